@@ -82,8 +82,8 @@ def _check_site(headers: Mapping[str, str]) -> None:
         raise Denied(403, "A page of another site may not change anything here.")
 
 
-def _header(headers: Mapping[str, str], wanted: str) -> str:
-    return next((value for name, value in headers.items() if name.lower() == wanted), "")
+def _header(headers: Mapping[str, str], lower_name: str) -> str:
+    return next((value for name, value in headers.items() if name.lower() == lower_name), "")
 
 
 def admit_code(req: func.HttpRequest) -> None:
@@ -107,14 +107,14 @@ def caller(req: func.HttpRequest) -> str:
     """
     if by_roles():
         claims = _claims(req.headers)
-        return next((value for kind in _NAME_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
+        return next((value for kind in _NAME_CLAIMS for claim, value in claims if claim == kind), "")[:_NAME_LIMIT]
     return parsing.one_line((req.headers.get(CALLER) or "")[:_NAME_LIMIT])
 
 
 def caller_id(req: func.HttpRequest) -> str:
     """Who calls, by an id that stays when their name changes: their object id. '' with keys."""
     claims = _claims(req.headers) if by_roles() else []
-    return next((value for kind in _ID_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
+    return next((value for kind in _ID_CLAIMS for claim, value in claims if claim == kind), "")[:_NAME_LIMIT]
 
 
 def who(req: func.HttpRequest) -> person.Person:

@@ -68,8 +68,8 @@ def list_leases(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def make_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Keep nodes of a cluster warm for some time."""
-    system, asked = the_system(), requests.read_body(req.get_body(), requests.LeaseRequest)
-    wish = lease_model.Wish(int(asked.nodes), asked.seconds, asked.why)
+    system, lease_request = the_system(), requests.read_body(req.get_body(), requests.LeaseRequest)
+    wish = lease_model.Wish(int(lease_request.nodes), lease_request.seconds, lease_request.why)
     made = lease_actions.lease(system, req.route_params["cluster"], wish, access.who(req))
     return answer(records.lease(made, system.clock()), 201)
 

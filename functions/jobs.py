@@ -59,14 +59,14 @@ def _follow(event: incoming.Json) -> None:
 @attributed
 def run_looks(message: func.QueueMessage) -> None:
     """A look at the runs of an hour that events may have missed, or at the data of a run that has just started."""
-    asked = incoming.decode(message.get_body())
-    if "data_of" in asked:
-        run = incoming.text(asked, "data_of")
+    request = incoming.decode(message.get_body())
+    if "data_of" in request:
+        run = incoming.text(request, "data_of")
         with telemetry.span("check data", run=run):
             data.check_data(the_system(), run)
     else:
         with telemetry.span("look at runs"):
-            hourly_reconcile.look_at_hour(the_system(), incoming.text(asked, "hour"))
+            hourly_reconcile.look_at_hour(the_system(), incoming.text(request, "hour"))
 
 
 @blueprint.queue_trigger("message", places.ARCHIVES, STORAGE)

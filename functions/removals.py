@@ -52,9 +52,9 @@ def retention_timer(timer: func.TimerRequest) -> None:
 @handled
 def remove_run(req: func.HttpRequest) -> func.HttpResponse:
     """Everything that the run left goes; its record stays."""
-    asked = remove.Asked(access.who(req))
+    request = remove.Asked(access.who(req))
     return answer(
-        removals.removal(remove.remove_run(the_system(), the_removals(), req.route_params["run"], asked)), 202
+        removals.removal(remove.remove_run(the_system(), the_removals(), req.route_params["run"], request)), 202
     )
 
 

@@ -109,8 +109,8 @@ def note_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def tag_run(req: func.HttpRequest) -> func.HttpResponse:
     """Set some of the run's tags, and take others off."""
-    asked = requests.read_body(req.get_body(), requests.TagsRequest)
-    run = notes_and_tags.change_tags(the_system(), req.route_params["run"], asked.set, asked.remove, access.who(req))
+    tags = requests.read_body(req.get_body(), requests.TagsRequest)
+    run = notes_and_tags.change_tags(the_system(), req.route_params["run"], tags.set, tags.remove, access.who(req))
     return answer(queries.run(the_system(), run.name))
 
 
@@ -127,8 +127,8 @@ def evict_member(req: func.HttpRequest) -> func.HttpResponse:
 async def get_logs(req: func.HttpRequest) -> func.HttpResponse:
     """The log of one rank from a byte offset on, or a range of its bytes; `?wait=` waits for more."""
     query, run = requests.read_query(req.params, requests.LogQuery), req.route_params["run"]
-    if wanted := wanted_range(req.headers.get("range")):
-        return log_answer(await logs.ranged(the_system(), run, query.rank, wanted), ranged=True)
+    if byte_range := wanted_range(req.headers.get("range")):
+        return log_answer(await logs.ranged(the_system(), run, query.rank, byte_range), ranged=True)
     return log_answer(await logs.follow(the_system(), run, query.rank, query.offset, query.wait))
 
 

@@ -38,10 +38,10 @@ def list_schedules(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def add_schedule(req: func.HttpRequest) -> func.HttpResponse:
     """A new schedule. `?dry_run=true`: its next instants, and the job that each would send."""
-    asked = requests.read_body(req.get_body(), schedules.ScheduleRequest)
-    if asked.run.job is not None:  # its command is code
+    request = requests.read_body(req.get_body(), schedules.ScheduleRequest)
+    if request.run.job is not None:  # its command is code
         access.admit_code(req)
-    wish = asked.wish(*access.who(req))
+    wish = request.wish(*access.who(req))
     if requests.read_query(req.params, schedules.DryRunQuery).dry_run:
         return answer(plan.preview(the_system(), wish))
     made = plan.add(the_system(), the_schedules(), wish)

@@ -111,11 +111,11 @@ def measure_clusters(system: System) -> None:
     """Gauges of nodes: all, those that idle, and what they cost an hour."""
     if not on():
         return
-    known = admission.prices(system)
+    price_list = admission.prices(system)
     for cluster in system.clusters.list():
         gauge("nodes", cluster.nodes, cluster=cluster.name)
         gauge("nodes.idle", max(0, cluster.nodes - cluster.busy_nodes), cluster=cluster.name)
-        price = known.find(cluster.vm_size, cluster.tier, system.money.region)
+        price = price_list.find(cluster.vm_size, cluster.tier, system.money.region)
         if price:
             gauge("cost", cluster.nodes * price.dollars, "USD/h", cluster=cluster.name)
 

@@ -21,7 +21,7 @@ def begin_upload(req: func.HttpRequest) -> func.HttpResponse:
     access.admit_code(req)
     announced = requests.files(requests.read_body(req.get_body(), requests.FolderRequest))
     system = the_system()
-    wanted = uploads.begin(system, system.limits, system.routes, announced)
-    files = [{"name": name, "url": url} for name, url in wanted.files]
-    told = {"path": wanted.path, "digest": wanted.digest, "seconds": uploads.ADDRESS_SECONDS, "files": files}
+    upload = uploads.begin(system, system.limits, system.routes, announced)
+    files = [{"name": name, "url": url} for name, url in upload.files]
+    told = {"path": upload.path, "digest": upload.digest, "seconds": uploads.ADDRESS_SECONDS, "files": files}
     return answer(told)

@@ -48,15 +48,15 @@ class _Session(requests.Session):
 
     def _settings_for(self, url: str, given: dict[str, Any]) -> dict[str, Any]:
         """Proxies, certificates and whether the answer is read at once."""
-        wanted = [given.get(name) for name in ("proxies", "stream", "verify", "cert")]
-        if wanted[0]:
-            return self.merge_environment_settings(url, *wanted)
-        key = (url[: url.find("/", len("https://"))], *wanted[1:])
-        if (known := self._settings.get(key)) is None:
-            known = self.merge_environment_settings(url, {}, *wanted[1:])
+        options = [given.get(name) for name in ("proxies", "stream", "verify", "cert")]
+        if options[0]:
+            return self.merge_environment_settings(url, *options)
+        key = (url[: url.find("/", len("https://"))], *options[1:])
+        if (settings := self._settings.get(key)) is None:
+            settings = self.merge_environment_settings(url, {}, *options[1:])
             if len(self._settings) < _MOST_KNOWN:
-                self._settings[key] = known
-        return known
+                self._settings[key] = settings
+        return settings
 
 
 def transport(**timeouts: float) -> RequestsTransport:

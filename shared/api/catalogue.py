@@ -93,8 +93,8 @@ def check(ports: Ports, name: str, asked: RouteCheck) -> Json:
     """
     route = ports.routes.get(name)
     if route is None:
-        known = there_are(ports.routes)
-        raise NotFound(f"There is no route {name[:80]!r}.{did_you_mean(name, ports.routes)} Routes: {known}.")
+        route_names = there_are(ports.routes)
+        raise NotFound(f"There is no route {name[:80]!r}.{did_you_mean(name, ports.routes)} Routes: {route_names}.")
     job, problems = route_problems(ports, DropKey(name, "example"), route, asked.job)
     if job is None or problems:
         words = "\n".join(f"{path_of(problem.path)}: {problem.message}" for problem in problems)

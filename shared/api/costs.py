@@ -102,14 +102,14 @@ def costs(ports: Ports, query: CostsQuery) -> Json:
         raise Impossible(f"since is {since.isoformat()}; it must lie within the last {LONGEST.days} days.", "bad_time")
     day_count = (now - since) / timedelta(days=1)
     days = charged(ports, since, now).days
-    found = report(days, query.by, now)
+    cost_report = report(days, query.by, now)
     return {
         "since": since.isoformat(),
         "until": now.isoformat(),
         "by": query.by,
-        "total": _line(found.total),
-        "lines": [_line(line) for line in found.lines],
-        "days": [{"day": _date(day), **kinds} for day, kinds in found.days.items()],
+        "total": _line(cost_report.total),
+        "lines": [_line(line) for line in cost_report.lines],
+        "days": [{"day": _date(day), **kinds} for day, kinds in cost_report.days.items()],
         "standing": {name: month * day_count / _MONTH_DAYS for name, month in sorted(ports.money.standing.items())},
         "budgets": budgets(ports),
         "missing": [_gap(day, now) for day in days if day.problem],

@@ -75,19 +75,28 @@ def generations(ports: Ports, key: DropKey) -> list[Json]:
 
 def files(ports: Ports, query: FilesQuery) -> Json:
     """A page of the files of a generation, of a drop as it is now, or of a run."""
-    found = versions.files(ports, query.of)
-    page = sorted(found, key=lambda file: file.path)[query.offset :][:MOST_NAMED]
-    return {"of": query.of, "count": len(found), "bytes": versions.total(found), "files": [_file(f) for f in page]}
+    data_files = versions.files(ports, query.of)
+    page = sorted(data_files, key=lambda file: file.path)[query.offset :][:MOST_NAMED]
+    return {
+        "of": query.of,
+        "count": len(data_files),
+        "bytes": versions.total(data_files),
+        "files": [_file(f) for f in page],
+    }
 
 
 def difference(ports: Ports, query: DiffQuery) -> Json:
-    found = versions.diff(ports, query.a, query.b)
-    parts = {name: _part(getattr(found, name)) for name in ("added", "changed", "gone")}
-    return {"a": query.a, "b": query.b, **parts, "same": found.same}
+    file_difference = versions.diff(ports, query.a, query.b)
+    parts = {name: _part(getattr(file_difference, name)) for name in ("added", "changed", "gone")}
+    return {"a": query.a, "b": query.b, **parts, "same": file_difference.same}
 
 
-def _part(found: tuple[_DataFile, ...]) -> Json:
-    return {"count": len(found), "bytes": versions.total(found), "files": [_file(f) for f in found[:MOST_NAMED]]}
+def _part(data_files: tuple[_DataFile, ...]) -> Json:
+    return {
+        "count": len(data_files),
+        "bytes": versions.total(data_files),
+        "files": [_file(f) for f in data_files[:MOST_NAMED]],
+    }
 
 
 def _file(file: _DataFile) -> Json:

@@ -15,8 +15,8 @@ Json = dict[str, Any]
 
 def model_of(module: str, record: type[Any], also: dict[str, Any], skip: tuple[str, ...] = ()) -> Any:
     """Response model: the record's fields minus the skipped ones, plus extra ones; `module` declares it."""
-    known = {name: each.hint for name, each in columns(record).items() if name not in skip}
-    return msgspec.defstruct(record.__name__, [*(known | also).items()], module=module)
+    field_types = {name: each.hint for name, each in columns(record).items() if name not in skip}
+    return msgspec.defstruct(record.__name__, [*(field_types | also).items()], module=module)
 
 
 def plain_fields(record: Any, skip: tuple[str, ...] = ()) -> Json:

@@ -41,8 +41,8 @@ def find(ports: Ports, text: str) -> Found:
         return _chosen(ports, name)
     if "/" in name:
         return _drop(ports, name)
-    if RUN_NAME.fullmatch(name) and (found := ports.runs.beginning_with(name, SHOWN + 1)):
-        return Found(name if name in found else _only(text, found))
+    if RUN_NAME.fullmatch(name) and (run_names := ports.runs.beginning_with(name, SHOWN + 1)):
+        return Found(name if name in run_names else _only(text, run_names))
     raise _nothing(ports, text)
 
 
@@ -59,11 +59,11 @@ def _drop(ports: Ports, name: str) -> Found:
     return Found(next(drop.run for drop in alike if str(drop.key) == only), only)
 
 
-def _only(text: str, found: list[str]) -> str:
-    if len(found) == 1:
-        return found[0]
-    more = " and more" if len(found) > SHOWN else ""
-    raise Conflict(f"{text!r} is the beginning of {', '.join(found[:SHOWN])}{more}. Write more of it.", "ambiguous")
+def _only(text: str, names: list[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    more = " and more" if len(names) > SHOWN else ""
+    raise Conflict(f"{text!r} is the beginning of {', '.join(names[:SHOWN])}{more}. Write more of it.", "ambiguous")
 
 
 def _chosen(ports: Ports, name: str) -> Found:
@@ -83,8 +83,8 @@ def _chosen(ports: Ports, name: str) -> Found:
 def _best(runs: list[Run], metric: str) -> Run:
     having = [(run, full) for run in runs if (full := metric_named(metric, run.archive.best_metrics))]
     if not having:
-        known = {name for run in runs for name in run.archive.best_metrics}
-        raise NotFound(f"No run has a metric {metric!r}.{did_you_mean(metric, known)} There are: {there_are(known)}.")
+        names = {name for run in runs for name in run.archive.best_metrics}
+        raise NotFound(f"No run has a metric {metric!r}.{did_you_mean(metric, names)} There are: {there_are(names)}.")
     value = {run.name: run.archive.best_metrics[full] for run, full in having}
     choose = min if lower_is_better(metric) else max
     return choose((run for run, _ in having), key=lambda run: value[run.name])
@@ -98,7 +98,7 @@ def _candidates(ports: Ports, where: str, completed: bool) -> list[Run]:
         filters = [RunFilter(state=state)]
     else:
         filters = [RunFilter(experiment=experiment, state=state) for experiment in sorted(experiments)]
-    runs = {run.name: run for wanted in filters for run in islice(matching(ports.runs, wanted), LOOKED_AT)}
+    runs = {run.name: run for run_filter in filters for run in islice(matching(ports.runs, run_filter), LOOKED_AT)}
     of_drop = [run for run in runs.values() if "/" not in where or run.asked.drop == where]
     return sorted(of_drop, key=lambda run: run.created_at, reverse=True)
 
@@ -108,8 +108,8 @@ def _meant(routes: Routes, where: str) -> str:
 
 
 def _nothing(ports: Ports, text: str) -> NotFound:
-    known = [run.name for run in ports.runs.newest(REMEMBERED)]
-    known += [str(drop.key) for drop in islice(ports.drops.listed(None, None, LOOKED_AT), REMEMBERED)]
-    begun = {name[: max(len(text), 4)]: name for name in reversed(known)}  # a beginning is compared with beginnings
-    meant = nearest(text, known) or begun.get(nearest(text, begun), "")
+    names = [run.name for run in ports.runs.newest(REMEMBERED)]
+    names += [str(drop.key) for drop in islice(ports.drops.listed(None, None, LOOKED_AT), REMEMBERED)]
+    begun = {name[: max(len(text), 4)]: name for name in reversed(names)}  # a beginning is compared with beginnings
+    meant = nearest(text, names) or begun.get(nearest(text, begun), "")
     return NotFound(f"There is no run or drop {text[:80]!r}." + (f" Did you mean {meant!r}?" if meant else ""))

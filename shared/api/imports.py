@@ -46,8 +46,10 @@ def imported(ports: Ports, request: ImportRequest) -> dict[str, Any]:
     kind = kind_of(request.document)
     given = request.batchai or BatchAI()
     if kind == JOB:
-        asked = RunRequest(job=request.document, batchai=given, cluster=request.cluster, experiment=request.experiment)
-        return {"kind": kind, **plan(ports, asked), "scripts": scripts_of(request.document)}
+        run_request = RunRequest(
+            job=request.document, batchai=given, cluster=request.cluster, experiment=request.experiment
+        )
+        return {"kind": kind, **plan(ports, run_request), "scripts": scripts_of(request.document)}
     if kind == CLUSTER:
         compute, mounts = read_cluster(request.document, request.cluster or "", given.storage_account or "")
         return {"kind": kind, "compute": compute, "report": _said(mounts.report)}

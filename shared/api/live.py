@@ -40,7 +40,7 @@ def live(ports: Ports, name: str, query: LiveQuery) -> dict[str, Any]:
     """The run, and what came since `query.after` and `query.offset`. Raises NotFound."""
     run = ports.runs.get(name).value
     cursor = Cursor.of(query.after)
-    found = metrics.since(ports, run, cursor)
+    series = metrics.since(ports, run, cursor)
     log = None
     if query.offset is not UNSET:
         chunk = logs.read(ports, name, query.rank, query.offset, LOG_BYTES)
@@ -52,7 +52,7 @@ def live(ports: Ports, name: str, query: LiveQuery) -> dict[str, Any]:
             "complete": chunk.complete,
             "ranks": chunk.ranks,
         }
-    return {"run": queries.told(ports, run), "metrics": {"series": found, "next": str(cursor)}, "log": log}
+    return {"run": queries.told(ports, run), "metrics": {"series": series, "next": str(cursor)}, "log": log}
 
 
 def curves(ports: Ports, query: CurvesQuery) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def curves(ports: Ports, query: CurvesQuery) -> dict[str, Any]:
             f"{len(names)} runs are too many for one answer; ask for at most {MOST_RUNS}.", "bad_parameter"
         )
     runs = [ports.runs.get(name).value for name in names]
-    found = {run.name: _curves(ports, run, query) for run in runs}
-    return {"runs": found, "records": [queries.told(ports, run) for run in runs] if query.records else []}
+    curves_by_run = {run.name: _curves(ports, run, query) for run in runs}
+    return {"runs": curves_by_run, "records": [queries.told(ports, run) for run in runs] if query.records else []}
 
 
 def _curves(ports: Ports, run: Run, query: CurvesQuery) -> Series:

@@ -82,10 +82,10 @@ def new(subscription: model.Subscription) -> Json:
 
 def deliveries(post: Post, name: str) -> list[Json]:
     """Of a subscription that is or was there. Raises NotFound."""
-    found = post.notices.newest(name)
-    if not found:
+    newest = post.notices.newest(name)
+    if not newest:
         known(post, name)
-    return [_delivery(each) for each in found]
+    return [_delivery(each) for each in newest]
 
 
 def _shown(subscription: model.Subscription) -> Json:

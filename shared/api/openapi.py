@@ -69,10 +69,10 @@ def document() -> Json:
         _names("template", "string"),
         _names("job", "object"),
     ]
-    known = dict(zip(map(repr, models), schemas, strict=False))
+    schema_of = dict(zip(map(repr, models), schemas, strict=False))
     paths: dict[str, Json] = {}
     for operation in OPERATIONS:
-        paths.setdefault(f"/{operation.path}", {})[operation.method] = _operation(operation, known, components)
+        paths.setdefault(f"/{operation.path}", {})[operation.method] = _operation(operation, schema_of, components)
     queries = {o.query.__name__ for o in OPERATIONS if o.query}
     return {
         "openapi": "3.1.0",
@@ -98,20 +98,20 @@ def _problems(operation: Operation) -> tuple[int, ...]:
     return (*ALWAYS, *([] if operation.method == "get" else [411]), *operation.problems)
 
 
-def _operation(operation: Operation, known: dict[str, Json], components: Json) -> Json:
-    found: Json = {
+def _operation(operation: Operation, schema_of: dict[str, Json], components: Json) -> Json:
+    definition: Json = {
         "operationId": re.sub(r"\W+", "_", f"{operation.method} {operation.path}").strip("_"),
         "summary": operation.summary,
         "parameters": list(_parameters(operation, components)),
-        "responses": {str(s): _good(operation, s, known) for s in operation.answers}
+        "responses": {str(s): _good(operation, s, schema_of) for s in operation.answers}
         | {str(status): _bad(status) for status in _problems(operation) if status not in operation.answers},
     }
     if operation.path == "health":
-        found["security"] = []
+        definition["security"] = []
     if operation.body:
-        content = {"application/json": {"schema": known[repr(operation.body)]}}
-        found["requestBody"] = {"required": operation.body is not requests.Changes, "content": content}
-    return found
+        content = {"application/json": {"schema": schema_of[repr(operation.body)]}}
+        definition["requestBody"] = {"required": operation.body is not requests.Changes, "content": content}
+    return definition
 
 
 def _parameters(operation: Operation, components: Json) -> Any:
@@ -124,7 +124,7 @@ def _parameters(operation: Operation, components: Json) -> Any:
         yield {"name": name, "in": "query", "required": name in query.get("required", ()), "schema": schema}
 
 
-def _good(operation: Operation, status: int, known: dict[str, Json]) -> Json:
+def _good(operation: Operation, status: int, schema_of: dict[str, Json]) -> Json:
     model = operation.answers[status]
     answered: Json = {"description": operation.summary}
     if status == 302:
@@ -132,7 +132,7 @@ def _good(operation: Operation, status: int, known: dict[str, Json]) -> Json:
     elif model is None:
         answered |= {"content": {"text/plain": {"schema": {"type": "string"}}}, "headers": LOG_HEADERS}
     else:
-        answered["content"] = {"application/json": {"schema": known[repr(model)]}}
+        answered["content"] = {"application/json": {"schema": schema_of[repr(model)]}}
     if model is run_answers.Accepted:
         answered["links"] = LINKS
     return answered

@@ -31,16 +31,16 @@ def drop(ports: Ports, route: str, name: str) -> dict[str, Any]:
     """One drop. Raises NotFound, saying which routes there are."""
     stored = ports.drops.get(DropKey(route, name))
     if stored is None:
-        known = ", ".join(sorted(ports.routes))
-        raise NotFound(f"No upload to drops/{route}/{name} was seen. Routes: {known}.")
+        route_names = ", ".join(sorted(ports.routes))
+        raise NotFound(f"No upload to drops/{route}/{name} was seen. Routes: {route_names}.")
     return records.drop(stored.value)
 
 
 def drops(ports: Ports, query: DropsQuery) -> list[dict[str, Any]]:
     """Up to a thousand drops by name, of one route or of all, beginning after the drop that the query names."""
     after = DropKey.of(query.after) if query.after else None
-    found = ports.drops.listed(query.route or None, after, query.limit)
-    return [records.drop(record) for record in found]
+    drop_records = ports.drops.listed(query.route or None, after, query.limit)
+    return [records.drop(record) for record in drop_records]
 
 
 def run(ports: Ports, name: str) -> dict[str, Any]:
@@ -64,8 +64,8 @@ def runs(ports: Ports, query: RunsQuery) -> dict[str, Any]:
     """
     page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "")
     runs = [run for run in page.runs if run.removed.at is None]
-    found = {"runs": [told(ports, run) for run in runs], "continue": page.token or None}
-    return found | {"looked_at": page.looked_at}
+    answer = {"runs": [told(ports, run) for run in runs], "continue": page.token or None}
+    return answer | {"looked_at": page.looked_at}
 
 
 def run_filter(ports: Ports, query: RunsQuery) -> RunFilter:
@@ -85,22 +85,22 @@ def run_filter(ports: Ports, query: RunsQuery) -> RunFilter:
 
 def find(ports: Ports, name: str) -> dict[str, Any]:
     """The run or the drop that a name means."""
-    found = find_name.find(ports, name)
-    return {"run": found.run, "drop": found.drop}
+    target = find_name.find(ports, name)
+    return {"run": target.run, "drop": target.drop}
 
 
 def _run_named(ports: Ports, name: str) -> str:
-    found = find_name.find(ports, name)
-    if not found.run:
-        raise NotFound(f"Drop {found.drop} has made no run yet, so there is nothing to compare.")
-    return found.run
+    target = find_name.find(ports, name)
+    if not target.run:
+        raise NotFound(f"Drop {target.drop} has made no run yet, so there is nothing to compare.")
+    return target.run
 
 
 def compared(ports: Ports, text: str) -> dict[str, Any]:
     """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
-    wanted = list(dict.fromkeys(_run_named(ports, name) for name in text.split(",") if name.strip()))
-    if not 2 <= len(wanted) <= MOST_COMPARED:
-        named = f"they all name {wanted[0]}" if len(wanted) == 1 else f"there are {len(wanted)}"
+    run_names = list(dict.fromkeys(_run_named(ports, name) for name in text.split(",") if name.strip()))
+    if not 2 <= len(run_names) <= MOST_COMPARED:
+        named = f"they all name {run_names[0]}" if len(run_names) == 1 else f"there are {len(run_names)}"
         raise Impossible(f"Name 2 to {MOST_COMPARED} different runs to compare; {named}.", "bad_parameter")
-    runs = [with_parameters(ports.runs.get(name).value) for name in wanted]
+    runs = [with_parameters(ports.runs.get(name).value) for name in run_names]
     return {"runs": [told(ports, run) for run in runs], **compare(runs, ports.clock())}

@@ -66,14 +66,14 @@ class Rows(Struct):
 
 def rows(ports: Ports, query: RowsQuery) -> Json:
     """A page of rows, newest first, or what changed since one."""
-    wanted = run_filter(ports, query)
+    row_filter = run_filter(ports, query)
     if query.changes is UNSET:
-        page = ports.runs.page(wanted, query.limit, query.token or "", brief=not query.where)
+        page = ports.runs.page(row_filter, query.limit, query.token or "", brief=not query.where)
         return _answer(page.runs, [], page.mark, token=page.token)
-    found = ports.runs.changed(wanted, query.changes)
-    if found is None:
+    run_changes = ports.runs.changed(row_filter, query.changes)
+    if run_changes is None:
         return _answer([], [], query.changes, complete=False)
-    return _answer(found.runs, found.gone, found.mark)
+    return _answer(run_changes.runs, run_changes.gone, run_changes.mark)
 
 
 def _answer(runs: list[Run], gone: list[str], mark: str, *, token: str = "", complete: bool = True) -> Json:

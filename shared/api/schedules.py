@@ -72,7 +72,7 @@ def schedules(ports: Schedules) -> list[Json]:
 
 def firings(ports: Schedules, name: str) -> list[Json]:
     """Of a schedule that is or was there. Raises NotFound."""
-    found = ports.firings(name)
-    if not found and ports.get(name) is None:
+    firing_records = ports.firings(name)
+    if not firing_records and ports.get(name) is None:
         raise plan.unknown(name)
-    return [plain_fields(each, ("schedule", "order")) for each in found]
+    return [plain_fields(each, ("schedule", "order")) for each in firing_records]

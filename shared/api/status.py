@@ -36,11 +36,11 @@ def health(ports: Ports) -> dict[str, Any]:
     The answer is kept for some seconds: whoever asks often costs no more than whoever asks once.
     """
     with _lock:
-        asked_at, known = _kept.get(ports, (None, {}))
+        asked_at, answer = _kept.get(ports, (None, {}))
         if asked_at is None or ports.clock() - asked_at >= KEPT_FOR:
-            known = _health(ports)
-            _kept[ports] = (ports.clock(), known)
-    return known
+            answer = _health(ports)
+            _kept[ports] = (ports.clock(), answer)
+    return answer
 
 
 def _health(ports: Ports) -> dict[str, Any]:

@@ -36,27 +36,27 @@ _kept: WeakKeyDictionary[object, Sight] = WeakKeyDictionary()
 
 def sight(ports: Ports) -> Sight:
     """An answer of Azure ML, cached for seconds; returned stale if Azure ML is away."""
-    known = _kept.get(ports)
-    if known is None or ports.clock() - known.at >= KEPT_FOR:
-        known = _kept[ports] = _look(ports)
-    return known
+    last_sight = _kept.get(ports)
+    if last_sight is None or ports.clock() - last_sight.at >= KEPT_FOR:
+        last_sight = _kept[ports] = _look(ports)
+    return last_sight
 
 
 def waiting(ports: Ports, run: Run) -> Waiting | None:
     """Why this run has not started; None for one that has, or is over."""
     if run.progress.state not in WAITING:
         return None
-    known = sight(ports)
-    if known.error and run.jobs.job:
-        return Waiting("no_answer", f"Azure ML does not say: {known.error}")
+    current_sight = sight(ports)
+    if current_sight.error and run.jobs.job:
+        return Waiting("no_answer", f"Azure ML does not say: {current_sight.error}")
     own = set(workload(run).live_jobs(run))
     ahead: list[str] = []
-    for job, cluster in known.jobs:
+    for job, cluster in current_sight.jobs:
         if job in own:
             ahead = []  # those that come now were sent before it
         elif cluster == run.asked.cluster:
             ahead.append(job)
-    return why_waiting(run, known.clusters.get(run.asked.cluster), ahead[::-1])
+    return why_waiting(run, current_sight.clusters.get(run.asked.cluster), ahead[::-1])
 
 
 def _look(ports: Ports) -> Sight:

@@ -25,8 +25,8 @@ class ClusterCapacity:
                 f"The workspace has no cluster {name!r}.{did_you_mean(name, clusters)} It has: {there_are(clusters)}."
             )
             return [Reason(code="unknown_cluster", message=words)]
-        if found := refusal(cluster, nodes):
-            return [Reason(code=found.code, message=found.why)]
+        if blocker := refusal(cluster, nodes):
+            return [Reason(code=blocker.code, message=blocker.why)]
         if nodes > (free := cluster.max_nodes - cluster.busy_nodes):
             words = f"{name} has {free} nodes free of {cluster.max_nodes}; the job would wait."
             return [Reason(code="cluster_busy", message=words)]

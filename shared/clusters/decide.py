@@ -142,7 +142,7 @@ def _idle_time(cluster: Cluster, need: Need) -> timedelta:
 
 def _findings(cluster: Cluster, held: int) -> Iterator[str]:
     if cluster.min_nodes > held and not cluster.pin:
-        known = f"leases explain {held} of them" if held else "no lease and no pin explains it"
-        yield f"Its minimum is {cluster.min_nodes}; {known}."
+        explanation = f"leases explain {held} of them" if held else "no lease and no pin explains it"
+        yield f"Its minimum is {cluster.min_nodes}; {explanation}."
     if cluster.unusable_nodes:
         yield f"{cluster.unusable_nodes} of its nodes are unusable, and are paid for."

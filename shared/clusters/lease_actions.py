@@ -30,14 +30,14 @@ def lease(ports: Ports, cluster: str, wish: Wish, owner: Person) -> Lease:
     Raises NotFound for an unknown cluster, Impossible for more nodes or a longer time than may be, Conflict if the
     cluster's project may spend nothing more.
     """
-    found, now = _cluster(ports, cluster), ports.clock()
-    if wish.nodes > found.max_nodes:
+    target_cluster, now = _cluster(ports, cluster), ports.clock()
+    if wish.nodes > target_cluster.max_nodes:
         raise Impossible(
-            f"{wish.nodes} nodes are asked for; {cluster} has at most {found.max_nodes}.", "too_many_nodes"
+            f"{wish.nodes} nodes are asked for; {cluster} has at most {target_cluster.max_nodes}.", "too_many_nodes"
         )
     until = now + timedelta(seconds=wish.seconds)
     _check_length(ports.rules, now, until)
-    if found.project and (why := ports.budgets.exhausted(found.project)):
+    if target_cluster.project and (why := ports.budgets.exhausted(target_cluster.project)):
         raise Conflict(why, "over_budget")
     made = Lease(
         id=lease_id(now, f"{cluster} {owner.name} {ports.new_token()}"),
@@ -48,7 +48,7 @@ def lease(ports: Ports, cluster: str, wish: Wish, owner: Person) -> Lease:
         why=wish.why,
         made_at=now,
         until=until,
-        project=found.project,
+        project=target_cluster.project,
     )
     ports.leases.insert(made)
     ask_for_both_looks(ports.queues, made, ports.clock())

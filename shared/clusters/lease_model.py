@@ -60,9 +60,9 @@ def nodes_held(leases: Iterable[Lease], now: datetime) -> int:
 
 def words(leases: Iterable[Lease]) -> str:
     """Who holds the nodes, until when, and why: the lease that lasts longest, and how many others there are."""
-    found = sorted(leases, key=lambda lease: lease.until, reverse=True)
-    first = found[0]
+    latest_first = sorted(leases, key=lambda lease: lease.until, reverse=True)
+    first = latest_first[0]
     who = f"Leased by {first.owner or 'someone with a key'}" if not first.run else f"Kept warm after run {first.run}"
-    others = f"; {len(found) - 1} more leases" if len(found) > 1 else ""
+    others = f"; {len(latest_first) - 1} more leases" if len(latest_first) > 1 else ""
     nodes = "1 node" if first.nodes == 1 else f"{first.nodes} nodes"
     return f"{who}: {nodes} until {first.until:%Y-%m-%d %H:%M} UTC ({first.why}{others})."

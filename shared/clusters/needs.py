@@ -63,12 +63,12 @@ def need(ports: Ports, cluster: Cluster, known: Use, warnings: Iterable[str] = (
 
 def _expected(ports: Ports) -> dict[str, str]:
     """Clusters on which an open drop may train: its route's own, and those that a job file in it may name."""
-    found: dict[str, str] = {}
+    words_by_cluster: dict[str, str] = {}
     for drop in ports.drops.open():
         if route := ports.routes.get(drop.key.route):
             words = f"Drop {drop.key} is {drop.state} since {drop.opened_at:%Y-%m-%d %H:%M} UTC and will train here."
-            found |= dict.fromkeys(route.clusters, words) | {route.cluster: words}
-    return found
+            words_by_cluster |= dict.fromkeys(route.clusters, words) | {route.cluster: words}
+    return words_by_cluster
 
 
 def _last_used(runs: Iterable[Run]) -> dict[str, datetime]:

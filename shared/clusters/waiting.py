@@ -46,8 +46,8 @@ def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:
     if cluster is None:
         return Waiting("broken", f"The workspace has no cluster {run.asked.cluster}.", since)
     nodes = workload(run).fewest_nodes(run)
-    if found := refusal(cluster, nodes):
-        return found
+    if blocker := refusal(cluster, nodes):
+        return blocker
     if ahead and cluster.busy_nodes + nodes > cluster.max_nodes:
         others = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
         why = f"{ahead[0]}{others} came before it; {cluster.busy_nodes} of {cluster.max_nodes} nodes are in use."

@@ -55,12 +55,12 @@ def read_ref(text: str) -> DataRef:
 
 def files_of(key: DropKey, blobs: Iterable[Blob]) -> list[DataFile]:
     """The blobs as files of the drop, without the marker, which is no content."""
-    found = []
+    files = []
     for blob in blobs:
         path = blob.name.removeprefix(key.prefix()) if blob.name != str(key) else key.name
         if path != SUCCESS_MARKER and blob.metadata.get("hdi_isfolder") != "true":
-            found.append(DataFile(path, blob.size, blob.md5 or blob.etag.strip('"')))
-    return found
+            files.append(DataFile(path, blob.size, blob.md5 or blob.etag.strip('"')))
+    return files
 
 
 def compare(before: Iterable[DataFile], after: Iterable[DataFile]) -> Difference:

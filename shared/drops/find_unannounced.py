@@ -33,9 +33,9 @@ def find_missed_drops(ports: Ports, route: str) -> None:
     begin = ports.drops.cursor(walk)
     page = ports.blobs.folders(Place(DROPS_CONTAINER, f"{route}/"), begin, FOLDERS_A_LOOK)
     if page.names:
-        known = ports.drops.codes(route, page.names[0], page.names[-1])
+        codes = ports.drops.codes(route, page.names[0], page.names[-1])
         for name in page.names:
-            if known.get(name, "unknown_route") == "unknown_route":
+            if codes.get(name, "unknown_route") == "unknown_route":
                 _open_missed(ports, DropKey(route, name))
     if page.token != begin:
         ports.drops.move_cursor(walk, page.token)

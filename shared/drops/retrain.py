@@ -30,27 +30,29 @@ def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str 
     stored = ports.drops.get(drop)
     if stored is None:
         raise NotFound(f"No upload to drops/{drop} was seen.")
-    found, now = stored.value, ports.clock()
-    if found.state is not DropState.SEALED:
-        raise Conflict(f"Drop {drop} is {found.state}, so there is nothing to train again. {found.why}", "not_sealed")
-    if found.removed_at is not None:
+    stored_drop, now = stored.value, ports.clock()
+    if stored_drop.state is not DropState.SEALED:
+        raise Conflict(
+            f"Drop {drop} is {stored_drop.state}, so there is nothing to train again. {stored_drop.why}", "not_sealed"
+        )
+    if stored_drop.removed_at is not None:
         raise Conflict(f"Drop {drop} is being removed, so there is nothing to train again.", "being_removed")
     name = asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())
     route = ports.routes.get(drop.route)
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
-    job = again(found.request, found.run, name)
-    why = f"Generation {found.generation} of drop {drop} is trained again."
+    job = again(stored_drop.request, stored_drop.run, name)
+    why = f"Generation {stored_drop.generation} of drop {drop} is trained again."
     run = run_of(name, job, bounds, now)
     run = run.changed(
         drop=str(drop),
         route=drop.route,
-        fingerprint=found.fingerprint,
+        fingerprint=stored_drop.fingerprint,
         experiment=run.asked.experiment or drop.route,
         history=(Moment(RunState.RECEIVED, now, why),),
-        asked=hashlib.sha256(f"again {drop} {found.generation}".encode()).hexdigest(),
-        retry_of=found.run,
+        asked=hashlib.sha256(f"again {drop} {stored_drop.generation}".encode()).hexdigest(),
+        retry_of=stored_drop.run,
         owner=owner,
         owner_id=owner_id,
-        generation=found.generation,
+        generation=stored_drop.generation,
     )
     return record(ports, run)

@@ -40,11 +40,11 @@ def files(ports: Ports, ref: str) -> list[DataFile]:
     """
     if RUN_NAME.fullmatch(ref):
         return _of_run(ports, ref)
-    found = read_ref(ref)
-    if found.now:
-        blobs = islice(drop_blobs(ports.blobs, found.key), MOST_LISTED)
-        return files_of(found.key, blobs)
-    return _of_generation(ports, found)
+    data_ref = read_ref(ref)
+    if data_ref.now:
+        blobs = islice(drop_blobs(ports.blobs, data_ref.key), MOST_LISTED)
+        return files_of(data_ref.key, blobs)
+    return _of_generation(ports, data_ref)
 
 
 def diff(ports: Ports, before: str, after: str) -> Difference:
@@ -55,8 +55,8 @@ def diff(ports: Ports, before: str, after: str) -> Difference:
 def _drop(ports: Ports, key: DropKey) -> Drop:
     stored = ports.drops.get(key)
     if stored is None:
-        known = ", ".join(sorted(ports.routes))
-        raise NotFound(f"No upload to drops/{key.route}/{key.name} was seen. Routes: {known}.")
+        route_names = ", ".join(sorted(ports.routes))
+        raise NotFound(f"No upload to drops/{key.route}/{key.name} was seen. Routes: {route_names}.")
     return stored.value
 
 
@@ -84,12 +84,12 @@ def _is_of(generation: Generation, run: Run) -> bool:
 
 
 def _of_generation(ports: Ports, ref: DataRef) -> list[DataFile]:
-    known = generations(ports, ref.key)
-    chosen = next((each for each in known if ref.number in (0, each.number)), None)
-    if chosen is None and not known:
+    all_generations = generations(ports, ref.key)
+    chosen = next((each for each in all_generations if ref.number in (0, each.number)), None)
+    if chosen is None and not all_generations:
         raise NotFound(f"Drop {ref.key} has no generation: it has not closed yet, or was rejected.")
     if chosen is None:
-        numbers = ", ".join(str(each.number) for each in known[:20])
+        numbers = ", ".join(str(each.number) for each in all_generations[:20])
         raise NotFound(f"Drop {ref.key} has no generation {ref.number}; it has: {numbers}.")
     return _listed(ports.blobs, ref.key, chosen.folder, f"generation {chosen.number} of {ref.key}")
 

@@ -71,9 +71,9 @@ def blob_written(event: Json) -> BlobWritten | None:
         return None
     if _type(event) == "Microsoft.Storage.BlobCreated" and _data(event).get("api") not in COMMITS:
         return None
-    head, found, rest = text(event, "subject").partition("containers/")
+    head, separator, rest = text(event, "subject").partition("containers/")
     container, found_blobs, name = rest.partition("/blobs/")
-    if not (found and found_blobs and name and "blobServices" in head):
+    if not (separator and found_blobs and name and "blobServices" in head):
         raise BadMessage(f"The subject names no blob: {event['subject'][:200]!r}.")
     return BlobWritten(container, name, _time(event))
 
@@ -88,8 +88,8 @@ def job_of(event: Json) -> str | None:
 
 def status_of(event: Json) -> str:
     """The status that an Azure ML run event tells of, '' if it names none. It may be old by now."""
-    found = {key.lower(): value for key, value in _data(event).items()}.get("runstatus")
-    return found if isinstance(found, str) else ""
+    status = {key.lower(): value for key, value in _data(event).items()}.get("runstatus")
+    return status if isinstance(status, str) else ""
 
 
 def _type(event: Json) -> str:

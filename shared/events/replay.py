@@ -45,9 +45,9 @@ def give_back(ports: Ports, queue: str, dry_run: bool = False) -> GivenBack:
     if queue not in QUEUES:
         raise NotFound(f"There is no queue {queue[:80]!r}. Queues: {', '.join(QUEUES)}.")
     poison = f"{queue}-poison"
-    found = _dead_letters(ports, queue, dry_run)
+    dead_letters = _dead_letters(ports, queue, dry_run)
     messages = ports.queues.counts([poison])[poison] if dry_run else ports.queues.give_back(poison, queue, MOST)
-    return replace(found, messages=messages)
+    return replace(dead_letters, messages=messages)
 
 
 def _dead_letters(ports: Ports, queue: str, dry_run: bool) -> GivenBack:
@@ -76,12 +76,12 @@ def _files(blobs: Blobs) -> Iterator[tuple[str, str]]:
 def _events(blobs: Blobs, name: str) -> list[dict[str, Any]] | None:
     """The events as they were sent; None if the file holds something else, and none if someone took it meanwhile."""
     try:
-        found = read_json(blobs.read(DEAD_LETTERS, name, LONGEST), "A dead letter")
+        content = read_json(blobs.read(DEAD_LETTERS, name, LONGEST), "A dead letter")
     except NotFound:
         return []
     except BadInput:
         return None
-    events = found if isinstance(found, list) else [found]
+    events = content if isinstance(content, list) else [content]
     if not all(isinstance(event, dict) for event in events):
         return None
     return [{key: value for key, value in event.items() if key.lower() not in OBITUARY} for event in events]

@@ -31,9 +31,9 @@ def build(order: JobOrder) -> Built:
     if order.written and order.written.problems:
         return Built(None, order.written.problems)
     order = on_its_cluster(order)
-    layer, known = merged(order), known_parameters(order)
-    job = replace(layer.job, inputs=all_converted(known, layer.job.inputs))
+    layer, parameters = merged(order), known_parameters(order)
+    job = replace(layer.job, inputs=all_converted(parameters, layer.job.inputs))
     job, problems = put_in_place(order, job)
-    problems += faults(order, replace(layer, job=job), known)
+    problems += faults(order, replace(layer, job=job), parameters)
     first_of_each_place = {problem.path: problem for problem in reversed(problems)}
     return Built(job, tuple(first_of_each_place.values())[::-1])

@@ -83,8 +83,8 @@ def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
     for name, value in job.data.items():
         yield from _check_path(order, name, value)
     if lacking := _values_it_lacks(job):
-        asked = ", ".join(f"${{{{{name}}}}}" for name in lacking)
-        yield Problem("command", f"uses {asked}, which the job does not have among its inputs and outputs.")
+        missing_values = ", ".join(f"${{{{{name}}}}}" for name in lacking)
+        yield Problem("command", f"uses {missing_values}, which the job does not have among its inputs and outputs.")
     yield from _check_members(order, job)
 
 
@@ -122,9 +122,9 @@ def _check_members(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
 
 def _values_it_lacks(job: JobSpec) -> list[str]:
     """What the command asks for and the job does not have: `inputs.data`, `outputs.models`."""
-    known = {*(f"inputs.{name}" for name in job.inputs), *(f"outputs.{name}" for name in job.outputs)}
+    job_values = {*(f"inputs.{name}" for name in job.inputs), *(f"outputs.{name}" for name in job.outputs)}
     used = (f"{group}.{name}" for group, name in _VALUE_OF.findall(_OPTIONAL.sub("", job.command)))
-    return [name for name in dict.fromkeys(used) if name not in known]
+    return [name for name in dict.fromkeys(used) if name not in job_values]
 
 
 def _unfit_output(name: str, path: str) -> Iterator[Problem]:

@@ -22,8 +22,8 @@ _NOTHING = JobSpec()
 def merged(order: JobOrder) -> Layer:
     """The template, the route's defaults, what someone wrote, and the values that a request names, as one."""
     bottom = Layer(JobSpec(title=order.title))
-    written, asked = order.written or Layer(), _edge(order.asked)
-    layers = (Layer(order.template), _edge(order.defaults), _processes(order), written, asked)
+    written, request_layer = order.written or Layer(), _edge(order.asked)
+    layers = (Layer(order.template), _edge(order.defaults), _processes(order), written, request_layer)
     layer = reduce(over, layers, bottom)
     # Whoever writes a job may repeat its name and kind, but does not decide them.
     return replace(layer, job=replace(layer.job, name=order.run, kind=JobSpec.kind))

@@ -38,11 +38,11 @@ def parameters(template: JobSpec, described: Mapping[str, Any], where: str) -> d
         )
     for name, schema in described.items():
         _check_schema(f"{where}: {name}", schema)
-    found = {name: {**described.get(name, _guessed(value)), "default": value} for name, value in literals.items()}
-    for name, schema in found.items():
+    schemas = {name: {**described.get(name, _guessed(value)), "default": value} for name, value in literals.items()}
+    for name, schema in schemas.items():
         if name in described and (fault := fault_of(schema, converted(schema, schema["default"]))):
             raise BadSetting(f"{where}: the default of {name} {fault}")
-    return {name: found[name] for name in [*described, *(n for n in found if n not in described)]}
+    return {name: schemas[name] for name in [*described, *(n for n in schemas if n not in described)]}
 
 
 def _check_schema(where: str, schema: Any) -> None:

@@ -81,5 +81,5 @@ def places_of(run: str, outputs: Mapping[str, Output]) -> dict[str, Output]:
 def _placed(run: str, name: str, output: Output) -> Output:
     if not output.path:
         return replace(output, path=output_path(run, name, output.kind == FILE))
-    known = {"name": run, "output_name": name, "default_datastore": OUTPUT_DATASTORE}
-    return replace(output, path=re.sub(r"\$\{\{\s*(\w+)\s*\}\}", lambda m: known.get(m[1], m[0]), output.path))
+    placeholders = {"name": run, "output_name": name, "default_datastore": OUTPUT_DATASTORE}
+    return replace(output, path=re.sub(r"\$\{\{\s*(\w+)\s*\}\}", lambda m: placeholders.get(m[1], m[0]), output.path))

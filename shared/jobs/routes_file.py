@@ -301,9 +301,9 @@ def _gpus(entry: dict[str, Any], given: int, where: str) -> int:
         raise BadSetting(f"{where}: vm_size is {size!r}; write a size of Azure's, such as Standard_NC24ads_A100_v4.")
     if "gpus" in entry or not size:
         return given
-    if (found := gpus_of(size)) is None:
+    if (gpus := gpus_of(size)) is None:
         raise BadSetting(f"{where}: how many GPUs {size} has is not known; say it beside it, as gpus: 4.")
-    return found
+    return gpus
 
 
 def _retention(section: Any, where: str) -> Retention:

@@ -51,8 +51,8 @@ def path(name: str) -> str:
 
 def digest_in(place: Any) -> str | None:
     """The digest of the folder that this path leads to or into; None for any other path."""
-    found = _PLACE.fullmatch(place) if isinstance(place, str) else None
-    return found[1] if found else None
+    match = _PLACE.fullmatch(place) if isinstance(place, str) else None
+    return match[1] if match else None
 
 
 def is_folder(place: Any) -> bool:
@@ -116,6 +116,6 @@ def _too_large(files: list[File], total: int, most: int) -> str:
 def missing(files: Iterable[File], there: Mapping[str, tuple[int, str]]) -> Iterator[tuple[File, bool]]:
     """The files that are not there as they should be, and whether another content is in their place."""
     for file in files:
-        found = there.get(file.name)
-        if found != (file.size, file.md5):
-            yield file, found is not None
+        size_and_md5 = there.get(file.name)
+        if size_and_md5 != (file.size, file.md5):
+            yield file, size_and_md5 is not None

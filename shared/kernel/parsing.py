@@ -102,11 +102,11 @@ class _Refused(Exception):
 
 
 def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         keys = [key for key, _ in pairs]
         raise _Refused(f"has the key {next(key for key in keys if keys.count(key) > 1)[:80]!r} twice; keep one.")
-    return found
+    return members
 
 
 def _no_constant(text: str) -> Any:

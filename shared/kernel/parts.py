@@ -38,26 +38,26 @@ def column(name: str, default: Any) -> Any:
     return field(default=default, metadata={"column": name})
 
 
-_known: dict[type[Any], dict[str, Column]] = {}
+_columns_of: dict[type[Any], dict[str, Column]] = {}
 
 
 def columns(kind: type[Any]) -> dict[str, Column]:
     """The columns of a record by their names, in the order of the declaration."""
-    if kind not in _known:
-        _known[kind] = {found.name: found for found in _columns(kind, "")}
-    return _known[kind]
+    if kind not in _columns_of:
+        _columns_of[kind] = {each.name: each for each in _columns(kind, "")}
+    return _columns_of[kind]
 
 
 def _columns(kind: type[Any], within: str) -> list[Column]:
-    found: list[Column] = []
+    column_list: list[Column] = []
     hints = get_type_hints(kind)
     for each in fields(kind):
         if inner := each.metadata.get("part"):
-            found += _columns(inner, each.name)
+            column_list += _columns(inner, each.name)
             continue
         default = each.default_factory() if each.default_factory is not MISSING else each.default
-        found.append(Column(each.metadata.get("column", each.name), within, each.name, hints[each.name], default))
-    return found
+        column_list.append(Column(each.metadata.get("column", each.name), within, each.name, hints[each.name], default))
+    return column_list
 
 
 def flat(record: Any) -> dict[str, Any]:
@@ -84,10 +84,10 @@ def with_columns(record: R, changes: Mapping[str, Any]) -> R:
 
 
 def _grouped(kind: type[Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    known = columns(kind)
-    if unknown := values.keys() - known.keys():
+    columns_by_name = columns(kind)
+    if unknown := values.keys() - columns_by_name.keys():
         raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(unknown))}")
     grouped: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
-        grouped.setdefault(known[name].part, {})[known[name].field] = value
+        grouped.setdefault(columns_by_name[name].part, {})[columns_by_name[name].field] = value
     return grouped

@@ -222,8 +222,8 @@ def _storage(env: Mapping[str, str]) -> Storage:
     connection, account = env.get("AzureWebJobsStorage", ""), env.get("AzureWebJobsStorage__accountName", "")
     ways = [way for way, there in zip(STORAGE_WAYS, (connection, account, any(uris.values())), strict=True) if there]
     if len(ways) != 1:
-        found = f"{' and '.join(ways)} are set" if ways else "none is set"
-        raise BadSetting(f"Set one of {', '.join(STORAGE_WAYS[:-1])} and {STORAGE_WAYS[-1]}; {found}.")
+        ways_set = f"{' and '.join(ways)} are set" if ways else "none is set"
+        raise BadSetting(f"Set one of {', '.join(STORAGE_WAYS[:-1])} and {STORAGE_WAYS[-1]}; {ways_set}.")
     if connection:
         return Storage(connection_string=connection)
     if account:
@@ -240,10 +240,10 @@ def _mail(env: Mapping[str, str]) -> Mail | None:
         return None
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("smtp", "smtps") and bool(parts.hostname) and parts.port != 0
+        is_smtp_address = parts.scheme in ("smtp", "smtps") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        known = False
-    if not known:
+        is_smtp_address = False
+    if not is_smtp_address:
         raise BadSetting("TRAINYARD_SMTP_URL must be smtps://user:password@host:port or smtp://host:port.")
     if not re.fullmatch(r"[^@\s]+@[^@\s]+", sender):
         raise BadSetting(

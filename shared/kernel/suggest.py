@@ -14,8 +14,8 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     """The choice that was probably meant, or ''."""
     import difflib  # only mistakes need it
 
-    found = difflib.get_close_matches(name[:LONGEST].lower(), list(choices), n=1, cutoff=0.6)
-    return found[0] if found else ""
+    matches = difflib.get_close_matches(name[:LONGEST].lower(), list(choices), n=1, cutoff=0.6)
+    return matches[0] if matches else ""
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
@@ -26,15 +26,15 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
 
 def there_are(choices: Iterable[str]) -> str:
     """`a, b, c`, cut where there are many; `none` where there is none."""
-    known = sorted(choices)
-    rest = f" and {len(known) - MOST_SHOWN} more" if len(known) > MOST_SHOWN else ""
-    return ", ".join(known[:MOST_SHOWN]) + rest or "none"
+    names = sorted(choices)
+    rest = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
+    return ", ".join(names[:MOST_SHOWN]) + rest or "none"
 
 
 def chosen(what: str, name: str, choices: Iterable[str]) -> str:
     """The name, if it is one of the choices. Raises Impossible with the nearest one, and `unknown_<what>`."""
-    known = sorted(choices)
-    if name not in known:
-        near = did_you_mean(name, known)
-        raise Impossible(f"There is no {what} {name!r}.{near} There are: {there_are(known)}.", f"unknown_{what}")
+    names = sorted(choices)
+    if name not in names:
+        near = did_you_mean(name, names)
+        raise Impossible(f"There is no {what} {name!r}.{near} There are: {there_are(names)}.", f"unknown_{what}")
     return name

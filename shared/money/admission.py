@@ -65,14 +65,16 @@ def project_of(ports: Ports, tags: Any, route: str) -> str:
     Where budgets are set, a tag may only name a project that has one: else any other name would be a way around them.
     """
     named = str(tags.get(PROJECT_TAG) or "")
-    known = ports.money.budgets
-    if named and known and named not in known:
-        hint = did_you_mean(named, known)
-        raise Impossible(f"There is no project {named[:80]!r}.{hint} There are: {there_are(known)}.", "unknown_project")
+    budgets = ports.money.budgets
+    if named and budgets and named not in budgets:
+        hint = did_you_mean(named, budgets)
+        raise Impossible(
+            f"There is no project {named[:80]!r}.{hint} There are: {there_are(budgets)}.", "unknown_project"
+        )
     if named and not NAME.fullmatch(named):
         raise Impossible(f"project is {named[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
-    found = ports.routes.get(route)
-    return named or (found.project if found else "")
+    route_settings = ports.routes.get(route)
+    return named or (route_settings.project if route_settings else "")
 
 
 def priced(ports: Ports, run: Run) -> Run:
@@ -134,8 +136,8 @@ def refusal(ports: Ports, run: Run) -> Refusal | None:
         return None
     now, stored = ports.clock(), ports.books.account(run.money.project)
     account = stored.value if stored else Account(run.money.project, month_of(now))
-    found = decide.admit(budget, account, run, _quote(run), now)
-    return found if isinstance(found, Refusal) else None
+    decision = decide.admit(budget, account, run, _quote(run), now)
+    return decision if isinstance(decision, Refusal) else None
 
 
 def _quote(run: Run) -> Quote:
@@ -157,31 +159,31 @@ def clusters(ports: Ports) -> dict[str, Cluster]:
 
     While Azure ML does not answer they are those that were known last. Raises Unavailable if none ever were.
     """
-    found: list[Cluster] = _remembered(ports, "clusters", CLUSTERS_KEPT, ports.clusters.list)
-    return {cluster.name: cluster for cluster in found}
+    all_clusters: list[Cluster] = _remembered(ports, "clusters", CLUSTERS_KEPT, ports.clusters.list)
+    return {cluster.name: cluster for cluster in all_clusters}
 
 
 def _seconds_before(ports: Ports, run: Run) -> list[float]:
     """How long the newest runs of this kind took: of the same experiment and route, on as many nodes."""
     newest: list[Run] = _remembered(ports, "runs", RUNS_KEPT, lambda: ports.runs.newest(RUNS_READ))
     kind = (run.asked.experiment, run.asked.route, run.asked.nodes)
-    found = [seconds_of(old) for old in newest if (old.asked.experiment, old.asked.route, old.asked.nodes) == kind]
-    return [seconds for seconds in found if seconds is not None][:RUNS_USED]
+    durations = [seconds_of(old) for old in newest if (old.asked.experiment, old.asked.route, old.asked.nodes) == kind]
+    return [seconds for seconds in durations if seconds is not None][:RUNS_USED]
 
 
 def _remembered(ports: Ports, name: str, kept: timedelta, ask: Callable[[], T]) -> T:
     """A cached answer, or a new one; if that fails, the last one. Raises if there is none."""
     now = ports.clock()
     with _lock:
-        at, known = _kept.setdefault(ports, {}).get(name, (None, None))
+        at, last_answer = _kept.setdefault(ports, {}).get(name, (None, None))
     if at is not None and now - at < kept:
-        return cast("T", known)
+        return cast("T", last_answer)
     try:
-        found = ask()
+        answer = ask()
     except TrainyardError:
         if at is None:
             raise
-        return cast("T", known)
+        return cast("T", last_answer)
     with _lock:
-        _kept[ports][name] = (now, found)
-    return found
+        _kept[ports][name] = (now, answer)
+    return answer

@@ -76,14 +76,14 @@ def _refresh_prices(ports: Ports) -> None:
     """Ask Azure for the prices of the clusters' sizes, once a day each."""
     if ports.retail is None:
         return
-    known = {(p.vm_size.lower(), p.region): p for p in ports.books.prices()}
+    stored_prices = {(p.vm_size.lower(), p.region): p for p in ports.books.prices()}
     for cluster in ports.clusters.list():
-        before = known.get((cluster.vm_size.lower(), ports.money.region))
+        before = stored_prices.get((cluster.vm_size.lower(), ports.money.region))
         asked_at = before.asked_at if before else None
         if cluster.vm_size and (asked_at is None or ports.clock() - asked_at >= REFRESHED_EVERY):
-            found = ports.retail.of(cluster.vm_size, ports.money.region)
-            ports.books.keep_prices([replace(price, asked_at=ports.clock()) for price in found])
-            log.info("prices: %d of %s from %s", len(found), cluster.vm_size, RETAIL)
+            new_prices = ports.retail.of(cluster.vm_size, ports.money.region)
+            ports.books.keep_prices([replace(price, asked_at=ports.clock()) for price in new_prices])
+            log.info("prices: %d of %s from %s", len(new_prices), cluster.vm_size, RETAIL)
 
 
 def _charge(ports: Ports) -> None:
@@ -117,9 +117,11 @@ def _tell_runs(ports: Ports, runs: dict[str, Run], costs: dict[str, dict[str, Ro
 
 def _cost(rows: dict[str, Row], now: datetime) -> Cost:
     dollars = {kind: row.dollars for kind, row in rows.items()}
-    known = {kind: dollars.get(kind, 0.0) or 0.0 for kind in ("training", "allocation", "idle")}
+    dollars_by_kind = {kind: dollars.get(kind, 0.0) or 0.0 for kind in ("training", "allocation", "idle")}
     unknown = any(value is None for value in dollars.values())
-    return Cost(**known, node_seconds=sum(row.node_seconds for row in rows.values()), at=now, unpriced=unknown)
+    return Cost(
+        **dollars_by_kind, node_seconds=sum(row.node_seconds for row in rows.values()), at=now, unpriced=unknown
+    )
 
 
 def _spent(project: str, books: Charged, costs: dict[str, dict[str, Row]], now: datetime) -> Spent:
@@ -143,8 +145,9 @@ def _hold_to(ports: Ports, project: str, budget: Budget, spent: Spent) -> None:
     for _ in range(WRITE_ATTEMPTS):
         now, stored = ports.clock(), ports.books.account(project)
         before = stored.value if stored else Account(project, month_of(now))
-        after, found = decide.consequences(budget, decide.settle(before, spent, now), now)
-        _tell_events(ports, project, found)  # before the write: who dies in between tells it again under the same id
+        after, consequences = decide.consequences(budget, decide.settle(before, spent, now), now)
+        # Before the write: who dies in between tells it again under the same id.
+        _tell_events(ports, project, consequences)
         try:
             if stored is None:
                 ports.books.open_account(after)
@@ -152,21 +155,21 @@ def _hold_to(ports: Ports, project: str, budget: Budget, spent: Spent) -> None:
                 ports.books.write_account(stored, after)
         except Changed:
             continue
-        _cancel(ports, spent, found)
+        _cancel(ports, spent, consequences)
         return
     raise Changed(f"The account of project {project} changed {WRITE_ATTEMPTS} times while it was brought up to date.")
 
 
-def _tell_events(ports: Ports, project: str, found: list[Consequence]) -> None:
-    for consequence in found:
+def _tell_events(ports: Ports, project: str, consequences: list[Consequence]) -> None:
+    for consequence in consequences:
         if consequence.event:
             fact = BudgetWarned if consequence.event == WARNED else BudgetReached
             ports.happened(fact(project, consequence.subject, consequence.why))
             log.warning("project %s: %s", project, consequence.why)
 
 
-def _cancel(ports: Ports, spent: Spent, found: list[Consequence]) -> None:
-    for consequence in found:
+def _cancel(ports: Ports, spent: Spent, consequences: list[Consequence]) -> None:
+    for consequence in consequences:
         for run in consequence.cancel:
             if run in spent.live:
                 log.warning("run %s is canceled: %s", run, consequence.why)

@@ -75,29 +75,29 @@ def charged(ports: Ports, since: datetime, until: datetime) -> Charged:
     Days before KEPT that were never closed are from before there were books.
     """
     now = ports.clock()
-    found: list[Day] = []
+    charges: list[Day] = []
     opened: dict[datetime, Had] = {}
     for begin in _days(since, min(until, now)):
-        known = _kept_day(ports, day_of(begin))
-        found += known or []
-        if known is None and begin >= start_of_day(now - KEPT):
+        closed_day = _kept_day(ports, day_of(begin))
+        charges += closed_day or []
+        if closed_day is None and begin >= start_of_day(now - KEPT):
             opened[begin] = _had(ports.samples, begin, min(begin + DAY, now))
     days = [begin for begin, had in opened.items() if had] or [start_of_day(now)]
-    known_now = _known(ports, days[0], now)
+    facts = _known(ports, days[0], now)
     for begin, had in opened.items():
-        found += [_day(known_now, cluster, its, min(begin + DAY, now)) for cluster, its in had.items()]
-    return Charged(sorted(found, key=lambda day: (day.day, day.cluster)), known_now.runs)
+        charges += [_day(facts, cluster, its, min(begin + DAY, now)) for cluster, its in had.items()]
+    return Charged(sorted(charges, key=lambda day: (day.day, day.cluster)), facts.runs)
 
 
 def close_days(ports: Ports) -> list[str]:
     """Close the days that are over long enough, each once. Returns those that were closed now."""
-    now, known, closed = ports.clock(), None, []
+    now, facts, closed = ports.clock(), None, []
     for begin in _days(now - KEPT, now - DAY - CLOSED_AFTER):
         if _kept_day(ports, day_of(begin)) is not None:
             continue
         had = _had(ports.samples, begin, begin + DAY)
-        known = known or (_known(ports, begin, now) if had else None)
-        days = [_day(known, cluster, its, begin + DAY) for cluster, its in had.items()] if known else []
+        facts = facts or (_known(ports, begin, now) if had else None)
+        days = [_day(facts, cluster, its, begin + DAY) for cluster, its in had.items()] if facts else []
         ports.books.close_day(day_of(begin), days)
         closed.append(day_of(begin))
     return closed
@@ -116,10 +116,10 @@ def _kept_day(ports: Ports, day: str) -> list[Day] | None:
     kept = _closed.setdefault(ports, {})
     if day in kept:
         return kept[day]
-    found = ports.books.day(day)
-    if found is not None and not any(each.problem for each in found):
-        kept[day] = found
-    return found
+    charges = ports.books.day(day)
+    if charges is not None and not any(each.problem for each in charges):
+        kept[day] = charges
+    return charges
 
 
 def _known(ports: Ports, since: datetime, now: datetime) -> Known:
@@ -146,12 +146,12 @@ def _runs(ports: Ports, since: datetime) -> Iterator[Run]:
     """
     limits = [ports.limits, *(route.limits for route in ports.routes.values())]
     longest = timedelta(seconds=max(limit.timeout_seconds for limit in limits))
-    found = set()
+    recent_names = set()
     for run in matching(ports.runs, RunFilter(since=since - longest - QUEUED)):
-        found.add(run.name)
+        recent_names.add(run.name)
         yield run
     old = _old.setdefault(ports, set())
-    old |= {name for state in LIVE for name, _ in ports.runs.in_state(state)} - found
+    old |= {name for state in LIVE for name, _ in ports.runs.in_state(state)} - recent_names
     for name in sorted(old):
         try:
             run = ports.runs.get(name).value
@@ -168,30 +168,30 @@ Had = dict[str, list[Paid]]  # by cluster
 def _had(samples: Samples, since: datetime, until: datetime) -> Had:
     """What each cluster had in this time, of those that had any node."""
     names, between = samples.clusters(), samples.between
-    found = {name: paid(between(name, since - HOLDS, until), since, until) for name in names}
-    return {cluster: had for cluster, had in found.items() if had}
+    paid_by_cluster = {name: paid(between(name, since - HOLDS, until), since, until) for name in names}
+    return {cluster: had for cluster, had in paid_by_cluster.items() if had}
 
 
-def _day(known: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
-    holds = [hold for hold, _, _ in known.leases.values() if hold.cluster == cluster]
+def _day(facts: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
+    holds = [hold for hold, _, _ in facts.leases.values() if hold.cluster == cluster]
     shares: list[Share] = []
     seconds: dict[tuple[str, str], float] = defaultdict(float)
     dollars: dict[tuple[str, str], float | None] = {}
     begin = had[0].spell.begin
-    users = Users(use for use in known.uses.get(cluster, ()) if use.ended is None or use.ended + IDLE_TAIL > begin)
+    users = Users(use for use in facts.uses.get(cluster, ()) if use.ended is None or use.ended + IDLE_TAIL > begin)
     for stretch in had:
-        hourly = known.prices.find(stretch.vm_size, stretch.tier, known.region)
+        hourly = facts.prices.find(stretch.vm_size, stretch.tier, facts.region)
         for share in split(stretch.spell, users, holds):
             shares.append(share)
             key = (share.kind, share.who)
             seconds[key] += share.node_seconds
-            price = _price(known, share, hourly.dollars if hourly else None)
+            price = _price(facts, share, hourly.dollars if hourly else None)
             so_far = dollars.get(key, 0.0)
             dollars[key] = None if price is None or so_far is None else so_far + share.node_seconds * price / _HOUR
     rows = tuple(
-        _row(known, cluster, share, node_seconds, dollars[share]) for share, node_seconds in sorted(seconds.items())
+        _row(facts, cluster, share, node_seconds, dollars[share]) for share, node_seconds in sorted(seconds.items())
     )
-    last = known.prices.find(had[-1].vm_size, had[-1].tier, known.region)
+    last = facts.prices.find(had[-1].vm_size, had[-1].tier, facts.region)
     return Day(
         cluster,
         day_of(had[0].spell.begin),
@@ -202,25 +202,25 @@ def _day(known: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
     )
 
 
-def _row(known: Known, cluster: str, share: tuple[str, str], node_seconds: float, dollars: float | None) -> Row:
+def _row(facts: Known, cluster: str, share: tuple[str, str], node_seconds: float, dollars: float | None) -> Row:
     kind, who = share
-    owner, project = _payer(known, cluster, who)
+    owner, project = _payer(facts, cluster, who)
     return Row(kind, who, owner.name, project, node_seconds, dollars, owner.id)
 
 
-def _price(known: Known, share: Share, hourly: float | None) -> float | None:
+def _price(facts: Known, share: Share, hourly: float | None) -> float | None:
     """What an hour of a node costs: for a run as it was when it was submitted."""
-    run = known.runs.get(share.who)
+    run = facts.runs.get(share.who)
     return run.money.price if run and run.money.price else hourly
 
 
-def _payer(known: Known, cluster: str, who: str) -> tuple[Person, str]:
+def _payer(facts: Known, cluster: str, who: str) -> tuple[Person, str]:
     """Owner and project of a run, of a lease, or of what nobody explains."""
-    if run := known.runs.get(who):
-        return Person(run.people.owner, run.people.owner_id), run.money.project or known.projects.get(cluster, "")
-    if lease := known.leases.get(who):
-        return lease[1], lease[2] or known.projects.get(cluster, "")
-    return NOBODY, known.projects.get(cluster, "")
+    if run := facts.runs.get(who):
+        return Person(run.people.owner, run.people.owner_id), run.money.project or facts.projects.get(cluster, "")
+    if lease := facts.leases.get(who):
+        return lease[1], lease[2] or facts.projects.get(cluster, "")
+    return NOBODY, facts.projects.get(cluster, "")
 
 
 def of_runs(found: Iterable[Day]) -> dict[str, dict[str, Row]]:

@@ -127,18 +127,18 @@ def consequences(budget: Budget, account: Account, now: datetime) -> tuple[Accou
     month = f"{account.project}/{_words(account.month)}"
     words = f"Project {account.project} has spent ${account.spent:.2f}"
     marks = _Marks(account.warned_at, account.reached_at)
-    marks, found = _judge(budget, budget.month, account.spent, marks, now, Consequence(words, subject=month))
-    if any(consequence.cancel for consequence in found):
+    marks, outcomes = _judge(budget, budget.month, account.spent, marks, now, Consequence(words, subject=month))
+    if any(consequence.cancel for consequence in outcomes):
         live = tuple(run for run, held in account.reserved.items() if held.ended is None)
-        found = [replace(c, cancel=live) if c.cancel else c for c in found]
+        outcomes = [replace(c, cancel=live) if c.cancel else c for c in outcomes]
     reserved = dict(account.reserved)
     for run, held in account.reserved.items():
         if held.ended is None:
             about = Consequence(f"Run {run} has cost ${held.spent:.2f}", subject=run, cancel=(run,))
             its, more = _judge(budget, budget.run, held.spent, _Marks(held.warned_at, held.reached_at), now, about)
             reserved[run] = msgspec.structs.replace(held, warned_at=its.warned_at, reached_at=its.reached_at)
-            found += more
-    return replace(account, warned_at=marks.warned_at, reached_at=marks.reached_at, reserved=reserved), found
+            outcomes += more
+    return replace(account, warned_at=marks.warned_at, reached_at=marks.reached_at, reserved=reserved), outcomes
 
 
 @dataclass(frozen=True)
@@ -151,19 +151,19 @@ def _judge(
     budget: Budget, amount: float | None, spent: float, marks: _Marks, now: datetime, about: Consequence
 ) -> tuple[_Marks, list[Consequence]]:
     """The same three steps for a month's amount and for a run's: warn, reached, and after the grace the end."""
-    found = []
+    outcomes = []
     if amount is None:
         return marks, []
     if marks.warned_at is None and spent >= amount * budget.warn / 100:
         marks = replace(marks, warned_at=now)
         why = f"{about.why}, {budget.warn:g} % of its ${amount:.2f} or more."
-        found.append(Consequence(why, WARNED, about.subject))
+        outcomes.append(Consequence(why, WARNED, about.subject))
     if marks.reached_at is None and spent >= amount:
         marks = replace(marks, reached_at=now)
-        found.append(Consequence(f"{about.why}, all of its ${amount:.2f}.", REACHED, about.subject))
+        outcomes.append(Consequence(f"{about.why}, all of its ${amount:.2f}.", REACHED, about.subject))
     if marks.reached_at and now - marks.reached_at >= timedelta(seconds=budget.grace_seconds):
-        found.append(Consequence(f"{about.why}, all of its ${amount:.2f}.", cancel=about.cancel or ("*",)))
-    return marks, found
+        outcomes.append(Consequence(f"{about.why}, all of its ${amount:.2f}.", cancel=about.cancel or ("*",)))
+    return marks, outcomes
 
 
 def _words(month: str) -> str:

@@ -69,12 +69,12 @@ def paid(samples: Iterable[Sample], since: datetime, until: datetime) -> list[Pa
     """
     ordered = list(samples)
     ends = [sample.at for sample in ordered[1:]] + [until]
-    found = []
+    stretches = []
     for sample, end in zip(ordered, ends, strict=False):
         spell = _within(Spell(sample.at, min(end, sample.at + HOLDS), sample.nodes), since, until)
         if spell and spell.nodes:
-            found.append(Paid(spell, sample.vm_size, sample.tier))
-    return found
+            stretches.append(Paid(spell, sample.vm_size, sample.tier))
+    return stretches
 
 
 class Users:
@@ -130,10 +130,10 @@ class _There:
 
 def _charge(had: Spell, there: _There) -> Iterator[Share]:
     left = had.nodes
-    for kind, who, wanted in there.wants(had.begin):
+    for kind, who, nodes_needed in there.wants(had.begin):
         if not left:
             return
-        if nodes := min(wanted, left):
+        if nodes := min(nodes_needed, left):
             yield Share(kind, who, had.begin, had.end, nodes)
             left -= nodes
     if left:

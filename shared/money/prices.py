@@ -44,20 +44,20 @@ class Prices:
     """
 
     def __init__(self, prices: Iterable[Price] = (), below: Prices | None = None) -> None:
-        self._known = {_key(p.vm_size, p.tier, p.region): p for p in prices}
+        self._by_key = {_key(p.vm_size, p.tier, p.region): p for p in prices}
         self._below = below
 
     def find(self, vm_size: str, tier: str, region: str) -> Price | None:
         """The price, or one that holds in every region, or None. No tier is dedicated."""
-        found = self._known.get(_key(vm_size, tier, region)) or self._known.get(_key(vm_size, tier, ""))
-        return found or (self._below.find(vm_size, tier, region) if self._below else None)
+        price = self._by_key.get(_key(vm_size, tier, region)) or self._by_key.get(_key(vm_size, tier, ""))
+        return price or (self._below.find(vm_size, tier, region) if self._below else None)
 
     def over(self, below: Prices) -> Prices:
         """These prices, and the others' where these have none."""
-        return Prices(self._known.values(), self._below.over(below) if self._below else below)
+        return Prices(self._by_key.values(), self._below.over(below) if self._below else below)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._by_key)
 
 
 def _key(vm_size: str, tier: str, region: str) -> tuple[str, str, str]:
@@ -82,7 +82,7 @@ def read_retail(items: Iterable[Json], vm_size: str, region: str, now: datetime)
     has a product of its own. Of several prices the one that began last holds. Raises BadInput for what is no such item.
     https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices
     """
-    found: dict[str, Price] = {}
+    newest_by_tier: dict[str, Price] = {}
     for item in items:
         try:
             price = _retail(item, region)
@@ -90,10 +90,10 @@ def read_retail(items: Iterable[Json], vm_size: str, region: str, now: datetime)
             raise BadInput(f"The retail prices API gave what is no price: {exc!r}.") from exc
         if price is None or price.at is None or price.at > now or price.vm_size.lower() != vm_size.lower():
             continue
-        before = found.get(price.tier)
+        before = newest_by_tier.get(price.tier)
         if before is None or before.at is None or price.at >= before.at:
-            found[price.tier] = price
-    return list(found.values())
+            newest_by_tier[price.tier] = price
+    return list(newest_by_tier.values())
 
 
 def _retail(item: Json, region: str) -> Price | None:

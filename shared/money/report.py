@@ -70,18 +70,18 @@ def report(days: Iterable[Day], by: str, until: datetime) -> Report:
     Each row of the books is in exactly one line; what no run, project or owner explains has the key ''. An owner is an
     object id, whatever their name was: two of one name are two, and one who was renamed is one.
     """
-    found = sorted(days, key=lambda day: day.day)
+    days_in_order = sorted(days, key=lambda day: day.day)
     rows: dict[Key, list[Row]] = defaultdict(list)
     by_day: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(KINDS, 0.0))
-    for day in found:
+    for day in days_in_order:
         for row in day.rows:
             rows[_KEY[by](day, row)].append(row)
             by_day[day.day][row.kind] += row.dollars or 0.0
     lines = [_line(key, its, its[-1].owner if is_id else "") for (key, is_id), its in rows.items()]
     if by == "cluster":
-        lines = [_with_others(line, [d for d in found if d.cluster == line.key], until) for line in lines]
+        lines = [_with_others(line, [d for d in days_in_order if d.cluster == line.key], until) for line in lines]
     lines.sort(key=lambda line: (-line.spent, -line.node_hours, line.key))
-    total = _with_others(_line("", [row for its in rows.values() for row in its]), found, until)
+    total = _with_others(_line("", [row for its in rows.values() for row in its]), days_in_order, until)
     return Report(_at_most(lines), total, dict(sorted(by_day.items())))
 
 

@@ -93,7 +93,7 @@ def _plain(notice: Notice, kind: Kind, title: str, facts: dict[str, Any]) -> Not
 
 def _of_run(notice: Notice, run: Run, kind: Kind, title: str, facts: dict[str, str]) -> Notice:
     best = [f"{name} {value:.4g}" for name, value in list(run.archive.best_metrics.items())[:METRICS_TOLD]]
-    known = {
+    run_facts = {
         "why": run.progress.reason.partition("\n")[0] if kind is not Kind.COMPLETED else "",
         "experiment": run.asked.experiment,
         "cluster": f"{run.asked.cluster}, {run.asked.nodes} nodes",
@@ -101,7 +101,7 @@ def _of_run(notice: Notice, run: Run, kind: Kind, title: str, facts: dict[str, s
         "best": ", ".join(best),
         "owner": run.people.owner,
     }
-    return Notice(notice.id, kind, title, notice.at, known | facts, run.name, run.asked.route, run.asked.experiment)
+    return Notice(notice.id, kind, title, notice.at, run_facts | facts, run.name, run.asked.route, run.asked.experiment)
 
 
 def _took(run: Run) -> str:

@@ -31,11 +31,11 @@ def pause(tries: int, retry_after: float = 0.0) -> float:
 
 def read_kinds(names: list[str]) -> tuple[Kind, ...]:
     """The kinds that someone asks for, without repeats. Raises Impossible, naming those that there are."""
-    known = [kind for kind in Kind if kind is not Kind.TEST]
-    unknown = [name for name in names if name not in known]
+    choices = [kind for kind in Kind if kind is not Kind.TEST]
+    unknown = [name for name in names if name not in choices]
     if unknown or not names:
-        raise Impossible(f"on is {', '.join(unknown) or 'empty'}; choose from {', '.join(known)}.", "bad_kind")
-    return tuple(kind for kind in known if kind in names)
+        raise Impossible(f"on is {', '.join(unknown) or 'empty'}; choose from {', '.join(choices)}.", "bad_kind")
+    return tuple(kind for kind in choices if kind in names)
 
 
 def crossed(before: int, after: int) -> bool:

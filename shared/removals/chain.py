@@ -14,18 +14,18 @@ _LONGEST = 1000  # runs; each is one read
 
 def later(runs: Runs, run: Run) -> list[Run]:
     """The runs that go on from this one, from the next to the last."""
-    found: list[Run] = []
-    while len(found) < _LONGEST and (following := _next(runs, (found or [run])[-1])):
-        found.append(following)
-    return found
+    chain: list[Run] = []
+    while len(chain) < _LONGEST and (following := _next(runs, (chain or [run])[-1])):
+        chain.append(following)
+    return chain
 
 
 def earlier(runs: Runs, run: Run) -> list[Run]:
     """The runs that this one goes on from, from the last to the first."""
-    found: list[Run] = []
-    while len(found) < _LONGEST and (before := _get(runs, (found or [run])[-1].asked.continues)):
-        found.append(before)
-    return found
+    chain: list[Run] = []
+    while len(chain) < _LONGEST and (before := _get(runs, (chain or [run])[-1].asked.continues)):
+        chain.append(before)
+    return chain
 
 
 def own_paths(runs: Runs, what: What, run: Run) -> set[str]:
@@ -50,7 +50,7 @@ def _paths(run: Run) -> Iterator[str]:
 
 def _next(runs: Runs, run: Run) -> Run | None:
     names = (asked_run_name(kind, run.name) for kind in ("continue", "move"))
-    return next((found for name in names if (found := _get(runs, name))), None)
+    return next((following_run for name in names if (following_run := _get(runs, name))), None)
 
 
 def _get(runs: Runs, name: str) -> Run | None:

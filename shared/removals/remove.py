@@ -77,10 +77,10 @@ def remove_run(ports: Ports, removals: Removals, name: str, asked: Asked) -> Rem
         ):
             raise Conflict(f"Run {user.name} goes on from run {name} and is {user.progress.state}.", "needed")
         if run.removed.at is not None:
-            known = removals.get(What.RUN, name, run.removed.at)
-            if known and known.done_at is None:
-                _send(ports.queues, known)
-            return known or _ask(ports.queues, removals, asked.removal(What.RUN, name, run.removed.at))
+            earlier_removal = removals.get(What.RUN, name, run.removed.at)
+            if earlier_removal and earlier_removal.done_at is None:
+                _send(ports.queues, earlier_removal)
+            return earlier_removal or _ask(ports.queues, removals, asked.removal(What.RUN, name, run.removed.at))
         try:
             ports.runs.update(stored, removed_at=now, removed_by=asked.by.name, removed_by_id=asked.by.id)
         except Changed:

@@ -47,12 +47,12 @@ def enforce(ports: Ports, removals: Removals) -> list[Going]:
     """Request the removals that are due, and return them. One that is refused now is tried next time."""
     done = []
     for going in _going(ports, ports.clock()):
-        asked = Asked(Person("retention"), going.why)
+        request = Asked(Person("retention"), going.why)
         try:
             if going.what is What.DROP:
-                remove_drop(ports, removals, DropKey.of(going.name), asked)
+                remove_drop(ports, removals, DropKey.of(going.name), request)
             else:
-                clear(ports, removals, going.what, going.name, asked)
+                clear(ports, removals, going.what, going.name, request)
         except (Conflict, NotFound) as exc:
             log.info("retention: %s %s stays. %s", going.what, going.name, exc)
             continue
@@ -71,8 +71,8 @@ def _going(ports: Ports, by: datetime) -> Iterator[Going]:
         if keeps_data(run):
             kept |= {place for place in (run.asked.drop, *run.asked.reads) if _dropped(rules, place)}
         if run.asked.route in rules:
-            found = (going for going in of_run(run, rules[run.asked.route]) if going.at <= by)
-            yield from (going for going in found if going.what is not What.CHECKPOINTS or not _shared(ports.runs, run))
+            due = (going for going in of_run(run, rules[run.asked.route]) if going.at <= by)
+            yield from (going for going in due if going.what is not What.CHECKPOINTS or not _shared(ports.runs, run))
     for route, rule in sorted(rules.items()):
         for drop in _drops(ports.drops, route) if rule.drops else ():
             if not _is_kept(drop.key, kept) and (going := of_drop(drop, rule)) and going.at <= by:

@@ -34,15 +34,15 @@ class Usage:
 
 def usage(ports: Ports) -> Usage:
     """Count every blob of ours once."""
-    found, until = Usage(), time.monotonic() + BUDGET_SECONDS
+    counts, until = Usage(), time.monotonic() + BUDGET_SECONDS
     for kind, name, size in _sizes(ports):
-        found.kinds[kind] += size
-        found.holders[kind, name] += size
-        found.files[kind, name] += 1
+        counts.kinds[kind] += size
+        counts.holders[kind, name] += size
+        counts.files[kind, name] += 1
         if time.monotonic() > until:
-            found.complete = False
+            counts.complete = False
             break
-    return found
+    return counts
 
 
 def _sizes(ports: Ports) -> Iterator[tuple[str, str, int]]:

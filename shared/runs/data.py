@@ -122,10 +122,10 @@ def _difference(ports: Ports, run: Run, blobs: Iterable[Blob]) -> str:
     return f"{words}: {', '.join(differing[:NAMED])}{more}." if differing else f"{words}."
 
 
-def _told(blobs: Iterable[Blob], found: dict[str, str]) -> Iterator[Blob]:
+def _told(blobs: Iterable[Blob], content_by_name: dict[str, str]) -> Iterator[Blob]:
     for blob in blobs:
-        if len(found) <= MOST_LISTED and not blob.name.endswith(f"/{SUCCESS_MARKER}"):
-            found[blob.name] = blob.md5 or blob.etag.strip('"')
+        if len(content_by_name) <= MOST_LISTED and not blob.name.endswith(f"/{SUCCESS_MARKER}"):
+            content_by_name[blob.name] = blob.md5 or blob.etag.strip('"')
         yield blob
 
 

@@ -62,8 +62,8 @@ def due(schedule: Schedule, now: datetime) -> list[Due]:
     are due, `all` each.
     """
     passed = takewhile(lambda at: at <= now, instants(schedule.cron, schedule.timezone, schedule.decided_until))
-    found = list(islice(passed, MOST_AT_ONCE))
-    return [Due(at, _why_not(schedule.catch_up, at, found[-1], now)) for at in found]
+    due_instants = list(islice(passed, MOST_AT_ONCE))
+    return [Due(at, _why_not(schedule.catch_up, at, due_instants[-1], now)) for at in due_instants]
 
 
 def _why_not(rule: CatchUp, at: datetime, last: datetime, now: datetime) -> str:

@@ -72,20 +72,20 @@ def look(ports: Ports, schedules: Schedules, name: str, meant: str = "") -> None
         _look_at_files(ports, schedules, stored)
         return
     schedule, now = stored.value, ports.clock()
-    found = due(schedule, now)
-    for each in found:
+    due_instants = due(schedule, now)
+    for each in due_instants:
         firing = _decide(ports, schedules, schedule, each)
         if firing.outcome is Outcome.STARTED:
             schedule = replace(schedule, last_run=firing.run)
-    until = found[-1].at if found else schedule.decided_until
+    until = due_instants[-1].at if due_instants else schedule.decided_until
     ahead = next_instants(schedule, until, 1)
     next_at = ahead[0] if ahead else None
-    if found or next_at != schedule.next_at:
+    if due_instants or next_at != schedule.next_at:
         try:
             schedules.update(stored, decided_until=until, next_at=next_at, last_run=schedule.last_run)
         except Changed:
             return  # another look was quicker, and asks for the next one
-    if next_at and (found or next_at.isoformat() == meant):
+    if next_at and (due_instants or next_at.isoformat() == meant):
         ask_for_look(ports, name, next_at)
 
 

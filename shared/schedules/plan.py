@@ -67,8 +67,8 @@ class Wish:
 def preview(ports: Ports, wish: Wish) -> dict[str, Any]:
     """What the schedule would do: its next instants, and the job that each would send. Makes nothing."""
     schedule = _made(ports, wish)
-    found = next_instants(schedule, ports.clock(), SHOWN)
-    return {"next": [at.isoformat() for at in found], **dry_run(ports, wish.request)}
+    instants_ahead = next_instants(schedule, ports.clock(), SHOWN)
+    return {"next": [at.isoformat() for at in instants_ahead], **dry_run(ports, wish.request)}
 
 
 def add(ports: Ports, schedules: Schedules, wish: Wish) -> Schedule:
@@ -115,10 +115,10 @@ def _made(ports: Ports, wish: Wish) -> Schedule:
     if bool(wish.cron) == bool(wish.new_files):
         raise Impossible("Give either cron or new_files: when is it to run?", "bad_schedule")
     if wish.new_files and wish.route not in ports.routes:
-        known = ", ".join(sorted(ports.routes))
+        route_names = ", ".join(sorted(ports.routes))
         near = did_you_mean(wish.route, ports.routes)
         raise Impossible(
-            f"There is no route {wish.route[:80]!r} to count files in.{near} Routes: {known}.", "unknown_route"
+            f"There is no route {wish.route[:80]!r} to count files in.{near} Routes: {route_names}.", "unknown_route"
         )
     now = ports.clock()
     schedule = Schedule(

@@ -110,8 +110,8 @@ class Arm:
     def get_with_etag(self, path: str) -> tuple[Json, str]:
         """The resource, and its etag if the service gives it one, else ''."""
         headers: dict[str, str] = {}
-        found = self._send("GET", self._url(path), told=headers)
-        return found, headers.get("etag", "")
+        answer = self._send("GET", self._url(path), told=headers)
+        return answer, headers.get("etag", "")
 
     def patch(self, path: str, body: Json, etag: str = "") -> None:
         """Change a resource. Returns when the service has accepted that, and may have to go on for minutes.

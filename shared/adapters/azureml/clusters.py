@@ -28,19 +28,23 @@ class AzureMLClusters:
 
     def list(self) -> list[Cluster]:
         computes = self._connection.arm.items("computes")
-        return [_KINDS[kind](found) for found in computes if (kind := found["properties"].get("computeType")) in _KINDS]
+        return [
+            _KINDS[kind](resource)
+            for resource in computes
+            if (kind := resource["properties"].get("computeType")) in _KINDS
+        ]
 
     def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
         arm, seen = self._connection.arm, None
         while True:
-            found, etag = arm.get_with_etag(f"computes/{name}")
-            settings = found["properties"]["properties"]["scaleSettings"]
+            resource, etag = arm.get_with_etag(f"computes/{name}")
+            settings = resource["properties"]["properties"]["scaleSettings"]
             if seen not in (None, settings):
                 raise Changed(f"Someone else changed cluster {name} just now; it is left as it is.")
-            if (wanted := _scaled(settings, min_nodes, idle_seconds)) == settings:
+            if (new_settings := _scaled(settings, min_nodes, idle_seconds)) == settings:
                 return
             try:
-                arm.patch(f"computes/{name}", {"properties": {"properties": {"scaleSettings": wanted}}}, etag)
+                arm.patch(f"computes/{name}", {"properties": {"properties": {"scaleSettings": new_settings}}}, etag)
             except Changed:
                 if seen is not None or not etag:
                     raise
@@ -49,29 +53,29 @@ class AzureMLClusters:
                 return
 
     def stop(self, name: str) -> None:
-        found = self._connection.arm.get(f"computes/{name}")
-        if not _instance(found).nodes:
+        resource = self._connection.arm.get(f"computes/{name}")
+        if not _instance(resource).nodes:
             return
         self._connection.arm.post(f"computes/{name}/stop", {})
 
 
 def _scaled(settings: dict[str, Any], min_nodes: int | None, idle_seconds: float | None) -> dict[str, Any]:
     """The scale settings with another minimum or idle time; what this code does not know stays."""
-    wanted = dict(settings)
+    new_settings = dict(settings)
     if min_nodes is not None and min_nodes != (settings.get("minNodeCount") or 0):
-        wanted["minNodeCount"] = min_nodes
+        new_settings["minNodeCount"] = min_nodes
     if idle_seconds is not None and round(idle_seconds) != _seconds(settings.get("nodeIdleTimeBeforeScaleDown") or ""):
-        wanted["nodeIdleTimeBeforeScaleDown"] = f"PT{round(idle_seconds)}S"
-    return wanted
+        new_settings["nodeIdleTimeBeforeScaleDown"] = f"PT{round(idle_seconds)}S"
+    return new_settings
 
 
-def _cluster(found: dict[str, Any]) -> Cluster:
-    compute = found["properties"].get("properties") or {}
+def _cluster(resource: dict[str, Any]) -> Cluster:
+    compute = resource["properties"].get("properties") or {}
     scale, counts = compute.get("scaleSettings") or {}, compute.get("nodeStateCounts") or {}
     by_state = {state: int(counts.get(f"{state}NodeCount") or 0) for state in _STATES}
     nodes: Any = {f"{state}_nodes": number for state, number in by_state.items()}
     return Cluster(
-        name=found["name"],
+        name=resource["name"],
         min_nodes=int(scale.get("minNodeCount") or 0),
         max_nodes=int(scale.get("maxNodeCount") or 0),
         idle_seconds=_seconds(scale.get("nodeIdleTimeBeforeScaleDown") or ""),
@@ -83,17 +87,17 @@ def _cluster(found: dict[str, Any]) -> Cluster:
         **nodes,
         allocation=str(compute.get("allocationState") or ""),
         allocation_since=_time(compute.get("allocationStateTransitionTime")),
-        errors=tuple(_words(compute.get("errors")) + _words(found["properties"].get("provisioningErrors"))),
-        **_tags(found),
+        errors=tuple(_words(compute.get("errors")) + _words(resource["properties"].get("provisioningErrors"))),
+        **_tags(resource),
     )
 
 
-def _instance(found: dict[str, Any]) -> Cluster:
+def _instance(resource: dict[str, Any]) -> Cluster:
     """A compute instance as a cluster of one node, which costs money unless it is stopped."""
-    compute = found["properties"].get("properties") or {}
+    compute = resource["properties"].get("properties") or {}
     on = 0 if str(compute.get("state") or "") in _OFF else 1
     return Cluster(
-        name=found["name"],
+        name=resource["name"],
         min_nodes=0,
         max_nodes=1,
         idle_seconds=_seconds(compute.get("idleTimeBeforeShutdown") or ""),
@@ -106,16 +110,16 @@ def _instance(found: dict[str, Any]) -> Cluster:
         allocation_since=_time((compute.get("lastOperation") or {}).get("operationTime")),
         errors=tuple(_words(compute.get("errors"))),
         kind=INSTANCE,
-        **_tags(found),
+        **_tags(resource),
     )
 
 
 _KINDS = {"AmlCompute": _cluster, "ComputeInstance": _instance}
 
 
-def _tags(found: dict[str, Any]) -> dict[str, Any]:
+def _tags(resource: dict[str, Any]) -> dict[str, Any]:
     """What the administrator wrote into the compute's tags; `trainyard clusters apply` does."""
-    tags = found.get("tags") or {}
+    tags = resource.get("tags") or {}
     return {
         "pin": str(tags.get("trainyard.pin") or ""),
         "project": str(tags.get("trainyard.project") or ""),
@@ -125,8 +129,8 @@ def _tags(found: dict[str, Any]) -> dict[str, Any]:
 
 def _words(errors: Any) -> list[str]:
     """Azure ML's sentences out of its error objects, each with its code."""
-    found = [error.get("error") or error for error in errors or [] if isinstance(error, dict)]
-    pairs = [(str(error.get("code") or ""), str(error.get("message") or "")) for error in found]
+    error_bodies = [error.get("error") or error for error in errors or [] if isinstance(error, dict)]
+    pairs = [(str(error.get("code") or ""), str(error.get("message") or "")) for error in error_bodies]
     return [without_secrets(f"{code}: {message}".strip(": "))[:_WORDS_LIMIT] for code, message in pairs]
 
 

@@ -44,7 +44,7 @@ class Assets:
 
     def __init__(self, connection: Connection, known: Known, files: Files) -> None:
         self._connection = connection
-        self._known = known
+        self._store = known
         self._files = files
         self._ids: dict[tuple[str, str], str] = {}  # of this process
 
@@ -75,12 +75,12 @@ class Assets:
         return asset_id
 
     def _remembered(self, kind: str, digest: str) -> str | None:
-        if not (asset_id := self._ids.get((kind, digest)) or self._known.get(kind, digest)):
+        if not (asset_id := self._ids.get((kind, digest)) or self._store.get(kind, digest)):
             return None
         return self._ids.setdefault((kind, digest), asset_id)
 
     def _remember(self, kind: str, digest: str, asset_id: str) -> None:
-        self._known.put(kind, digest, asset_id)
+        self._store.put(kind, digest, asset_id)
         self._ids[kind, digest] = asset_id
 
     def _register_code(self, folder: Path, digest: str, path: str) -> None:

@@ -114,16 +114,16 @@ def _data(value: Any, key: str) -> Json:
     return body
 
 
-def _check_command(command: str, known: Mapping[str, Json]) -> None:
+def _check_command(command: str, names_by_group: Mapping[str, Json]) -> None:
     """Unusual if it names what the job lacks, which the SDK refuses in its own words, or has other brackets."""
-    _need(all(name in known[group] for group, name in _VALUE_OF.findall(command)))
+    _need(all(name in names_by_group[group] for group, name in _VALUE_OF.findall(command)))
     rest = _VALUE_OF.sub("", command)
     _need(not any(mark in rest for mark in ("${{", "$[[", "{inputs", "{outputs", "{search_space")))
 
 
 def _asset(value: Any, kind: str, workspace_id: str) -> str:
-    if found := _FULL.fullmatch(str(value)):
-        return found[1]
+    if full_id := _FULL.fullmatch(str(value)):
+        return full_id[1]
     name, version = _match(_SHORT, value).groups()
     if kind == "environments" and name.lower().startswith("azureml"):
         _need(name.startswith("AzureML-"))
@@ -164,10 +164,10 @@ def _text(value: Any) -> bool:
 
 
 def _match(pattern: re.Pattern[str], value: Any) -> re.Match[str]:
-    found = pattern.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    match = pattern.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise _Unusual
-    return found
+    return match
 
 
 def _need(usual: bool) -> None:

@@ -44,7 +44,7 @@ class AzureMLJobs:
     def __init__(self, workspace: Workspace, known: Known, files: Files, account: str = "") -> None:
         self._connection = connect(workspace)
         self._assets = Assets(self._connection, known, files)
-        self._known = known
+        self._store = known
         self._account = account
         self._url = files.url
         self._containers: dict[str, str] = {}
@@ -77,10 +77,10 @@ class AzureMLJobs:
         return [str(why) for why in self._connection.arm.preflight(document(job)).get("refusals", [])]
 
     def status(self, name: str) -> JobStatus | None:
-        found = self._connection.arm.find(f"jobs/{name}")
-        if found is None:
+        answer = self._connection.arm.find(f"jobs/{name}")
+        if answer is None:
             return None
-        status = _listed_status(found)
+        status = _listed_status(answer)
         return self._explained(status) if status.state is JobState.FAILED else status
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
@@ -166,18 +166,18 @@ class AzureMLJobs:
     def _container(self, datastore: str) -> str:
         """The datastore's container; datastores don't move, so it is asked for once."""
         with self._lock:
-            known = self._containers.get(datastore)
-        if known := known or self._known.get("container", datastore):  # so logs can be read while Azure ML is away
-            return known
+            name = self._containers.get(datastore)
+        if name := name or self._store.get("container", datastore):  # so logs can be read while Azure ML is away
+            return name
         try:
-            found = self._connection.arm.get(f"datastores/{datastore}")
+            answer = self._connection.arm.get(f"datastores/{datastore}")
         except NotFound as exc:
             raise NotFound(f"The workspace has no datastore {datastore!r}. {exc}") from exc
-        container = found["properties"].get("containerName")
+        container = answer["properties"].get("containerName")
         if not container:
             raise NotFound(f"Datastore {datastore!r} is no blob container.")
         # A workspace on one machine has an address there, which ends in the account's name.
-        account = str(found["properties"].get("accountName") or "").rstrip("#").rpartition("/")[2]
+        account = str(answer["properties"].get("accountName") or "").rstrip("#").rpartition("/")[2]
         if self._account and account != self._account:
             raise BadInput(
                 f"Datastore {datastore!r} lies in storage account {account!r}, not in the app's {self._account!r}; "
@@ -185,7 +185,7 @@ class AzureMLJobs:
             )
         with self._lock:
             self._containers[datastore] = container
-        self._known.put("container", datastore, str(container))
+        self._store.put("container", datastore, str(container))
         return str(container)
 
 

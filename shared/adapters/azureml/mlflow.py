@@ -23,10 +23,10 @@ MOST_IN_ALL = 500_000  # points of a job; some 100 MiB
 def logged(arm: Arm, run: str) -> dict[str, list[tuple[float, float, float]]]:
     """The series of each metric: step, value, unix time. Empty for a run that MLflow does not know."""
     try:
-        found = arm.tracking("runs/get", urlencode({"run_id": run}))
+        answer = arm.tracking("runs/get", urlencode({"run_id": run}))
     except NotFound:
         return {}
-    names = [str(metric["key"]) for metric in found["run"].get("data", {}).get("metrics", [])]
+    names = [str(metric["key"]) for metric in answer["run"].get("data", {}).get("metrics", [])]
     series, left = {}, MOST_IN_ALL
     for name in sorted(names)[:MOST_METRICS]:
         series[name] = _history(arm, run, name, min(MOST_POINTS, left))

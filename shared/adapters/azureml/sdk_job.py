@@ -33,8 +33,8 @@ def load(job: Job, workspace_id: str) -> Any:
 
 def problems(job: Job) -> list[Problem]:
     """All that is wrong with the job as far as the schema can tell. Its `code` may still be a folder to register."""
-    if found := list(local_files({**job, "code": ""})):
-        return found
+    if file_problems := list(local_files({**job, "code": ""})):
+        return file_problems
     code = {"code": f"{_UNRESOLVED_CODE}/codes/c/versions/1"} if job.get("code") else {}
     try:
         load({**job, **code, **_environment_at_an_address(job)}, _UNRESOLVED_CODE)

@@ -26,13 +26,13 @@ class AzureRetailPrices:
         self._url, self._clock = url, clock
 
     def of(self, vm_size: str, region: str) -> list[Price]:
-        wanted = {
+        conditions = {
             "serviceName": "Virtual Machines",
             "priceType": "Consumption",
             "armRegionName": region,
             "armSkuName": vm_size,
         }
-        query = " and ".join(f"{key} eq '{_quoted(value)}'" for key, value in wanted.items())
+        query = " and ".join(f"{key} eq '{_quoted(value)}'" for key, value in conditions.items())
         url: str | None = f"{self._url}?{urlencode({'$filter': query})}"
         items: list[Any] = []
         for _ in range(MOST_PAGES):
@@ -44,8 +44,8 @@ class AzureRetailPrices:
         return read_retail(items, vm_size, region, self._clock())
 
     def _get(self, url: str) -> dict[str, Any]:
-        ours, asked = urlsplit(self._url), urlsplit(url)
-        if (asked.scheme, asked.hostname) != (ours.scheme, ours.hostname):
+        ours, target = urlsplit(self._url), urlsplit(url)
+        if (target.scheme, target.hostname) != (ours.scheme, ours.hostname):
             raise BadInput("The retail prices API names a next page on another host.")
         try:
             # The scheme is that of a setting, which is http or https.

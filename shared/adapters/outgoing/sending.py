@@ -79,12 +79,12 @@ class NoticeSender:
     def _address_of(self, address: str, host: str, port: int) -> str:
         """The IP address to connect to. Raises Impossible for one inside."""
         try:
-            found = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+            addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
         except (OSError, UnicodeError) as exc:
             raise Unavailable(f"{masked(address)}: its host has no address.") from exc
-        if not self._inside and not all(map(is_public, found)):
+        if not self._inside and not all(map(is_public, addresses)):
             raise Impossible(f"{masked(address)} leads to a machine inside; notices go to public addresses.", "inside")
-        return found[0]
+        return addresses[0]
 
 
 def _pool(scheme: str, host: str, ip: str, port: int) -> HTTPConnectionPool:

@@ -56,7 +56,7 @@ class StorageBlobs:
             try:
                 walk = container.walk_blobs(name_starts_with=place.prefix, delimiter="/", results_per_page=limit)
                 pages: Any = walk.by_page(token or None)  # the SDK types it as a plain iterator
-                names = {str(found.name)[len(place.prefix) :].removesuffix("/") for found in next(pages, ())}
+                names = {str(folder.name)[len(place.prefix) :].removesuffix("/") for folder in next(pages, ())}
             except HttpResponseError as exc:
                 if status_of(exc) != 404:
                     raise

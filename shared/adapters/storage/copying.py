@@ -62,13 +62,13 @@ class Copier:
         names = defaultdict(set)
         for copy in batch:
             names[copy.to_container].add(copy.to_name)
-        found = {}
-        for container, wanted in names.items():
-            prefix = os.path.commonprefix(list(wanted))  # noqa: RUF071 a listing's prefix is characters, not folders
+        blobs_there = {}
+        for container, targets in names.items():
+            prefix = os.path.commonprefix(list(targets))  # noqa: RUF071 a listing's prefix is characters, not folders
             for blob in self._listed(container, prefix):
-                if blob.name in wanted:
-                    found[container, blob.name] = blob
-        return found
+                if blob.name in targets:
+                    blobs_there[container, blob.name] = blob
+        return blobs_there
 
     def _listed(self, container: str, prefix: str) -> Iterator[BlobProperties]:
         client = self._service.get_container_client(container)

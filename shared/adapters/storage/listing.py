@@ -114,8 +114,8 @@ class _Answer:
                 self.marker = element.text or ""
 
 
-def _blob(found: Element) -> Blob:
-    name, properties = found.find("Name"), found.find("Properties")
+def _blob(element: Element) -> Blob:
+    name, properties = element.find("Name"), element.find("Properties")
     assert name is not None
     assert properties is not None
     text = name.text or ""
@@ -126,7 +126,7 @@ def _blob(found: Element) -> Blob:
         int(of("Content-Length") or 0),
         b64decode(of("Content-MD5") or "").hex(),
         _time(of("Last-Modified", "")),
-        {pair.tag: pair.text or "" for pair in found.find("Metadata") or ()},
+        {pair.tag: pair.text or "" for pair in element.find("Metadata") or ()},
     )
 
 

@@ -138,11 +138,11 @@ class TableDrops:
 
     def loose(self, route: str, limit: int) -> int:
         low, high = (f"l!{end}" for end in keys.route_range(route))
-        found = [str(row["RowKey"]) for row in islice(self._keys(low, high, limit + 1), limit + 1)]
-        if low not in found:  # it is the first of them, once it is there
+        row_keys = [str(row["RowKey"]) for row in islice(self._keys(low, high, limit + 1), limit + 1)]
+        if low not in row_keys:  # it is the first of them, once it is there
             self._find_loose(route)
-            found = [low, *(str(row["RowKey"]) for row in islice(self._keys(f"{low}\x20", high, limit), limit))]
-        return len(found) - 1
+            row_keys = [low, *(str(row["RowKey"]) for row in islice(self._keys(f"{low}\x20", high, limit), limit))]
+        return len(row_keys) - 1
 
     def _keys(self, low: str, high: str, page: int) -> Iterator[Row]:
         return self._table.query(self._PARTITION, low, high, min(page, 1000), ["RowKey"])

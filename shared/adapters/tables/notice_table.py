@@ -55,11 +55,11 @@ class TableNotices:
     def anyone(self) -> bool:
         if time.monotonic() < self._nobody_until:
             return False
-        asked = time.monotonic()
-        found = any(self._table.query(self._SUBSCRIPTIONS, "", "\x7f", 1, ["RowKey"]))
-        if not found:
-            self._nobody_until = asked + _BELIEVED_SECONDS
-        return found
+        query_time = time.monotonic()
+        has_subscriptions = any(self._table.query(self._SUBSCRIPTIONS, "", "\x7f", 1, ["RowKey"]))
+        if not has_subscriptions:
+            self._nobody_until = query_time + _BELIEVED_SECONDS
+        return has_subscriptions
 
     def get(self, subscription: str) -> Subscription | None:
         row = self._table.get(self._SUBSCRIPTIONS, keys.token(subscription))

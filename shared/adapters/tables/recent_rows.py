@@ -34,14 +34,14 @@ class RecentRows:
 
     def get(self, name: str) -> Known | None:
         with self._lock:
-            at, known = self._rows.get(name, (0.0, None))
-        return known if known and self._clock() - at <= SECONDS else None
+            at, entry = self._rows.get(name, (0.0, None))
+        return entry if entry and self._clock() - at <= SECONDS else None
 
     def merge(self, name: str, before: str, cells: Row, etag: str) -> None:
         """These cells were written over the row that had the etag `before`. Another row of that name is forgotten."""
-        known = self.get(name)
-        if known is not None and known[1] == before:
-            self.keep(name, known[0] | cells, etag)
+        entry = self.get(name)
+        if entry is not None and entry[1] == before:
+            self.keep(name, entry[0] | cells, etag)
             return
         with self._lock:
             self._rows.pop(name, None)

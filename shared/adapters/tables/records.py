@@ -53,16 +53,18 @@ def some_columns(kind: type[Any], changes: Mapping[str, Any]) -> Row:
 
 def column_names(kind: type[Any], skip: tuple[str, ...] = ()) -> list[str]:
     """The columns of a record without the fields that are skipped; of long JSON the first four columns."""
-    wanted = [each for name, each in columns(kind).items() if name not in skip]
-    parts = [[each.name] if _is_scalar(each.hint) else [_part(each.name, n) for n in range(1, 5)] for each in wanted]
+    its_columns = [each for name, each in columns(kind).items() if name not in skip]
+    parts = [
+        [each.name] if _is_scalar(each.hint) else [_part(each.name, n) for n in range(1, 5)] for each in its_columns
+    ]
     return [name for names in parts for name in names]
 
 
-def from_row(kind: type[R], row: Mapping[str, Any], **known: Any) -> R:
-    """The record of a row; `known` are fields that are not columns. Raises BadInput, naming the unreadable column."""
-    values = dict(known)
+def from_row(kind: type[R], row: Mapping[str, Any], **other_values: Any) -> R:
+    """The record of a row; `other_values` are fields that are not columns. Raises BadInput, naming the bad column."""
+    values = dict(other_values)
     for name, each in columns(kind).items():
-        if name in known or (name not in row and each.default is not MISSING):
+        if name in other_values or (name not in row and each.default is not MISSING):
             continue
         try:
             values[name] = _value(each.hint, name, row)

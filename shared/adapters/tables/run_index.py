@@ -92,9 +92,9 @@ def fits(run: Run, wanted: RunFilter) -> bool:
 
 def _entries(run: Run) -> list[Entry]:
     """The fields and values by which a run is found."""
-    found = [("state", str(run.progress.state)), ("experiment", run.asked.experiment), ("cluster", run.asked.cluster)]
-    found += [("owner", who) for who in dict.fromkeys((run.people.owner, run.people.owner_id)) if who]
-    return found + [("tag", f"{name}={value}") for name, value in run.people.tags.items()]
+    entries = [("state", str(run.progress.state)), ("experiment", run.asked.experiment), ("cluster", run.asked.cluster)]
+    entries += [("owner", who) for who in dict.fromkeys((run.people.owner, run.people.owner_id)) if who]
+    return entries + [("tag", f"{name}={value}") for name, value in run.people.tags.items()]
 
 
 def _row(entry: Entry, run: Run, copy: Row) -> Row:

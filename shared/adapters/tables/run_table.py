@@ -76,19 +76,19 @@ class TableRuns:
         return Stored(from_row(Run, row), table.etag(row))
 
     def recent(self, name: str) -> Stored[Run]:
-        if known := self._recent.get(name):
-            return Stored(from_row(Run, known[0]), known[1])
+        if entry := self._recent.get(name):
+            return Stored(from_row(Run, entry[0]), entry[1])
         return self.get(name)
 
     def _time_key(self, name: str) -> str:
         """Where the run's row is, '' for no run. That never changes, so what was found once is not asked for again."""
-        if (known := self._time_keys.get(name)) is not None:
-            return known
+        if (time_key := self._time_keys.get(name)) is not None:
+            return time_key
         # Any text may be asked for; only a run's name makes a valid key.
-        found = self._table.get(self._PARTITION, f"n!{name}") if RUN_NAME.fullmatch(name) else None
-        if found is None:
+        row = self._table.get(self._PARTITION, f"n!{name}") if RUN_NAME.fullmatch(name) else None
+        if row is None:
             return ""
-        return self._remember(name, str(found["time_key"]))
+        return self._remember(name, str(row["time_key"]))
 
     def _remember(self, name: str, time_key: str) -> str:
         with self._lock:
@@ -151,17 +151,17 @@ class TableRuns:
         gone = [run.name for run in runs if not index.fits(run, wanted)]
         return RunChanges(fit, gone, _mark(oldest, [since, *map(table.written_at, rows)]))
 
-    def _take(self, rows: list[Row], wanted: RunFilter, limit: int, page: RunPage) -> bool:
+    def _take(self, rows: list[Row], run_filter: RunFilter, limit: int, page: RunPage) -> bool:
         """Add to the page what is wanted of the rows, and say whether it ends there: it is full, or costs too much."""
-        asked = 0  # rows of runs without a copy
+        rows_without_copy = 0
         for start in range(0, len(rows), limit):
             some = rows[start : start + limit]
-            asked += (without := sum(not _has_copy(row) for row in some))
+            rows_without_copy += (without := sum(not _has_copy(row) for row in some))
             for row, run in zip(some, (self._readers.map if without else map)(self._listed, some), strict=True):
                 page.looked_at += 1
-                if run and index.fits(run, wanted):
+                if run and index.fits(run, run_filter):
                     page.runs.append(run)
-                if len(page.runs) == limit or (asked >= limit and row is some[-1]):
+                if len(page.runs) == limit or (rows_without_copy >= limit and row is some[-1]):
                     page.token = page.token if row is rows[-1] else after_row(row)
                     return True
         return False
@@ -212,22 +212,22 @@ class TableRuns:
         rows = islice(self._table.all(ask), limit)
         return [Stored(_run(row), table.etag(row)) for row in rows]
 
-    def _listed(self, found: Row) -> Run | None:
+    def _listed(self, index_row: Row) -> Run | None:
         """The run of a row; None for one that is gone."""
-        if _has_copy(found):
-            return _run(found)
-        row = self._table.get(self._PARTITION, f"t!{found['time_key']}", index.LISTED)
+        if _has_copy(index_row):
+            return _run(index_row)
+        row = self._table.get(self._PARTITION, f"t!{index_row['time_key']}", index.LISTED)
         return _run(row) if row else None
 
     def _key(self, kind: str, rest: str) -> Row:
         return {"PartitionKey": self._PARTITION, "RowKey": f"{kind}!{rest}"}
 
 
-def _since(high: str, head: str, wanted: RunFilter) -> str:
+def _since(high: str, head: str, run_filter: RunFilter) -> str:
     """Where the range of keys ends: with the first run that is old enough, or as a whole."""
-    if wanted.since is None:
+    if run_filter.since is None:
         return high
-    return f"{head}{keys.newest_first(min(max(wanted.since, keys.EPOCH), keys.LAST))}~"
+    return f"{head}{keys.newest_first(min(max(run_filter.since, keys.EPOCH), keys.LAST))}~"
 
 
 def _mark(oldest: str, times: Iterable[datetime]) -> str:

@@ -27,13 +27,13 @@ _CLUSTERS = "clusters"  # a partition of samples has a ! in its name
 class TableSamples:
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "samples")
-        self._known: set[str] = set()  # clusters whose names this process has written
+        self._cluster_names: set[str] = set()  # those that this process has written
 
     def record(self, sample: Sample) -> None:
-        if sample.cluster not in self._known:
+        if sample.cluster not in self._cluster_names:
             name = {"PartitionKey": _CLUSTERS, "RowKey": keys.token(sample.cluster), "cluster": sample.cluster}
             self._table.write(table.put(name))
-            self._known.add(sample.cluster)
+            self._cluster_names.add(sample.cluster)
         where = {"PartitionKey": _partition(sample.cluster, sample.at), "RowKey": iso(sample.at)}
         self._table.write(table.put({**where, **to_row(sample)}))
 

@@ -26,7 +26,7 @@ _PAGE = 1000  # the most rows that the service gives in one answer
 class TableSweepLog:
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "sweeps")
-        self._taken: dict[str, datetime] = {}  # the latest look at each cluster that we know of
+        self._last_looks: dict[str, datetime] = {}  # the latest look at each cluster that we know of
 
     def record(self, decision: Decision) -> None:
         partition, last = keys.token(decision.cluster), self.latest(decision.cluster)
@@ -38,14 +38,14 @@ class TableSweepLog:
 
     def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
         partition, since = keys.token(cluster), now - timedelta(seconds=seconds)
-        if (known := self._taken.get(cluster)) and known > since:
+        if (last_look := self._last_looks.get(cluster)) and last_look > since:
             return False
         if row := self._table.get(partition, "look"):
-            self._taken[cluster] = datetime.fromisoformat(str(row["at"]))
-            if self._taken[cluster] > since:
+            self._last_looks[cluster] = datetime.fromisoformat(str(row["at"]))
+            if self._last_looks[cluster] > since:
                 return False
         self._table.write(table.put({"PartitionKey": partition, "RowKey": "look", "at": iso(now)}))
-        self._taken[cluster] = now
+        self._last_looks[cluster] = now
         return True
 
     def latest(self, cluster: str) -> Decision | None:

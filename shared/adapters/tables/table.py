@@ -152,14 +152,14 @@ def _read_token(token: str) -> tuple[str, dict[str, str] | None]:
         return "", None
     no_token = Impossible("`continue` is no token that came with a page. Begin without one.", "bad_token")
     try:
-        found = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        token_fields = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except ValueError as exc:
         raise no_token from exc
-    if isinstance(found, dict) and set(found) == {"After"}:
-        return f"{found['After']}\x20", None  # the next key
-    if not isinstance(found, dict) or set(found) != {"PartitionKey", "RowKey"}:
+    if isinstance(token_fields, dict) and set(token_fields) == {"After"}:
+        return f"{token_fields['After']}\x20", None  # the next key
+    if not isinstance(token_fields, dict) or set(token_fields) != {"PartitionKey", "RowKey"}:
         raise no_token
-    return "", found
+    return "", token_fields
 
 
 def kind(name: str) -> tuple[str, str]:

@@ -91,9 +91,9 @@ def _source(stores: Stores, order: Order, mount: Mount, job: BatchJob) -> Source
             return Source(f"azureml://datastores/{DROPS_DATASTORE}/paths/{below}", True)
     own = mount.name or mount.path
     if own not in _OURS and re.fullmatch(r"\w{1,255}", own, re.ASCII):
-        found = _looked_up(stores, f"azureml://datastores/{own}/paths/")
-        if found.there is not False:
-            return found
+        source = _looked_up(stores, f"azureml://datastores/{own}/paths/")
+        if source.there is not False:
+            return source
     return _named(stores, f"{OUTPUT_DATASTORE}/{FOLDER}/{own}", own[:80], job)
 
 

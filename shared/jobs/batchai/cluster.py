@@ -56,10 +56,10 @@ def _properties(content: dict[str, Any], report: Report, prefix: str = "") -> tu
 
 
 def _name(outer: Fields, properties: Fields, name: str) -> str:
-    found = name or outer.text("name", "name") or properties.text("name", "name")
-    if found and not NAME.fullmatch(found):
-        outer.report.refuse("name", f"is {found[:80]!r}; use letters, digits, dashes and underscores.")
-    return found or "batchai-cluster"
+    cluster_name = name or outer.text("name", "name") or properties.text("name", "name")
+    if cluster_name and not NAME.fullmatch(cluster_name):
+        outer.report.refuse("name", f"is {cluster_name[:80]!r}; use letters, digits, dashes and underscores.")
+    return cluster_name or "batchai-cluster"
 
 
 def _size(properties: Fields) -> dict[str, Any]:

@@ -45,8 +45,8 @@ def scripts_of(content: Any) -> list[str]:
     return list(dict.fromkeys(_SCRIPT.findall(json.dumps(content))))[:10]
 
 
-def _has(fields: dict[str, Any], known: frozenset[str]) -> bool:
-    return bool(_names(fields) & {name.lower() for name in known})
+def _has(fields: dict[str, Any], field_names: frozenset[str]) -> bool:
+    return bool(_names(fields) & {name.lower() for name in field_names})
 
 
 def _names(fields: dict[str, Any]) -> set[str]:

@@ -87,14 +87,14 @@ class Fields:
         if not isinstance(value, list):
             self._refuse(key, value, "a list")
             return []
-        found = []
+        items = []
         for index, item in enumerate(value):
             path = f"{self.at(key)}[{index}]"
             if isinstance(item, dict):
-                found.append(Fields(item, path, self.report))
+                items.append(Fields(item, path, self.report))
             else:
                 self.report.refuse(path, f"must be a mapping, it is a {type(item).__name__}.")
-        return found
+        return items
 
     def lost(self, key: str, meant: str, instead: str, decide: str = "") -> None:
         """Report a key that has no equivalent, if it is there."""
@@ -118,12 +118,12 @@ class Fields:
                         path, "No schema of Batch AI has it here; Batch AI ignored it.", "Ignored.", "Remove it."
                     )
 
-    def _refuse(self, key: str, value: Any, wanted: str) -> None:
+    def _refuse(self, key: str, value: Any, expected_kind: str) -> None:
         """The value is not shown unless it is a number: it may be someone's secret at a wrong place."""
         shown = f"{value!r:.{_SHOWN}}" if isinstance(value, int | float) else f"a {type(value).__name__}"
         if isinstance(value, str) and value.startswith("["):
             shown = "an expression of an ARM template, which only a deployment can fill in"
-        self.report.refuse(self.at(key), f"must be {wanted}, it is {shown}.")
+        self.report.refuse(self.at(key), f"must be {expected_kind}, it is {shown}.")
 
 
 def _folded(key: str) -> str:

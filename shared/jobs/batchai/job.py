@@ -103,13 +103,13 @@ def _with_inputs(text: str, inputs: dict[str, str]) -> str:
 
 
 def _uses(report: Report, beside: Beside, project: Project, properties: Fields, named: list[Reference]) -> list[Use]:
-    found = Mounts(report, beside.account)
+    job_mounts = Mounts(report, beside.account)
     if beside.cluster is not None:
-        read_node_setup(beside.cluster, found)
-    declared = {mount.path for mount in found.found}
-    found.found += [mount for mount in project.mounts if mount.path not in declared]
-    found.read(properties.mapping("mountVolumes"), JOB_ROOT)
-    return mounts.uses(found, named)
+        read_node_setup(beside.cluster, job_mounts)
+    declared = {mount.path for mount in job_mounts.found}
+    job_mounts.found += [mount for mount in project.mounts if mount.path not in declared]
+    job_mounts.read(properties.mapping("mountVolumes"), JOB_ROOT)
+    return mounts.uses(job_mounts, named)
 
 
 def _placement(job: BatchJob, outer: Fields, properties: Fields, project: Project) -> None:
@@ -290,6 +290,6 @@ def _tags(outer: Fields) -> dict[str, str]:
     fields = outer.mapping("tags")
     if fields is None:
         return {}
-    found = {name: fields.text(name, "tags") for name in fields.names()}
+    tags = {name: fields.text(name, "tags") for name in fields.names()}
     fields.finish()
-    return found
+    return tags

@@ -142,15 +142,15 @@ def references(texts: Iterable[tuple[str, str]], written: bool | None = None) ->
 
     Where `written` does not say it, a path is written to if the option before it is called like that: --output_dir.
     """
-    found = []
+    mount_references = []
     for name, text in texts:
         for match in _REFERENCE.finditer(text):
             option = _OPTION.search(text[: match.start()])
             writes = bool(option and _WRITTEN.search(option[1].lstrip("-"))) if written is None else written
             path = "/".join(part for part in match[2].split("/") if part not in ("", "."))
             if path and not path_problem(path):
-                found.append(Reference(match[1], path, name, writes))
-    return found
+                mount_references.append(Reference(match[1], path, name, writes))
+    return mount_references
 
 
 def uses(mounts: Mounts, named: Iterable[Reference]) -> list[Use]:

@@ -43,9 +43,9 @@ class _Block:
     report: Report
 
     def text(self, key: str, start: Start, needed: bool = False) -> str:
-        found = self.fields.text(key, COMMAND, needed)
-        start.texts.append((self.fields.at(key), found))
-        return found
+        value = self.fields.text(key, COMMAND, needed)
+        start.texts.append((self.fields.at(key), value))
+        return value
 
     def python(self, start: Start, arguments: str = "commandLineArgs") -> str:
         script = self.text("pythonScriptFilePath", start, needed=True)

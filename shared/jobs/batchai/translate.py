@@ -44,15 +44,15 @@ class _Names:
 
     taken: set[str] = field(default_factory=lambda: {WRITTEN, SHARED, "data"})
 
-    def give(self, wanted: str) -> str:
-        name = re.sub(r"[^A-Za-z0-9_]+", "_", wanted).strip("_") or "mount"
+    def give(self, preferred_name: str) -> str:
+        name = re.sub(r"[^A-Za-z0-9_]+", "_", preferred_name).strip("_") or "mount"
         name = name if name[0].isalpha() else f"m_{name}"
-        number, found = 1, name
-        while found.lower() in self.taken:
+        number, free_name = 1, name
+        while free_name.lower() in self.taken:
             number += 1
-            found = f"{name}_{number}"
-        self.taken.add(found.lower())
-        return found
+            free_name = f"{name}_{number}"
+        self.taken.add(free_name.lower())
+        return free_name
 
 
 def translate(
@@ -103,16 +103,16 @@ def _environment(name: str) -> str | Environment:
 
 def _laid(job: BatchJob, files: Mapping[str, str]) -> dict[tuple[str, str], str]:
     """Root and path of each text. A name without a folder goes wherever the job names a file that is called so."""
-    found = {}
+    texts = {}
     for name, text in files.items():
         if fault := path_problem(name):
             job.report.refuse(f"files.{name[:80]}", fault)
         elif "/" in name:  # of a project, whose mounts are the cluster's
-            found[CLUSTER_ROOT, name] = text
+            texts[CLUSTER_ROOT, name] = text
         else:
             read = [each for each in job.named if not each.written and each.path.rpartition("/")[2] == name]
-            found |= {(each.root, each.path): text for each in read}
-    return found
+            texts |= {(each.root, each.path): text for each in read}
+    return texts
 
 
 def _mount(use: Use, files: Mapping[tuple[str, str], str]) -> Json:
@@ -159,10 +159,13 @@ def _spec(job: BatchJob, mounts: list[Json], outputs: Json) -> str:
 
 def shortened(job: BatchJob, longest: float) -> None:
     """Take the administrator's limit where the job asks for more, or says nothing and so had Batch AI's week."""
-    path, asked = "properties.constraints.maxWallClockTime", job.seconds or WEEK
-    if asked > longest:
+    path, seconds = "properties.constraints.maxWallClockTime", job.seconds or WEEK
+    if seconds > longest:
         tell = job.report.lost if job.seconds else job.report.told
         tell(
-            path, f"The job may run for {asked} seconds.", f"For {longest:g}, the limit here.", "Ask for a higher one."
+            path,
+            f"The job may run for {seconds} seconds.",
+            f"For {longest:g}, the limit here.",
+            "Ask for a higher one.",
         )
-    job.seconds = int(min(asked, longest))
+    job.seconds = int(min(seconds, longest))

@@ -47,13 +47,13 @@ def create_run(ports: Ports, request: RunRequest, key: str | None = None, owner:
     name, fingerprint = run_name(ports, key), digest(request)
     if key and (made := made_before(ports, name, fingerprint)):
         return made
-    asked = read_request(ports, request, name)
-    data = asked.order.data
+    parsed_request = read_request(ports, request, name)
+    data = parsed_request.order.data
     if absent := no_data(data):
         raise Impossible(absent, "no_data")
-    if missing := empty_mounts(asked):
+    if missing := empty_mounts(parsed_request):
         raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
-    run = first_record(ports, asked).changed(asked=fingerprint, owner=owner, owner_id=owner_id)
+    run = first_record(ports, parsed_request).changed(asked=fingerprint, owner=owner, owner_id=owner_id)
     check_complete(ports, run.asked.request)
     check_possible(ports, run)
     return record(ports, run)

@@ -44,32 +44,36 @@ def dry_run(ports: Ports, request: RunRequest, key: str | None = None) -> dict[s
     Of an elastic run it is the first member's. Makes nothing. Without a key the job has another name at every call, as
     a real one would.
     """
-    asked = read_request(ports, request, run_name(ports, key))
-    run = first_record(ports, asked)
+    parsed_request = read_request(ports, request, run_name(ports, key))
+    run = first_record(ports, parsed_request)
     how = workload(run)
     job = how.request(run, how.jobs(run)[0], ports.rendezvous, run.created_at)
     job, reasons = looked_over(ports, job, how.fewest_nodes(run))
-    reasons = [*empty_mounts(asked), *data_reasons(ports.datasets, asked.order.data), *reasons]
+    reasons = [*empty_mounts(parsed_request), *data_reasons(ports.datasets, parsed_request.order.data), *reasons]
     run = ports.purse.priced(run)
     if why := ports.purse.refusal(run):
         reasons.append(Reason(code=why.code, message=why.why))
-    return {"job": ports.jobs.document(job), "reasons": reasons, "cost": costs(run), **_told(asked)}
+    return {"job": ports.jobs.document(job), "reasons": reasons, "cost": costs(run), **_told(parsed_request)}
 
 
 def plan(ports: Ports, request: RunRequest) -> dict[str, Any]:
     """Like dry_run, for a job that may have errors, which are among the reasons."""
-    asked = read_request(ports, request, run_name(ports, None))
-    built = build(asked.order)
-    wrong = [Reason(code=p.code, message=in_words(asked, p)) for p in built.problems]
+    parsed_request = read_request(ports, request, run_name(ports, None))
+    built = build(parsed_request.order)
+    wrong = [Reason(code=p.code, message=in_words(parsed_request, p)) for p in built.problems]
     if built.job is None:
         return {"job": {}, "reasons": wrong}
     job, reasons = looked_over(ports, built.job, built.job.node_count)
-    return {"job": ports.jobs.document(job), "reasons": [*wrong, *empty_mounts(asked), *reasons], **_told(asked)}
+    return {
+        "job": ports.jobs.document(job),
+        "reasons": [*wrong, *empty_mounts(parsed_request), *reasons],
+        **_told(parsed_request),
+    }
 
 
-def _told(asked: Asked) -> dict[str, Any]:
+def _told(parsed_request: Asked) -> dict[str, Any]:
     """The report of a translated job: what became of its fields."""
-    findings = asked.written.findings if asked.written else None
+    findings = parsed_request.written.findings if parsed_request.written else None
     return {} if findings is None else {"report": findings}
 
 

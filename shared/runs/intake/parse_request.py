@@ -64,7 +64,7 @@ class Asked:
 def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
     """What a run of this name is made of. Raises Impossible for an unknown trainer, template or model, or a bad
     document."""
-    asked = _values(request)
+    values = _values(request)
     template, described, route = _template(ports, request)
     written = None
     if request.job is not None or request.batchai is not None:
@@ -77,7 +77,7 @@ def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
     resubmissions = request.resubmissions
     if resubmissions is None:
         resubmissions = route.resubmissions if route else RESUBMISSIONS
-    fewest = asked.min_nodes or (0 if asked.nodes else defaults.min_nodes)
+    fewest = values.min_nodes or (0 if values.nodes else defaults.min_nodes)
     order = JobOrder(
         run=name,
         title=f"{what}: {request.data}"[:200] if request.data else what,
@@ -86,7 +86,7 @@ def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
         limits=route.limits if route else ports.limits,
         defaults=defaults,
         written=written.layer if written else None,
-        asked=asked,
+        asked=values,
         data=data,
         from_model=model_of(ports, request.from_run) if request.from_run else "",
         tags={**request.tags, **_tags(request.template, data)},
@@ -150,8 +150,8 @@ def _defaults(limits: Limits, written: Written | None, template: JobSpec) -> Val
 
 
 def _values(request: RunRequest) -> Values:
-    asked = request.nodes
-    fewest, most = (int(asked.min), int(asked.max)) if isinstance(asked, NodeRange) else (0, int(asked or 0))
+    nodes = request.nodes
+    fewest, most = (int(nodes.min), int(nodes.max)) if isinstance(nodes, NodeRange) else (0, int(nodes or 0))
     return Values(
         experiment=request.experiment or "",
         cluster=request.cluster or "",
@@ -174,6 +174,6 @@ def _tags(route: str | None, data: Data | None) -> dict[str, str]:
     return {name: value for name, value in tags.items() if value}
 
 
-def _how_asked(asked: Asked) -> str:
-    summary = asked.written.summary if asked.written else ""
+def _how_asked(parsed_request: Asked) -> str:
+    summary = parsed_request.written.summary if parsed_request.written else ""
     return f"Asked for over HTTP. {summary}".strip()

@@ -81,17 +81,19 @@ def continue_run(ports: Ports, name: str, given: Given | None = None, owner: str
     _check_more_to_do(old, changed)
     _check_checkpoint(ports, old)
     _check_start(ports, old)
-    new, asked = asked_run_name("continue", name), hashlib.sha256(_text(changed).encode()).hexdigest()
+    new, request_digest = asked_run_name("continue", name), hashlib.sha256(_text(changed).encode()).hexdigest()
     try:
         made = ports.runs.get(new).value
     except NotFound:
         made = None
-    if made and made.asked.digest != asked:
+    if made and made.asked.digest != request_digest:
         why = f"Run {name} was continued as {new}, with other parameters. Continue that one."
         raise Conflict(why, "already_continued")
     request = again(job, name, new, "trainyard.continues", SHARED_OUTPUTS)
     why = f"Run {name} goes on{_words(changed)}."
-    run = _successor(ports, old, request, why).changed(continues=name, owner=owner, owner_id=owner_id, asked=asked)
+    run = _successor(ports, old, request, why).changed(
+        continues=name, owner=owner, owner_id=owner_id, asked=request_digest
+    )
     return record(ports, run)
 
 
@@ -141,25 +143,29 @@ def _successor(ports: Ports, old: Run, request: JobSpec, why: str) -> Run:
 
 def _with_parameters(ports: Ports, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:
     """The job with these parameters, and those of them that change something."""
-    known = known_parameters(ports, job)
-    problems = [*unknown_names(known, given, "parameters"), *bad_values(known, given, "parameters"), *unquoted(given)]
+    schemas = known_parameters(ports, job)
+    problems = [
+        *unknown_names(schemas, given, "parameters"),
+        *bad_values(schemas, given, "parameters"),
+        *unquoted(given),
+    ]
     if problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in problems), problems[0].code)
-    changed = {name: value for name, value in all_converted(known, given).items() if job.inputs.get(name) != value}
+    changed = {name: value for name, value in all_converted(schemas, given).items() if job.inputs.get(name) != value}
     return replace(job, inputs={**job.inputs, **changed}), changed
 
 
 def known_parameters(ports: Ports, job: JobSpec) -> Parameters:
     """The job's literal inputs, as the trainer or route with this command describes them."""
     inferred = parameters(job, {}, "the job")
-    described = next((found for command, found in _templates(ports) if _runs(job, command)), {})
+    described = next((schemas for command, schemas in _templates(ports) if _runs(job, command)), {})
     return {name: described.get(name, schema) for name, schema in inferred.items()}
 
 
 def _templates(ports: Ports) -> list[tuple[str, Parameters]]:
     own = (trainer_template(ports.trainers, name) for name in trainer_names(ports.trainers))
     pairs = [*((route.template, route.parameters) for route in ports.routes.values()), *own]
-    return [(template.command.strip(), found) for template, found in pairs]
+    return [(template.command.strip(), schemas) for template, schemas in pairs]
 
 
 def _runs(job: JobSpec, command: str) -> bool:

@@ -71,12 +71,12 @@ def data_reasons(datasets: Datasets, data: Data | None) -> list[Reason]:
 def looked_over(ports: Ports, job: JobSpec, fewest: int) -> tuple[JobSpec, list[Reason]]:
     """The job with its asset ids, and why it could not start now."""
     reasons: list[Reason] = []
-    asked = job
+    original_job = job
     try:
         ids = assets(ports.jobs, ports.trainers, job, register=False)
         job = resolve(job, ids.code, ids.environment, ids.code_digest)
         reasons += [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in ports.jobs.problems(job)]
-        reasons += _lacks(ports.jobs, asked)
+        reasons += _lacks(ports.jobs, original_job)
         if job.cluster:
             reasons += ports.capacity.reasons(job.cluster, fewest)
     except Unavailable as exc:

@@ -57,11 +57,11 @@ def follow_job(ports: Ports, job: str, told: str = "") -> None:
         if told and _can_wait(ports.jobs, stored.value, RunState(state_of(told))):
             return
         live = workload(stored.value).live_jobs(stored.value)
-        asked = [job] if job in live else live if job == name else []
-        if attempt == 0 and (workload(stored.value).jobs_change(stored.value) or not asked):
+        jobs_to_ask = [job] if job in live else live if job == name else []
+        if attempt == 0 and (workload(stored.value).jobs_change(stored.value) or not jobs_to_ask):
             continue
         try:
-            follow(ports, stored, {each: ports.jobs.status(each) for each in asked}, archives=True)
+            follow(ports, stored, {each: ports.jobs.status(each) for each in jobs_to_ask}, archives=True)
         except Changed:
             continue
         return

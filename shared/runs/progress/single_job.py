@@ -106,10 +106,12 @@ class Plain:
 
     def _look_at_further(self, run: Run, status: JobStatus | None, now: datetime) -> Look:
         if status is not None:  # it was sent, and whoever sent it died before saying so
-            found = self.look(run.changed(resubmit=False), {status.name: status}, now)
+            new_look = self.look(run.changed(resubmit=False), {status.name: status}, now)
             changes = {"resubmit": False, "job": _job(run)}
             return (
-                replace(found, changes=changes | found.changes) if found else Look(run.progress.state, changes=changes)
+                replace(new_look, changes=changes | new_look.changes)
+                if new_look
+                else Look(run.progress.state, changes=changes)
             )
         if run.cancel.asked_at is not None:
             return Look(RunState.CANCELED, run.cancel.why or "Canceled before its next job was sent.")

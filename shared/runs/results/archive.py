@@ -64,9 +64,9 @@ def archive_run(ports: Ports, name: str) -> None:
     run = stored.value
     if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
         return
-    found = _Found(ports, archive_folder(run))
+    run_outputs = _Found(ports, archive_folder(run))
     try:
-        finished = _archive(ports, run, found, found.copies(run), until=ports.clock() + PATIENCE)
+        finished = _archive(ports, run, run_outputs, run_outputs.copies(run), until=ports.clock() + PATIENCE)
     except OutOfTime:
         ask_for_archive(ports.queues, name)
         log.info("run %s: its archive goes on in the next message", name)
@@ -86,12 +86,12 @@ def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
     """
     if not is_over(run) or len(workload(run).jobs(run)) > 1:
         return {}
-    found = _Found(ports, archive_folder(run))
+    run_outputs = _Found(ports, archive_folder(run))
     try:
-        copies = list(islice(found.copies(run), AT_ONCE_FILES + 1))
+        copies = list(islice(run_outputs.copies(run), AT_ONCE_FILES + 1))
         if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
             return {}
-        finished = _archive(ports, run, found, copies)
+        finished = _archive(ports, run, run_outputs, copies)
         _tell(ports, run, finished["output"], NOTICE_AFTER)
     except TrainyardError as exc:
         log.info("run %s is archived later: %s", run.name, exc)
@@ -109,10 +109,10 @@ def archive_folder(run: Run) -> str:
 
 
 def _archive(
-    ports: Ports, run: Run, found: _Found, copies: Iterable[Copy], until: datetime | None = None
+    ports: Ports, run: Run, run_outputs: _Found, copies: Iterable[Copy], until: datetime | None = None
 ) -> dict[str, Any]:
-    folder, files = found.folder, list[Blob]()
-    for file in _checked(ports.blobs.copy(copies), found.expected):
+    folder, files = run_outputs.folder, list[Blob]()
+    for file in _checked(ports.blobs.copy(copies), run_outputs.expected):
         files.append(file)
         if until and ports.clock() > until:
             raise OutOfTime
@@ -122,7 +122,7 @@ def _archive(
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
     last, best = _metrics(ports.blobs, files)
     finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
-    _write_manifest(ports.blobs, run, files, found, finished)
+    _write_manifest(ports.blobs, run, files, run_outputs, finished)
     return finished
 
 
@@ -191,9 +191,11 @@ class _Found:
         return Copy(blob, place.container, OUTPUT_CONTAINER, target)
 
 
-def _of_one_folder(found: Iterable[Output]) -> Iterator[list[Output]]:
+def _of_one_folder(run_outputs: Iterable[Output]) -> Iterator[list[Output]]:
     """The outputs grouped by folder: a job's own folder together, everything else alone."""
-    for _, some in groupby(found, key=lambda output: (output.job, output.path, "" if output.job else output.name)):
+    for _, some in groupby(
+        run_outputs, key=lambda output: (output.job, output.path, "" if output.job else output.name)
+    ):
         yield list(some)
 
 
@@ -236,18 +238,18 @@ def json_row(line: str) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], found: _Found, finished: dict[str, Any]) -> None:
+def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found, finished: dict[str, Any]) -> None:
     """Write the manifest; the same files and run give the same bytes."""
     folder = archive_folder(run)
     row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
-    if late := found.changed_late(run):
+    if late := run_outputs.changed_late(run):
         log.warning("run %s: %d outputs changed after its job's end: %s", run.name, len(late), ", ".join(late[:10]))
     row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.progress.history]
     manifest = {
         "version": 2,
         "source_job": run.name,
         "run": {**row, **finished},
-        "outputs": found.fates(),
+        "outputs": run_outputs.fates(),
         "changed_after_end": late,
         "files": [
             {"name": f.name.removeprefix(f"{folder}/"), "size": f.size, "md5": f.md5, "etag": f.etag} for f in files

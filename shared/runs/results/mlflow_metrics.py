@@ -50,23 +50,23 @@ def now(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
 
 def merged(series: Mapping[str, Points]) -> list[dict[str, Any]]:
     """One row for what was logged at one step and moment. What is no finite number is left out."""
-    found: dict[tuple[float, float], dict[str, Any]] = {}
+    rows_by_moment: dict[tuple[float, float], dict[str, Any]] = {}
     for metric, points in series.items():
         for step, value, at in points:
             if finite(value) is not None:
-                found.setdefault((at, step), {"time": at, "step": step})[metric] = value
-    return [found[key] for key in sorted(found)]
+                rows_by_moment.setdefault((at, step), {"time": at, "step": step})[metric] = value
+    return [rows_by_moment[key] for key in sorted(rows_by_moment)]
 
 
 def keep(ports: Ports, run: Run, folder: str) -> Blob | None:
     """Write what the run logged into its archive; None if nothing. The same rows give the same bytes."""
     try:
-        found = rows(ports.jobs, run)
+        logged_rows = rows(ports.jobs, run)
     except Unavailable:
         if run.archive.tries < TRIES:
             raise
         return None
-    if not found:
+    if not logged_rows:
         return None
-    data = "".join(f"{json.dumps(row)}\n" for row in found).encode()
+    data = "".join(f"{json.dumps(row)}\n" for row in logged_rows).encode()
     return ports.blobs.write(OUTPUT_CONTAINER, f"{folder}/{NAME}", data, "application/x-ndjson")

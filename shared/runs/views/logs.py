@@ -114,10 +114,10 @@ def whole_characters(data: bytes) -> bytes:
 
 def _log(ports: Ports, run: Run, rank: int) -> _Log:
     how, archived = workload(run), run.archive.at is not None
-    known = how.ranks(run)
-    if (found := how.log_of(run, rank)) is None:
-        return _Log("", archived, None, known or [])
-    job, number = found
+    ranks = how.ranks(run)
+    if (job_and_number := how.log_of(run, rank)) is None:
+        return _Log("", archived, None, ranks or [])
+    job, number = job_and_number
     if archived:
         place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/{how.log_folder(run, job)}")
     else:
@@ -127,12 +127,12 @@ def _log(ports: Ports, run: Run, rank: int) -> _Log:
             return _Log("", whole=False)
         place = Place(live.container, f"{live.prefix}user_logs/")
     files = _by_rank(ports.blobs, place)
-    return _Log(place.container, archived, files.get(number), sorted(files) if known is None else known)
+    return _Log(place.container, archived, files.get(number), sorted(files) if ranks is None else ranks)
 
 
 def _by_rank(blobs: Blobs, place: Place) -> dict[int, Blob]:
-    found = {}
+    blobs_by_rank = {}
     for blob, _ in zip(blobs.list(place), range(RANKS_LISTED), strict=False):
         if match := _FILE.fullmatch(blob.name.removeprefix(place.prefix)):
-            found[int(match["rank"] or 0)] = blob
-    return found
+            blobs_by_rank[int(match["rank"] or 0)] = blob
+    return blobs_by_rank

@@ -69,8 +69,8 @@ def series(ports: Ports, name: str, wanted: str | None = None) -> Series:
     `wanted` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
     number is left out.
     """
-    found = since(ports, ports.runs.get(name).value, Cursor(), wanted)
-    return {metric: points for metric, points in found.items() if metric != EPOCH}
+    all_series = since(ports, ports.runs.get(name).value, Cursor(), wanted)
+    return {metric: points for metric, points in all_series.items() if metric != EPOCH}
 
 
 EVERYWHERE = (-math.inf, math.inf)
@@ -89,7 +89,7 @@ def since(
     Only those between the two `steps`, which are in.
     """
     chosen = set(wanted.split(",")) if wanted else None
-    found: dict[str, Thinned] = {}
+    thinned_by_metric: dict[str, Thinned] = {}
     for step, row in _rows(ports, run, cursor):
         if not steps[0] <= step <= steps[1]:
             continue
@@ -97,9 +97,9 @@ def since(
         for metric, value in row.items():
             if metric in NO_SERIES or (chosen and metric not in chosen) or (number := finite(value)) is None:
                 continue
-            if metric in found or len(found) < MOST_SERIES:
-                found.setdefault(metric, Thinned(points)).add((step, number, at))
-    return {metric: thinned.points() for metric, thinned in found.items()}
+            if metric in thinned_by_metric or len(thinned_by_metric) < MOST_SERIES:
+                thinned_by_metric.setdefault(metric, Thinned(points)).add((step, number, at))
+    return {metric: thinned.points() for metric, thinned in thinned_by_metric.items()}
 
 
 def _rows(ports: Ports, run: Run, cursor: Cursor) -> Iterator[tuple[float, dict[str, Any]]]:

@@ -75,10 +75,10 @@ def _written(runs: Runs, name: str, changes: Callable[[Run], dict[str, Any]]) ->
     """Write the changes that are right for the run's newest row."""
     for _ in range(WRITE_ATTEMPTS):
         stored: Stored[Run] = runs.get(name)
-        if not (wanted := changes(stored.value)):
+        if not (field_changes := changes(stored.value)):
             return stored.value
         try:
-            return runs.update(stored, **wanted).value
+            return runs.update(stored, **field_changes).value
         except Changed:
             continue
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was written to.")

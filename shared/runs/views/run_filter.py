@@ -42,10 +42,10 @@ def condition(text: str) -> Wanted:
     if len(text) > LONGEST:
         raise Impossible(f"The condition has {len(text)} characters, the limit is {LONGEST}.", "bad_where")
     parser = _Parser(text, _tokens(text))
-    wanted = parser.condition()
+    predicate = parser.condition()
     if parser.at < len(parser.tokens):
         raise parser.fault("expected and, or, or the end")
-    return wanted
+    return predicate
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,15 @@ class _Token:
 
 
 def _tokens(text: str) -> list[_Token]:
-    found, at = [], 0
+    tokens, at = [], 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if not match:
             raise Impossible(f"The condition can't be read at {text[at : at + 20]!r}.", "bad_where")
         kind = str(match.lastgroup)
-        found.append(_Token("text" if kind in ("double", "single") else kind, match[kind], match.start(kind)))
+        tokens.append(_Token("text" if kind in ("double", "single") else kind, match[kind], match.start(kind)))
         at = match.end()
-    return found
+    return tokens
 
 
 @dataclass
@@ -110,8 +110,8 @@ class _Parser:
         return lambda lookup: _holds(lookup(name), sign, value)
 
     def _takes(self, text: str, kind: str = "word") -> bool:
-        found = self.at < len(self.tokens) and self.tokens[self.at]
-        if not found or found.kind != kind or found.text.lower() != text:
+        token = self.at < len(self.tokens) and self.tokens[self.at]
+        if not token or token.kind != kind or token.text.lower() != text:
             return False
         self.at += 1
         return True
@@ -131,19 +131,19 @@ class _Parser:
         )
 
 
-def _holds(found: Value | None, sign: str, wanted: str) -> bool:
-    if found is None:
+def _holds(value: Value | None, sign: str, text: str) -> bool:
+    if value is None:
         return False
     if sign == "~":
-        return wanted.lower() in str(found).lower()
-    number = _number(wanted)
-    if isinstance(found, int | float) and number is not None:
+        return text.lower() in str(value).lower()
+    number = _number(text)
+    if isinstance(value, int | float) and number is not None:
         if sign in _COMPARE:
-            return _COMPARE[sign](found, number)
-        return (found == number) is (sign != "!=")
+            return _COMPARE[sign](value, number)
+        return (value == number) is (sign != "!=")
     if sign in _COMPARE:
         return False
-    return (str(found).lower() == wanted.lower()) is (sign != "!=")
+    return (str(value).lower() == text.lower()) is (sign != "!=")
 
 
 def _number(text: str) -> float | None:

@@ -50,8 +50,8 @@ def _has(name: str, part: str, word: str) -> bool:
 
 def metric_named(name: str, metrics: Iterable[str]) -> str:
     """The metric of this name, or of this name behind test_, val_ or train_; '' for none."""
-    known = set(metrics)
-    return next((full for full in (name, *(part + name for part in (*HELD_OUT, "train_"))) if full in known), "")
+    all_names = set(metrics)
+    return next((full for full in (name, *(part + name for part in (*HELD_OUT, "train_"))) if full in all_names), "")
 
 
 def duration_seconds(run: Run, now: datetime | None = None) -> float | None:
@@ -69,10 +69,10 @@ def cause(run: Run) -> str:
         )
     head, _, log = run.progress.reason.partition(":\n")
     for pattern in (_ENDED, _MEMBER, _ARGUMENTS):
-        if found := pattern.findall(log):
-            return str(found[-1]).strip()[:CAUSE_LIMIT]
-    if found := _RAISED.findall(log):
-        return str(found[-1]).strip()[:CAUSE_LIMIT]
+        if matches := pattern.findall(log):
+            return str(matches[-1]).strip()[:CAUSE_LIMIT]
+    if matches := _RAISED.findall(log):
+        return str(matches[-1]).strip()[:CAUSE_LIMIT]
     lines = [line for line in log.splitlines() if line.strip()]
     return (lines[-1].strip() if lines else head.partition("\n")[0])[:CAUSE_LIMIT]
 
