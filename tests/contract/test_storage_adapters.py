@@ -266,8 +266,10 @@ def test_importing_the_adapters_imports_no_sdk() -> None:
     """A cold start pays for azure.core alone; storage, tables, identity and Azure ML are imported on first use."""
     code = """
 import json, sys
-from shared.adapters import azureml, asset_table, blobs, clusters, drop_table, eventgrid, queues
-from shared.adapters import run_table, storage, sweep_table
+from shared.adapters.azureml import clusters, jobs
+from shared.adapters.outgoing import eventgrid
+from shared.adapters.storage import account, blobs, queues
+from shared.adapters.tables import asset_table, drop_table, run_table, sweep_table
 print(json.dumps(sorted(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -37,7 +37,7 @@ class ClusterSeed:
     """A cluster that is created at start when no cluster has its name. Jobs on a `simulated` one are no processes."""
 
     name: str
-    vm_size: str = "Standard_D2s_v3"
+    vm_size: str = "Standard_D2s_v5"
     tier: str = "low_priority"
     min_instances: int = 0
     max_instances: int = 4

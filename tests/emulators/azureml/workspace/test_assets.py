@@ -121,7 +121,6 @@ def test_local_files_become_data_and_models(ml: Any, tmp_path: Path) -> None:
         ("data", {"dataType": "table", "dataUri": "https://x"}, "choose mltable, uri_file, uri_folder"),
         ("data", {"dataType": "uri_file"}, "'dataUri'"),
         ("models", {"modelUri": "u", "modelType": "onnx"}, "choose custom_model, mlflow_model, triton_model"),
-        ("components", {"componentSpec": {"type": "pipeline"}}, "supported: command"),
         ("environments", {"image": 5}, "image is 5; it must be a string"),
         ("codes", {"isArchived": "no"}, "it must be true or false"),
     ],
