@@ -31,7 +31,7 @@ def form(kind: str, name: str, **more: Any) -> Any:
     if kind == "models":
         return Model(name=name, path=path, type="custom_model", **more)
     if kind == "environments":
-        return Environment(name=name, image=f"python:3.{content}", **more)
+        return Environment(name=name, image=f"ubuntu:{content}", **more)
     made = command(name=name, command=f"echo {content}", environment="azureml:AzureML-local:1")
     component = made.component
     for key, value in {"name": name, **more}.items():
@@ -93,7 +93,7 @@ def test_an_environment_without_a_version_keeps_the_one_before(ml: Any) -> None:
     """Another image under the same name is the next version; the same image again is the same version."""
     versions = [ml.environments.create_or_update(form("environments", "grown", content=c)).version for c in "1223"]
     assert versions == ["1", "2", "2", "3"]
-    assert ml.environments.get("grown", version="1").image == "python:3.1"
+    assert ml.environments.get("grown", version="1").image == "ubuntu:1"
 
 
 def test_local_files_become_data_and_models(ml: Any, tmp_path: Path) -> None:
