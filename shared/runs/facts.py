@@ -40,6 +40,13 @@ class RunLosesNodes(Fact):
 
 
 @dataclass(frozen=True)
+class CancelCarriedOut(Fact):
+    """The run's jobs are asked to end, because someone asked the run to."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
 class RunEnded(Fact):
     """The row says that the run is completed, failed or canceled."""
 

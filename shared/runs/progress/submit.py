@@ -12,7 +12,7 @@ from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
 from shared.runs.decide import advance, is_over
-from shared.runs.facts import RunSubmitted
+from shared.runs.facts import CancelCarriedOut, RunSubmitted
 from shared.runs.intake.warm_start import bring_back
 from shared.runs.model import Run, RunState
 from shared.runs.ports import PRICED, HasPurse, HasRendezvous, HasRuns, Runs
@@ -132,6 +132,7 @@ def _cancel(ports: Ports, run: Run) -> None:
     if run.progress.state is RunState.RECEIVED and not sent:
         transition(ports, run.name, RunState.CANCELED, run.cancel.why or "Canceled before its job was sent.")
     how.cancel(ports, run)
+    ports.happened(CancelCarriedOut(run))
 
 
 def _has_jobs(jobs: Jobs, run: Run) -> bool:

@@ -66,7 +66,8 @@ def archive_run(ports: Ports, name: str) -> None:
         return
     run_outputs = _Found(ports, archive_folder(run))
     try:
-        finished = _archive(ports, run, run_outputs, run_outputs.copies(run), until=ports.clock() + PATIENCE)
+        source = ports.runs.get(run.trials.best).value if run.trials.best else run  # a sweep has what its best one left
+        finished = _archive(ports, run, run_outputs, run_outputs.copies(source), source, ports.clock() + PATIENCE)
     except OutOfTime:
         ask_for_archive(ports.queues, name)
         log.info("run %s: its archive goes on in the next message", name)
@@ -84,14 +85,14 @@ def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
     Nothing is returned of a run that is not over by it, of one with several jobs or much to copy, and where something
     fails: a message does it then. It may die anywhere and be called again.
     """
-    if not is_over(run) or len(workload(run).jobs(run)) > 1:
+    if not is_over(run) or len(workload(run).jobs(run)) != 1:
         return {}
     run_outputs = _Found(ports, archive_folder(run))
     try:
         copies = list(islice(run_outputs.copies(run), AT_ONCE_FILES + 1))
         if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
             return {}
-        finished = _archive(ports, run, run_outputs, copies)
+        finished = _archive(ports, run, run_outputs, copies, run)
         _tell(ports, run, finished["output"], NOTICE_AFTER)
     except TrainyardError as exc:
         log.info("run %s is archived later: %s", run.name, exc)
@@ -109,8 +110,9 @@ def archive_folder(run: Run) -> str:
 
 
 def _archive(
-    ports: Ports, run: Run, run_outputs: _Found, copies: Iterable[Copy], until: datetime | None = None
+    ports: Ports, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
 ) -> dict[str, Any]:
+    """Archive what `source` left as the run's: its own, or that of a sweep's best trial."""
     folder, files = run_outputs.folder, list[Blob]()
     for file in _checked(ports.blobs.copy(copies), run_outputs.expected):
         files.append(file)
@@ -118,7 +120,7 @@ def _archive(
             raise OutOfTime
     listing = ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{LISTING}"))
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
-    of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, run, folder)
+    of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, source, folder)
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
     last, best = _metrics(ports.blobs, files)
     finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
