@@ -31,10 +31,10 @@ from shared.sweeps.model import Trial, TrialState
 ROOT = Path(__file__).resolve().parent.parent
 LCBENCH = ROOT.parent / "shared" / "data" / "lcbench"
 TARGET = 0.25
-TRIALS = 25  # of random search
+TRIALS = 50  # of random search
 AT_ONCE = 4
-KNOWN = 2000  # random configurations, of which the best is the best there is, and the middle one has regret 1
-MOST = 0.6  # of random search's epochs: longer than that no sweep is followed
+KNOWN = 300  # random configurations, of which the best is the best there is, and the middle one has regret 1
+MOST = 0.4  # of random search's epochs: longer than that no sweep is followed
 MANY = 1000
 FEWER_MS = 50.0
 
@@ -68,8 +68,11 @@ class Surrogate:
         space = {p["name"]: _parameter(p) for p in self.parameters if p["name"] not in fixed}
         return Sweep(space=space, maximize=self.maximize, at_once=AT_ONCE, most_trials=10**6)
 
-    def curves(self, task: str, configurations: Sequence[sampling.Draw]) -> np.ndarray[Any, Any]:
-        """What each configuration tells after each epoch: a row for each."""
+    def curves(
+        self, task: str, configurations: Sequence[sampling.Draw], first: int = 1, last: int | None = None
+    ) -> np.ndarray[Any, Any]:
+        """What each configuration tells after each epoch, from the first to the last: a row for each."""
+        epochs = range(first, (last or self.epochs) + 1)
         import onnxruntime
 
         if self._session is None:
@@ -81,13 +84,16 @@ class Surrogate:
         rows = [
             {**one, self.instance: task, self.fidelity: epoch}
             for one in configurations
-            for epoch in range(1, self.epochs + 1)
+            for epoch in epochs
         ]
         texts = [p["name"] for p in self.parameters if p["type"] == "categorical"]
         x_cat = np.array([[self._code(name, row[name]) for name in texts] for row in rows], np.int32)
         x_cont = np.array([[row[name] for name in self._columns] for row in rows], np.float32)
         (told,) = self._session.run(None, {"x_cat": x_cat, "x_cont": x_cont})
-        return np.asarray(told)[:, self.index].reshape(len(configurations), self.epochs)
+        return np.asarray(told)[:, self.index].reshape(len(configurations), len(epochs))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None}
 
     def _code(self, name: str, value: Any) -> int:
         codes = self._encoding.get(name, self._encoding)
@@ -163,16 +169,21 @@ def play(surrogate: Surrogate, sweep: Sweep, task: str, seed: int, epochs: int) 
     """A sweep until it has used so many epochs: every running trial tells one value, then the sweep decides."""
     name, sign = f"{task}/{seed}", 1 if sweep.maximize else -1
     trials: list[Trial] = []
-    curves: list[list[float]] = []
+    drawn: list[sampling.Draw] = []
+    curves: list[list[float]] = []  # as far as they were asked for
     course, used, best = Course(), 0, -math.inf
     while used < epochs:
         for _ in range(decide.to_start(sweep, trials, sampling.possible(sweep))):
-            drawn = sampling.draw(sweep, name, trials)
-            (curve,) = surrogate.curves(task, [sampling.values(sweep, drawn)])
-            curves.append([float(value) for value in curve])
-            trials.append(Trial(len(trials), drawn, told=[]))
+            one = sampling.draw(sweep, name, trials)
+            drawn.append(sampling.values(sweep, one))
+            curves.append([])
+            trials.append(Trial(len(trials), one, told=[]))
         live = [trial for trial in trials if trial.state is TrialState.RUNNING]
         for trial in live:
+            if (told := len(trial.told)) == len(curves[trial.number]):
+                last = min(max(3 * told, 1), surrogate.epochs) if sweep.stopping else surrogate.epochs
+                (more,) = surrogate.curves(task, [drawn[trial.number]], told + 1, last)
+                curves[trial.number] += [float(value) for value in more]
             trial.told.append(curves[trial.number][len(trial.told)])  # type: ignore[attr-defined]
             used, best = used + 1, max(best, sign * trial.told[-1])
             course.add(used, best)

@@ -11,6 +11,7 @@ from shared.jobs.search import CHOICE, NORMAL, RANDINT, RANDOM, SOBOL, Parameter
 
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/sweepJob.schema.json"
 _INPUT = re.compile(r"\$\{\{\s*inputs\.([\w-]+)\s*\}\}")
+_OWN = ("$schema", "type", "inputs", "limits")
 Json = dict[str, Any]
 
 
@@ -29,7 +30,7 @@ def sweep_document(command_job: Json, sweep: Sweep) -> Json:
         "trial_timeout": command_job.get("limits", {}).get("timeout"),
         "budget": sweep.budget,
     }
-    rest = {key: value for key, value in command_job.items() if key not in (*IN_TRIAL, "$schema", "inputs", "limits")}
+    rest = {key: value for key, value in command_job.items() if key not in (*IN_TRIAL, *_OWN)}
     document = {
         "$schema": SCHEMA,
         "type": "sweep",
