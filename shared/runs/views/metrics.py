@@ -57,15 +57,15 @@ class Cursor:
         return cls(offsets, step)
 
 
-def series(ports: Ports, name: str, wanted: str | None = None) -> Series:
-    """`{metric: [(step, value, unix time or None), ...]}` of all metrics, or of the wanted ones.
+def series(ports: Ports, name: str, metrics: str | None = None) -> Series:
+    """`{metric: [(step, value, unix time or None), ...]}` of all metrics, or of those named.
 
     They are those of its files; of a run that has written none, what it logged to MLflow, or else printed.
 
-    `wanted` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
+    `metrics` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
     number is left out.
     """
-    all_series = since(ports, ports.runs.get(name).value, Cursor(), wanted)
+    all_series = since(ports, ports.runs.get(name).value, Cursor(), metrics)
     return {metric: points for metric, points in all_series.items() if metric != EPOCH}
 
 
@@ -76,7 +76,7 @@ def since(
     ports: Ports,
     run: Run,
     cursor: Cursor,
-    wanted: str | None = None,
+    metrics: str | None = None,
     points: int = MOST_POINTS,
     steps: tuple[float, float] = EVERYWHERE,
 ) -> Series:
@@ -84,7 +84,7 @@ def since(
 
     Only those between the two `steps`, which are in.
     """
-    chosen = set(wanted.split(",")) if wanted else None
+    chosen = set(metrics.split(",")) if metrics else None
     thinned_by_metric: dict[str, Thinned] = {}
     for step, row in _rows(ports, run, cursor):
         if not steps[0] <= step <= steps[1]:
