@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Protocol
 
-from shared.api import find_name, records
+from shared.api import records
 from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.clusters.azureml_cache import waiting
 from shared.clusters.ports import HasClusters
+from shared.drops import find_name
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.drop_key import DropKey
@@ -19,6 +20,7 @@ from shared.runs.ports import HasRuns, RunFilter
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition
 from shared.runs.views.summary import value_of
+from shared.sweeps.trial_run import SWEEP_TAG
 
 MOST_COMPARED = 20
 
@@ -96,9 +98,23 @@ def _run_named(ports: Ports, name: str) -> str:
     return target.run
 
 
+def _trials(ports: Ports, name: str) -> list[str]:
+    """The best trials of a sweep that have told something, or the newest; none of another run."""
+    sweep = ports.runs.get(name).value
+    if sweep.asked.request.sweep is None:
+        return []
+    metric, lower = sweep.asked.request.sweep.metric, not sweep.asked.request.sweep.maximize
+    trials = ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={name}"), 1000).runs
+    told = [run for run in trials if metric in run.archive.best_metrics]
+    told.sort(key=lambda run: run.archive.best_metrics[metric], reverse=not lower)
+    return [run.name for run in (told or trials)[:MOST_COMPARED]]
+
+
 def compared(ports: Ports, text: str) -> dict[str, Any]:
     """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
     run_names = list(dict.fromkeys(_run_named(ports, name) for name in text.split(",") if name.strip()))
+    if len(run_names) == 1:
+        run_names = _trials(ports, run_names[0]) or run_names
     if not 2 <= len(run_names) <= MOST_COMPARED:
         named = f"they all name {run_names[0]}" if len(run_names) == 1 else f"there are {len(run_names)}"
         raise Impossible(f"Name 2 to {MOST_COMPARED} different runs to compare; {named}.", "bad_parameter")

@@ -42,11 +42,11 @@ _OTHER_KINDS = {
 }
 
 
-def faults(order: JobOrder, layer: Layer, known: Parameters) -> Iterator[Problem]:
+def faults(order: JobOrder, layer: Layer, schemas: Parameters) -> Iterator[Problem]:
     """All that is wrong with the job as it would be sent. One place may have several."""
     yield from unfit_code(order.own.code)
-    yield from wrong_parameters(known, order.own.values, order.asked.parameters)
-    yield from _unfit_space(known, layer.job)
+    yield from wrong_parameters(schemas, order.own.values, order.asked.parameters)
+    yield from _unfit_space(schemas, layer.job)
     yield from _unfit(order.own, layer.job)
     yield from _check(order, layer.job)
     yield from over_limits(layer, order.own, order.limits)
@@ -56,10 +56,10 @@ def _unfit_space(known: Parameters, job: JobSpec) -> Iterator[Problem]:
     """Parameters of a search space that the job has not, and values in it that they can't have."""
     if job.sweep is None:
         return
-    yield from unknown_names(known, job.sweep.space, "search_space")
+    yield from unknown_names(known, job.sweep.space, "sweep")
     for name, parameter in job.sweep.space.items():
         for value in parameter.ends:
-            yield from bad_values(known, {name: value}, "search_space")
+            yield from bad_values(known, {name: value}, "sweep")
             yield from unquoted({name: value})
 
 

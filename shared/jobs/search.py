@@ -62,8 +62,8 @@ class Parameter:
 class Stopping:
     """When a trial is ended early. Its interval is how often it has told the metric, from 1.
 
-    asha: at `delay` intervals (at least 1), and at each `eta` times more, a trial goes on only among the best 1/`eta`
-    of those that came so far. The others are Azure ML's.
+    asha: at `delay` intervals (2 where nobody says), and at each `eta` times more, a trial goes on only among the best
+    1/`eta` of those that came so far. The others are Azure ML's.
     """
 
     kind: str

@@ -14,12 +14,13 @@ from statistics import fmean, median
 from shared.jobs.search import ASHA, BANDIT, MEDIAN, Stopping, Sweep
 from shared.sweeps.model import Trial, TrialState
 
+FIRST_RUNG = 2  # of asha, where nobody says: the first value often is that of an untrained model
 Standing = dict[int, list[float]]  # by rung, the values of all trials that came so far, ascending; higher is better
 
 
 def rungs(stopping: Stopping, reached: int) -> Iterator[int]:
     """The intervals at which asha compares, up to this one."""
-    rung = max(stopping.delay, 1)
+    rung = stopping.delay or FIRST_RUNG
     while rung <= reached:
         yield rung
         rung *= stopping.eta

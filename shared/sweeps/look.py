@@ -1,8 +1,8 @@
 """Look at a sweep: learn what its trials told, end those that lost, begin others, and end the sweep.
 
-The study is a write-ahead mark. What is drawn is written to it first, behind exactly what was read; then the trial's run
-is recorded under a name that follows from its number. So of two looks at once one is nothing, and whoever finds a trial
-without a run makes it. A trial that lost keeps its place until its nodes are free.
+The study is a write-ahead mark. What is drawn is written to it first, behind exactly what was read; then the trial's
+run is recorded under a name that follows from its number. So of two looks at once one is nothing, and whoever finds a
+trial without a run makes it. A trial that lost keeps its place until its nodes are free.
 """
 
 from __future__ import annotations

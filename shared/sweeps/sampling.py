@@ -22,7 +22,7 @@ from shared.sweeps.model import Trial, TrialState
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-FILLED = 8  # trials at a rung, before the model learns from it
+FILLED = 16  # trials at a rung, before the model learns from it
 RANDOM_SHARE = 5  # every so manieth draw is random, so that a wrong model can't hold
 Draw = dict[str, Drawn]
 

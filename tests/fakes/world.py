@@ -38,7 +38,8 @@ from shared.runs import data
 from shared.runs.model import Run, run_of_job
 from shared.runs.progress import follow, hourly_reconcile, submit
 from shared.runs.results import archive
-from shared.runs.results.archive import MANIFEST, archive_folder
+from shared.runs.results.archive import MANIFEST
+from shared.runs.results.outputs import archive_folder
 from shared.schedules import fire
 from shared.sweeps import look
 from shared.system import System
@@ -204,7 +205,10 @@ class World:
         try:
             words = iter(crashes)
             post = Post(Crashing(self.notices, words), Crashing(self.sender, words))
-            further: dict[str, Any] = {"schedules": Crashing(self.schedules, words), "removals": Crashing(self.removals, words)}
+            further: dict[str, Any] = {
+                "schedules": Crashing(self.schedules, words),
+                "removals": Crashing(self.removals, words),
+            }
             further["studies"] = self.studies(words)
             with at_once(self.crashing(words), AT_ONCE if self.goes_on else (), dispatch) as system:
                 dispatch(system, queue, message.body, post, further)

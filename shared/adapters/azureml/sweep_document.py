@@ -1,5 +1,4 @@
-"""A sweep as Azure ML's schema has it, with what is ours among it: asha and eta, and a budget. Reading it again gives the
-same."""
+"""A sweep as Azure ML's schema has it, with what is ours in it: asha, eta and a budget. Read again it is the same."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ def test_a_published_sweep_is_its_trials_job_and_a_search() -> None:
     assert sweep.space["kernel"] == Parameter("choice", ("rbf", "linear", "poly"))
     assert (sweep.metric, sweep.maximize, sweep.sampling) == ("training_f1_score", False, "random")
     assert (sweep.most_trials, sweep.at_once, sweep.timeout_seconds) == (20, 10, 7200)
-    assert sweep.stopping and (sweep.stopping.kind, sweep.stopping.interval, sweep.stopping.delay) == ("bandit", 5, 10)
+    assert sweep.stopping
+    assert (sweep.stopping.kind, sweep.stopping.interval, sweep.stopping.delay) == ("bandit", 5, 10)
 
 
 SPACE = {
@@ -97,8 +98,8 @@ def test_microsofts_sdk_reads_what_is_written(keys: dict[str, Any]) -> None:
 
 def _plain(value: Any) -> Any:
     """Random sampling has two forms in the schema."""
-    if value == "random":
-        return {"type": "random"}
+    if value in ("random", {"type": "random"}):
+        return "random"
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items() if each is not None}
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -11,6 +11,7 @@ import optuna
 import pytest
 from optuna.storages import JournalStorage
 
+from shared.adapters.studies import JournalStudies
 from shared.clusters.model import Cluster
 from shared.kernel import places
 from shared.kernel.errors import Impossible
@@ -18,7 +19,6 @@ from shared.money.policy import Policy
 from shared.money.prices import Price, Prices
 from shared.runs.model import RunState
 from shared.runs.progress.cancel import cancel_run
-from shared.adapters.studies import JournalStudies
 from shared.sweeps.look import LOOK_SECONDS, look_at_sweep
 from tests.fakes.crashing import Counting
 from tests.fakes.world import PERIOD, World
@@ -130,8 +130,8 @@ def test_a_budget_needs_prices_and_ends_the_sweep(world: World) -> None:
     ("sweep", "parameters", "words"),
     [
         ({}, {"lr": 0.1}, "sweep has nothing to search: give a parameter a range, 0.001..0.1, or values, 32,64,128."),
-        ({}, {"lr": "0.001..0.1", "sz": "1,2"}, "search_space.sz is not a parameter. Did you mean 'size'?"),
-        ({}, {"lr": "a,b"}, "search_space.lr is 'a'; use a number."),
+        ({}, {"lr": "0.001..0.1", "sz": "1,2"}, "sweep.sz is not a parameter. Did you mean 'size'?"),
+        ({}, {"lr": "a,b"}, "sweep.lr is 'a'; use a number."),
         ({"sampling": "grid"}, {"lr": "0.001..0.1"}, "search_space.lr is a range, which has no grid: give values"),
         ({"stop": {"type": "bandit"}}, {"lr": "0.001..0.1"}, "sweep.stop bandit has either a slack_factor or"),
         ({"stop": {"type": "hyperband"}}, {"lr": "1..2"}, "sweep.stop.type is 'hyperband'; choose one of asha, bandit"),
@@ -218,7 +218,7 @@ def test_looks_at_once_promote_no_trial_twice(tmp_path: Path) -> None:
     """Whatever looks do at the same time, there are as many trials as asked for, each made once."""
     for seed in range(SCHEDULES):
         world = lab.new_world(tmp_path)
-        scheduler = Scheduler(random.Random(seed), 0.5)  # noqa: S311
+        scheduler = Scheduler(random.Random(seed), 0.5)
         sweep = lab.asked(world, {"trials": 3, "at_once": 2, "sampling": "random", "seed": 1}, key=str(seed))
         runs = Pausing(world.runs, scheduler)
         system = replace(world.system, runs=runs)
@@ -249,5 +249,3 @@ def test_looks_at_once_promote_no_trial_twice(tmp_path: Path) -> None:
         assert sorted(world.jobs.jobs) == made, f"seed {seed}"
         live = [name for name, job in world.jobs.jobs.items() if job.raw == "Queued"]
         assert len(live) <= 2, f"seed {seed}"
-
-
