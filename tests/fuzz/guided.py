@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing: `python -m tests.fuzz.guided TARGET[,TARGET ...] CORPUS [libFuzzer options]`.
 
-The code is instrumented once; each target then has a process of its own, and the folder of its name in CORPUS. That ends
+The code is instrumented once; each target then has its own process, and the folder of its name in CORPUS. That ends
 by itself with -runs=N or -max_total_time=SECONDS, and with a file that holds the input on a fault. The exit status is
 the number of targets with a fault.
 """
