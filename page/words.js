@@ -185,6 +185,7 @@ export const W = {
       created_at: "Made",
       archived_at: "Archived",
       fingerprint: "Content",
+      trained_on: "Data it trained on",
       data_note: "Note on the data",
       git: "Commit",
       dirty: "with changes",

@@ -13,7 +13,7 @@ import { cost, ended, took } from "../record.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
 
-const FIELDS = ["experiment", "route", "cluster", "nodes", "attempts", "data_note", "archive_error"];
+const FIELDS = ["experiment", "route", "cluster", "nodes", "attempts", "trained_on", "data_note", "archive_error"];
 const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // long, and seldom looked at
 const MOMENTS = ["created_at", "archived_at", "cancel_asked_at", "gave_up_at"];
 const settled = (run) => ended(run) && Boolean(run.archived_at || run.gave_up_at);

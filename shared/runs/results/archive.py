@@ -25,11 +25,11 @@ from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
-from shared.runs.data import LISTING
+from shared.runs.data import LISTING, change_at_end, verdict_at_end
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.facts import RunArchived
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasRuns, Runs
+from shared.runs.ports import HasDatasets, HasRuns, Runs
 from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
 from shared.runs.results import mlflow_metrics
@@ -51,7 +51,7 @@ class OutOfTime(Exception):
     """There is more to copy than one invocation should."""
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, Protocol):
+class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, HasDatasets, Protocol):
     """What is needed here from outside."""
 
 
@@ -66,7 +66,11 @@ def archive_run(ports: Ports, name: str) -> None:
         return
     run_outputs = _Found(ports, archive_folder(run))
     try:
-        finished = _archive(ports, run, run_outputs, run_outputs.copies(run), until=ports.clock() + PATIENCE)
+        verdict = verdict_at_end(ports, run)
+        run = run.changed(**verdict)
+        finished = verdict | _archive(
+            ports, run, run_outputs, run_outputs.copies(run), until=ports.clock() + PATIENCE
+        )
     except OutOfTime:
         ask_for_archive(ports.queues, name)
         log.info("run %s: its archive goes on in the next message", name)
@@ -81,17 +85,18 @@ def archive_run(ports: Ports, name: str) -> None:
 def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
     """Archive a small run at its last step, and return the fields that this step writes.
 
-    Nothing is returned of a run that is not over by it, of one with several jobs or much to copy, and where something
-    fails: a message does it then. It may die anywhere and be called again.
+    Nothing is returned of a run that is not over by it, of one with several jobs, many data or much to copy, and where
+    something fails: a message does it then. It may die anywhere and be called again.
     """
-    if not is_over(run) or len(workload(run).jobs(run)) > 1:
+    if not is_over(run) or len(workload(run).jobs(run)) > 1 or (verdict := change_at_end(ports, run)) is None:
         return {}
+    run = run.changed(**verdict)
     run_outputs = _Found(ports, archive_folder(run))
     try:
         copies = list(islice(run_outputs.copies(run), AT_ONCE_FILES + 1))
         if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
             return {}
-        finished = _archive(ports, run, run_outputs, copies)
+        finished = verdict | _archive(ports, run, run_outputs, copies)
         _tell(ports, run, finished["output"], NOTICE_AFTER)
     except TrainyardError as exc:
         log.info("run %s is archived later: %s", run.name, exc)
