@@ -138,7 +138,7 @@ class _Found:
     ports: Ports
     folder: str
     expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the blob that the job wrote
-    _fates: list[dict[str, Any]] = field(default_factory=list)
+    fates: list[dict[str, Any]] = field(default_factory=list)  # of declared outputs, and of logs that can't be read
 
     def copies(self, run: Run) -> Iterator[Copy]:
         for some in _of_one_folder(outputs(run)):
@@ -150,15 +150,13 @@ class _Found:
                     yield copy
             except (BadInput, NotFound) as exc:
                 state = "missing" if isinstance(exc, NotFound) else "left"
-                self._fates += [
-                    {"name": each.name, "state": state, "path": each.path, "why": str(exc)} for each in some
+                self.fates += [
+                    {"name": each.name, "state": state, "path": each.path, "why": str(exc)}
+                    for each in some
+                    if not each.job or state == "missing"
                 ]
                 continue
-            self._fates += [_fate(each, counts[each]) for each in some]
-
-    def fates(self) -> list[dict[str, Any]]:
-        """The fate of every declared output, and of logs that could not be read."""
-        return [fate for fate in self._fates if fate["name"] not in ("logs", "outputs") or fate["state"] == "missing"]
+            self.fates += [_fate(each, counts[each]) for each in some if not each.job]
 
     def changed_late(self, run: Run) -> list[str]:
         """Outputs that somebody wrote after the job's end: nodes share the workspace's container. Whose job it was, no
@@ -174,8 +172,8 @@ class _Found:
             own = self.ports.jobs.logs(some[0].job)
             for blob in self.ports.blobs.list(own):
                 for output in some:
-                    if blob.name.startswith(part := f"{own.prefix}{output.part}"):
-                        yield output, self._copy(output, blob, Place(own.container, part))
+                    if output.takes(blob.name.removeprefix(own.prefix)):
+                        yield output, self._copy(output, blob, Place(own.container, f"{own.prefix}{output.root}"))
             return
         for output in some:
             yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))
@@ -254,7 +252,7 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
         "version": 2,
         "source_job": run.name,
         "run": {**row, **finished},
-        "outputs": run_outputs.fates(),
+        "outputs": run_outputs.fates,
         "changed_after_end": late,
         "files": [
             {"name": f.name.removeprefix(f"{folder}/"), "size": f.size, "md5": f.md5, "etag": f.etag} for f in files
