@@ -60,8 +60,8 @@ def _models_folder(run: str, names: list[str]) -> str:
         return str(trained[0].parent)
     if logged := [path.parent for path in saved if path.name == "MLmodel"]:
         raise CliError(
-            f"{run} has a model that MLflow packed, in {logged[0]}. Loading such a model runs what its maker put there, "
-            f"so predict does not: it reads the weights of Trainyard's trainers. `fetch {run} --only {logged[0]}` "
+            f"{run} has a model that MLflow packed, in {logged[0]}. Loading one runs what its maker put there, so "
+            f"predict does not: it reads the weights of Trainyard's trainers. `fetch {run} --only {logged[0]}` "
             "brings it, and mlflow.pyfunc.load_model(FOLDER) loads it if you trust it.",
             "no_model",
         )

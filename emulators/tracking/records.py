@@ -14,7 +14,7 @@ from mlflow.store.model_registry.dbmodels.models import SqlModelVersion, SqlRegi
 from mlflow.store.tracking.dbmodels.models import SqlLoggedModel, SqlRun, SqlTag
 from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NAME, MLFLOW_USER
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, Select, select, update
 from sqlalchemy.orm import Session
 
 Json = Mapping[str, Any]
@@ -43,7 +43,7 @@ class Runs(SqlAlchemyStore):
         if not model.source_run_id:
             return model
         with Session(self.engine) as session, session.begin():
-            of_run = select(SqlLoggedModel.model_id).where(
+            of_run: Select[tuple[str]] = select(SqlLoggedModel.model_id).where(
                 SqlLoggedModel.source_run_id == model.source_run_id,
                 SqlLoggedModel.name == model.name,
                 SqlLoggedModel.model_id != model.model_id,

@@ -25,7 +25,7 @@ class DropDatasets:
         return Content(stored.value.fingerprint, stored.value.generation, collecting)
 
     def kept_in(self, drop: DropKey, generation: int, fingerprint: str) -> str:
-        """See shared.runs.ports.Datasets. The number alone does not tell: a drop that was removed begins again with 1."""
+        """See shared.runs.ports.Datasets. A removed drop begins again with number 1."""
         kept = self.drops.generations(drop)
         if (stored := self.drops.get(drop)) and stored.value.generation:
             kept = [generation_of(stored.value), *kept]

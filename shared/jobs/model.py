@@ -47,7 +47,7 @@ class JobStatus:
 
 @dataclass(frozen=True)
 class JobTimes:
-    """When Azure ML gave a job its nodes, and when it ended, for the last time. None where it has not, or isn't told."""
+    """When Azure ML last gave a job its nodes, and when it ended. None where it has not, or nobody tells."""
 
     began: datetime | None = None
     ended: datetime | None = None

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from shared.jobs.data import below_drops
 from shared.jobs.model import JobTimes
 from shared.jobs.ports import HasJobs
-from shared.jobs.spec import Input
+from shared.jobs.spec import DataInput
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, NotFound, TrainyardError
 from shared.kernel.has import HasBlobs
@@ -179,7 +179,7 @@ def _compared(ports: Ports, run: Run, jobs: Collection[str] | None, blobs: Itera
 
 def _may_read_before(run: Run) -> bool:
     """Whether the job's data may be copied to its nodes before Azure ML says that it began."""
-    inputs = [given for given in run.asked.request.inputs.values() if isinstance(given, Input)]
+    inputs = [given for given in run.asked.request.inputs.values() if isinstance(given, DataInput)]
     return any("download" in given.mode for given in inputs if below_drops(given.path))
 
 

@@ -25,12 +25,15 @@ _RAW_STATES = {
 }
 
 
+NEVER = JobTimes()
+
+
 @dataclass
 class _Job:
     spec: dict[str, Any]
     raw: str = "Queued"
     error: str = ""
-    times: JobTimes = JobTimes()
+    times: JobTimes = NEVER
 
 
 class FakeJobs:

@@ -268,7 +268,7 @@ def test_a_run_says_that_its_data_changed_before_it_started(
     progress = world.only_run().progress
     assert (progress.trained_on, progress.data_note) == ("other", why)
     world.settle()
-    archived = world.manifest(world.only_run())["run"]
+    archived = world.manifest(run)["run"]
     assert (archived["trained_on"], archived["data_note"]) == ("other", why)
 
 

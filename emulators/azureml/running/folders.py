@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from emulators.azureml.bodies.job_body import Input, JobSpec, Output
 from emulators.azureml.kernel.errors import DataError, Refused
 from emulators.azureml.kernel.sources import Source, Web
+from emulators.azureml.running import read_only
 from emulators.azureml.storage.blobs import Blobs, Place
 from emulators.azureml.storage.web_folder import WebFolder
 from emulators.azureml.storage.web_inputs import download
@@ -163,6 +164,8 @@ class Mover:
         target = folder / file_name(place) if is_file else folder
         folder.mkdir(parents=True)
         await self._fetch(given, place, target, is_file)
+        if not given.copied:
+            read_only.close(folder)
         return target.as_posix()
 
     async def _is_one_file(self, given: Input, place: Place | Web) -> bool:

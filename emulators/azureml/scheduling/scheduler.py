@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import shutil
 import time
 import uuid
 from collections.abc import Iterable
@@ -21,6 +20,7 @@ from emulators.azureml.scheduling.pipelines import PipelineDriver
 from emulators.azureml.scheduling.simulation import Simulation
 from emulators.azureml.scheduling.sweeps import SweepDriver
 from emulators.azureml.workspace.workspace import Workspace
+from emulators.private import remove_folder
 
 log = logging.getLogger(__name__)
 
@@ -236,7 +236,7 @@ class Scheduler:
             self._end(job, Status.COMPLETED)
 
     def _end(self, job: Job, status: Status, error: Json | None = None) -> None:
-        shutil.rmtree(self._site.work / job.name, ignore_errors=True)
+        remove_folder(self._site.work / job.name)
         self._workspace.set_status(job, status, ended=timestamp(), nodes=[], error=error or job.error)
 
 

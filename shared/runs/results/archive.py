@@ -68,9 +68,7 @@ def archive_run(ports: Ports, name: str) -> None:
     try:
         verdict = verdict_at_end(ports, run)
         run = run.changed(**verdict)
-        finished = verdict | _archive(
-            ports, run, run_outputs, run_outputs.copies(run), until=ports.clock() + PATIENCE
-        )
+        finished = verdict | _archive(ports, run, run_outputs, run_outputs.copies(run), until=ports.clock() + PATIENCE)
     except OutOfTime:
         ask_for_archive(ports.queues, name)
         log.info("run %s: its archive goes on in the next message", name)

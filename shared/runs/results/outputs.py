@@ -19,7 +19,6 @@ from shared.jobs.spec import FILE, LEFT_OUTPUT
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload
 
-
 REST = "*"
 LOGS, OUTPUTS = "user_logs/", "outputs/"
 NOT_MLFLOW = (LOGS, OUTPUTS, "system_logs/", "azureml-logs/", "logs/azureml/")

@@ -147,7 +147,8 @@ def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
 )
 def test_predict_finds_a_model_that_was_saved_through_mlflow(files: list[str], outcome: str) -> None:
     """A trainer's model is found where MLflow keeps it; one that loading would run is not, and says where it is."""
-    try:
+    if " " not in outcome:
         assert predict._models_folder("r", files) == outcome
-    except CliError as error:
-        assert outcome in str(error)
+        return
+    with pytest.raises(CliError, match=outcome):
+        predict._models_folder("r", files)
