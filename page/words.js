@@ -347,6 +347,7 @@ export const W = {
     days: "Day by day",
     budgets: "Budgets",
     saved: "What it did not cost",
+    standing: "What costs without any node",
     alwaysOn: "Against nodes kept up all the time",
     byDefault: "Against Azure ML's idle time",
     bys: { project: "Project", run: "Run", cluster: "Cluster", owner: "Owner" },
