@@ -167,7 +167,7 @@ def _blobs(ports: Ports, run: Run) -> Iterator[Blob]:
 
 def _compared(ports: Ports, run: Run, jobs: Collection[str] | None, blobs: Iterable[Blob]) -> Verdict | None:
     """The verdict on the jobs of these names, or on all; None if none of them ever had nodes."""
-    found = _differences(ports, run, blobs)
+    found = _differences(ports, run, blobs) or _gone_again(ports, run)
     trained = has_run(run) or run.progress.state in (RunState.RUNNING, RunState.COMPLETED) or jobs is not None
     if not found and trained:
         return Verdict(TrainedOn.RECORDED)
@@ -193,6 +193,13 @@ def _differences(ports: Ports, run: Run, blobs: Iterable[Blob]) -> list[Differen
         same = True if seen.fingerprint == run.asked.fingerprint else None
         return [Difference(f"drops/{run.asked.drop}", seen.newest, same)]
     return list(differences({blob.name: blob for blob in recorded if blob.name != marker}, present))
+
+
+def _gone_again(ports: Ports, run: Run) -> list[Difference]:
+    """What a later generation brought, where nothing is left of it: a job may have read it."""
+    now = ports.datasets.of(DropKey.of(run.asked.drop))
+    later = now is not None and 0 < run.asked.generation < now.generation
+    return [Difference(f"what generation {now.generation} of the drop brought", None)] if now and later else []
 
 
 def _folder(ports: Ports, run: Run) -> str:

@@ -2,7 +2,7 @@
 
 Every write of a blob gives it a new etag. So a blob that still has the recorded one was never written since. Of any
 other only the last write is known: before a job began, that job read what lies there now; later, nobody knows what it
-read. A file that was added and deleted again before anyone looked leaves no trace.
+read. A file that was added and deleted again before anyone looked, or its drop closed, leaves no trace.
 """
 
 from __future__ import annotations
