@@ -8,16 +8,17 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from shared.jobs.model import JobState, JobStatus, state_of
-from shared.jobs.ports import HasJobs, HasTrainers, Jobs
+from shared.jobs.ports import Jobs
 from shared.kernel.errors import BadInput, Changed, NotFound
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
+from shared.kernel.has import HasBlobs
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.runs.data import ask_for_check, change_at_end, change_on_nodes
 from shared.runs.decide import advance, failing_log, is_over
 from shared.runs.facts import RunLosesNodes, RunSubmitted
 from shared.runs.model import Run, RunState, run_of_job
-from shared.runs.ports import HasDatasets, HasRendezvous, HasRuns
+from shared.runs.ports import HasDatasets
+from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, write_transition
 from shared.runs.progress.workload import Look, Seen
@@ -31,9 +32,7 @@ REASON_LINES = 15
 REASON_LIMIT = 8000  # characters
 
 
-class Ports(
-    HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, HasDatasets, Protocol
-):
+class Ports(CancelPorts, HasBlobs, HasDatasets, Protocol):
     """What is needed here from outside."""
 
 
