@@ -51,6 +51,11 @@ class Output:
         return "" if self.part == REST else self.part
 
 
+def archive_folder(run: Run) -> str:
+    """The archive's folder in the output container."""
+    return f"{run.asked.experiment}/{run.name}"
+
+
 def outputs(run: Run) -> Iterator[Output]:
     """All outputs to be archived or reported, in the order of the manifest."""
     how = workload(run)
