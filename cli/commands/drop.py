@@ -50,8 +50,9 @@ def drop(
     answer it stops, and --merge, --delete or --new says what to do. Once interrupted, the same command goes on where it
     was. Content that was trained before makes no new run: the command says which run it made.
 
-    Route, job file and parameters are checked before anything is uploaded. Parameters and --nodes become a job file of
-    the drop, an archive then its data. On a route that trains nothing, such as data, the drop is data for jobs: submit --data drops/data/NAME.
+    Route, job file and parameters are checked before anything is uploaded. Parameters and --nodes become a job file
+    of the drop, an archive then its data. On a route that trains nothing, such as data, the drop is data for jobs:
+    submit --data drops/data/NAME.
 
     Example: trainyard drop ./digits mnist/digits-1 -p epochs=5 --follow
     """
