@@ -8,7 +8,7 @@ import { to } from "../../route.js";
 import { W } from "../../words.js";
 import { useRef } from "preact/hooks";
 
-const FIELDS = ["experiment", "route", "cluster", "nodes", "attempts", "data_note", "archive_error"];
+const FIELDS = ["experiment", "route", "cluster", "nodes", "attempts", "trained_on", "data_note", "archive_error"];
 
 const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // long, and seldom looked at
 
