@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -64,6 +65,13 @@ def _poison(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     return _plain(notice, Kind.POISON, title, {"queue": data.get("queue"), "what to do": hint})
 
 
+def _schedule(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
+    title = f"Schedule {data.get('schedule')} could not start its run: {data.get('why')}"
+    facts = {name: value for name, value in data.items() if name not in ("schedule", "why")}
+    hint = f"`schedule log {data.get('schedule')}` shows its firings; the next one is tried all the same."
+    return replace(_plain(notice, Kind.SCHEDULE, title, facts | {"what to do": hint}), route=str(data.get("route", "")))
+
+
 def _test(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     return _plain(notice, Kind.TEST, "This is a test of a Trainyard subscription.", data)
 
@@ -76,6 +84,7 @@ _MAKERS: dict[str, _Maker] = {
     "BudgetWarned": _budget,
     "BudgetReached": _budget,
     "MessagePoisoned": _poison,
+    "ScheduleFailed": _schedule,
     "Test": _test,
 }
 

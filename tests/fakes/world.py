@@ -37,7 +37,8 @@ from shared.runs import data
 from shared.runs.model import Run, run_of_job
 from shared.runs.progress import follow, hourly_reconcile, submit
 from shared.runs.results import archive
-from shared.runs.results.archive import MANIFEST, archive_folder
+from shared.runs.results.archive import MANIFEST
+from shared.runs.results.outputs import archive_folder
 from shared.schedules import fire
 from shared.system import System
 from tests.fakes.ports import (

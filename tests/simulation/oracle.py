@@ -13,7 +13,7 @@ from shared.kernel.storage import Place
 from shared.runs.content import survey
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.progress.workloads import workload
-from shared.runs.results.archive import archive_folder
+from shared.runs.results.outputs import archive_folder
 from tests.fakes.world import World
 from tests.simulation.ports import SimulatedJobs
 from tests.simulation.scheduler import Violation

@@ -32,8 +32,9 @@ from shared.runs.model import Run, RunState
 from shared.runs.ports import HasRuns, Runs
 from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
-from shared.runs.results import mlflow_metrics
-from shared.runs.results.outputs import Output, outputs
+from shared.runs.results import metric_files, mlflow_metrics
+from shared.runs.results.metric_files import Mark
+from shared.runs.results.outputs import Output, archive_folder, outputs
 
 log = logging.getLogger(__name__)
 
@@ -104,10 +105,6 @@ def _tell(ports: Ports, run: Run, output: str, notice_after: float = 0.0) -> Non
     log.info("run %s: archived to %s", run.name, output)
 
 
-def archive_folder(run: Run) -> str:
-    return f"{run.asked.experiment}/{run.name}"
-
-
 def _archive(
     ports: Ports, run: Run, run_outputs: _Found, copies: Iterable[Copy], until: datetime | None = None
 ) -> dict[str, Any]:
@@ -120,7 +117,7 @@ def _archive(
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
     of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, run, folder)
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
-    last, best = _metrics(ports.blobs, files)
+    last, best = _metrics(ports, run, files)
     finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
     _write_manifest(ports.blobs, run, files, run_outputs, finished)
     return finished
@@ -222,20 +219,10 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
         yield blob
 
 
-def _metrics(blobs: Blobs, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
-    """The last and best metrics of every metrics/*.jsonl. A line that is no JSON object is skipped."""
-    names = [f.name for f in files if "/metrics/" in f.name and f.name.endswith(".jsonl")]
-    rows = (row for name in names for line in blobs.lines(OUTPUT_CONTAINER, name) if (row := json_row(line)))
-    return fold_metrics(rows)
-
-
-def json_row(line: str) -> dict[str, Any] | None:
-    """The JSON object of a line, or None for anything else."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
+def _metrics(ports: Ports, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
+    """The last and best metrics of the archived files, or else of what was printed."""
+    metrics_files = metric_files.archived(archive_folder(run), files) or metric_files.printed(ports, run)
+    return fold_metrics(row for file in metrics_files for row in metric_files.rows(ports.blobs, file, Mark()))
 
 
 def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found, finished: dict[str, Any]) -> None:

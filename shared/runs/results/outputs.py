@@ -36,6 +36,11 @@ class Output:
     asset: str = ""  # the name, or name:version, under which it is registered
 
 
+def archive_folder(run: Run) -> str:
+    """The archive's folder in the output container."""
+    return f"{run.asked.experiment}/{run.name}"
+
+
 def outputs(run: Run) -> Iterator[Output]:
     """All outputs to be archived or reported, in the order of the manifest."""
     how = workload(run)
