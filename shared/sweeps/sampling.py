@@ -1,8 +1,8 @@
 """What the next trial of a sweep tries: the same trials give the same draw. Pure.
 
 Optuna's TPE draws where sampling is bayesian. Under asha few trials come far, and values at different intervals can't
-be compared, so it learns from the highest rung that is filled: on LCBench, a model of the first rung alone was worse
-than random draws.
+be compared; so the best are those at the highest rungs. On LCBench a model of the first rung was worse than random
+draws.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from shared.sweeps.model import Trial, TrialState
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-FILLED = 16  # trials at a rung, before the model learns from it
-RANDOM_SHARE = 5  # every so manieth draw is random, so that a wrong model can't hold
+FILLED = 8  # trials at the second rung, before the model learns from them
+BEST_SEEN, SEEN = 25, 100  # of very many trials the model sees these
+RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't hold
 Draw = dict[str, Drawn]
 
 
@@ -61,17 +62,27 @@ def distributions(sweep: Sweep) -> dict[str, BaseDistribution]:
 
 
 def scores(sweep: Sweep, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
-    """What the model learns from: trials, each with its value at the highest rung that enough of them have reached."""
+    """What the model learns from: trials, each with a value; under asha its place, first by the rung that it reached.
+
+    There it begins once enough trials have reached the second rung, and sees the best and the newest of very many.
+    """
+    direction = 1 if sweep.maximize else -1
     if sweep.stopping is None or sweep.stopping.kind != ASHA:
-        told = ((trial, trial.best(sweep.maximize)) for trial in trials if trial.state is not TrialState.RUNNING)
-        return [(trial, value) for trial, value in told if value is not None]
-    at: list[tuple[Trial, float]] = []
-    for rung in rungs(sweep.stopping, max((len(trial.told) for trial in trials), default=0)):
-        reached = [(trial, trial.best(sweep.maximize, rung)) for trial in trials if len(trial.told) >= rung]
-        if len(reached) < FILLED:
-            break
-        at = [(trial, value) for trial, value in reached if value is not None]
-    return at
+        ended = [trial for trial in trials if trial.told and trial.state is not TrialState.RUNNING]
+        return [(trial, best) for trial in ended[-SEEN:] if (best := trial.best(sweep.maximize)) is not None]
+    standing: list[tuple[int, float, Trial]] = []
+    for trial in trials:
+        reached = list(rungs(sweep.stopping, len(trial.told)))
+        if reached and (trial.state is not TrialState.RUNNING or len(reached) > 1):
+            value = trial.best(sweep.maximize, reached[-1])
+            standing.append((len(reached), direction * (value or 0.0), trial))
+    if sum(rung > 1 for rung, _, _ in standing) < FILLED:
+        return []
+    standing.sort(key=lambda each: each[:2])
+    kept = standing[-BEST_SEEN:]
+    newest = {trial.number for trial in trials[-SEEN:]}
+    kept = [each for each in standing[:-BEST_SEEN] if each[2].number in newest] + kept
+    return [(trial, direction * place) for place, (_, _, trial) in enumerate(kept)]
 
 
 def _by_model(sweep: Sweep, learned: list[tuple[Trial, float]], trials: Sequence[Trial], seed: int) -> Draw:

@@ -24,6 +24,9 @@ class SweepParent:
     def live_jobs(self, run: Run) -> list[str]:  # noqa: ARG002
         return []
 
+    def on_nodes(self, run: Run) -> set[str]:  # noqa: ARG002
+        return set()
+
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:  # noqa: ARG002
         """The job of a trial, before anything is drawn for it."""
         return replace(run.asked.request, sweep=None)
