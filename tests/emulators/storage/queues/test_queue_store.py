@@ -22,6 +22,7 @@ from emulators.storage.common.errors import StorageError
 from emulators.storage.common.naming import checked_name
 from emulators.storage.queues.service import QUEUE_NAME
 from emulators.storage.queues.store import PURGED_AT_ONCE, Queues
+from tests.emulators.storage import inside
 
 
 class Time:
@@ -207,7 +208,7 @@ def test_no_operation_scans(tmp_path: Path) -> None:
 def test_one_process_serves_a_folder(tmp_path: Path) -> None:
     """A second one on the same data is refused, with the file in the error, and the first goes on."""
     with (
-        services.start(tmp_path) as running,
+        inside.start(tmp_path) as running,
         QueueClient.from_connection_string(running.connection_string, "one") as queue,
     ):
         queue.create_queue()
