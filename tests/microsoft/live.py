@@ -50,8 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(partial(_stop, part))
     _without_azure()
     _send_here({name: urlsplit(part.info[f"{name}_url"]).port or 0 for name in ("blob", "queue", "table")})
-    HttpTransport.sleep = lambda _self, _seconds: None  # between two tries
-    _download.time = Time(lambda _seconds: None)  # type: ignore[assignment]
+    # Between two tries of a client.
+    HttpTransport.sleep = lambda _self, _seconds: None  # type: ignore[assignment, method-assign]
+    _download.time = Time(lambda _seconds: None)  # type: ignore[attr-defined]
 
 
 def _without_azure() -> None:

@@ -44,9 +44,8 @@ def until_full(write: Callable[[int], Any]) -> HttpResponseError:
 def test_a_full_disk_takes_deletions(disk: Path) -> None:
     """Writes are 507 and say what is full; what is there is read and deleted, and then there is room again."""
     with services.start(disk) as running:
-        key = {"retry_total": 0, "conn_str": running.connection_string}
-        container = ContainerClient.from_connection_string(container_name="box", **key)
-        table = TableClient.from_connection_string(table_name="rows", **key)
+        container = ContainerClient.from_connection_string(running.connection_string, "box", retry_total=0)
+        table = TableClient.from_connection_string(running.connection_string, "rows", retry_total=0)
         container.create_container()
         table.create_table()
         table.create_entity({"PartitionKey": "p", "RowKey": "r"})
