@@ -52,13 +52,13 @@ def pytest_configure(config: pytest.Config) -> None:
     _send_here({name: urlsplit(part.info[f"{name}_url"]).port or 0 for name in ("blob", "queue", "table")})
     # Between two tries of a client.
     HttpTransport.sleep = lambda _self, _seconds: None  # type: ignore[assignment, method-assign]
-    _download.time = Time(lambda _seconds: None)  # type: ignore[attr-defined]
+    _download.time = Time(lambda _seconds: None)  # type: ignore[assignment, attr-defined]
 
 
 def _without_azure() -> None:
     """Stand in for Azure's Resource Manager, by which some tests set up their account."""
     module = types.ModuleType("azure.mgmt.storage")
-    module.StorageManagementClient = partial(pytest.skip, "needs Azure's Resource Manager")  # type: ignore[attr-defined]
+    module.StorageManagementClient = partial(pytest.skip, "needs Azure's Resource Manager")  # type: ignore[assignment, attr-defined]
     sys.modules |= {"azure.mgmt.storage": module}
 
 
