@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _without_azure() -> None:
     """Stand in for Azure's Resource Manager, by which some tests set up their account."""
     module = types.ModuleType("azure.mgmt.storage")
-    module.StorageManagementClient = partial(pytest.skip, "needs Azure's Resource Manager")  # type: ignore[assignment, attr-defined]
+    module.StorageManagementClient = partial(pytest.skip, "needs Azure's Resource Manager")  # type: ignore[attr-defined]
     sys.modules |= {"azure.mgmt.storage": module}
 
 
