@@ -1,4 +1,4 @@
-"""Which run or drop a name means: a whole one, its beginning, `@latest`, `mnist@latest`, `mnist@best:accuracy`."""
+"""Which run or drop a name means: whole, its beginning, `mnist@latest`, `mnist@best:accuracy`, `churn@production`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from shared.jobs.routes_file import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, nearest, there_are
+from shared.models.find import version_of
+from shared.models.model import NAME as MODEL_NAME
+from shared.models.ports import HasModels
 from shared.runs.model import RUN_NAME, Run, RunState
 from shared.runs.ports import HasRuns, RunFilter
 from shared.runs.views.run_list import matching
@@ -22,7 +25,7 @@ LOOKED_AT = 1000  # runs among which the best one is sought, the newest ones
 REMEMBERED = 200  # names among which the one that was meant is sought
 
 
-class Ports(HasRoutes, HasRuns, HasDrops, Protocol):
+class Ports(HasRoutes, HasRuns, HasDrops, HasModels, Protocol):
     """What is needed here from outside."""
 
 
@@ -70,8 +73,13 @@ def _chosen(ports: Ports, name: str) -> Found:
     """`where@which`: the newest or the best run of a route, an experiment or a drop; without `where` of all."""
     where, _, which = name.partition("@")
     kind, _, metric = which.partition(":")
+    if kind not in ("latest", "best") and MODEL_NAME.fullmatch(where) and ports.models.get(where):
+        return Found(version_of(ports.models, where, which).run)
     if kind not in ("latest", "best") or (kind == "best") != bool(metric):
-        raise Impossible(f"{name!r} is not understood; write @latest or @best:METRIC.", "bad_name")
+        raise Impossible(
+            f"{name!r} is not understood; write @latest, @best:METRIC, or MODEL@ALIAS of a model that there is.",
+            "bad_name",
+        )
     runs = _candidates(ports, where, completed=kind == "best")
     if not runs:
         of = f" of {where!r}" if where else ""

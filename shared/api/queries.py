@@ -14,6 +14,7 @@ from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.has import HasClock
+from shared.models.ports import HasModels
 from shared.runs.model import Run
 from shared.runs.ports import HasRuns, RunFilter
 from shared.runs.views.compare import compare
@@ -25,6 +26,10 @@ MOST_COMPARED = 20
 
 class Ports(HasClock, HasJobs, HasRoutes, HasRuns, HasClusters, HasDrops, Protocol):
     """What is needed here from outside."""
+
+
+class NamePorts(Ports, HasModels, Protocol):
+    """The same where a name may be that of a model."""
 
 
 def drop(ports: Ports, route: str, name: str) -> dict[str, Any]:
@@ -83,20 +88,20 @@ def run_filter(ports: Ports, query: RunsQuery) -> RunFilter:
     )
 
 
-def find(ports: Ports, name: str) -> dict[str, Any]:
+def find(ports: NamePorts, name: str) -> dict[str, Any]:
     """The run or the drop that a name means."""
     target = find_name.find(ports, name)
     return {"run": target.run, "drop": target.drop}
 
 
-def _run_named(ports: Ports, name: str) -> str:
+def _run_named(ports: NamePorts, name: str) -> str:
     target = find_name.find(ports, name)
     if not target.run:
         raise NotFound(f"Drop {target.drop} has made no run yet, so there is nothing to compare.")
     return target.run
 
 
-def compared(ports: Ports, text: str) -> dict[str, Any]:
+def compared(ports: NamePorts, text: str) -> dict[str, Any]:
     """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
     run_names = list(dict.fromkeys(_run_named(ports, name) for name in text.split(",") if name.strip()))
     if not 2 <= len(run_names) <= MOST_COMPARED:

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     BUDGET = "budget"
     IDLE = "idle"
     POISON = "poison"
+    MODEL = "model"
     TEST = "test"  # asked for by hand
 
 
