@@ -283,7 +283,9 @@ DataRef = Annotated[
 On = Annotated[
     list[str],
     Option(
-        "--on", metavar="KIND", help="completed, failed, canceled, evicted, budget, idle or poison. Repeat it for more."
+        "--on",
+        metavar="KIND",
+        help="completed, failed, canceled, evicted, budget, idle, schedule or poison. Repeat it for more.",
     ),
 ]
 NoticeTo = Annotated[

@@ -73,6 +73,6 @@ def with_job_file(items: list[Item], drop: str, file: Path | None) -> list[Item]
     return [*(item for item in items if item.blob != blob), Item(file, blob, file.stat().st_size)]
 
 
-def check_route(api: Api, route: str, job: dict[str, Any] | None) -> None:
-    """Ask whether a drop of this route with this job file can become a run. Raises the API's words if not."""
-    api.post("routes", route, "check", body={"job": job})
+def check_route(api: Api, route: str, job: dict[str, Any] | None) -> bool:
+    """Whether drops of this route become runs. Raises the API's words if one with this job file can't."""
+    return bool(api.post("routes", route, "check", body={"job": job}).get("trains", True))

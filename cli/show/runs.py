@@ -29,6 +29,7 @@ def one(run: dict[str, Any]) -> RenderableType:
     facts = {
         "state": state_text(run),
         "drop": Text(_data_of(run)),
+        **_trained_on(run),
         "experiment": Text(run["experiment"]),
         "cluster": Text(f"{run['cluster']}, {node_words(run)}"),
         "owner": Text(people.owner(run)),
@@ -122,6 +123,15 @@ def _data_of(run: dict[str, Any]) -> str:
     """The drop, with the generation that the run was made for."""
     generation = run.get("generation") or 0
     return one_line(run.get("drop") or "none") + (f", generation {generation}" if generation else "")
+
+
+def _trained_on(run: dict[str, Any]) -> dict[str, Text]:
+    """Whether it trained on the data that are recorded for it, once that is known."""
+    words = {"recorded": "the data that are recorded", "other": "other data", "unknown": "can't be said"}
+    if not (known := run.get("trained_on")):
+        return {}
+    note = f". {one_line(run.get('data_note') or '')}" if known != "recorded" else ""
+    return {"trained on": Text(f"{words[known]}{note}", "" if known == "recorded" else "yellow")}
 
 
 def _code(run: dict[str, Any]) -> str:

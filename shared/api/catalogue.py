@@ -5,37 +5,22 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from shared.api.requests import RouteCheck
-from shared.drops.ports import HasDrops
+from shared.drops.seal import Ports as SealPorts
 from shared.drops.seal import route_problems
 from shared.jobs.parameters import Parameters, Schema
-from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
+from shared.jobs.ports import HasTrainers
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.routes_file import Route
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
-from shared.kernel.has import HasBlobs, HasClock, HasFacts
 from shared.kernel.suggest import did_you_mean, there_are
-from shared.runs.ports import HasPurse, HasRuns
 
 Json = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-class Ports(
-    HasClock,
-    HasBlobs,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasLimits,
-    HasReaders,
-    HasRuns,
-    HasPurse,
-    HasDrops,
-    Protocol,
-):
+class Ports(SealPorts, HasTrainers, Protocol):
     """What is needed here from outside."""
 
 
@@ -63,11 +48,12 @@ def routes(ports: Ports) -> list[Json]:
 def _route(route: Route) -> Json:
     return {
         "route": route.name,
+        "trains": route.trains,
         "trainer": route.trainer,
         "description": route.template.description,
         "elastic": route.template.is_elastic,
         "cluster": route.cluster,
-        "clusters": sorted(route.clusters | {route.cluster}),
+        "clusters": sorted(route.clusters | {route.cluster}) if route.trains else [],
         "nodes": route.nodes,
         "min_nodes": route.min_nodes,
         "max_nodes": route.max_nodes,
@@ -99,4 +85,4 @@ def check(ports: Ports, name: str, asked: RouteCheck) -> Json:
     if job is None or problems:
         words = "\n".join(f"{path_of(problem.path)}: {problem.message}" for problem in problems)
         raise Impossible(words, problems[0].code)
-    return {"route": name, "job": ports.jobs.document(job)}
+    return {"route": name, "trains": route.trains, "job": ports.jobs.document(job) if route.trains else {}}

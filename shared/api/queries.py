@@ -5,15 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Protocol
 
-from shared.api import find_name, records
+from shared.api import records
 from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.clusters.azureml_cache import waiting
 from shared.clusters.ports import HasClusters
+from shared.drops import find_name
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.has import HasClock
+from shared.models.find import run_of
 from shared.models.ports import HasModels
 from shared.runs.model import Run
 from shared.runs.ports import HasRuns, RunFilter
@@ -90,12 +92,19 @@ def run_filter(ports: Ports, query: RunsQuery) -> RunFilter:
 
 def find(ports: NamePorts, name: str) -> dict[str, Any]:
     """The run or the drop that a name means."""
-    target = find_name.find(ports, name)
+    target = _found(ports, name)
     return {"run": target.run, "drop": target.drop}
 
 
+def _found(ports: NamePorts, name: str) -> find_name.Found:
+    """`churn@production` is the run of that version, where there is such a model."""
+    if run := run_of(ports.models, name):
+        return find_name.Found(run)
+    return find_name.find(ports, name)
+
+
 def _run_named(ports: NamePorts, name: str) -> str:
-    target = find_name.find(ports, name)
+    target = _found(ports, name)
     if not target.run:
         raise NotFound(f"Drop {target.drop} has made no run yet, so there is nothing to compare.")
     return target.run

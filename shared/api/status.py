@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from shared.api import queries, records
-from shared.clusters.ports import HasClusters, HasLeases, HasSweeps
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasJobs, HasRoutes
-from shared.kernel.errors import TrainyardError
-from shared.kernel.has import HasBlobs, HasClock, HasQueues
+from shared.api.queries import Ports as QueriesPorts
+from shared.clusters.ports import HasLeases, HasSweeps
+from shared.kernel.errors import NoAnswer, TrainyardError
+from shared.kernel.has import HasBlobs, HasQueues
 from shared.kernel.places import QUEUES
-from shared.runs.ports import HasRuns
 
 KEPT_FOR = timedelta(seconds=10)
 _lock = threading.Lock()
 _kept: WeakKeyDictionary[object, tuple[datetime | None, dict[str, Any]]] = WeakKeyDictionary()
+PATIENCE = 3.0  # seconds that an answer may take
+_asking = threading.Lock()
+_open: WeakKeyDictionary[object, dict[str, Future[None]]] = WeakKeyDictionary()
+_ASIDE = ThreadPoolExecutor(8, "check")
 LISTED = 50  # open and rejected drops shown
 
 
-class Ports(
-    HasClock, HasQueues, HasBlobs, HasJobs, HasRoutes, HasRuns, HasClusters, HasSweeps, HasLeases, HasDrops, Protocol
-):
+class Ports(QueriesPorts, HasQueues, HasBlobs, HasSweeps, HasLeases, Protocol):
     """What is needed here from outside."""
 
 
@@ -50,15 +50,29 @@ def _health(ports: Ports) -> dict[str, Any]:
 
 
 def _errors(ports: Ports) -> dict[str, TrainyardError | None]:
-    return {"storage": _error(ports.blobs.check), "workspace": _error(ports.jobs.check)}
+    answers = asked(ports)
+    wait(answers.values(), PATIENCE)
+    return {name: _error(name, answer) for name, answer in answers.items()}
 
 
-def _error(call: Callable[[], None]) -> TrainyardError | None:
-    try:
-        call()
-    except TrainyardError as exc:
-        return exc
-    return None
+def _error(name: str, answer: Future[None]) -> TrainyardError | None:
+    if not answer.done():
+        return NoAnswer(f"The {name} did not answer for {PATIENCE:g} s.")
+    exc = answer.exception()
+    if exc is not None and not isinstance(exc, TrainyardError):
+        raise exc
+    return exc
+
+
+def asked(ports: Ports) -> dict[str, Future[None]]:
+    """Ask storage and workspace whether they answer. One question to each is open at a time: who asks meanwhile gets
+    the same answer."""
+    with _asking:
+        open_questions = _open.setdefault(ports, {})
+        for name, check in {"storage": ports.blobs.check, "workspace": ports.jobs.check}.items():
+            if name not in open_questions or open_questions[name].done():
+                open_questions[name] = _ASIDE.submit(check)
+        return dict(open_questions)
 
 
 def status(ports: Ports) -> dict[str, Any]:

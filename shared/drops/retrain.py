@@ -11,14 +11,13 @@ from shared.jobs.ports import HasRoutes
 from shared.jobs.spec import again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
-from shared.kernel.has import HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs.intake.from_job import run_of
+from shared.runs.intake.insert_run import Ports as InsertRunPorts
 from shared.runs.intake.insert_run import record
 from shared.runs.model import Moment, Run, RunState, asked_run_name
-from shared.runs.ports import HasPurse, HasRuns
 
 
-class Ports(HasClock, HasTokens, HasQueues, HasFacts, HasRoutes, HasRuns, HasPurse, HasDrops, Protocol):
+class Ports(InsertRunPorts, HasRoutes, HasDrops, Protocol):
     """What is needed here from outside."""
 
 
@@ -34,6 +33,12 @@ def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str 
     if stored_drop.state is not DropState.SEALED:
         raise Conflict(
             f"Drop {drop} is {stored_drop.state}, so there is nothing to train again. {stored_drop.why}", "not_sealed"
+        )
+    if not stored_drop.run:
+        raise Conflict(
+            f"Route {drop.route!r} trains nothing, so there is nothing to train again. Name the drop as data: "
+            f"submit TRAINER --data drops/{drop}.",
+            "trains_nothing",
         )
     if stored_drop.removed_at is not None:
         raise Conflict(f"Drop {drop} is being removed, so there is nothing to train again.", "being_removed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.kernel.errors import NotFound
 from shared.kernel.suggest import did_you_mean, there_are
-from shared.models.model import NUMBER, Model, Version
+from shared.models.model import NAME, NUMBER, TAKEN, Model, Version
 from shared.models.ports import Models
 
 
@@ -17,6 +17,14 @@ def version_of(models: Models, name: str, which: str) -> Version:
         return version_named(models, name, alias.number)
     near = did_you_mean(which, model.aliases)
     raise NotFound(f"Model {name} has no alias {which[:80]!r}.{near} It has: {there_are(model.aliases)}.")
+
+
+def run_of(models: Models, text: str) -> str | None:
+    """The run of the version that `churn@production` names; None for a name of anything else."""
+    name, at, which = text.strip().partition("@")
+    if not at or which.partition(":")[0] in TAKEN or not NAME.fullmatch(name) or models.get(name) is None:
+        return None
+    return version_of(models, name, which).run
 
 
 def version_named(models: Models, name: str, number: int) -> Version:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -76,6 +77,13 @@ def _lost(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     return _plain(notice, Kind.MODEL, title, {"why": data.get("why")})
 
 
+def _schedule(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
+    title = f"Schedule {data.get('schedule')} could not start its run: {data.get('why')}"
+    facts = {name: value for name, value in data.items() if name not in ("schedule", "why")}
+    hint = f"`schedule log {data.get('schedule')}` shows its firings; the next one is tried all the same."
+    return replace(_plain(notice, Kind.SCHEDULE, title, facts | {"what to do": hint}), route=str(data.get("route", "")))
+
+
 def _test(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     return _plain(notice, Kind.TEST, "This is a test of a Trainyard subscription.", data)
 
@@ -90,6 +98,7 @@ _MAKERS: dict[str, _Maker] = {
     "AliasMoved": _alias,
     "ChallengeLost": _lost,
     "MessagePoisoned": _poison,
+    "ScheduleFailed": _schedule,
     "Test": _test,
 }
 

@@ -214,13 +214,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where it stands. The transitions write it, and the check of its data `data_note`: that they had changed."""
+    """Where it stands. The transitions write it, and the check of its data `trained_on` and `data_note`.
+
+    `trained_on` is a word of trained_on.py, '' until it is known; `data_note` says why, unless it is what is recorded.
+    """
 
     state: RunState = RunState.RECEIVED
     history: tuple[Moment, ...] = ()
     attempts: int = 0
     reason: str = ""
     data_note: str = ""
+    trained_on: str = ""
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def test_what_is_written_is_read_again(models: Models) -> None:
     assert [each.number for each in models.versions("churn", 3)] == [12, 11, 10]
     assert models.version("churn", 7) == version(7)
     assert [line.order for line in models.history("churn", 4)] == [24, 23, 22, 21]
-    assert models.versions("chur") == models.history("churn-2") == []
+    assert (models.versions("chur"), models.history("churn-2")) == ([], [])
 
 
 def test_a_version_that_was_let_go_is_kept_no_more(models: Models) -> None:

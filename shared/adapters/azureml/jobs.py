@@ -6,6 +6,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -17,7 +18,7 @@ from shared.adapters.azureml.inline_environment import inline_environment
 from shared.adapters.azureml.job_body import job_body
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
-from shared.jobs.model import ENDED, JobState, JobStatus, Problem, state_of
+from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, state_of
 from shared.jobs.spec import HOUR_PROPERTY, JobSpec
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
@@ -36,15 +37,15 @@ _DATASTORE_PATH = re.compile(
 
 
 class AzureMLJobs:
-    """`known` remembers the ids of registered code and environments.
+    """`store` remembers the ids of registered code and environments.
 
     `account` is the storage account of the app, and `files` its blobs, where registered code lies.
     """
 
-    def __init__(self, workspace: Workspace, known: Known, files: Files, account: str = "") -> None:
+    def __init__(self, workspace: Workspace, store: Known, files: Files, account: str = "") -> None:
         self._connection = connect(workspace)
-        self._assets = Assets(self._connection, known, files)
-        self._store = known
+        self._assets = Assets(self._connection, store, files)
+        self._store = store
         self._account = account
         self._url = files.url
         self._containers: dict[str, str] = {}
@@ -82,6 +83,13 @@ class AzureMLJobs:
             return None
         status = _listed_status(answer)
         return self._explained(status) if status.state is JobState.FAILED else status
+
+    def times(self, name: str) -> JobTimes:
+        try:
+            details = self._connection.arm.run_details(name)
+        except NotFound:
+            return JobTimes()
+        return JobTimes(_moment(details.get("startTimeUtc")), _moment(details.get("endTimeUtc")))
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
         for job in self._connection.arm.items("jobs", properties=f"{HOUR_PROPERTY}={hour}"):
@@ -192,6 +200,15 @@ class AzureMLJobs:
 def _status(job: Any) -> JobStatus:
     raw = str(getattr(job.status, "value", job.status) or "")
     return JobStatus(str(job.name), state_of(raw), raw)
+
+
+def _moment(text: Any) -> datetime | None:
+    """A time of run history's, as its contract has it: ISO 8601, perhaps without a zone."""
+    try:
+        at = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _listed_status(job: dict[str, Any]) -> JobStatus:

@@ -41,6 +41,9 @@ class Members:
     def live_jobs(self, run: Run) -> list[str]:
         return [_job(run, m) for m in _elastic(run).members if m.state not in FINAL]
 
+    def on_nodes(self, run: Run) -> set[str]:
+        return {_job(run, m) for m in _elastic(run).members if m.state is RunState.RUNNING}
+
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         member = next(m for m in _elastic(run).members if _job(run, m) == job)
         return for_every_job(run, member_request(run, member, rendezvous, now))

@@ -74,6 +74,9 @@ class Workload(Protocol):
     def live_jobs(self, run: Run) -> list[str]:
         """The names of the jobs that were sent and have not ended, as the run's row knows them."""
 
+    def on_nodes(self, run: Run) -> set[str]:
+        """The names of those that run, as its row knows them."""
+
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         """The job of this name, but for the ids of code and environment."""
 
