@@ -29,7 +29,7 @@ ENVIRONMENT = "/environment.json"  # what a trainer writes to ./outputs
 ENVIRONMENT_LIMIT = 1 << 20
 
 
-class Ports(HasBlobs, HasEach, HasJobs, HasRoutes, HasRuns, HasDrops, HasModels, HasRegistry, Protocol):
+class Ports(HasEach, HasJobs, HasRuns, HasBlobs, HasRoutes, HasDrops, HasModels, HasRegistry, Protocol):
     """What is needed here from outside."""
 
 

@@ -25,7 +25,7 @@ WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".onnx", ".npz", ".pkl", ".job
 NAMED = 5
 
 
-class Ports(why.Ports, retry_and_continue.Ports, Protocol):
+class Ports(retry_and_continue.Ports, why.Ports, Protocol):
     """What is needed here from outside."""
 
 
