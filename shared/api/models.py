@@ -24,8 +24,9 @@ from shared.models.reproduce import Comparison as _Comparison
 from shared.models.signature import SIGNATURE, key_digest, read_signature
 from shared.models.why import PROOF_LIMIT, Link
 from shared.runs.ports import HasRuns
-from shared.runs.results.archive import MANIFEST, archive_folder
+from shared.runs.results.archive import MANIFEST
 from shared.runs.results.artifacts import ADDRESS_LIFE
+from shared.runs.results.outputs import archive_folder
 
 Json = dict[str, Any]
 Text = Annotated[str, Meta(max_length=200)]

@@ -19,7 +19,8 @@ from shared.kernel.storage import Blob, Blobs, Place
 from shared.models.ports import HasModels, HasRegistry
 from shared.runs.model import Run
 from shared.runs.ports import HasRuns
-from shared.runs.results.archive import MANIFEST, MANIFEST_LIMIT, archive_folder, read_manifest
+from shared.runs.results.archive import MANIFEST, MANIFEST_LIMIT, read_manifest
+from shared.runs.results.outputs import archive_folder
 
 MODELS = "models/"
 PIECE = 16 << 20  # bytes read at once

@@ -32,7 +32,7 @@ from shared.models.provenance import PROVENANCE, provenance
 from shared.models.signature import SIGNATURE, key_digest, root_digest, signed
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Run, RunState
-from shared.runs.results.archive import archive_folder
+from shared.runs.results.outputs import archive_folder
 
 log = logging.getLogger(__name__)
 

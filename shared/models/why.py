@@ -23,7 +23,8 @@ from shared.models.provenance import PROVENANCE, packages
 from shared.models.signature import SIGNATURE, key_digest, read_signature
 from shared.runs.content import SUCCESS_MARKER, drop_blobs
 from shared.runs.model import Run
-from shared.runs.results.archive import archive_folder, read_manifest
+from shared.runs.results.archive import read_manifest
+from shared.runs.results.outputs import archive_folder
 
 PROOF_LIMIT = 64 << 20
 NAMED = 5

@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from shared.models.promote import let_go, point, promote_run, undo
 from shared.models.signature import SIGNATURE
 from shared.models.why import chain
 from shared.removals import remove
+from shared.removals.model import What
 from shared.runs.model import Run
 from shared.runs.views.notes_and_tags import add_note, change_tags
 from tests.fakes.world import World, trainers_folder
@@ -120,13 +122,13 @@ def test_undo_goes_back_one_move_after_the_other(world: World) -> None:
 def test_two_promotions_at_once_leave_one_winner_and_a_true_history(world: World) -> None:
     """Whoever is second takes the next number, and what it had written as proof of the first number is gone."""
     first, second = trained(world, "a"), trained(world, "b")
-    write = world.models.write
+    really = world.models.write
     others: list[str] = [second.name]
 
-    def overtaken(before: Stored[Model] | None, what: Write) -> None:
+    def overtaken(before: Stored[Model] | None, write: Write) -> None:
         if others:
             promote_run(world.system, others.pop(), "churn", "production", asked(world))
-        write(before, what)
+        really(before, write)
 
     world.models.write = overtaken  # type: ignore[method-assign]
     made = promote_run(world.system, first.name, "churn", "production", asked(world))
@@ -145,13 +147,15 @@ def test_what_has_a_name_is_kept_with_its_data(world: World) -> None:
     """rm refuses a version's run and its drop, and says what would break, until the version is let go."""
     run = trained(world)
     promote_run(world.system, run.name, "churn", "production", asked(world))
-    for refused in (
-        lambda: remove.remove_run(world.system, world.removals, run.name, remove.Asked(ANN)),
-        lambda: remove.remove_drop(world.system, world.removals, DropKey("mnist", "a"), remove.Asked(ANN)),
-        lambda: remove.clear(world.system, world.removals, remove.What.COPIES, run.name, remove.Asked(ANN)),
-    ):
+    who = remove.Asked(ANN)
+    refused: list[Callable[[], object]] = [
+        lambda: remove.remove_run(world.system, world.removals, run.name, who),
+        lambda: remove.remove_drop(world.system, world.removals, DropKey("mnist", "a"), who),
+        lambda: remove.clear(world.system, world.removals, What.COPIES, run.name, who),
+    ]
+    for ask in refused:
         with pytest.raises(Conflict, match=r"is kept for churn/1: .* `models churn/1 --let-go` gives it up"):
-            refused()
+            ask()
     with pytest.raises(Conflict, match=r"churn/1 is churn@production. Move the alias first"):
         let_go(world.system, "churn", 1, asked(world))
     undo(world.system, "churn", "production", asked(world))
@@ -167,7 +171,7 @@ def test_what_has_a_name_is_kept_with_its_data(world: World) -> None:
 def test_a_removal_and_a_promotion_at_once_never_both_win(world: World, before_the_write: bool) -> None:
     """Whichever write is first, a run that is removed is no version, and a version's run is not removed."""
     run = trained(world)
-    write, refused = world.models.write, []
+    really, refused = world.models.write, list[str]()
 
     def removed() -> None:
         try:
@@ -175,11 +179,11 @@ def test_a_removal_and_a_promotion_at_once_never_both_win(world: World, before_t
         except Conflict as exc:
             refused.append(exc.code)
 
-    def meanwhile(before: Stored[Model] | None, what: Write) -> None:
-        world.models.write = write  # type: ignore[method-assign]
+    def meanwhile(before: Stored[Model] | None, write: Write) -> None:
+        world.models.write = really  # type: ignore[method-assign]
         if before_the_write:
             removed()
-        write(before, what)
+        really(before, write)
         if not before_the_write:
             removed()
 
