@@ -106,7 +106,7 @@ def models(session: Session, name: SomeModel = "", let_go: LetGo = False, why: W
 
 @command
 def verify(session: Session, version: Version, folder: Folder = None, key: KeyFile = None) -> None:
-    """Check that a folder holds the version as it was signed: every byte, no file more or less, the right signer.
+    """Check a folder against a version's signature: every byte, no file more or less, the right signer.
 
     Asks nobody once the deployment's key is known, but to see where an alias points. The exit status is 1 if anything
     differs. `model_signing verify key` of OpenSSF checks the same folder.
@@ -157,7 +157,7 @@ def _misnamed(session: Session, named: Reference, signed: str) -> list[signed_mo
 
 @command
 def why(session: Session, version: Version) -> None:
-    """Show where a version comes from: name, signature, weights, run, data, code, environment, each looked at now.
+    """Show where a version comes from, link by link, from its name to its data, each looked at now.
 
     The exit status is 1 if a link does not hold, such as data that were changed since.
 

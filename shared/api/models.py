@@ -48,7 +48,7 @@ class PromoteRequest(Struct, forbid_unknown_fields=True):
 class AliasRequest(Struct, forbid_unknown_fields=True):
     """Where an alias is to point: at a version, or with `undo` where it was before."""
 
-    version: Annotated[int | None, Meta(ge=1, le=999_999_999)] = None
+    version: Annotated[int, Meta(ge=1, le=999_999_999)] | None = None
     undo: bool = False
     why: Text = ""
 
