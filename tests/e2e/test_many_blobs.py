@@ -19,7 +19,7 @@ from azure.storage.blob import ContainerClient
 from emulators import process
 from local.cloud import Cloud, Options
 
-BLOBS = int(os.environ.get("TRAINYARD_TEST_BLOBS", "700"))
+BLOBS = int(os.environ.get("TRAINYARD_TEST_BLOBS", "300"))
 ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster, quiet_seconds: 3600}}\n"
 TEMPLATE = """
 command: python -c "print('done')"
