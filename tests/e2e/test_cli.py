@@ -267,7 +267,8 @@ def test_the_rest_of_the_system(desk: Desk, run: dict[str, Any]) -> None:
 SWEPT = """import json, pathlib, sys, time
 lr, folder, models = float(sys.argv[1]), pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 for step in range(1, 4):
-    with open(folder / 'metrics.jsonl', 'a') as file: print(json.dumps({'step': step, 'accuracy': lr * step}), file=file)
+    told = json.dumps({'step': step, 'accuracy': lr * step})
+    with open(folder / 'metrics.jsonl', 'a') as file: print(told, file=file)
     time.sleep(0.5)
 (models / 'lr.txt').write_text(str(lr))"""
 
