@@ -19,13 +19,9 @@ from shared.events import facts as messages
 from shared.events.announce import announce, tell
 from shared.jobs.ports import HasRoutes
 from shared.kernel.facts import Fact
-<<<<<<< HEAD
-from shared.kernel.places import RUN_LOOKS
-=======
-from shared.kernel.places import PROMOTIONS
+from shared.kernel.places import PROMOTIONS, RUN_LOOKS
 from shared.models import facts as models
 from shared.models.challenge import is_challenger
->>>>>>> main
 from shared.money import facts as money
 from shared.notices.decide import crossed, is_idle_too_long
 from shared.runs import facts as runs
@@ -158,13 +154,8 @@ REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
     runs.RunStarted: (look_at_cluster, look_at_its_sweep),
     runs.CancelCarriedOut: (look_at_sweep,),
     runs.RunLosesNodes: (tell_of_evictions,),
-<<<<<<< HEAD
     runs.RunEnded: (archive, keep_warm, look_at_cluster, look_at_its_sweep),
-    runs.RunArchived: (announce_archived,),
-=======
-    runs.RunEnded: (archive, keep_warm, look_at_cluster),
     runs.RunArchived: (announce_archived, challenge),
->>>>>>> main
     runs.ArchiveGivenUp: (tell_of_lost_archive,),
     clusters.ClusterAtZero: (announce_at_zero,),
     clusters.ClusterIdles: (tell_of_idleness,),

@@ -111,7 +111,6 @@ def _run_named(ports: NamePorts, name: str) -> str:
     return target.run
 
 
-<<<<<<< HEAD
 def _trials(ports: Ports, name: str) -> list[str]:
     """The best trials of a sweep that have told something, or the newest; none of another run."""
     sweep = ports.runs.get(name).value
@@ -124,10 +123,7 @@ def _trials(ports: Ports, name: str) -> list[str]:
     return [run.name for run in (told or trials)[:MOST_COMPARED]]
 
 
-def compared(ports: Ports, text: str) -> dict[str, Any]:
-=======
 def compared(ports: NamePorts, text: str) -> dict[str, Any]:
->>>>>>> main
     """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
     run_names = list(dict.fromkeys(_run_named(ports, name) for name in text.split(",") if name.strip()))
     if len(run_names) == 1:

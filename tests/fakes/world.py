@@ -107,11 +107,8 @@ class World:
         self.jobs, self.events = FakeJobs(clock=self.clock), FakeEvents()
         self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
         self.removals = FakeRemovals()
-<<<<<<< HEAD
         self.journals: dict[str, MemoryJournal] = {}  # of sweeps' studies
-=======
         self.models, self.signer, self.registry = FakeModels(), FakeSigner(), FakeRegistry()
->>>>>>> main
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
         self.goes_on = False  # whether what follows an upload is done at once, as the app's triggers do it
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
