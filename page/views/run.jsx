@@ -180,7 +180,7 @@ function joined(old, more) {
 function useArtifacts(name, archived) {
   const [left, set] = useState(null);
   useEffect(() => {
-    if (archived) get(["runs", name, "artifacts"], { pictures: "true" }).then(set, () => set(null));
+    if (archived) get(["runs", name, "artifacts"], { pictures: "true" }).then(set, (fault) => set({ fault }));
   }, [name, archived]);
   return left;
 }
@@ -730,6 +730,7 @@ function Files({ run, left }) {
     attempt(async () => {
       location.assign((await get(["runs", run.run, "artifacts", ...name.split("/")], { link: "true" })).url);
     });
+  if (run.archived_at && !left?.files) return <Trouble error={left?.fault} value={undefined} />;
   if (!left?.complete) return <p class="dim">{W.run.noFiles}</p>;
   return (
     <>

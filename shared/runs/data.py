@@ -17,11 +17,11 @@ from typing import Protocol
 
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, NotFound, TrainyardError
-from shared.kernel.has import HasBlobs
+from shared.kernel.has import HasBlobs, HasClock
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER, RUN_LOOKS
 from shared.kernel.storage import Blob, Blobs, Queues
-from shared.runs.content import SUCCESS_MARKER, drop_blobs, survey
+from shared.runs.content import SUCCESS_MARKER, ListingTooLong, drop_blobs, in_time, survey
 from shared.runs.model import Run
 from shared.runs.ports import HasRuns
 
@@ -35,7 +35,7 @@ WRITE_ATTEMPTS = 10
 log = logging.getLogger(__name__)
 
 
-class Ports(HasBlobs, HasRuns, Protocol):
+class Ports(HasBlobs, HasClock, HasRuns, Protocol):
     """What is needed here from outside."""
 
 
@@ -95,7 +95,11 @@ def check_data(ports: Ports, name: str) -> None:
     except NotFound:
         return
     run = stored.value
-    note = _difference(ports, run, drop_blobs(ports.blobs, DropKey.of(run.asked.drop)))
+    blobs = in_time(drop_blobs(ports.blobs, DropKey.of(run.asked.drop)), ports.clock)
+    try:
+        note = _difference(ports, run, blobs)
+    except ListingTooLong as exc:
+        note = f"Whether drop {run.asked.drop} changed before the job started is not known. {exc}"
     for _ in range(WRITE_ATTEMPTS):
         if stored.value.progress.data_note == note:
             return

@@ -14,7 +14,7 @@ from shared.adapters.tables import keys, table
 from shared.adapters.tables.records import Row, column_names, some_columns
 from shared.adapters.tables.table import Operation
 from shared.kernel.parts import columns
-from shared.runs.model import Run
+from shared.runs.model import LIVE, Run, RunState
 from shared.runs.ports import RunFilter
 
 PARTITION = "run"
@@ -58,6 +58,17 @@ def gone(before: Run, after: Run) -> list[Operation]:
 def key_range(field: str, value: str) -> tuple[str, str]:
     head = f"i!{field}!{keys.token(value)}"
     return f"{head}!", f'{head}"'
+
+
+def live_range() -> tuple[str, str]:
+    """Where the runs lie that have not ended: no other state's name is between theirs."""
+    ranges = [key_range("state", state) for state in LIVE]
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def state_of(row: Row) -> RunState:
+    """The state by which a row of this range finds its run."""
+    return RunState(str(row["RowKey"]).split("!")[2])
 
 
 def best_entry(wanted: RunFilter) -> Entry | None:
