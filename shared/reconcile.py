@@ -14,15 +14,12 @@ from typing import Protocol
 from shared.drops.checks import send_check
 from shared.drops.find_unannounced import find_missed_drops, routes_with_folders
 from shared.drops.model import DropState
-from shared.drops.ports import HasDrops
 from shared.events.poison import look_at_poison
-from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.jobs.register import register_assets
 from shared.kernel import measure
 from shared.kernel.errors import Unavailable
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
-from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns
 from shared.runs.progress.hourly_reconcile import ask_for_looks
+from shared.schedules.fire import Ports as FirePorts
 from shared.schedules.fire import ask_for_overdue
 from shared.schedules.ports import Schedules
 
@@ -31,26 +28,7 @@ log = logging.getLogger(__name__)
 PATIENCE = timedelta(minutes=5)  # then the next time begins; half of functionTimeout, which would end the worker
 
 
-class Ports(
-    HasClock,
-    HasTokens,
-    HasQueues,
-    HasBlobs,
-    HasRules,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasLimits,
-    HasReaders,
-    HasRuns,
-    HasPurse,
-    HasCapacity,
-    HasDatasets,
-    HasRendezvous,
-    HasDrops,
-    Protocol,
-):
+class Ports(FirePorts, Protocol):
     """What is needed here from outside."""
 
 

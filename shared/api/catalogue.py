@@ -5,37 +5,22 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from shared.api.requests import RouteCheck
-from shared.drops.ports import HasDrops
+from shared.drops.seal import Ports as SealPorts
 from shared.drops.seal import route_problems
 from shared.jobs.parameters import Parameters, Schema
-from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
+from shared.jobs.ports import HasTrainers
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.routes_file import Route
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
-from shared.kernel.has import HasBlobs, HasClock, HasFacts
 from shared.kernel.suggest import did_you_mean, there_are
-from shared.runs.ports import HasPurse, HasRuns
 
 Json = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-class Ports(
-    HasClock,
-    HasBlobs,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasLimits,
-    HasReaders,
-    HasRuns,
-    HasPurse,
-    HasDrops,
-    Protocol,
-):
+class Ports(SealPorts, HasTrainers, Protocol):
     """What is needed here from outside."""
 
 

@@ -8,24 +8,20 @@ from typing import Annotated, Any, Protocol
 from msgspec import Meta, Struct
 
 from shared.api.requests import CostsQuery, read_time
-from shared.clusters.ports import HasClusters, HasLeases, HasSamples
 from shared.clusters.samples import day_of
-from shared.jobs.ports import HasLimits, HasRoutes
 from shared.kernel.errors import Impossible
-from shared.kernel.has import HasClock
 from shared.money.daily_charges import KEPT, charged, start_of_day
+from shared.money.daily_charges import Ports as DailyChargesPorts
 from shared.money.decide import of_month
 from shared.money.model import Day
-from shared.money.ports import HasBooks, HasPolicy
 from shared.money.report import Line, report
-from shared.runs.ports import HasRuns
 
 Json = dict[str, Any]
 LONGEST = timedelta(days=366)
 _MONTH_DAYS = 365.25 / 12
 
 
-class Ports(HasClock, HasRoutes, HasLimits, HasRuns, HasClusters, HasSamples, HasLeases, HasBooks, HasPolicy, Protocol):
+class Ports(DailyChargesPorts, Protocol):
     """What is needed here from outside."""
 
 

@@ -11,33 +11,13 @@ from shared.jobs.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts
 from shared.jobs.batchai.given import BatchAI
 from shared.jobs.batchai.project import read_project
 from shared.jobs.batchai.report import Report
-from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.kernel.errors import Impossible
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
+from shared.runs.intake.dry_run import Ports as DryRunPorts
 from shared.runs.intake.dry_run import plan
 from shared.runs.intake.request import RunRequest
-from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns
 
 
-class Ports(
-    HasClock,
-    HasTokens,
-    HasQueues,
-    HasBlobs,
-    HasRules,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasLimits,
-    HasReaders,
-    HasRuns,
-    HasPurse,
-    HasCapacity,
-    HasDatasets,
-    HasRendezvous,
-    Protocol,
-):
+class Ports(DryRunPorts, Protocol):
     """What is needed here from outside."""
 
 

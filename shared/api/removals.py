@@ -41,17 +41,17 @@ class Usage(Struct):
     complete: Annotated[bool, Meta(description="False if there was no time to count all.")]
 
 
-def removal(found: model.Removal) -> Json:
-    return plain_fields(found)
+def removal(record: model.Removal) -> Json:
+    return plain_fields(record)
 
 
-def going(found: _Going) -> Json:
-    return {"what": str(found.what), "name": found.name, "at": found.at.isoformat(), "why": found.why}
+def going(expiry: _Going) -> Json:
+    return {"what": str(expiry.what), "name": expiry.name, "at": expiry.at.isoformat(), "why": expiry.why}
 
 
-def usage(found: _Usage) -> Json:
+def usage(used: _Usage) -> Json:
     holders = [
-        {"kind": kind, "name": name, "bytes": size, "files": found.files[kind, name]}
-        for (kind, name), size in found.holders.most_common(MOST_SHOWN)
+        {"kind": kind, "name": name, "bytes": size, "files": used.files[kind, name]}
+        for (kind, name), size in used.holders.most_common(MOST_SHOWN)
     ]
-    return {"kinds": dict(found.kinds.most_common()), "holders": holders, "complete": found.complete}
+    return {"kinds": dict(used.kinds.most_common()), "holders": holders, "complete": used.complete}

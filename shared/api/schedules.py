@@ -61,9 +61,9 @@ class Removed(Struct):
     id: str
 
 
-def schedule(found: model.Schedule) -> Json:
+def schedule(record: model.Schedule) -> Json:
     nobody = {"paused_at": None, "paused_by": "", "paused_by_id": ""}
-    return plain_fields(found, _SKIPS) | ({} if found.pauser_is_known else nobody)
+    return plain_fields(record, _SKIPS) | ({} if record.pauser_is_known else nobody)
 
 
 def schedules(ports: Schedules) -> list[Json]:

@@ -10,13 +10,11 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from shared.api import queries, records
-from shared.clusters.ports import HasClusters, HasLeases, HasSweeps
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasJobs, HasRoutes
+from shared.api.queries import Ports as QueriesPorts
+from shared.clusters.ports import HasLeases, HasSweeps
 from shared.kernel.errors import TrainyardError
-from shared.kernel.has import HasBlobs, HasClock, HasQueues
+from shared.kernel.has import HasBlobs, HasQueues
 from shared.kernel.places import QUEUES
-from shared.runs.ports import HasRuns
 
 KEPT_FOR = timedelta(seconds=10)
 _lock = threading.Lock()
@@ -24,9 +22,7 @@ _kept: WeakKeyDictionary[object, tuple[datetime | None, dict[str, Any]]] = WeakK
 LISTED = 50  # open and rejected drops shown
 
 
-class Ports(
-    HasClock, HasQueues, HasBlobs, HasJobs, HasRoutes, HasRuns, HasClusters, HasSweeps, HasLeases, HasDrops, Protocol
-):
+class Ports(QueriesPorts, HasQueues, HasBlobs, HasSweeps, HasLeases, Protocol):
     """What is needed here from outside."""
 
 

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Protocol
 
 from shared.clusters.decide import Need
+from shared.clusters.keep_warm import Ports as KeepWarmPorts
 from shared.clusters.keep_warm import keep_warm
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Cluster
-from shared.clusters.ports import HasBudgets, HasLeases
+from shared.clusters.ports import HasBudgets
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasJobs, HasRoutes
-from shared.kernel.has import HasClock, HasQueues, HasRules
 from shared.runs.decide import is_over
 from shared.runs.model import LIVE, Run
 from shared.runs.ports import HasRuns
@@ -22,7 +22,7 @@ from shared.runs.ports import HasRuns
 RECENT = 100  # runs looked at for the time of a cluster's last use
 
 
-class Ports(HasClock, HasQueues, HasRules, HasJobs, HasRoutes, HasRuns, HasLeases, HasBudgets, HasDrops, Protocol):
+class Ports(KeepWarmPorts, HasJobs, HasRoutes, HasRuns, HasBudgets, HasDrops, Protocol):
     """What is needed here from outside."""
 
 
@@ -49,13 +49,13 @@ def use(ports: Ports) -> Use:
     return Use(busy, expected, _last_used(recent), tuple(ports.leases.open()))
 
 
-def need(ports: Ports, cluster: Cluster, known: Use, warnings: Iterable[str] = ()) -> Need:
+def need(ports: Ports, cluster: Cluster, usage: Use, warnings: Iterable[str] = ()) -> Need:
     """One cluster's use."""
     name = cluster.name
-    leases = tuple(lease for lease in known.leases if lease.cluster == name)
+    leases = tuple(lease for lease in usage.leases if lease.cluster == name)
     over = ports.budgets.exhausted(cluster.project) if cluster.project else None
     return Need(
-        known.busy.get(name), known.expected.get(name), leases, over, known.last_used.get(name), None, tuple(warnings)
+        usage.busy.get(name), usage.expected.get(name), leases, over, usage.last_used.get(name), None, tuple(warnings)
     )
 
 

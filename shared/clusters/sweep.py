@@ -17,43 +17,20 @@ from shared.clusters.decide import Need, judge_cluster, judge_instance, refused
 from shared.clusters.facts import ClusterAtZero, ClusterIdles
 from shared.clusters.lease_model import Lease, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
+from shared.clusters.needs import Ports as NeedsPorts
 from shared.clusters.needs import Use, need, use
-from shared.clusters.ports import HasBudgets, HasClusters, HasLeases, HasSamples, HasSweeps, Leases
+from shared.clusters.ports import HasClusters, HasSamples, HasSweeps, Leases
+from shared.clusters.run_warnings import Ports as RunWarningsPorts
 from shared.clusters.run_warnings import move, watch
 from shared.clusters.samples import sample_of
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
 from shared.kernel.errors import Conflict, NotFound, TrainyardError
-from shared.kernel.has import HasBlobs, HasClock, HasEach, HasFacts, HasQueues, HasRules, HasTokens
+from shared.kernel.has import HasEach
 from shared.kernel.person import NOBODY, Person
-from shared.runs.ports import HasDatasets, HasPurse, HasRendezvous, HasRuns
 
 log = logging.getLogger(__name__)
 
 
-class Ports(
-    HasClock,
-    HasTokens,
-    HasQueues,
-    HasBlobs,
-    HasEach,
-    HasRules,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasRuns,
-    HasPurse,
-    HasDatasets,
-    HasRendezvous,
-    HasClusters,
-    HasSweeps,
-    HasSamples,
-    HasLeases,
-    HasBudgets,
-    HasDrops,
-    Protocol,
-):
+class Ports(RunWarningsPorts, NeedsPorts, HasEach, HasClusters, HasSweeps, HasSamples, Protocol):
     """What is needed here from outside."""
 
 
@@ -102,7 +79,7 @@ class _Pass:
     """One look at all clusters."""
 
     ports: Ports
-    known: Use
+    usage: Use
     seen_by: str
     warnings: Mapping[str, list[str]] = field(default_factory=dict)
 
@@ -126,7 +103,7 @@ class _Pass:
         if cluster.kind == INSTANCE:
             return judge_instance(cluster, latest, self.ports.rules, self.ports.clock())
         warnings = self._warnings(cluster, latest)
-        needed = need(self.ports, cluster, self.known, warnings)
+        needed = need(self.ports, cluster, self.usage, warnings)
         decision = judge_cluster(cluster, needed, latest, self.ports.clock())
         if _lowers(cluster, decision):  # what is known of its use may be minutes old: look again
             needed = need(self.ports, cluster, use(self.ports), warnings)

@@ -20,38 +20,23 @@ from shared.drops.decide import (
     why_not_a_drop,
 )
 from shared.drops.model import Drop, DropState
-from shared.drops.ports import HasDrops, Taken
+from shared.drops.ports import Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
-from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes
+from shared.drops.seal import Ports as SealPorts
 from shared.jobs.routes_file import Route, Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
+from shared.kernel.has import HasQueues, HasTokens
 from shared.kernel.versioned import Stored
 from shared.runs.content import MANY, ListingTooLong, drop_blobs, in_time, survey
 from shared.runs.data import Listing
-from shared.runs.ports import HasPurse, HasRuns
 
 log = logging.getLogger(__name__)
 
 WRITE_ATTEMPTS = 10  # rounds of read-decide-write before a message goes back to its queue
 
 
-class Ports(
-    HasClock,
-    HasTokens,
-    HasQueues,
-    HasBlobs,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasLimits,
-    HasReaders,
-    HasRuns,
-    HasPurse,
-    HasDrops,
-    Protocol,
-):
+class Ports(SealPorts, HasTokens, HasQueues, Protocol):
     """What is needed here from outside."""
 
 

@@ -11,14 +11,13 @@ from shared.jobs.ports import HasRoutes
 from shared.jobs.spec import again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
-from shared.kernel.has import HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs.intake.from_job import run_of
+from shared.runs.intake.insert_run import Ports as InsertRunPorts
 from shared.runs.intake.insert_run import record
 from shared.runs.model import Moment, Run, RunState, asked_run_name
-from shared.runs.ports import HasPurse, HasRuns
 
 
-class Ports(HasClock, HasTokens, HasQueues, HasFacts, HasRoutes, HasRuns, HasPurse, HasDrops, Protocol):
+class Ports(InsertRunPorts, HasRoutes, HasDrops, Protocol):
     """What is needed here from outside."""
 
 

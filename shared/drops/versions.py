@@ -101,6 +101,6 @@ def _listed(blobs: Blobs, key: DropKey, folder: str, what: str) -> list[DataFile
     return files_of(key, kept)
 
 
-def total(found: Iterable[DataFile]) -> int:
+def total(files: Iterable[DataFile]) -> int:
     """The bytes of these files."""
-    return sum(file.size for file in found)
+    return sum(file.size for file in files)

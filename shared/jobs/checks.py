@@ -43,10 +43,10 @@ _OTHER_KINDS = {
 }
 
 
-def faults(order: JobOrder, layer: Layer, known: Parameters) -> Iterator[Problem]:
+def faults(order: JobOrder, layer: Layer, schemas: Parameters) -> Iterator[Problem]:
     """All that is wrong with the job as it would be sent. One place may have several."""
     yield from unfit_code(order.own.code)
-    yield from wrong_parameters(known, order.own.values, order.asked.parameters)
+    yield from wrong_parameters(schemas, order.own.values, order.asked.parameters)
     yield from _unfit(order.own, layer.job)
     yield from _check(order, layer.job)
     yield from over_limits(layer, order.own, order.limits)

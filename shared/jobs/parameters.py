@@ -66,12 +66,14 @@ def _kinds(schema: Schema) -> tuple[str, ...]:
     return (kinds,) if isinstance(kinds, str) else tuple(map(str, kinds))
 
 
-def wrong_parameters(known: Parameters, written: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[Problem]:
+def wrong_parameters(
+    schemas: Parameters, written: Mapping[str, Any], requested: Mapping[str, Any]
+) -> Iterator[Problem]:
     """Parameters that the job has not, that can't have this value, or that a shell would read as more than a word."""
-    for at, values in (("inputs", written), ("parameters", asked)):
-        yield from unknown_names(known, values, at)
-        yield from bad_values(known, values, at)
-    yield from unquoted(asked)
+    for at, values in (("inputs", written), ("parameters", requested)):
+        yield from unknown_names(schemas, values, at)
+        yield from bad_values(schemas, values, at)
+    yield from unquoted(requested)
 
 
 def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
@@ -86,24 +88,24 @@ def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
             )
 
 
-def unknown_names(known: Parameters, names: Mapping[str, Any], at: str) -> Iterator[Problem]:
+def unknown_names(schemas: Parameters, names: Mapping[str, Any], at: str) -> Iterator[Problem]:
     """A problem for each name that is no parameter."""
     for name in names:
-        if name not in known:
-            words = f"is not a parameter.{did_you_mean(name, known)} There are: {there_are(known)}."
+        if name not in schemas:
+            words = f"is not a parameter.{did_you_mean(name, schemas)} There are: {there_are(schemas)}."
             yield Problem(f"{at}.{name}", words, "unknown_parameter")
 
 
-def bad_values(known: Parameters, values: Mapping[str, Any], at: str) -> Iterator[Problem]:
+def bad_values(schemas: Parameters, values: Mapping[str, Any], at: str) -> Iterator[Problem]:
     """A problem for each value that its parameter can't have."""
     for name, value in values.items():
-        if name in known and (fault := fault_of(known[name], converted(known[name], value))):
+        if name in schemas and (fault := fault_of(schemas[name], converted(schemas[name], value))):
             yield Problem(f"{at}.{name}", fault, "bad_parameter")
 
 
-def all_converted(known: Parameters, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def all_converted(schemas: Parameters, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs with numbers and switches as such, where text says one."""
-    return {name: converted(known[name], value) if name in known else value for name, value in inputs.items()}
+    return {name: converted(schemas[name], value) if name in schemas else value for name, value in inputs.items()}
 
 
 def converted(schema: Schema, value: Any) -> Any:

@@ -12,22 +12,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from shared.clusters.ports import HasClusters, HasLeases, HasSamples
-from shared.jobs.ports import HasJobs, HasLimits, HasRoutes, HasTrainers
 from shared.kernel.errors import Changed, TrainyardError
-from shared.kernel.has import HasClock, HasFacts, HasQueues
 from shared.money import decide
 from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_runs
+from shared.money.daily_charges import Ports as DailyChargesPorts
 from shared.money.decide import WARNED, Consequence, Spent
 from shared.money.facts import BudgetReached, BudgetWarned
 from shared.money.ledger import HOLDS
 from shared.money.model import Account, Row, month_of
 from shared.money.policy import Budget
-from shared.money.ports import HasBooks, HasPolicy, HasRetail
+from shared.money.ports import HasRetail
 from shared.money.prices import RETAIL
 from shared.runs.decide import is_over
 from shared.runs.model import Cost, Run
-from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import cancel_run
 
 log = logging.getLogger(__name__)
@@ -46,24 +44,7 @@ _asked_at: WeakKeyDictionary[object, dict[str, datetime]] = (
 _charged_at: WeakKeyDictionary[object, datetime] = WeakKeyDictionary()  # when all was charged and told
 
 
-class Ports(
-    HasClock,
-    HasQueues,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasLimits,
-    HasRuns,
-    HasRendezvous,
-    HasClusters,
-    HasSamples,
-    HasLeases,
-    HasBooks,
-    HasPolicy,
-    HasRetail,
-    Protocol,
-):
+class Ports(DailyChargesPorts, CancelPorts, HasRetail, Protocol):
     """What is needed here from outside."""
 
 

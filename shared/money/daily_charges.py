@@ -12,21 +12,20 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from shared.clusters.lease_model import LONGEST_POSSIBLE, Lease
-from shared.clusters.ports import HasClusters, HasLeases, HasSamples, Samples
+from shared.clusters.ports import HasLeases, HasSamples, Samples
 from shared.clusters.samples import day_of
-from shared.jobs.ports import HasLimits, HasRoutes
+from shared.jobs.ports import HasLimits
 from shared.kernel.errors import BadInput, NotFound
-from shared.kernel.has import HasClock
 from shared.kernel.person import NOBODY, Person
+from shared.money.admission import Ports as AdmissionPorts
 from shared.money.admission import clusters, prices
 from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Users, default_seconds, paid, split
 from shared.money.model import Day, Row
-from shared.money.ports import HasBooks, HasPolicy
 from shared.money.prices import Prices
 from shared.runs.decide import is_over
 from shared.runs.model import Run
 from shared.runs.node_use import Spell, Use
-from shared.runs.ports import HasRuns, RunFilter
+from shared.runs.ports import RunFilter
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import matching
 
@@ -40,7 +39,7 @@ _old: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
 _closed: WeakKeyDictionary[object, dict[str, list[Day]]] = WeakKeyDictionary()
 
 
-class Ports(HasClock, HasRoutes, HasLimits, HasRuns, HasClusters, HasSamples, HasLeases, HasBooks, HasPolicy, Protocol):
+class Ports(AdmissionPorts, HasLimits, HasSamples, HasLeases, Protocol):
     """What is needed here from outside."""
 
 
@@ -222,10 +221,10 @@ def _payer(facts: Known, cluster: str, who: str) -> tuple[Person, str]:
     return NOBODY, facts.projects.get(cluster, "")
 
 
-def of_runs(found: Iterable[Day]) -> dict[str, dict[str, Row]]:
+def of_runs(days: Iterable[Day]) -> dict[str, dict[str, Row]]:
     """The rows of each run by kind, of all these days together."""
     rows: dict[str, dict[str, Row]] = defaultdict(dict)
-    for day in found:
+    for day in days:
         for row in day.rows:
             if row.who and row.kind in ("training", "allocation", "idle"):
                 rows[row.who][row.kind] = together(rows[row.who].get(row.kind), row)

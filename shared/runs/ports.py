@@ -14,7 +14,7 @@ from shared.runs.model import Run, RunState
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Which runs are wanted: those that have all these values. Empty or None is any. `since` is when they were made.
+    """Which runs fit: those that have all these values. Empty or None is any. `since` is when they were made.
 
     `owner` is a name or an object id, `tag` is `name=value` of one of the run's tags. `holds` is asked of a run that
     has all these.
@@ -44,7 +44,7 @@ class RunPage:
 
 @dataclass(frozen=True)
 class RunChanges:
-    """Runs that are wanted, the names of those that are no longer, and the mark to go on from."""
+    """Runs that fit, the names of those that are no longer, and the mark to go on from."""
 
     runs: list[Run]
     gone: list[str]
@@ -136,8 +136,8 @@ class Runs(Protocol):
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         """Up to `limit` runs, newest first, older than `before`. The number of requests doesn't grow with the table."""
 
-    def page(self, wanted: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
-        """Up to `limit` runs that are wanted, newest first, and the token of the next page, '' after the last one.
+    def page(self, run_filter: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
+        """Up to `limit` runs that fit, newest first, and the token of the next page, '' after the last one.
 
         One request without a filter, and usually with one value. With several, or with `holds`, at most four, which
         look at 4,000 runs. So a page may have fewer than `limit` runs, even none, and yet a token. Runs' requests are
@@ -145,7 +145,7 @@ class Runs(Protocol):
         Raises Impossible for a token that is none. `brief` leaves out what a row of a table does not show.
         """
 
-    def changed(self, wanted: RunFilter, mark: str) -> RunChanges | None:
+    def changed(self, run_filter: RunFilter, mark: str) -> RunChanges | None:
         """What was made or written since a page or a look before, from that page's oldest run on; in one request.
 
         A run may come again that has not changed since. None where that are too many: read the page anew. Raises

@@ -14,16 +14,15 @@ from typing import Any, Protocol
 import msgspec
 
 from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
 from shared.kernel.places import SCHEDULE_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
+from shared.runs.intake.create import Ports as CreatePorts
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import asked_run_name
-from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns, Runs
+from shared.runs.ports import HasRendezvous, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.schedules.count import count
 from shared.schedules.decide import Due, due, enough_new, next_instants, order_of
@@ -37,26 +36,7 @@ LONG = timedelta(minutes=2)  # of one look; functionTimeout, 10 minutes, ends th
 COUNTED = ("counted", "arrived", "counted_until", "counted_for", "recounted_at")
 
 
-class Ports(
-    HasClock,
-    HasTokens,
-    HasQueues,
-    HasBlobs,
-    HasRules,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasLimits,
-    HasReaders,
-    HasRuns,
-    HasPurse,
-    HasCapacity,
-    HasDatasets,
-    HasRendezvous,
-    HasDrops,
-    Protocol,
-):
+class Ports(CreatePorts, HasRendezvous, HasDrops, Protocol):
     """What is needed here from outside."""
 
 

@@ -8,17 +8,14 @@ from typing import Any, Protocol
 
 import msgspec
 
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.kernel.errors import Changed, Impossible, NotFound, Unavailable
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.suggest import did_you_mean
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
-from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns
 from shared.schedules.count import files_in, from_here
 from shared.schedules.decide import next_instants
+from shared.schedules.fire import Ports as FirePorts
 from shared.schedules.fire import ask_for_look
 from shared.schedules.model import CatchUp, Overlap, Schedule
 from shared.schedules.ports import Schedules
@@ -26,26 +23,7 @@ from shared.schedules.ports import Schedules
 SHOWN = 5  # of the next instants
 
 
-class Ports(
-    HasClock,
-    HasTokens,
-    HasQueues,
-    HasBlobs,
-    HasRules,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasLimits,
-    HasReaders,
-    HasRuns,
-    HasPurse,
-    HasCapacity,
-    HasDatasets,
-    HasRendezvous,
-    HasDrops,
-    Protocol,
-):
+class Ports(FirePorts, Protocol):
     """What is needed here from outside."""
 
 

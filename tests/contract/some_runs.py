@@ -27,11 +27,11 @@ def run(name: str = "mnist-0", seconds: float = 0.0, **fields: Any) -> Run:
     )
 
 
-def pages(runs: Runs, wanted: RunFilter, limit: int) -> list[list[Run]]:
+def pages(runs: Runs, run_filter: RunFilter, limit: int) -> list[list[Run]]:
     """All pages, by their tokens."""
     found, token = [], ""
     while True:
-        page = runs.page(wanted, limit, token)
+        page = runs.page(run_filter, limit, token)
         assert len(page.runs) <= limit
         found.append(page.runs)
         if not (token := page.token):

@@ -155,36 +155,38 @@ class FakeRuns:
         runs = sorted((row.value for row in self.rows.values()), key=_age)
         return [run for run in runs if before is None or _age(run) > _age(before)][:limit]
 
-    def page(self, wanted: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
+    def page(self, run_filter: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
         """Looks at SEEN runs a page, so that a page may be empty and yet have a token, as the service's may."""
         after = (int(token.partition("_")[0]), token.partition("_")[2]) if "_" in token else None
         if token and after is None:
             raise Impossible(f"{token!r} is no token of a page", "bad_token")
         ahead = [r for r in self.newest(len(self.rows)) if after is None or _age(r) > after]
-        if wanted.since:
-            ahead = [r for r in ahead if r.created_at >= wanted.since]
+        if run_filter.since:
+            ahead = [r for r in ahead if r.created_at >= run_filter.since]
         found: list[Run] = []
         for run in ahead[: self.SEEN]:
             if len(found) == limit:
                 break
             last = run
-            tagged = not wanted.tag or wanted.tag in [f"{name}={value}" for name, value in run.people.tags.items()]
-            tagged = tagged and wanted.owner in ("", run.people.owner, run.people.owner_id)
-            holds = wanted.holds is None or wanted.holds(run)
-            if tagged and holds and all(want in ("", flat(run)[name]) for name, want in _equalities(wanted)):
+            tagged = not run_filter.tag or run_filter.tag in [
+                f"{name}={value}" for name, value in run.people.tags.items()
+            ]
+            tagged = tagged and run_filter.owner in ("", run.people.owner, run.people.owner_id)
+            holds = run_filter.holds is None or run_filter.holds(run)
+            if tagged and holds and all(want in ("", flat(run)[name]) for name, want in _equalities(run_filter)):
                 found.append(run.changed(request=JobSpec()))
         more = bool(ahead) and last is not ahead[-1]
         mark = f"{self._written()}_{_age(found[-1])[0]}_{found[-1].name}" if found else ""
         return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "", len(ahead[: self.SEEN]), mark)
 
-    def changed(self, wanted: RunFilter, mark: str) -> RunChanges | None:
+    def changed(self, run_filter: RunFilter, mark: str) -> RunChanges | None:
         try:
             since, age, name = mark.split("_", 2)
             oldest, seen = (int(age), name), int(since)
         except ValueError as exc:
             raise Impossible(f"{mark!r} is nothing that came with a page", "bad_token") from exc
         near = [r for r in self.newest(len(self.rows)) if _age(r) <= oldest and int(self.rows[r.name].etag, 16) > seen]
-        fit = [r for r in near if all(want in ("", flat(r)[field]) for field, want in _equalities(wanted))]
+        fit = [r for r in near if all(want in ("", flat(r)[field]) for field, want in _equalities(run_filter))]
         return RunChanges(
             [r.changed(request=JobSpec()) for r in fit],
             [r.name for r in near if r not in fit],
@@ -230,9 +232,9 @@ class FakeRuns:
         return self.rows[run.name]
 
 
-def _equalities(wanted: RunFilter) -> list[tuple[str, str]]:
+def _equalities(run_filter: RunFilter) -> list[tuple[str, str]]:
     fields = ("experiment", "state", "cluster")
-    return [(name, getattr(wanted, name)) for name in fields]
+    return [(name, getattr(run_filter, name)) for name in fields]
 
 
 def _age(run: Run) -> tuple[int, str]:

@@ -42,9 +42,9 @@ class Files(Protocol):
 class Assets:
     """What is known is not looked up at Azure ML again, so an asset must not be deleted there while routes use it."""
 
-    def __init__(self, connection: Connection, known: Known, files: Files) -> None:
+    def __init__(self, connection: Connection, store: Known, files: Files) -> None:
         self._connection = connection
-        self._store = known
+        self._store = store
         self._files = files
         self._ids: dict[tuple[str, str], str] = {}  # of this process
 

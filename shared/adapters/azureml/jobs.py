@@ -36,15 +36,15 @@ _DATASTORE_PATH = re.compile(
 
 
 class AzureMLJobs:
-    """`known` remembers the ids of registered code and environments.
+    """`store` remembers the ids of registered code and environments.
 
     `account` is the storage account of the app, and `files` its blobs, where registered code lies.
     """
 
-    def __init__(self, workspace: Workspace, known: Known, files: Files, account: str = "") -> None:
+    def __init__(self, workspace: Workspace, store: Known, files: Files, account: str = "") -> None:
         self._connection = connect(workspace)
-        self._assets = Assets(self._connection, known, files)
-        self._store = known
+        self._assets = Assets(self._connection, store, files)
+        self._store = store
         self._account = account
         self._url = files.url
         self._containers: dict[str, str] = {}

@@ -149,10 +149,12 @@ def _is_copy_of(there: BlobProperties, copy: Copy) -> bool:
     return (there.metadata or {}).get(SOURCE_ETAG) == copy.source.etag
 
 
-def blob_of(found: BlobProperties) -> Blob:
-    md5 = bytes(found.content_settings.content_md5 or b"").hex()
-    metadata = dict(found.metadata or {})
-    return Blob(str(found.name), bare_etag(found.etag), int(found.size), md5, found.last_modified, metadata)
+def blob_of(properties: BlobProperties) -> Blob:
+    md5 = bytes(properties.content_settings.content_md5 or b"").hex()
+    metadata = dict(properties.metadata or {})
+    return Blob(
+        str(properties.name), bare_etag(properties.etag), int(properties.size), md5, properties.last_modified, metadata
+    )
 
 
 def bare_etag(etag: object) -> str:

@@ -71,33 +71,34 @@ def state_of(row: Row) -> RunState:
     return RunState(str(row["RowKey"]).split("!")[2])
 
 
-def best_entry(wanted: RunFilter) -> Entry | None:
+def best_entry(run_filter: RunFilter) -> Entry | None:
     """The index to read: the one that usually has the fewest runs."""
-    unfinished = wanted.state in ("received", "submitted", "queued", "running")
+    unfinished = run_filter.state in LIVE
     order = ("tag", "owner", "experiment", "cluster", "state")
     for field in ("state", *order) if unfinished else order:
-        if value := getattr(wanted, field):
+        if value := getattr(run_filter, field):
             return field, value
     return None
 
 
-def is_enough(wanted: RunFilter) -> bool:
-    """Whether all runs of that index are wanted, or, without one, all runs."""
-    values = (wanted.experiment, wanted.state, wanted.cluster, wanted.owner, wanted.tag)
-    return wanted.holds is None and sum(map(bool, values)) <= 1
+def is_enough(run_filter: RunFilter) -> bool:
+    """Whether all runs of that index fit, or, without one, all runs."""
+    values = (run_filter.experiment, run_filter.state, run_filter.cluster, run_filter.owner, run_filter.tag)
+    return run_filter.holds is None and sum(map(bool, values)) <= 1
 
 
-def fits(run: Run, wanted: RunFilter) -> bool:
+def fits(run: Run, run_filter: RunFilter) -> bool:
     has = run.asked.experiment, str(run.progress.state), run.asked.cluster
-    tagged = not wanted.tag or wanted.tag in (f"{name}={value}" for name, value in run.people.tags.items())
-    owned = wanted.owner in ("", run.people.owner, run.people.owner_id)
+    tagged = not run_filter.tag or run_filter.tag in (f"{name}={value}" for name, value in run.people.tags.items())
+    owned = run_filter.owner in ("", run.people.owner, run.people.owner_id)
     return (
         tagged
         and owned
         and all(
-            want in ("", its) for its, want in zip(has, (wanted.experiment, wanted.state, wanted.cluster), strict=True)
+            want in ("", its)
+            for its, want in zip(has, (run_filter.experiment, run_filter.state, run_filter.cluster), strict=True)
         )
-        and (wanted.holds is None or wanted.holds(run))
+        and (run_filter.holds is None or run_filter.holds(run))
     )
 
 

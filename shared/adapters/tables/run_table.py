@@ -120,39 +120,39 @@ class TableRuns:
         rows = self._table.query(self._PARTITION, low, high, min(limit, _PAGE))
         return [_run(row) for row in islice(rows, limit)]
 
-    def page(self, wanted: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
+    def page(self, run_filter: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
         limit = min(limit, _PAGE)
-        entry, enough = index.best_entry(wanted), index.is_enough(wanted)
+        entry, enough = index.best_entry(run_filter), index.is_enough(run_filter)
         low, high = index.key_range(*entry) if entry else table.kind("t")
         columns = [*(index.BRIEF if brief else index.LISTED), _TIME, *(index.COLUMNS if entry else [])]
-        ask = _ask(low, _since(high, low, wanted), columns)
+        ask = _ask(low, _since(high, low, run_filter), columns)
         page, times = RunPage([], token), list[datetime]()
         for _ in range(1 if enough and not entry else _REQUESTS):
             size = limit - len(page.runs) if enough else _PAGE
             rows, page.token = self._table.page(ask, size, page.token)
             times += map(table.written_at, rows)
-            if self._take(rows, wanted, limit, page) or not page.token:
+            if self._take(rows, run_filter, limit, page) or not page.token:
                 break
         if page.runs:
             oldest = page.runs[-1]
             page.mark = _mark(f"t!{keys.newest_first(oldest.created_at, oldest.name)}", times)
         return page
 
-    def changed(self, wanted: RunFilter, mark: str) -> RunChanges | None:
+    def changed(self, run_filter: RunFilter, mark: str) -> RunChanges | None:
         oldest, since = _read_mark(mark)
-        columns = index.LISTED if wanted.holds else index.BRIEF
+        columns = index.LISTED if run_filter.holds else index.BRIEF
         ask = _ask(table.kind("t")[0], f"{oldest}\x20", [*columns, _TIME], f"{_TIME} ge @since")
         ask.parameters["since"] = since - _OVERLAP
         rows, token = self._table.page(ask, _PAGE, "")
         if token:
             return None
         runs = [_run(row) for row in rows]
-        fit = [run for run in runs if index.fits(run, wanted)]
-        gone = [run.name for run in runs if not index.fits(run, wanted)]
+        fit = [run for run in runs if index.fits(run, run_filter)]
+        gone = [run.name for run in runs if not index.fits(run, run_filter)]
         return RunChanges(fit, gone, _mark(oldest, [since, *map(table.written_at, rows)]))
 
     def _take(self, rows: list[Row], run_filter: RunFilter, limit: int, page: RunPage) -> bool:
-        """Add to the page what is wanted of the rows, and say whether it ends there: it is full, or costs too much."""
+        """Add to the page what fits of the rows, and say whether it ends there: it is full, or costs too much."""
         rows_without_copy = 0
         for start in range(0, len(rows), limit):
             some = rows[start : start + limit]

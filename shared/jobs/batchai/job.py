@@ -106,8 +106,8 @@ def _uses(report: Report, beside: Beside, project: Project, properties: Fields, 
     job_mounts = Mounts(report, beside.account)
     if beside.cluster is not None:
         read_node_setup(beside.cluster, job_mounts)
-    declared = {mount.path for mount in job_mounts.found}
-    job_mounts.found += [mount for mount in project.mounts if mount.path not in declared]
+    declared = {mount.path for mount in job_mounts.mounted}
+    job_mounts.mounted += [mount for mount in project.mounts if mount.path not in declared]
     job_mounts.read(properties.mapping("mountVolumes"), JOB_ROOT)
     return mounts.uses(job_mounts, named)
 

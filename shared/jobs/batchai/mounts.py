@@ -61,7 +61,7 @@ class Mounts:
 
     report: Report
     account: str
-    found: list[Mount] = field(default_factory=list)
+    mounted: list[Mount] = field(default_factory=list)
 
     def read(self, volumes: Fields | None, root: str) -> None:
         """The `mountVolumes` of a job or of a cluster's node setup."""
@@ -119,10 +119,10 @@ class Mounts:
         fields.finish()
         if path and (fault := path_problem(path)):
             self.report.refuse(fields.at("relativeMountPath"), fault)
-        elif any(each.root == mount.root and each.path == path for each in self.found):
+        elif any(each.root == mount.root and each.path == path for each in self.mounted):
             self.report.refuse(fields.at("relativeMountPath"), f"is {path[:80]!r}, as that of another mount is.")
         elif path:
-            self.found.append(replace(mount, path=path))
+            self.mounted.append(replace(mount, path=path))
 
     def _credentials(self, fields: Fields) -> None:
         if "credentials" in fields:
@@ -155,7 +155,7 @@ def references(texts: Iterable[tuple[str, str]], written: bool | None = None) ->
 
 def uses(mounts: Mounts, named: Iterable[Reference]) -> list[Use]:
     """Each mount with what the job does in it. A mount that is only referred to is reported, and taken for granted."""
-    by_mount: dict[Mount, Use] = {mount: Use(mount) for mount in mounts.found}
+    by_mount: dict[Mount, Use] = {mount: Use(mount) for mount in mounts.mounted}
     for reference in named:
         mount = _mount_of(by_mount, reference)
         if mount is None:

@@ -5,36 +5,19 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.jobs.uploads import check_complete
 from shared.kernel.errors import Impossible
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
+from shared.runs.intake.insert_run import Ports as InsertRunPorts
 from shared.runs.intake.insert_run import made_before, record, run_name
+from shared.runs.intake.parse_request import Ports as ParseRequestPorts
 from shared.runs.intake.parse_request import first_record, read_request
 from shared.runs.intake.request import RunRequest, digest
 from shared.runs.intake.start_blockers import check_possible, empty_mounts, no_data
 from shared.runs.model import Run
-from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRuns
+from shared.runs.ports import HasCapacity
 
 
-class Ports(
-    HasClock,
-    HasTokens,
-    HasQueues,
-    HasBlobs,
-    HasRules,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasLimits,
-    HasReaders,
-    HasRuns,
-    HasPurse,
-    HasCapacity,
-    HasDatasets,
-    Protocol,
-):
+class Ports(ParseRequestPorts, InsertRunPorts, HasCapacity, Protocol):
     """What is needed here from outside."""
 
 

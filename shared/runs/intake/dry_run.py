@@ -5,36 +5,18 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from shared.jobs.build import build
-from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
+from shared.runs.intake.insert_run import Ports as InsertRunPorts
 from shared.runs.intake.insert_run import run_name
 from shared.runs.intake.parse_request import Asked, first_record, in_words, read_request
+from shared.runs.intake.parse_request import Ports as ParseRequestPorts
 from shared.runs.intake.request import RunRequest
 from shared.runs.intake.start_blockers import data_reasons, empty_mounts, looked_over
 from shared.runs.model import Run
-from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns, Reason
+from shared.runs.ports import HasCapacity, HasRendezvous, Reason
 from shared.runs.progress.workloads import workload
 
 
-class Ports(
-    HasClock,
-    HasTokens,
-    HasQueues,
-    HasBlobs,
-    HasRules,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasLimits,
-    HasReaders,
-    HasRuns,
-    HasPurse,
-    HasCapacity,
-    HasDatasets,
-    HasRendezvous,
-    Protocol,
-):
+class Ports(ParseRequestPorts, InsertRunPorts, HasCapacity, HasRendezvous, Protocol):
     """What is needed here from outside."""
 
 

@@ -15,19 +15,20 @@ from shared.jobs.parameters import (
     unknown_names,
     unquoted,
 )
-from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
+from shared.jobs.ports import HasRoutes
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.spec import JobSpec, Output, again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
+from shared.kernel.has import HasBlobs, HasTokens
 from shared.runs.decide import is_over
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.intake.parse_request import content_of
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState, asked_run_name
-from shared.runs.ports import HasDatasets, HasPurse, HasRendezvous, HasRuns, Runs
+from shared.runs.ports import HasDatasets, HasPurse, Runs
+from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.workloads import workload
 
@@ -35,21 +36,7 @@ Given = dict[str, Any]
 SHARED_OUTPUTS = ("checkpoints", "metrics")  # of a run that goes on: it has one curve, and one training
 
 
-class Ports(
-    HasClock,
-    HasTokens,
-    HasQueues,
-    HasBlobs,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasRuns,
-    HasPurse,
-    HasDatasets,
-    HasRendezvous,
-    Protocol,
-):
+class Ports(CancelPorts, HasTokens, HasBlobs, HasRoutes, HasPurse, HasDatasets, Protocol):
     """What is needed here from outside."""
 
 

@@ -8,16 +8,16 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from shared.jobs.model import JobState, JobStatus, state_of
-from shared.jobs.ports import HasJobs, HasTrainers, Jobs
+from shared.jobs.ports import Jobs
 from shared.kernel.errors import BadInput, Changed, NotFound
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
+from shared.kernel.has import HasBlobs
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.runs.data import ask_for_check, difference_at_start
 from shared.runs.decide import advance, failing_log, has_run, is_over
 from shared.runs.facts import RunLosesNodes, RunSubmitted
 from shared.runs.model import Run, RunState, run_of_job
-from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, write_transition
 from shared.runs.progress.workload import Look, Seen
@@ -31,7 +31,7 @@ REASON_LINES = 15
 REASON_LIMIT = 8000  # characters
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
+class Ports(CancelPorts, HasBlobs, Protocol):
     """What is needed here from outside."""
 
 

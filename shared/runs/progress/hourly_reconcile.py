@@ -14,15 +14,13 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from shared.jobs.model import JobStatus
-from shared.jobs.ports import HasJobs, HasTrainers
 from shared.kernel.errors import BadInput, Changed, TrainyardError
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.places import RUN_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
 from shared.runs.facts import ArchiveGivenUp
 from shared.runs.model import Run, RunState, hour_has_passed, start_of_hour
-from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.follow import Ports as FollowPorts
 from shared.runs.progress.follow import explained, follow
 from shared.runs.progress.transitions import ask_for_archive, ask_for_submission, transition
 from shared.runs.progress.workloads import workload
@@ -41,7 +39,7 @@ ARCHIVE_TRIES = 12  # until archiving a run is given up
 SUBMIT_FOR = timedelta(days=1)  # until submitting a run is given up
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
+class Ports(FollowPorts, Protocol):
     """What is needed here from outside."""
 
 

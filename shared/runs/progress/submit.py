@@ -6,9 +6,9 @@ import logging
 from datetime import datetime
 from typing import Any, Protocol
 
-from shared.jobs.ports import HasJobs, HasTrainers, Jobs
+from shared.jobs.ports import Jobs
 from shared.kernel.errors import BadInput, Conflict
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
+from shared.kernel.has import HasBlobs
 from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.places import SUBMISSIONS
@@ -16,7 +16,8 @@ from shared.runs.decide import advance, is_over
 from shared.runs.facts import RunSubmitted
 from shared.runs.intake.warm_start import bring_back
 from shared.runs.model import Run, RunState
-from shared.runs.ports import PRICED, HasPurse, HasRendezvous, HasRuns, Runs
+from shared.runs.ports import PRICED, HasPurse, Runs
+from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.transitions import transition
 from shared.runs.progress.workload import Submitted
@@ -26,7 +27,7 @@ from shared.runs.views.notes_and_tags import note_deed
 log = logging.getLogger(__name__)
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasPurse, HasRendezvous, Protocol):
+class Ports(CancelPorts, HasBlobs, HasPurse, Protocol):
     """What is needed here from outside."""
 
 

@@ -90,13 +90,13 @@ def read(ports: Ports, name: str, rank: int, offset: int, limit: int = CHUNK, cu
     return Chunk(data, offset, blob.size, ends, log.ranks)
 
 
-async def ranged(ports: Ports, name: str, rank: int, wanted: tuple[int | None, int | None]) -> Chunk:
+async def ranged(ports: Ports, name: str, rank: int, byte_range: tuple[int | None, int | None]) -> Chunk:
     """The bytes from first to last (both counted) of a rank's log, as HTTP's Range means them, at most CHUNK of them.
 
     No first: the last so many bytes. No last: to the end. Nothing is cut for the sake of characters. A chunk without
     data says that there is no such range; its size says what there is.
     """
-    first, last = wanted
+    first, last = byte_range
     if first is None:
         size = (await asyncio.to_thread(read, ports, name, rank, 1 << 60)).size
         first, last = max(0, size - (last or 0)), None

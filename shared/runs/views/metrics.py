@@ -61,15 +61,15 @@ class Cursor:
         return cls(offsets, step)
 
 
-def series(ports: Ports, name: str, wanted: str | None = None) -> Series:
-    """`{metric: [(step, value, unix time or None), ...]}` of every metrics/*.jsonl, or of the wanted ones.
+def series(ports: Ports, name: str, metrics: str | None = None) -> Series:
+    """`{metric: [(step, value, unix time or None), ...]}` of every metrics/*.jsonl, or of those named.
 
     A run that has written none has what it logged to MLflow.
 
-    `wanted` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
+    `metrics` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
     number is left out.
     """
-    all_series = since(ports, ports.runs.get(name).value, Cursor(), wanted)
+    all_series = since(ports, ports.runs.get(name).value, Cursor(), metrics)
     return {metric: points for metric, points in all_series.items() if metric != EPOCH}
 
 
@@ -80,7 +80,7 @@ def since(
     ports: Ports,
     run: Run,
     cursor: Cursor,
-    wanted: str | None = None,
+    metrics: str | None = None,
     points: int = MOST_POINTS,
     steps: tuple[float, float] = EVERYWHERE,
 ) -> Series:
@@ -88,7 +88,7 @@ def since(
 
     Only those between the two `steps`, which are in.
     """
-    chosen = set(wanted.split(",")) if wanted else None
+    chosen = set(metrics.split(",")) if metrics else None
     thinned_by_metric: dict[str, Thinned] = {}
     for step, row in _rows(ports, run, cursor):
         if not steps[0] <= step <= steps[1]:

@@ -10,11 +10,11 @@ from shared.runs.ports import RunFilter, Runs
 PAGE = 1000  # runs in one request
 
 
-def matching(runs: Runs, wanted: RunFilter) -> Iterator[Run]:
+def matching(runs: Runs, run_filter: RunFilter) -> Iterator[Run]:
     """The runs that the filter finds, newest first."""
     token = ""
     while True:
-        page = runs.page(wanted, PAGE, token)
+        page = runs.page(run_filter, PAGE, token)
         yield from page.runs
         if not (token := page.token):
             return

@@ -48,18 +48,6 @@ def test_metadata_is_signed_in_azures_order(container: ContainerClient) -> None:
     assert container.get_blob_client("a").get_blob_properties().metadata == metadata
 
 
-def test_conditions_of_policies_are_looked_at(container: ContainerClient) -> None:
-    """One that does not hold stops the change."""
-    late = {"if_unmodified_since": datetime(2001, 1, 1, tzinfo=UTC)}
-    assert refusal(container.set_container_access_policy, {}, **late) == (412, "ConditionNotMet")
-
-
-def test_conditions_of_tags_are_looked_at_for_blocks(container: ContainerClient) -> None:
-    """Get Block List heeds them too."""
-    blob = container.upload_blob("a", b"1", tags={"a": "1"})
-    assert refusal(blob.get_block_list, if_tags_match_condition="\"a\" = '2'") == (412, "ConditionNotMet")
-
-
 @pytest.mark.parametrize(("method", "query"), [
     ("PUT", "comp=block&blockid=AAAA"),
     ("GET", "restype=container"),

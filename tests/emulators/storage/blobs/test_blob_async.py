@@ -1,4 +1,4 @@
-"""The package's asynchronous client, many requests at once, against Azurite and against ours."""
+"""The package's asynchronous client, many requests at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any sequence of what is done to a block blob, against a model of the rules, on Azurite and on ours."""
+"""Any sequence of what is done to a block blob, against a model of the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deleting blobs, one by one and in batches, against Azurite and against ours."""
+"""Deleting blobs, one by one and in batches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from azure.core import MatchConditions
 from azure.storage.blob import BlobServiceClient, ContainerClient, PartialBatchErrorException
 
 from tests.emulators.storage.raw import Raw, account_sas
@@ -20,44 +19,6 @@ def statuses(answers: Iterable[Any]) -> list[int]:
     return [answer.status_code for answer in answers]
 
 
-def test_a_deleted_blob_is_not_there(container: ContainerClient, raw: Raw) -> None:
-    """202, then 404 for whoever deletes or reads it; the name can be used again."""
-    container.upload_blob("a", b"1")
-    container.upload_blob("b", b"1")
-    path = f"{container.container_name}/a"
-    reply = raw.ask("DELETE", path)
-    assert (reply.status, reply.body, reply.headers["x-ms-delete-type-permanent"]) == (202, b"", "true")
-    assert raw.ask("DELETE", path).refusal == (404, "BlobNotFound")
-    assert names_of(container) == ["b"]
-    container.upload_blob("a", b"2")
-    assert container.download_blob("a").readall() == b"2"
-
-
-def test_a_name_begins_anew(container: ContainerClient) -> None:
-    """What follows has nothing of what was deleted."""
-    first = container.upload_blob("a", b"1", metadata={"one": "1"}, tags={"k": "v"}).get_blob_properties()
-    container.delete_blob("a")
-    second = container.upload_blob("a", b"2").get_blob_properties()
-    assert (second.metadata, second.tag_count) == ({}, None)
-    assert second.etag != first.etag
-
-
-def test_a_batch_deletes(container: ContainerClient) -> None:
-    """Each of its blobs gets an answer of its own."""
-    names = [f"{number:03}" for number in range(100)]
-    for name in [*names, "stays"]:
-        container.upload_blob(name, b"")
-    assert statuses(container.delete_blobs(*names)) == [202] * 100
-    assert names_of(container) == ["stays"]
-
-
-def test_a_batch_of_one(container: ContainerClient) -> None:
-    """Is a batch too."""
-    container.upload_blob("a", b"")
-    assert statuses(container.delete_blobs("a")) == [202]
-    assert names_of(container) == []
-
-
 def test_a_batch_has_mixed_results(container: ContainerClient) -> None:
     """What is missing is 404, what is leased 412, and the others are deleted all the same, each in its place."""
     for name in ("a", "b", "c"):
@@ -69,17 +30,6 @@ def test_a_batch_has_mixed_results(container: ContainerClient) -> None:
     with pytest.raises(PartialBatchErrorException) as caught:
         container.delete_blobs({"name": "b", "lease_id": lease.id}, "missing")
     assert statuses(caught.value.parts) == [202, 404]
-
-
-def test_a_part_has_its_own_conditions(container: ContainerClient) -> None:
-    """A blob that changed since is left."""
-    first = container.upload_blob("a", b"1").get_blob_properties()
-    second = container.upload_blob("b", b"1").get_blob_properties()
-    container.upload_blob("b", b"2", overwrite=True)
-    parts = [{"name": "a", "etag": first.etag}, {"name": "b", "etag": second.etag}]
-    wanted = [{**part, "match_condition": MatchConditions.IfNotModified} for part in parts]
-    assert statuses(container.delete_blobs(*wanted, raise_on_any_failure=False)) == [202, 412]
-    assert names_of(container) == ["b"]
 
 
 @pytest.mark.parametrize("name", ["a b", "ü%2f/?#", "x&y=z"])

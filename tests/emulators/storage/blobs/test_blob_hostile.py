@@ -1,4 +1,4 @@
-"""Requests that are broken, cut short, far too large or sent at once, against Azurite and against ours."""
+"""Requests that are broken, cut short, far too large or sent at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of blobs: order, prefix, folders, pages and what they say, against Azurite and against ours."""
+"""Lists of blobs: order, prefix, folders, pages and what they say."""
 
 from __future__ import annotations
 
@@ -7,85 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from azure.storage.blob import BlobPrefix, BlobServiceClient, ContainerClient
+from azure.storage.blob import BlobServiceClient, ContainerClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.emulators.storage.raw import Raw, escaped, refusal
+from tests.emulators.storage.raw import Raw, escaped
 
 
 def fill(container: ContainerClient, *names: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda name: container.upload_blob(name, b"1"), names))
-
-
-def names_of(container: ContainerClient, **options: Any) -> list[str]:
-    return [blob.name for blob in container.list_blobs(**options)]
-
-
-def walked(container: ContainerClient, **options: Any) -> list[str]:
-    """Names of blobs and folders; the package puts the folders of a page before its blobs."""
-    return sorted(one.name for one in container.walk_blobs(**options))
-
-
-def test_names_are_in_the_order_of_their_characters(container: ContainerClient) -> None:
-    """By code, so capitals come before small letters, and a folder's blobs where its slash belongs."""
-    names = ["b", "a", "B", "a/b", "a-b", "a0", "A", "_", "10", "9", "é", "z", "~"]
-    fill(container, *names)
-    assert names_of(container) == sorted(names)
-
-
-def test_a_prefix_is_the_begin_of_a_name(container: ContainerClient) -> None:
-    """Any number of characters, with or without a slash; nothing matches what no name begins with."""
-    fill(container, "a/1", "a/2", "ab", "b", "A/3", "a%1")
-    assert names_of(container, name_starts_with="a") == ["a%1", "a/1", "a/2", "ab"]
-    assert names_of(container, name_starts_with="a/") == ["a/1", "a/2"]
-    assert names_of(container, name_starts_with="a%") == ["a%1"]
-    assert names_of(container, name_starts_with="c") == []
-    assert names_of(container, name_starts_with="") == names_of(container)
-
-
-def test_folders_come_once(container: ContainerClient) -> None:
-    """With a delimiter, names that share the part up to it are one prefix."""
-    fill(container, "a", "d/1", "d/2", "d/e/1", "d0", "z/1", "//", "/x")
-    assert walked(container) == ["/", "a", "d/", "d0", "z/"]
-    assert walked(container, name_starts_with="d") == ["d/", "d0"]
-    assert walked(container, name_starts_with="d/") == ["d/1", "d/2", "d/e/"]
-    assert walked(container, name_starts_with="/") == ["//", "/x"]
-    folders = [one.name for one in container.walk_blobs() if isinstance(one, BlobPrefix)]
-    assert sorted(folders) == ["/", "d/", "z/"]
-
-
-def test_a_delimiter_may_be_another(container: ContainerClient) -> None:
-    """Not only the slash."""
-    fill(container, "a-b-c", "a-d", "b", "c/-")
-    assert walked(container, delimiter="-") == ["a-", "b", "c/-"]
-
-
-def test_a_folder_may_be_walked_into(container: ContainerClient) -> None:
-    """A prefix of the list is the next list's prefix."""
-    fill(container, "a/b/c", "a/d")
-    (folder,) = container.walk_blobs()
-    assert [one.name for one in folder] == ["a/b/", "a/d"]  # type: ignore[union-attr]
-
-
-def test_folders_count_in_pages(container: ContainerClient) -> None:
-    """A page holds so many entries, and a folder is one; it never comes again on the next page."""
-    fill(container, *(f"{folder}/{number}" for folder in "abcde" for number in range(3)), "bb")
-    pages = container.walk_blobs(results_per_page=2).by_page()
-    found = [sorted(one.name for one in page) for page in pages]
-    assert [name for page in found for name in page] == ["a/", "b/", "bb", "c/", "d/", "e/"]
-    assert max(len(page) for page in found) <= 2
-
-
-def test_many_names_in_pages(container: ContainerClient) -> None:
-    """Pages of 7 are full but the last, and together they are all names once; one of 5,000 has them all."""
-    names = [f"{number * 7919 % 1000:03}" for number in range(150)]
-    fill(container, *names)
-    pages = [[blob.name for blob in page] for page in container.list_blobs(results_per_page=7).by_page()]
-    assert [len(page) for page in pages] == [7] * 21 + [3]
-    assert [name for page in pages for name in page] == sorted(names)
-    assert len(list(container.list_blobs(results_per_page=5000).by_page())) == 1
 
 
 def test_a_list_goes_on_while_blobs_come_and_go(container: ContainerClient) -> None:
@@ -97,26 +28,6 @@ def test_a_list_goes_on_while_blobs_come_and_go(container: ContainerClient) -> N
     container.delete_blob("b")
     fill(container, "aa", "cc", "f")
     assert [blob.name for page in pages for blob in page] == ["cc", "d", "e", "f"]
-
-
-def test_a_marker_is_all_that_is_needed(container: ContainerClient) -> None:
-    """Another client goes on with it."""
-    fill(container, "a", "b", "c")
-    pages = container.list_blobs(results_per_page=1).by_page()
-    next(pages)
-    token = pages.continuation_token  # type: ignore[attr-defined]
-    rest = container.list_blobs(results_per_page=5).by_page(token)
-    assert token
-    assert [blob.name for page in rest for blob in page] == ["b", "c"]
-
-
-def test_a_list_may_start_from_a_name(container: ContainerClient) -> None:
-    """Which is the first one if it is there, and within the prefix."""
-    fill(container, "a", "b/1", "b/2", "c")
-    assert names_of(container, start_from="b/2") == ["b/2", "c"]
-    assert names_of(container, start_from="b/1a") == ["b/2", "c"]
-    assert names_of(container, start_from="b/2", name_starts_with="b/") == ["b/2"]
-    assert names_of(container, start_from="d") == []
 
 
 def test_the_last_page_has_no_marker(container: ContainerClient, raw: Raw) -> None:
@@ -138,38 +49,6 @@ def test_a_page_has_at_least_one_entry(container: ContainerClient, raw: Raw, num
     assert raw.ask("GET", container.container_name, f"{query}9999").status == 200
 
 
-def test_an_empty_container(container: ContainerClient) -> None:
-    """Has an empty list, and one page of it."""
-    assert names_of(container) == []
-    assert walked(container) == []
-
-
-def test_a_list_says_what_the_blob_says(container: ContainerClient) -> None:
-    """Size, times, etag, type and MD5 are those of the blob itself."""
-    own = container.upload_blob("a", b"hello", metadata={"one": "1"}).get_blob_properties()
-    (listed,) = container.list_blobs()
-    assert (listed.size, listed.last_modified, listed.creation_time) == (5, own.last_modified, own.creation_time)
-    assert (listed.etag, listed.blob_type) == (own.etag.strip('"'), own.blob_type)
-    assert listed.content_settings.content_md5 == own.content_settings.content_md5
-    assert (listed.lease.status, listed.lease.state) == ("unlocked", "available")
-    assert (listed.container, listed.server_encrypted, listed.deleted) == (container.container_name, True, None)
-    assert not listed.metadata
-
-
-def test_more_is_said_on_request(container: ContainerClient) -> None:
-    """Metadata, tags and copies each for themselves, or all at once."""
-    source = container.upload_blob("a", b"1", metadata={"one": "<&>"}, tags={"k": "v"})
-    container.get_blob_client("b").start_copy_from_url(source.url)
-    assert [blob.metadata for blob in container.list_blobs(include=["metadata"])] == [{"one": "<&>"}] * 2
-    assert [blob.tags for blob in container.list_blobs(include=["tags"])] == [{"k": "v"}, None]
-    assert [blob.copy.status for blob in container.list_blobs(include=["copy"])] == [None, "success"]
-    everything = list(container.list_blobs(include=["metadata", "tags", "copy", "snapshots", "uncommittedblobs"]))
-    assert [(blob.metadata, blob.tags, blob.copy.status) for blob in everything] == [
-        ({"one": "<&>"}, {"k": "v"}, None),
-        ({"one": "<&>"}, None, "success"),
-    ]
-
-
 def test_the_list_repeats_what_was_asked(container: ContainerClient, raw: Raw) -> None:
     """Container, prefix, delimiter and number stand in its head, escaped as XML needs it."""
     prefix = "a<&>\"'b/"
@@ -185,13 +64,6 @@ def test_the_list_repeats_what_was_asked(container: ContainerClient, raw: Raw) -
 def test_an_unknown_wish_is_refused(container: ContainerClient, raw: Raw) -> None:
     """What may be included is a fixed set."""
     assert raw.ask("GET", container.container_name, "restype=container&comp=list&include=odd").status == 400
-
-
-def test_a_list_of_nothing(blobs: BlobServiceClient) -> None:
-    """A container that is not there has no list."""
-    missing = blobs.get_container_client(f"t{uuid.uuid4().hex}")
-    assert refusal(lambda: list(missing.list_blobs())) == (404, "ContainerNotFound")
-    assert refusal(lambda: list(missing.walk_blobs())) == (404, "ContainerNotFound")
 
 
 LETTERS = st.text("ab/%", min_size=1, max_size=5)

@@ -83,6 +83,7 @@ def test_the_end_is_beyond_the_end(container: ContainerClient, raw: Raw, asked: 
     container.upload_blob("a", b"0123456789")
     reply = raw.ask("GET", f"{container.container_name}/a", headers={"x-ms-range": asked})
     assert reply.refusal == (416, "InvalidRange")
+    assert reply.headers["Content-Range"] == "bytes */10"
 
 
 @pytest.mark.parametrize("asked", ["bytes=-2", "bytes=3-1", "lines=1-2", "bytes=1-2,4-5", "bytes=", "bytes=x-y", "b"])

@@ -1,4 +1,4 @@
-"""What happens to a blob while others read or write it, against Azurite and against ours."""
+"""What happens to a blob while others read or write it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account as a whole: its properties, and what stands on every answer, against Azurite and against ours."""
+"""The account as a whole: its properties, and what stands on every answer."""
 
 from __future__ import annotations
 
@@ -7,29 +7,9 @@ from email.utils import parsedate_to_datetime
 from xml.etree import ElementTree as ET
 
 import pytest
-from azure.storage.blob import BlobServiceClient, ContainerClient, CorsRule, Metrics, RetentionPolicy
+from azure.storage.blob import BlobServiceClient, ContainerClient
 
 from tests.emulators.storage.raw import BLOCK_BLOB, VERSION, Raw
-
-
-def test_properties_are_kept(blobs: BlobServiceClient) -> None:
-    """What is written is read back, and what is not written stays."""
-    rule = CorsRule(["http://one.test", "http://two.test"], ["GET"], max_age_in_seconds=5)
-    metrics = Metrics(enabled=True, include_apis=True, retention_policy=RetentionPolicy(enabled=True, days=3))
-    blobs.set_service_properties(cors=[rule])
-    blobs.set_service_properties(hour_metrics=metrics)
-    found = blobs.get_service_properties()
-    assert [one.allowed_origins for one in found["cors"]] == ["http://one.test,http://two.test"]
-    assert (found["hour_metrics"].enabled, found["hour_metrics"].retention_policy.days) == (True, 3)
-    blobs.set_service_properties(cors=[], hour_metrics=Metrics())
-    assert blobs.get_service_properties()["cors"] == []
-
-
-def test_all_kinds_of_properties_are_there(blobs: BlobServiceClient) -> None:
-    """Logging, metrics, rules of CORS."""
-    found = blobs.get_service_properties()
-    assert found["analytics_logging"].version == "1.0"
-    assert found["hour_metrics"].version == found["minute_metrics"].version == "1.0"
 
 
 @pytest.mark.parametrize("body", [
@@ -41,15 +21,6 @@ def test_broken_properties_change_nothing(blobs: BlobServiceClient, raw: Raw, bo
     """400."""
     assert raw.ask("PUT", "", "restype=service&comp=properties", body=body).status == 400
     assert blobs.get_service_properties()["cors"] == []
-
-
-def test_the_account_says_what_it_is(blobs: BlobServiceClient, container: ContainerClient) -> None:
-    """Kind and redundancy, asked of the account, a container or a blob."""
-    blob = container.get_blob_client("any")
-    for client in (blobs, container, blob):
-        found = client.get_account_information()
-        assert found["account_kind"] == "StorageV2"
-        assert found["sku_name"].startswith("Standard_")
 
 
 def test_every_answer_has_its_headers(container: ContainerClient, raw: Raw) -> None:

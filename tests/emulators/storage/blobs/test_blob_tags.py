@@ -1,11 +1,9 @@
-"""Searches by tags, and conditions on them, against Azurite and against ours."""
+"""Searches by tags, and conditions on them."""
 
 from __future__ import annotations
 
 import pytest
 from azure.storage.blob import BlobServiceClient, ContainerClient
-
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, escaped
 
 TAGS = {"kind": "run", "day": "2026-01-02"}
 
@@ -59,18 +57,3 @@ def test_a_search_has_pages(container: ContainerClient, key: str) -> None:
         container.upload_blob(name, b"", tags={key: "1"})
     pages = container.find_blobs_by_tags(f"\"{key}\" = '1'", results_per_page=2).by_page()
     assert [[blob.name for blob in page] for page in pages] == [names[:2], names[2:4], names[4:]]
-
-
-@pytest.mark.parametrize(("tag", "status"), [("1", 200), ("2", 412)])
-def test_a_reader_may_ask_for_tags(container: ContainerClient, raw: Raw, tag: str, status: int) -> None:
-    """A blob with other tags is not read."""
-    container.upload_blob("a", b"", tags={"k": "1"})
-    reply = raw.ask("GET", f"{container.container_name}/a", headers={"x-ms-if-tags": f"\"k\" = '{tag}'"})
-    assert reply.status == status
-
-
-@pytest.mark.parametrize("where", ["", "nonsense", '"k" = 1', "\"k\" = 'v' XOR \"l\" = 'v'"])
-def test_a_search_that_is_none(container: ContainerClient, raw: Raw, where: str) -> None:
-    """It is refused."""
-    query = f"restype=container&comp=blobs&where={escaped(where)}"
-    assert raw.ask("GET", container.container_name, query, BLOCK_BLOB).status == 400
