@@ -19,6 +19,7 @@ from local.record import REPOSITORY
 
 BEFORE = "c722ba49d1"  # the last one that went out
 PATIENCE = 90.0
+RUN = {"template": "noop", "data": "drops/noop/a"}
 ENOUGH = 3  # new files make a scheduled run
 
 
@@ -95,8 +96,8 @@ def test_a_schedule_of_new_files_fires_once_whichever_version_counts(yard: Yard,
     versions = [REPOSITORY, yard.old] if first == "this" else [yard.old, REPOSITORY]
     yard.is_of(versions[0])
     yard.drop("a")
-    made = yard.api("POST", "schedules", {"run": {"template": "noop"}, "route": "noop", "new_files": ENOUGH})["id"]
-    other = yard.api("POST", "schedules", {"run": {"template": "noop"}, "cron": "0 0 1 1 *"})["id"]
+    made = yard.api("POST", "schedules", {"run": RUN, "route": "noop", "new_files": ENOUGH})["id"]
+    other = yard.api("POST", "schedules", {"run": RUN, "cron": "0 0 1 1 *"})["id"]
     yard.api("POST", f"schedules/{other}/pause")
     for name, version in zip("bc", reversed(versions), strict=True):
         yard.is_of(version)

@@ -90,6 +90,20 @@ def test_a_cut_that_comes_and_goes_leaves_a_half_at_work() -> None:
     assert max(later - earlier for earlier, later in pairwise([27.0, *times, 72.0])) < 1
 
 
+def test_a_node_that_worked_alone_and_died_is_soon_replaced() -> None:
+    """Whoever comes waits for its own short lease, not for that of a team."""
+    game = Game(1, nodes=1)
+    try:
+        game.network.run(10.0)
+        (alone,) = game.players
+        game.players.append(Player(game, 1))
+        alone.machine.host_gone = alone.machine.dead = True
+        game.network.run(10.0 + 0.8 * TIMES.lease)
+    finally:
+        game.network.end()
+    assert game.steps[-1][2] == {game.players[1].member.me.name}
+
+
 def a_team_of_one_is_cut_off(seed: int) -> Game:
     """It reaches neither the table nor the newcomer, who reaches the table; its workers know nothing of that."""
     game = Game(seed, nodes=1)
