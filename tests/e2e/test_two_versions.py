@@ -16,6 +16,7 @@ from azure.storage.blob import ContainerClient
 from benchmarks.scaling.cloud import Plan, ScaleCloud, running
 from emulators.process import wait_for
 from local.record import REPOSITORY
+from shared.kernel import places
 
 BEFORE = "c722ba49d1"  # the last one that went out
 PATIENCE = 90.0
@@ -65,15 +66,12 @@ class Yard:
         found: list[dict[str, Any]] = self.api("GET", "runs")["runs"]
         return found
 
-    def look(self, *schedules: str) -> None:
-        """The timer, and its looks at schedules have been made."""
-        before = {name: self._counted(name) for name in schedules}
-        self.cloud.ask(f"{self.cloud.api.removesuffix('/api')}/admin/functions/reconcile_timer", {"input": ""})
-        wait_for(self._is_quiet, PATIENCE, f"the looks at {before}", 0.3)
-
-    def _is_quiet(self) -> bool:
-        queues = self.api("GET", "status")["queues"]
-        return not any(queues.get(name) for name in ("schedule-looks", "submissions", "archives"))
+    def look(self, schedule: str) -> None:
+        """The version that is at work looks at the schedule."""
+        queues = self.cloud.system().queues
+        before = queues.counts([places.SCHEDULE_LOOKS])
+        queues.send(places.SCHEDULE_LOOKS, {"schedule": schedule, "meant": ""})
+        wait_for(lambda: queues.counts([places.SCHEDULE_LOOKS]) == before, PATIENCE, "a look at the schedule", 0.3)
 
     def _counted(self, name: str) -> Any:
         return next(one for one in self.api("GET", "schedules") if one["id"] == name)
