@@ -44,8 +44,8 @@ def add_schedule(req: func.HttpRequest) -> func.HttpResponse:
     wish = request.wish(*access.who(req))
     if requests.read_query(req.params, schedules.DryRunQuery).dry_run:
         return answer(plan.preview(the_system(), wish))
-    made = plan.add(the_system(), the_schedules(), wish)
-    return answer(schedules.schedule(made), 201, {"Location": f"/api/schedules/{made.id}"})
+    made = schedules.added(the_system(), the_schedules(), wish)
+    return answer(made, 201, {"Location": f"/api/schedules/{made['id']}"})
 
 
 @blueprint.route("schedules/{schedule}", methods=["DELETE"])

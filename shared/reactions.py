@@ -22,6 +22,7 @@ from shared.money import facts as money
 from shared.notices.decide import crossed, is_idle_too_long
 from shared.runs import facts as runs
 from shared.runs.progress.transitions import ask_for_archive, ask_for_submission
+from shared.schedules import facts as schedules
 
 
 class Ports(events.Ports, warm.Ports, look.Ports, Protocol):
@@ -102,6 +103,13 @@ def tell_of_poison(ports: Ports, fact: messages.MessagePoisoned) -> None:
     tell(ports, "MessagePoisoned", f"{fact.queue}/{fact.digest}", {"queue": fact.queue})
 
 
+def tell_of_failed_schedule(ports: Ports, fact: schedules.ScheduleFailed) -> None:
+    """Each firing once."""
+    data = {"schedule": fact.schedule.id, "why": fact.firing.why, "at": fact.firing.at.isoformat()}
+    data |= {"owner": fact.schedule.owner, "route": fact.schedule.route}
+    tell(ports, "ScheduleFailed", f"{fact.schedule.id}/{fact.firing.order}", data)
+
+
 REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
     drops.DropSealed: (announce_sealed,),
     runs.RunRecorded: (submit,),
@@ -115,6 +123,7 @@ REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
     clusters.ClusterIdles: (tell_of_idleness,),
     money.BudgetWarned: (tell_of_budget,),
     money.BudgetReached: (tell_of_budget,),
+    schedules.ScheduleFailed: (tell_of_failed_schedule,),
     messages.MessagePoisoned: (tell_of_poison,),
 }
 

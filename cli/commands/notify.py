@@ -21,7 +21,7 @@ def notify_add(
     route: options.OfRoute = "",
     experiment: options.OfExperiment = "",
 ) -> None:
-    """Be told: when runs end, lose their nodes, when budgets, idle clusters or failed messages need someone.
+    """Be told: when runs end, lose their nodes, when budgets, schedules, idle clusters or messages need someone.
 
     The address is a secret, like a password: it is stored, and never shown again. Write --to - to type it unseen.
 

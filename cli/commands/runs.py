@@ -18,7 +18,7 @@ from ..api.client import retry_unreachable
 from ..api.run_names import data_path, drop_or_run, run_name, suggesting
 from ..errors import CliError
 from ..files import arguments, folder_job
-from ..files.job_upload import sent_data
+from ..files.job_upload import is_remote, sent_data
 from ..session import Session, command, command_as, user_path
 from ..show import comparison
 from ..show.costs import before
@@ -85,8 +85,11 @@ def submit(
     go_on(session, answer, following)
 
 
-def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
-    """The body of the request that these arguments of `submit` make."""
+def requested(session: Session, words: dict[str, Any], later: bool = False) -> dict[str, Any]:
+    """The body of the request that these arguments of `submit` make.
+
+    `later`: names with @ stay as they are, since they mean what they do when the run is made.
+    """
     timeout, warm, project, start = words["timeout"], words["warm"], words["project"], words["start"]
     parameters = arguments.parameters(words["parameter"])
     what = Work(*(words[name] for name in ("trainer", "template", "job", "code_command", "env", "save")))
@@ -94,8 +97,8 @@ def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
     body = {
         **runs_what,
         "parameters": {} if words["code_command"] else parameters,
-        "from_run": run_name(session.api, start) if start else "",
-        "data": data_path(session.api, sent_data(session.api, words["data"], user_path, session.remark)),
+        "from_run": run_name(session.api, start) if start and not (later and "@" in start) else start,
+        "data": _data(session, words["data"], later),
         "nodes": _nodes(words["nodes"]),
         "resubmissions": words["resubmissions"],
         "cluster": words["cluster"],
@@ -111,6 +114,11 @@ def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
     body = {name: value for name, value in body.items() if value not in ("", None, {})}
     what.write_job_file(session, parameters, body)
     return body
+
+
+def _data(session: Session, text: str, later: bool) -> str:
+    data = sent_data(session.api, text, user_path, session.remark)
+    return data if later and "@" in data and not is_remote(data) else data_path(session.api, data)
 
 
 @command

@@ -35,6 +35,9 @@ Name = Annotated[
 ]
 
 
+CATCH_UP, OVERLAP = ("skip", "latest", "all"), ("skip", "allow", "replace")
+
+
 class ScheduleCommand(typer.core.TyperCommand):
     """`schedule add`, whose options end where the submission begins."""
 
@@ -58,8 +61,14 @@ def schedule_add(
     What is submitted stands behind, as `submit` takes it. Each instant starts one run, exactly once. --catch-up says
     what becomes of one that was missed by more than ten minutes, --overlap of one whose last run has not ended.
 
+    Names with @ mean what they do at that moment: mnist@latest, and as --data also ROUTE@new, the newest drop that
+    closed since its last run, or ROUTE@all-new, the route's folder, with all of those in the parameter new_drops.
+
     Example: trainyard schedule add --cron "0 6 * * 1" --timezone Europe/Berlin submit mnist --data drops/mnist/digits-1
     """
+    _check_when(cron, route, new_files)
+    _check_rule("--catch-up", catch_up, CATCH_UP)
+    _check_rule("--overlap", overlap, OVERLAP)
     run, common = _submission(session, words)
     session.as_json = session.as_json or common["as_json"]
     body: dict[str, Any] = {"run": run, "catch_up": catch_up, "overlap": overlap}
@@ -76,6 +85,8 @@ def schedule_add(
         else f"after {new_files:,} new files in {route}"
     )
     session.remark(f"{first}; see it: {session.program} schedule log {made['id']}", "dim")
+    for reason in made.get("reasons", []):
+        session.remark(f"It could not start now: {reason['message']}", "yellow")
 
 
 @command_of("schedule")
@@ -129,6 +140,21 @@ def schedule_remove(session: Session, schedule: Name) -> None:
     session.tell(session.api.delete("schedules", schedule), f"{schedule} is gone.")
 
 
+def _check_when(cron: str, route: str, new_files: int) -> None:
+    """Raise BadParameter unless one way to say when was chosen, and said in full."""
+    if cron and (route or new_files):
+        raise typer.BadParameter("Give --cron, or --route with --new-files, not both.")
+    if not cron and not (route and new_files):
+        raise typer.BadParameter(
+            'Say when: --cron "0 6 * * 1", or --route NAME with --new-files N, the number that starts a run.'
+        )
+
+
+def _check_rule(option: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise typer.BadParameter(f"{option} is {value!r}; choose from {', '.join(choices)}.")
+
+
 def _submission(session: Session, words: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The body of the run that these words submit, and the options that say nothing of it."""
     if words[0] != "submit":
@@ -137,4 +163,4 @@ def _submission(session: Session, words: list[str]) -> tuple[dict[str, Any], dic
     options = group.commands["submit"].make_context("submit", words[1:]).params
     if options["following"]:
         raise typer.BadParameter("--follow has nothing to follow yet; `runs` and `schedule log` show the runs.")
-    return requested(session, options), options
+    return requested(session, options, later=True), options

@@ -43,7 +43,10 @@ def snapshot(source: Path) -> list[Sent]:
     if not files:
         raise CliError(f"{source} holds no files to send, or its {' or '.join(IGNORE_FILES)} leaves all of them out.")
     if (total := sum(file.size for file in files)) > MOST_MIB * MIB:
-        raise CliError(f"{source} has {total / MIB:,.0f} MiB; {largest(files)} Leave out what the job does not need.")
+        raise CliError(
+            f"{source} has {total / MIB:,.0f} MiB; {largest(files)} Leave out what the job does not need, "
+            "or drop data and name it with --data drops/ROUTE/NAME."
+        )
     return files
 
 

@@ -11,7 +11,7 @@ import { ordered } from "../metric.js";
 import { ended, took } from "../record.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
-import { Axis, placing } from "./run.jsx";
+import { Axis, placing } from "./run/curves.jsx";
 
 const PLAIN = [
   "state",

@@ -225,7 +225,8 @@ function One({ route, name, me }) {
       }),
     [title],
   );
-  const became = drop && drop.state === "sealed" && drop.generation > after ? drop.run : "",
+  const closed = drop?.state === "sealed" && drop.generation > after,
+    became = closed ? drop.run : "",
     told = useRef("");
   useEffect(() => {
     if (became && after >= 0 && told.current !== became) {
@@ -258,7 +259,7 @@ function One({ route, name, me }) {
           <a class="button" href="#/drops">
             {W.drops.all}
           </a>
-          {me.may_change && drop.state === "sealed" && (
+          {me.may_change && drop.state === "sealed" && drop.run && (
             <Ask label={W.drops.again} question={W.drops.againAsk} yes={W.drops.againYes} no={W.run.no} act={again} />
           )}
         </div>
@@ -276,7 +277,7 @@ function One({ route, name, me }) {
           <Command text={`python3 trainyard.py drop FOLDER ${shell(title)} --follow`} />
         </>
       )}
-      {after >= 0 && !became && drop.state !== "rejected" && (
+      {after >= 0 && !closed && drop.state !== "rejected" && (
         <p class="notice" role="status">
           {W.drops.waiting}
         </p>

@@ -45,6 +45,7 @@ class Trainer(Struct):
 
 class Route(Struct):
     route: str
+    trains: Annotated[bool, Meta(description="Whether its drops become runs; else they are data for jobs.")]
     trainer: str
     description: str
     elastic: bool
@@ -68,6 +69,7 @@ class Found(Struct):
 
 class CheckedRoute(Struct):
     route: str
+    trains: bool
     job: Annotated[dict[str, Any], Meta(description="The job of such a drop, but for its name and data.")]
 
 

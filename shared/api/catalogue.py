@@ -48,11 +48,12 @@ def routes(ports: Ports) -> list[Json]:
 def _route(route: Route) -> Json:
     return {
         "route": route.name,
+        "trains": route.trains,
         "trainer": route.trainer,
         "description": route.template.description,
         "elastic": route.template.is_elastic,
         "cluster": route.cluster,
-        "clusters": sorted(route.clusters | {route.cluster}),
+        "clusters": sorted(route.clusters | {route.cluster}) if route.trains else [],
         "nodes": route.nodes,
         "min_nodes": route.min_nodes,
         "max_nodes": route.max_nodes,
@@ -84,4 +85,4 @@ def check(ports: Ports, name: str, asked: RouteCheck) -> Json:
     if job is None or problems:
         words = "\n".join(f"{path_of(problem.path)}: {problem.message}" for problem in problems)
         raise Impossible(words, problems[0].code)
-    return {"route": name, "job": ports.jobs.document(job)}
+    return {"route": name, "trains": route.trains, "job": ports.jobs.document(job) if route.trains else {}}

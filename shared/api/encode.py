@@ -13,10 +13,10 @@ from shared.kernel.parts import columns, flat
 Json = dict[str, Any]
 
 
-def model_of(module: str, record: type[Any], also: dict[str, Any], skip: tuple[str, ...] = ()) -> Any:
+def model_of(module: str, record: type[Any], also: dict[str, Any], skip: tuple[str, ...] = (), name: str = "") -> Any:
     """Response model: the record's fields minus the skipped ones, plus extra ones; `module` declares it."""
     field_types = {name: each.hint for name, each in columns(record).items() if name not in skip}
-    return msgspec.defstruct(record.__name__, [*(field_types | also).items()], module=module)
+    return msgspec.defstruct(name or record.__name__, [*(field_types | also).items()], module=module)
 
 
 def plain_fields(record: Any, skip: tuple[str, ...] = ()) -> Json:

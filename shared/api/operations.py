@@ -125,7 +125,7 @@ OPERATIONS = [
         "post",
         "schedules",
         "Make a schedule, or say what it would do",
-        {200: schedules.Preview, 201: schedules.Schedule},
+        {200: schedules.Preview, 201: schedules.Added},
         query=schedules.DryRunQuery,
         body=schedules.ScheduleRequest,
         problems=(404, 409, 422),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Protocol
 
-from shared.api import find_name, records
+from shared.api import records
 from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.clusters.azureml_cache import waiting
 from shared.clusters.ports import HasClusters
+from shared.drops import find_name
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.drop_key import DropKey

@@ -57,6 +57,19 @@ class Preview(Struct):
     reasons: list[Reason]
 
 
+Added = model_of(
+    __name__,
+    model.Schedule,
+    {
+        "reasons": Annotated[
+            list[Reason], Meta(description="Why a run could not start now, such as data that are not there.")
+        ]
+    },
+    _SKIPS,
+    "AddedSchedule",
+)
+
+
 class Removed(Struct):
     id: str
 
@@ -64,6 +77,12 @@ class Removed(Struct):
 def schedule(record: model.Schedule) -> Json:
     nobody = {"paused_at": None, "paused_by": "", "paused_by_id": ""}
     return plain_fields(record, _SKIPS) | ({} if record.pauser_is_known else nobody)
+
+
+def added(ports: plan.Ports, kept: Schedules, wish: plan.Wish) -> Json:
+    """A new schedule, and what would keep its run from starting now."""
+    made = plan.add(ports, kept, wish)
+    return schedule(made) | {"reasons": plan.why_not_now(ports, wish.request)}
 
 
 def schedules(ports: Schedules) -> list[Json]:

@@ -63,7 +63,7 @@ def _expected(ports: Ports) -> dict[str, str]:
     """Clusters on which an open drop may train: its route's own, and those that a job file in it may name."""
     words_by_cluster: dict[str, str] = {}
     for drop in ports.drops.open():
-        if route := ports.routes.get(drop.key.route):
+        if (route := ports.routes.get(drop.key.route)) and route.trains:
             words = f"Drop {drop.key} is {drop.state} since {drop.opened_at:%Y-%m-%d %H:%M} UTC and will train here."
             words_by_cluster |= dict.fromkeys(route.clusters, words) | {route.cluster: words}
     return words_by_cluster

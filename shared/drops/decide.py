@@ -125,7 +125,8 @@ def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVer
     if seen.blobs == 0 and drop.generation == 0:
         return DropVerdict(Verdict.FORGET, "gone", "Every blob of it was deleted before it closed.")
     if _nothing_new(drop, seen):
-        return DropVerdict(Verdict.UNCHANGED, "unchanged", f"Its content is that of run {drop.run}.")
+        content = f"run {drop.run}" if drop.run else f"generation {drop.generation}"
+        return DropVerdict(Verdict.UNCHANGED, "unchanged", f"Its content is that of {content}.")
     waited, quiet = _ages(drop, seen, now)
     closed = _closed_by(drop, seen, route, waited, quiet)
     if closed is None:

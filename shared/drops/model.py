@@ -2,7 +2,8 @@
 
 A drop collects uploads until it closes, again and again:
 
-    (none) -> open -> sealing -> sealed -> open ...    each sealing of new content is a generation, and one run
+    (none) -> open -> sealing -> sealed -> open ...    each sealing of new content is a generation, and one run; none
+                                                       on a route that trains nothing
                    -> rejected -> open ...             why is on the drop; another upload opens it again
                    -> (none)                           every blob was deleted before it closed
 
@@ -17,6 +18,7 @@ from enum import StrEnum
 
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
+from shared.runs.model import run_name
 
 
 class DropState(StrEnum):
@@ -83,8 +85,9 @@ def is_loose(drop: Drop) -> bool:
 
 
 def generation_of(drop: Drop) -> Generation:
-    """The generation that the drop's last sealing made."""
+    """The generation that the drop's last sealing made. Without a run it has the folder that one would have."""
     experiment = drop.request.experiment or drop.key.route
+    folder = f"{experiment}/{drop.run or run_name(drop.key, drop.fingerprint)}"
     return Generation(
         drop.generation,
         drop.run,
@@ -94,5 +97,5 @@ def generation_of(drop: Drop) -> Generation:
         drop.sealed_at,
         drop.code,
         drop.why,
-        f"{experiment}/{drop.run}",
+        folder,
     )

@@ -34,6 +34,12 @@ def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str 
         raise Conflict(
             f"Drop {drop} is {stored_drop.state}, so there is nothing to train again. {stored_drop.why}", "not_sealed"
         )
+    if not stored_drop.run:
+        raise Conflict(
+            f"Route {drop.route!r} trains nothing, so there is nothing to train again. Name the drop as data: "
+            f"submit TRAINER --data drops/{drop}.",
+            "trains_nothing",
+        )
     if stored_drop.removed_at is not None:
         raise Conflict(f"Drop {drop} is being removed, so there is nothing to train again.", "being_removed")
     name = asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())

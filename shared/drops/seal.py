@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from shared.drops.decide import DropVerdict
 from shared.drops.facts import DropSealed
-from shared.drops.model import Drop, DropState
+from shared.drops.model import Drop, DropState, generation_of
 from shared.drops.ports import Drops, HasDrops
 from shared.jobs.build import Built, build
 from shared.jobs.data import data_of
@@ -61,12 +62,12 @@ class Complete:
 
 def seal(ports: Ports, stored: Stored[Drop], complete: Complete) -> None:
     """Write what the run will be (the write-ahead mark), then make the run. Rejects a drop that can't become one."""
-    drop, seen, verdict, route = stored.value, complete.seen, complete.verdict, complete.route
+    drop, seen, route = stored.value, complete.seen, complete.route
     name = run_name(drop.key, seen.fingerprint)
     try:
         job_file = _job_file(ports.blobs, drop.key, seen)
         written = _written(ports, route, job_file, Place(DROPS_CONTAINER, drop.key.prefix()))
-        built = build(_order(name, drop.key, seen, route, written))
+        built = build(_order(name, drop.key, seen, route, written)) if route.trains else _no_job(route, written)
     except BrokenJobFile as exc:
         reject(ports.drops, stored, "bad_job_file", str(exc))
         return
@@ -75,37 +76,56 @@ def seal(ports: Ports, stored: Stored[Drop], complete: Complete) -> None:
         code = "bad_job_file" if job_file else "bad_job"
         reject(ports.drops, stored, code, (job_file or JobFile("The job", {}, {})).explain(problems))
         return
-    keep_listing(ports.blobs, f"{built.job.experiment}/{name}", complete.listing)
-    sealing = replace(
+    sealing = _sealing(drop, complete, built.job, ports.clock())
+    summary = written.summary if written else ""
+    sealing = replace(sealing, run=name if route.trains else "", why=f"{sealing.why} {summary}".strip())
+    keep_listing(ports.blobs, generation_of(sealing).folder, complete.listing)
+    finish_sealing(ports, ports.drops.replace(sealing, stored))
+
+
+def _sealing(drop: Drop, complete: Complete, job: JobSpec, at: datetime) -> Drop:
+    """The drop's next generation, with what it holds."""
+    seen = complete.seen
+    return replace(
         drop,
         state=DropState.SEALING,
         generation=drop.generation + 1,
         fingerprint=seen.fingerprint,
-        run=name,
-        request=built.job,
+        request=job,
         blobs=seen.blobs,
         bytes=seen.bytes,
         owner=seen.owner,
-        sealed_at=ports.clock(),
-        code=verdict.code,
-        why=f"{verdict.why} {written.summary if written else ''}".strip(),
+        sealed_at=at,
+        code=complete.verdict.code,
+        why=complete.verdict.why,
     )
-    finish_sealing(ports, ports.drops.replace(sealing, stored))
+
+
+def _no_job(route: Route, written: Written | None) -> Built:
+    """What a route that trains nothing makes of a drop."""
+    problems = written.layer.problems if written else ()
+    return Built(None if problems else JobSpec(experiment=route.experiment), problems)
 
 
 def finish_sealing(ports: Ports, stored: Stored[Drop]) -> None:
-    """Make the run that a sealing drop names, send it off, and close the drop. Each step may have been done before."""
+    """Make the run that a sealing drop names, send it off, and close the drop. Each step may have been done before.
+
+    A drop of a route that trains nothing names none.
+    """
     drop = stored.value
-    run = _run(ports, drop)
     try:
-        inserted = ports.runs.insert(run)
+        if drop.run:
+            _make_run(ports, _run(ports, drop))
     except BadInput as exc:  # its record can't be written, ever
         reject(ports.drops, stored, "bad_job", str(exc))
         return
-    if inserted or ports.runs.get(drop.run).value.progress.state is RunState.RECEIVED:
-        ports.happened(RunRecorded(run))
     ports.happened(DropSealed(drop))
     ports.drops.replace(replace(drop, state=DropState.SEALED), stored)
+
+
+def _make_run(ports: Ports, run: Run) -> None:
+    if ports.runs.insert(run) or ports.runs.get(run.name).value.progress.state is RunState.RECEIVED:
+        ports.happened(RunRecorded(run))
 
 
 def reject(drops: Drops, stored: Stored[Drop], code: str, why: str) -> None:
@@ -134,7 +154,7 @@ def route_problems(
         return None, [Problem("code", str(exc))]
     if written:
         written = replace(written, absent=())  # what it reads may come with the drop
-    built = build(_order("checked", key, survey(key, ()), route, written))
+    built = build(_order("checked", key, survey(key, ()), route, written)) if route.trains else _no_job(route, written)
     return built.job, _problems(ports.jobs, built, written)
 
 

@@ -54,6 +54,8 @@ def register(jobs: Jobs, trainers: Path, routes: Routes, clusters: Iterable[Mach
     there = {cluster.name: cluster for cluster in clusters}
     reports = []
     for name, route in sorted(routes.items()):
+        if not route.trains:
+            continue
         cluster = there.get(route.cluster)
         problem = ""
         if cluster is None:

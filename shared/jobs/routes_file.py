@@ -50,6 +50,8 @@ LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_uplo
 
 
 RETENTION_KEYS = ("checkpoints", "copies", "drops")
+NOTHING = "none"  # the trainer of a route whose drops are data alone
+OF_DATA = {"trainer", "quiet_seconds", "settle_seconds", "max_wait_seconds", "single_files", "retention"}
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Retention:
 @dataclass(frozen=True)
 class Route:
     """One entry of the routes file. Times are in seconds. `template` is the job of its drops.
+
+    Where it does not train (`trains`), its drops are data that jobs name, and it has no job and no cluster.
 
     `nodes` is the number of nodes, of an elastic route the most; `min_nodes` is then the fewest, and else 0.
     """
@@ -103,6 +107,7 @@ class Route:
     template_timeout: bool = False  # the template's own time limit holds: the route names none
     vm_size: str = ""  # of its cluster's machines; '' where the file doesn't say
     gpus: int = -1  # of each of them; -1 where nobody knows
+    trains: bool = True
 
     @property
     def limits(self) -> Limits:
@@ -220,7 +225,9 @@ def _limits(section: Any, routes: Routes, where: str) -> Limits:
 
 def widest_limits(routes: Routes) -> Limits:
     """Of each limit the widest that a route has. No restricted part of a job is allowed."""
-    each = [route.limits for route in routes.values()]
+    each = [route.limits for route in routes.values() if route.trains]
+    if not each:
+        return Limits(clusters=frozenset(), max_nodes=1, max_processes=1, timeout_seconds=NUMBERS["timeout_seconds"][0])
     return Limits(
         clusters=frozenset().union(*(limits.clusters or () for limits in each)),
         max_nodes=max(limits.max_nodes for limits in each),
@@ -248,6 +255,8 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         raise BadSetting(f"{where} must be a mapping with the keys {_list(KEYS)}.")
     if unknown := set(entry) - KEYS:
         raise BadSetting(f"{where} has unknown keys {_list(unknown)}; choose from {_list(KEYS)}.")
+    if entry.get("trainer") == NOTHING:
+        return _data_route(name, entry, where)
     if not entry.get("cluster"):
         raise BadSetting(f"{where} names no cluster.")
     names = {
@@ -259,10 +268,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
     for key, value in names.items():
         if not NAME.fullmatch(str(value)):
             raise BadSetting(f"{where}: {key} is {value!r}; use letters, digits, dashes and underscores.")
-    numbers = {
-        key: _number(entry[key], key, low, high, where) if key in entry else default
-        for key, (default, low, high) in NUMBERS.items()
-    }
+    numbers = _numbers(entry, where)
     fewest, nodes = _nodes(entry.get("nodes", 1), where)
     template, described = _template(entry, where, file, trainers)
     if fewest and not template.is_elastic:
@@ -292,6 +298,37 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         retention=_retention(entry.get("retention") or {}, where),
         **numbers,
     )
+
+
+def _data_route(name: str, entry: dict[str, Any], where: str) -> Route:
+    """A route that trains nothing: its drops are kept, numbered and found like others."""
+    if unfit := set(entry) - OF_DATA:
+        raise BadSetting(f"{where} trains nothing, so it has no {_list(unfit)}; choose from {_list(OF_DATA)}.")
+    numbers = _numbers(entry, where)
+    return Route(
+        name=name,
+        template=JobSpec(),
+        trainer="",
+        cluster="",
+        nodes=1,
+        max_nodes=1,
+        experiment=name,
+        timeout_seconds=numbers["timeout_seconds"],
+        quiet_seconds=numbers["quiet_seconds"],
+        settle_seconds=numbers["settle_seconds"],
+        max_wait_seconds=numbers["max_wait_seconds"],
+        job_file=JobFileRule(allowed=False),
+        single_files=int(numbers["single_files"]),
+        retention=_retention(entry.get("retention") or {}, where),
+        trains=False,
+    )
+
+
+def _numbers(entry: dict[str, Any], where: str) -> dict[str, Any]:
+    return {
+        key: _number(entry[key], key, low, high, where) if key in entry else default
+        for key, (default, low, high) in NUMBERS.items()
+    }
 
 
 def _gpus(entry: dict[str, Any], given: int, where: str) -> int:

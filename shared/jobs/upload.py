@@ -109,7 +109,8 @@ def _too_large(files: list[File], total: int, most: int) -> str:
     listed = ", ".join(f"{file.name} ({file.size / MIB:.1f} MiB)" for file in largest)
     return (
         f"The folder has {total / MIB:.1f} MiB, the limit is {most / MIB:g} MiB. The largest files: {listed}. Leave "
-        "out what the job does not need with .amlignore, or upload data as a drop."
+        "out what the job does not need with .amlignore. Drop data instead, such as `drop FOLDER data/NAME`: that has "
+        "no limit, and `--data drops/data/NAME` names it."
     )
 
 

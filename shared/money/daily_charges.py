@@ -142,7 +142,7 @@ def _runs(ports: Ports, since: datetime) -> Iterator[Run]:
     or running. One that waited longer than that, and ended just when the process was replaced, is not found any more:
     what it cost on that day stays unexplained.
     """
-    limits = [ports.limits, *(route.limits for route in ports.routes.values())]
+    limits = [ports.limits, *(route.limits for route in ports.routes.values() if route.trains)]
     longest = timedelta(seconds=max(limit.timeout_seconds for limit in limits))
     recent_names = set()
     for run in matching(ports.runs, RunFilter(since=since - longest - QUEUED)):
@@ -197,6 +197,7 @@ def _day(facts: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
         max(stretch.spell.nodes for stretch in had),
         last.dollars if last else 0.0,
         default_seconds(shares, until),
+        began=had[0].spell.begin,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -49,7 +50,7 @@ def _evicted(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
 
 
 def _idle(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
-    title = f"Cluster {data.get('cluster')} has {data.get('nodes')} nodes and had nothing to do for an hour."
+    title = f"Cluster {data.get('cluster')} has {_nodes(data.get('nodes'))} and had nothing to do for an hour."
     return _plain(notice, Kind.IDLE, title, data)
 
 
@@ -64,6 +65,13 @@ def _poison(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     return _plain(notice, Kind.POISON, title, {"queue": data.get("queue"), "what to do": hint})
 
 
+def _schedule(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
+    title = f"Schedule {data.get('schedule')} could not start its run: {data.get('why')}"
+    facts = {name: value for name, value in data.items() if name not in ("schedule", "why")}
+    hint = f"`schedule log {data.get('schedule')}` shows its firings; the next one is tried all the same."
+    return replace(_plain(notice, Kind.SCHEDULE, title, facts | {"what to do": hint}), route=str(data.get("route", "")))
+
+
 def _test(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     return _plain(notice, Kind.TEST, "This is a test of a Trainyard subscription.", data)
 
@@ -76,6 +84,7 @@ _MAKERS: dict[str, _Maker] = {
     "BudgetWarned": _budget,
     "BudgetReached": _budget,
     "MessagePoisoned": _poison,
+    "ScheduleFailed": _schedule,
     "Test": _test,
 }
 
@@ -96,12 +105,16 @@ def _of_run(notice: Notice, run: Run, kind: Kind, title: str, facts: dict[str, s
     run_facts = {
         "why": run.progress.reason.partition("\n")[0] if kind is not Kind.COMPLETED else "",
         "experiment": run.asked.experiment,
-        "cluster": f"{run.asked.cluster}, {run.asked.nodes} nodes",
+        "cluster": f"{run.asked.cluster}, {_nodes(run.asked.nodes)}",
         "took": _took(run),
         "best": ", ".join(best),
         "owner": run.people.owner,
     }
     return Notice(notice.id, kind, title, notice.at, run_facts | facts, run.name, run.asked.route, run.asked.experiment)
+
+
+def _nodes(count: object) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
 
 
 def _took(run: Run) -> str:

@@ -24,6 +24,7 @@ class Kind(StrEnum):
     EVICTED = "evicted"
     BUDGET = "budget"
     IDLE = "idle"
+    SCHEDULE = "schedule"
     POISON = "poison"
     TEST = "test"  # asked for by hand
 

@@ -31,8 +31,7 @@ from shared.runs.data import LISTING, kept_listing
 from shared.runs.decide import is_over, reads
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.ports import HasRuns, Runs
-from shared.runs.results.archive import archive_folder
-from shared.runs.results.outputs import outputs
+from shared.runs.results.outputs import archive_folder, outputs
 from shared.runs.views.run_list import in_state
 
 log = logging.getLogger(__name__)
@@ -211,7 +210,7 @@ def _forget_drop(ports: Ports, key: DropKey, asked_at: datetime) -> None:
     if stored is None or (stored.value.opened_at > asked_at):
         return
     for generation in ports.drops.generations(key):
-        run = _run(ports.runs, generation.run)
+        run = _run(ports.runs, generation.run) if generation.run else None
         if run is None or run.removed.at is not None:
             ports.blobs.remove(OUTPUT_CONTAINER, [f"{generation.folder}/{LISTING}"])
     ports.drops.forget(stored)

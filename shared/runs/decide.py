@@ -141,7 +141,7 @@ def fold_metrics(
             if name in skip or number is None or (name not in last and len(last) >= METRICS_KEPT):
                 continue
             last[name] = number
-            pick = min if any(word in name for word in LOWER_IS_BETTER) else max
+            pick = min if any(word in name.lower() for word in LOWER_IS_BETTER) else max
             best[name] = pick(best.get(name, number), number)
     return last, best
 

@@ -112,7 +112,8 @@ class Audited(msgspec.Struct, frozen=True, array_like=True):
 class Member(msgspec.Struct, frozen=True, array_like=True):
     """One node's place in an elastic run. Its jobs follow each other; `attempt` counts them from 1.
 
-    `state` is that of its present job, since `at`; `why` says what ended the job before, or this one.
+    `state` is that of its present job, since `at`; `why` says what ended the job before, or this one, and nothing of a
+    member that completed. `ran` is for how many seconds its jobs ran until then.
     """
 
     index: int
@@ -120,6 +121,16 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     state: RunState
     at: datetime
     why: str = ""
+    ran: float = 0.0
+
+
+class Loss(msgspec.Struct, frozen=True, array_like=True):
+    """A member of an elastic run lost its node, or its job ended early: which job, when and why."""
+
+    at: datetime
+    index: int
+    attempt: int
+    why: str
 
 
 class Size(msgspec.Struct, frozen=True, array_like=True):
@@ -134,7 +145,7 @@ class Elastic:
     """What makes a run elastic: single-node jobs, its members, that meet in the rendezvous under the run's name.
 
     At least `min_nodes` and at most `Run.nodes` of them train together. `resubmissions` is how many jobs may replace
-    others; none does so after `deadline`.
+    others; none does so after `deadline`. `losses` are the newest ones.
     """
 
     min_nodes: int
@@ -142,6 +153,7 @@ class Elastic:
     deadline: datetime
     members: tuple[Member, ...]
     sizes: tuple[Size, ...] = ()
+    losses: tuple[Loss, ...] = ()
 
     @property
     def resubmitted(self) -> int:
@@ -215,13 +227,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where it stands. The transitions write it, and the check of its data `data_note`: that they had changed."""
+    """Where it stands. The transitions write it, and the check of its data `trained_on` and `data_note`.
+
+    `trained_on` is a word of trained_on.py, '' until it is known; `data_note` says why, unless it is what is recorded.
+    """
 
     state: RunState = RunState.RECEIVED
     history: tuple[Moment, ...] = ()
     attempts: int = 0
     reason: str = ""
     data_note: str = ""
+    trained_on: str = ""
 
 
 @dataclass(frozen=True)

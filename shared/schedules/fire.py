@@ -26,7 +26,9 @@ from shared.runs.ports import HasRendezvous, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.schedules.count import count
 from shared.schedules.decide import Due, due, enough_new, next_instants, order_of
+from shared.schedules.facts import ScheduleFailed
 from shared.schedules.model import Firing, Outcome, Overlap, Schedule, firing_key
+from shared.schedules.names import Meant, meant, with_meaning
 from shared.schedules.ports import Schedules
 
 log = logging.getLogger(__name__)
@@ -57,7 +59,7 @@ def look(ports: Ports, schedules: Schedules, name: str, meant: str = "") -> None
     for number, each in enumerate(due_instants, 1):
         firing = _decide(ports, schedules, schedule, each)
         if firing.outcome is Outcome.STARTED:
-            schedule = replace(schedule, last_run=firing.run)
+            schedule = replace(schedule, last_run=firing.run, drops_until=_drops_until(firing, schedule))
         if ports.clock() - now > LONG:  # the next look, which comes at once, goes on
             due_instants = due_instants[:number]
             break
@@ -66,7 +68,8 @@ def look(ports: Ports, schedules: Schedules, name: str, meant: str = "") -> None
     next_at = ahead[0] if ahead else None
     if due_instants or next_at != schedule.next_at:
         try:
-            schedules.update(stored, decided_until=until, next_at=next_at, last_run=schedule.last_run)
+            changes = {"last_run": schedule.last_run, "drops_until": schedule.drops_until}
+            schedules.update(stored, decided_until=until, next_at=next_at, **changes)
         except Changed:
             return  # another look was quicker, and asks for the next one
     if next_at and (due_instants or next_at.isoformat() == meant):
@@ -93,14 +96,45 @@ def _decide(ports: Ports, schedules: Schedules, schedule: Schedule, each: Due) -
     """The decision for one firing: the recorded one, else computed now."""
     why = each.skip or _overlap(ports.runs, schedule)
     firing = Firing(schedule.id, order_of(each.at), each.at, ports.clock(), Outcome.STARTED)
-    return _carry_out(ports, schedules, schedule, _written(schedules, firing, why))
+    return _carry_out(ports, schedules, schedule, _written(ports, schedules, schedule, firing, why))
 
 
-def _written(schedules: Schedules, firing: Firing, why: str) -> Firing:
-    if why:
-        return schedules.claim(replace(firing, outcome=Outcome.SKIPPED, why=why))
+def _written(ports: Ports, schedules: Schedules, schedule: Schedule, firing: Firing, why: str) -> Firing:
+    """The firing as it is recorded, with what the names in its request mean at this moment."""
+    try:
+        names = Meant(why_not=why) if why else meant(ports, _request(schedule), since(schedule))
+    except (BadInput, Conflict, NotFound, msgspec.ValidationError) as exc:
+        firing = schedules.claim(replace(firing, outcome=Outcome.FAILED, why=str(exc)))
+        return firing if firing.outcome is Outcome.STARTED else _failed(ports, schedules, schedule, firing)
+    if names.why_not:
+        return schedules.claim(replace(firing, outcome=Outcome.SKIPPED, why=names.why_not))
     run = asked_run_name("key", firing_key(firing.schedule, firing.order))
-    return schedules.claim(replace(firing, run=run))
+    facts = {**firing.facts, **({"meant": names.changes} if names.changes else {})}
+    if names.drops_until:
+        facts["drops_until"] = names.drops_until.isoformat()
+    return schedules.claim(replace(firing, run=run, facts=facts))
+
+
+def _request(schedule: Schedule) -> RunRequest:
+    return msgspec.convert(schedule.request, RunRequest)
+
+
+def _drops_until(firing: Firing, schedule: Schedule) -> datetime | None:
+    until = firing.facts.get("drops_until")
+    return datetime.fromisoformat(until) if until else schedule.drops_until
+
+
+def since(schedule: Schedule) -> datetime:
+    """After which moment a drop is new to the schedule."""
+    return schedule.drops_until or schedule.created_at
+
+
+def _failed(ports: Ports, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
+    """Say that no run could be made. Who dies in between says it again."""
+    ports.happened(ScheduleFailed(schedule, firing))
+    schedules.finish(firing)
+    log.warning("schedule %s: %s failed: %s", schedule.id, firing.at, firing.why)
+    return firing
 
 
 def _overlap(runs: Runs, schedule: Schedule) -> str:
@@ -123,12 +157,10 @@ def _carry_out(ports: Ports, schedules: Schedules, schedule: Schedule, firing: F
     try:
         if schedule.overlap is Overlap.REPLACE and schedule.last_run not in ("", firing.run):
             cancel_run(ports, schedule.last_run)
-        request = msgspec.convert(schedule.request, RunRequest)
+        request = with_meaning(_request(schedule), firing.facts.get("meant", {}))
         create_run(ports, request, firing_key(firing.schedule, firing.order), schedule.owner, schedule.owner_id)
     except (BadInput, Conflict, NotFound, msgspec.ValidationError) as exc:
-        firing = replace(firing, outcome=Outcome.FAILED, run="", why=str(exc))
-        schedules.finish(firing)
-        log.warning("schedule %s: %s failed: %s", schedule.id, firing.at, exc)
+        return _failed(ports, schedules, schedule, replace(firing, outcome=Outcome.FAILED, run="", why=str(exc)))
     return firing
 
 
@@ -151,7 +183,7 @@ def _fired(ports: Ports, schedules: Schedules, schedule: Schedule) -> dict[str, 
     number, now, until = schedule.number + 1, ports.clock(), schedule.counted_until or ports.clock()
     facts = {"new": schedule.arrived, "until": until.isoformat()}
     firing = Firing(schedule.id, number, now, now, Outcome.STARTED, facts=facts)
-    firing = _carry_out(ports, schedules, schedule, _written(schedules, firing, ""))
+    firing = _carry_out(ports, schedules, schedule, _written(ports, schedules, schedule, firing, ""))
     until = datetime.fromisoformat(firing.facts.get("until", facts["until"]))
     last_run = firing.run or schedule.last_run
     files = schedule.counted + int(firing.facts.get("new", schedule.arrived))
@@ -162,4 +194,5 @@ def _fired(ports: Ports, schedules: Schedules, schedule: Schedule) -> dict[str, 
         "number": number,
         "decided_until": now,
         "last_run": last_run,
+        "drops_until": _drops_until(firing, schedule) if firing.run else schedule.drops_until,
     }

@@ -64,6 +64,7 @@ class Schedule:
     counted_until: datetime | None = None
     counted_for: int | None = None
     recounted_at: datetime | None = None
+    drops_until: datetime | None = None  # when the newest drop closed that a run was told of, by `@new`
 
     @property
     def pauser_is_known(self) -> bool:

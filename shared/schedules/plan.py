@@ -13,11 +13,13 @@ from shared.kernel.person import NOBODY, Person
 from shared.kernel.suggest import did_you_mean
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
+from shared.runs.ports import Reason
 from shared.schedules.count import files_in, from_here
 from shared.schedules.decide import next_instants
 from shared.schedules.fire import Ports as FirePorts
 from shared.schedules.fire import ask_for_look
 from shared.schedules.model import CatchUp, Overlap, Schedule
+from shared.schedules.names import Meant, meant, with_meaning
 from shared.schedules.ports import Schedules
 
 SHOWN = 5  # of the next instants
@@ -46,17 +48,34 @@ def preview(ports: Ports, wish: Wish) -> dict[str, Any]:
     """What the schedule would do: its next instants, and the job that each would send. Makes nothing."""
     schedule = _made(ports, wish)
     instants_ahead = next_instants(schedule, ports.clock(), SHOWN)
-    return {"next": [at.isoformat() for at in instants_ahead], **dry_run(ports, wish.request)}
+    return {"next": [at.isoformat() for at in instants_ahead], **_tried(ports, wish.request)}
 
 
 def add(ports: Ports, schedules: Schedules, wish: Wish) -> Schedule:
     """Store a schedule. Raises Impossible if its request can never start a run."""
     schedule = _made(ports, wish)
-    dry_run(ports, wish.request)
+    _tried(ports, wish.request)
     schedules.add(schedule)
     if schedule.next_at:
         ask_for_look(ports, schedule.id, schedule.next_at)
     return schedule
+
+
+def why_not_now(ports: Ports, request: RunRequest) -> list[Reason]:
+    """What would keep a run of this request from starting now, as data that are not there."""
+    reasons: list[Reason] = _tried(ports, request)["reasons"]
+    return reasons
+
+
+def _tried(ports: Ports, request: RunRequest) -> dict[str, Any]:
+    """The dry run of what the request's names mean now; every closed drop counts as new."""
+    try:
+        names = meant(ports, request, None)
+    except NotFound as exc:
+        names = Meant(why_not=str(exc))
+    if names.why_not:
+        return {"job": {}, "reasons": [Reason(code="no_data", message=names.why_not)]}
+    return dry_run(ports, with_meaning(request, names.changes))
 
 
 def pause(ports: Ports, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:

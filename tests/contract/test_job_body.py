@@ -59,10 +59,13 @@ def ours(azureml: LocalAzureML, job: dict[str, Any]) -> Any:
     return job_body(job, connect(azureml.workspace).arm.workspace_id)
 
 
-@pytest.mark.parametrize("route", sorted(load(ROOT / "routes.yaml", TRAINERS).routes))
+ROUTES = load(ROOT / "routes.yaml", TRAINERS).routes
+
+
+@pytest.mark.parametrize("route", sorted(name for name, route in ROUTES.items() if route.trains))
 def test_the_jobs_of_our_routes_are_written_as_the_sdk_writes_them(azureml: LocalAzureML, route: str) -> None:
     """The job of every route of the routes file needs no azure-ai-ml, and is the one that it would send."""
-    found = load(ROOT / "routes.yaml", TRAINERS).routes[route]
+    found = ROUTES[route]
     data = Data(f"azureml://datastores/drops/paths/{route}/a/", single_file=False)
     order = JobOrder(f"r-{route}", "t", found.template, found.limits, found.defaults, data=data, tags={"a": "b"})
     built = build(order).job

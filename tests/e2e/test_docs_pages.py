@@ -30,6 +30,7 @@ EXECUTED = (
     "docs/your-data.md",
     "docs/model.md",
     "docs/compare.md",
+    "docs/your-metrics.md",
     "docs/drops.md",
     "README.md",
     "docs/jobs.md",

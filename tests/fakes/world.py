@@ -37,7 +37,8 @@ from shared.runs import data
 from shared.runs.model import Run, run_of_job
 from shared.runs.progress import follow, hourly_reconcile, submit
 from shared.runs.results import archive
-from shared.runs.results.archive import MANIFEST, archive_folder
+from shared.runs.results.archive import MANIFEST
+from shared.runs.results.outputs import archive_folder
 from shared.schedules import fire
 from shared.system import System
 from tests.fakes.ports import (
@@ -96,7 +97,7 @@ class World:
         self.drops, self.runs, self.sweeps = FakeDrops(), FakeRuns(), FakeSweepLog()
         self.samples, self.leases, self.books = FakeSamples(), FakeLeases(), FakeBooks()
         self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
-        self.jobs, self.events = FakeJobs(), FakeEvents()
+        self.jobs, self.events = FakeJobs(clock=self.clock), FakeEvents()
         self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
         self.removals = FakeRemovals()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])

@@ -36,8 +36,9 @@ from shared.kernel.errors import BadInput, BadMessage, TrainyardError
 from shared.runs.decide import failing_log, first_line, fold_metrics
 from shared.runs.intake.request import RunRequest, digest
 from shared.runs.model import Run, RunState
-from shared.runs.results.archive import MANIFEST, json_row
+from shared.runs.results.archive import MANIFEST
 from shared.runs.results.artifacts import _read_once
+from shared.runs.results.metric_files import json_row
 from shared.runs.views.logs import whole_characters
 from tests.fakes.ports import FakeBlobs
 from tests.fakes.world import ROUTE, World, trainers_folder

@@ -51,7 +51,7 @@ def test_the_package_holds_the_app_and_nothing_else(unpacked: Path) -> None:
     others = [name for name in names if not name.startswith("docs/")]  # those the page shows
     assert not [name for name in others if re.search(r"(^|/)(\.|__pycache__|test)|local\.settings|\.md$|\.pyc$", name)]
     routes = yaml.safe_load((unpacked / "routes.yaml").read_text())["routes"]
-    assert {f"trainers/{route['trainer']}/job.yaml" for route in routes.values() if "trainer" in route} <= names
+    assert {f"trainers/{route['trainer']}/job.yaml" for route in routes.values() if "cluster" in route} <= names
 
 
 def test_the_package_stays_small(unpacked: Path) -> None:

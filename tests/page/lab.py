@@ -20,7 +20,8 @@ from shared import bootstrap
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.settings import Settings
 from shared.runs.model import Moment, Run, RunState
-from shared.runs.results.archive import MANIFEST, archive_folder
+from shared.runs.results.archive import MANIFEST
+from shared.runs.results.outputs import archive_folder
 from shared.system import System
 
 if TYPE_CHECKING:

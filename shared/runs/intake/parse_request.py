@@ -26,6 +26,7 @@ from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.ports import Datasets, HasDatasets, HasPurse, HasRuns
+from shared.runs.results import printed_metrics
 
 RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
 
@@ -64,6 +65,7 @@ class Asked:
 def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
     """What a run of this name is made of. Raises Impossible for an unknown trainer, template or model, or a bad
     document."""
+    printed_metrics.reader(request.tags.get(printed_metrics.TAG, ""))
     values = _values(request)
     template, described, route = _template(ports, request)
     written = None
@@ -134,7 +136,8 @@ def _template(ports: Ports, request: RunRequest) -> tuple[JobSpec, Parameters, R
     if request.job is not None or request.batchai is not None:
         return JobSpec(), {}, None
     if request.template is not None:
-        route = ports.routes[chosen("template", request.template, ports.routes)]
+        training = {name: route for name, route in ports.routes.items() if route.trains}
+        route = training[chosen("template", request.template, training)]
         return route.template, route.parameters, route
     trainer = chosen("trainer", request.trainer or "", trainer_names(ports.trainers))
     first = next((route for _, route in sorted(ports.routes.items()) if route.trainer == trainer), None)

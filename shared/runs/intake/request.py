@@ -47,7 +47,10 @@ class RunRequest(Struct, forbid_unknown_fields=True):
     ] = {}
     data: Annotated[
         Annotated[str, Meta(min_length=1, max_length=1024)] | None,
-        Meta(description="drops/<route>/<name>, <datastore>/<path>, or azureml://datastores/<datastore>/paths/<path>."),
+        Meta(
+            description="drops/<route>/<name>, <datastore>/<path>, or azureml://datastores/<datastore>/paths/<path>. "
+            "Of a schedule also NAME@latest, ROUTE@new or ROUTE@all-new, which mean what they do when it fires."
+        ),
     ] = None
     nodes: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] | NodeRange | None = None
     resubmissions: Annotated[
@@ -63,8 +66,8 @@ class RunRequest(Struct, forbid_unknown_fields=True):
     ] = None
     tags: Tags = {}
     from_run: Annotated[
-        Annotated[str, Meta(pattern=f"^{RUN_NAME.pattern}$")] | None,
-        Meta(description="A completed run whose model this one begins with."),
+        Annotated[str, Meta(pattern=f"^(?:{RUN_NAME.pattern}|[^@]{{0,300}}@(?:latest|best:.{{1,200}}))$")] | None,
+        Meta(description="A completed run whose model this one begins with; of a schedule also NAME@best:METRIC."),
     ] = None
 
     def __post_init__(self) -> None:

@@ -25,15 +25,16 @@ from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
-from shared.runs.data import LISTING
+from shared.runs.data import LISTING, change_at_end, verdict_at_end
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.facts import RunArchived
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasRuns, Runs
+from shared.runs.ports import HasDatasets, HasRuns, Runs
 from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
-from shared.runs.results import mlflow_metrics
-from shared.runs.results.outputs import Output, outputs
+from shared.runs.results import metric_files, mlflow_metrics
+from shared.runs.results.metric_files import Mark
+from shared.runs.results.outputs import Output, archive_folder, outputs
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 256 << 20  # bytes; a file takes some 150 of them
 WRITE_ATTEMPTS = 10
 PATIENCE = timedelta(minutes=4)  # one copy may take as long once more; functionTimeout, 10 minutes, ends the worker
+LEAST_COPYING = timedelta(minutes=1)  # however long the drop was listed
 AT_ONCE_FILES, AT_ONCE_BYTES = 100, 64 << 20  # copied by the service itself within a second
 NOTICE_AFTER = 2.0  # seconds; until then the write that makes a notice true was made
 LATE = timedelta(seconds=60)  # after a job's end; the clocks of app and storage differ by less
@@ -51,7 +53,7 @@ class OutOfTime(Exception):
     """There is more to copy than one invocation should."""
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, Protocol):
+class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, HasDatasets, Protocol):
     """What is needed here from outside."""
 
 
@@ -64,10 +66,15 @@ def archive_run(ports: Ports, name: str) -> None:
     run = stored.value
     if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
         return
-    run_outputs = _Found(ports, archive_folder(run))
+    run_outputs, until = _Found(ports, archive_folder(run)), ports.clock() + PATIENCE
     try:
-        finished = _archive(ports, run, run_outputs, run_outputs.copies(run), until=ports.clock() + PATIENCE)
+        verdict = verdict_at_end(ports, run)
+        run = run.changed(**verdict)
+        until = max(until, ports.clock() + LEAST_COPYING)
+        finished = verdict | _archive(ports, run, run_outputs, run_outputs.copies(run), until)
     except OutOfTime:
+        if verdict:  # so that the next message need not list the drop again
+            _record(ports.runs, stored, verdict)
         ask_for_archive(ports.queues, name)
         log.info("run %s: its archive goes on in the next message", name)
         return
@@ -81,17 +88,18 @@ def archive_run(ports: Ports, name: str) -> None:
 def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
     """Archive a small run at its last step, and return the fields that this step writes.
 
-    Nothing is returned of a run that is not over by it, of one with several jobs or much to copy, and where something
-    fails: a message does it then. It may die anywhere and be called again.
+    Nothing is returned of a run that is not over by it, of one with several jobs, many data or much to copy, and where
+    something fails: a message does it then. It may die anywhere and be called again.
     """
-    if not is_over(run) or len(workload(run).jobs(run)) > 1:
+    if not is_over(run) or len(workload(run).jobs(run)) > 1 or (verdict := change_at_end(ports, run)) is None:
         return {}
+    run = run.changed(**verdict)
     run_outputs = _Found(ports, archive_folder(run))
     try:
         copies = list(islice(run_outputs.copies(run), AT_ONCE_FILES + 1))
         if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
             return {}
-        finished = _archive(ports, run, run_outputs, copies)
+        finished = verdict | _archive(ports, run, run_outputs, copies)
         _tell(ports, run, finished["output"], NOTICE_AFTER)
     except TrainyardError as exc:
         log.info("run %s is archived later: %s", run.name, exc)
@@ -102,10 +110,6 @@ def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
 def _tell(ports: Ports, run: Run, output: str, notice_after: float = 0.0) -> None:
     ports.happened(RunArchived(run, output, notice_after))
     log.info("run %s: archived to %s", run.name, output)
-
-
-def archive_folder(run: Run) -> str:
-    return f"{run.asked.experiment}/{run.name}"
 
 
 def _archive(
@@ -120,7 +124,7 @@ def _archive(
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
     of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, run, folder)
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
-    last, best = _metrics(ports.blobs, files)
+    last, best = _metrics(ports, run, files)
     finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
     _write_manifest(ports.blobs, run, files, run_outputs, finished)
     return finished
@@ -133,7 +137,7 @@ class _Found:
     ports: Ports
     folder: str
     expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the blob that the job wrote
-    _fates: list[dict[str, Any]] = field(default_factory=list)
+    fates: list[dict[str, Any]] = field(default_factory=list)  # of declared outputs, and of logs that can't be read
 
     def copies(self, run: Run) -> Iterator[Copy]:
         for some in _of_one_folder(outputs(run)):
@@ -145,15 +149,13 @@ class _Found:
                     yield copy
             except (BadInput, NotFound) as exc:
                 state = "missing" if isinstance(exc, NotFound) else "left"
-                self._fates += [
-                    {"name": each.name, "state": state, "path": each.path, "why": str(exc)} for each in some
+                self.fates += [
+                    {"name": each.name, "state": state, "path": each.path, "why": str(exc)}
+                    for each in some
+                    if not each.job or state == "missing"
                 ]
                 continue
-            self._fates += [_fate(each, counts[each]) for each in some]
-
-    def fates(self) -> list[dict[str, Any]]:
-        """The fate of every declared output, and of logs that could not be read."""
-        return [fate for fate in self._fates if fate["name"] not in ("logs", "outputs") or fate["state"] == "missing"]
+            self.fates += [_fate(each, counts[each]) for each in some if not each.job]
 
     def changed_late(self, run: Run) -> list[str]:
         """Outputs that somebody wrote after the job's end: nodes share the workspace's container. Whose job it was, no
@@ -169,8 +171,8 @@ class _Found:
             own = self.ports.jobs.logs(some[0].job)
             for blob in self.ports.blobs.list(own):
                 for output in some:
-                    if blob.name.startswith(part := f"{own.prefix}{output.part}"):
-                        yield output, self._copy(output, blob, Place(own.container, part))
+                    if output.takes(blob.name.removeprefix(own.prefix)):
+                        yield output, self._copy(output, blob, Place(own.container, f"{own.prefix}{output.root}"))
             return
         for output in some:
             yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))
@@ -222,20 +224,10 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
         yield blob
 
 
-def _metrics(blobs: Blobs, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
-    """The last and best metrics of every metrics/*.jsonl. A line that is no JSON object is skipped."""
-    names = [f.name for f in files if "/metrics/" in f.name and f.name.endswith(".jsonl")]
-    rows = (row for name in names for line in blobs.lines(OUTPUT_CONTAINER, name) if (row := json_row(line)))
-    return fold_metrics(rows)
-
-
-def json_row(line: str) -> dict[str, Any] | None:
-    """The JSON object of a line, or None for anything else."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
+def _metrics(ports: Ports, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
+    """The last and best metrics of the archived files, or else of what was printed."""
+    metrics_files = metric_files.archived(archive_folder(run), files) or metric_files.printed(ports, run)
+    return fold_metrics(row for file in metrics_files for row in metric_files.rows(ports.blobs, file, Mark()))
 
 
 def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found, finished: dict[str, Any]) -> None:
@@ -249,7 +241,7 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
         "version": 2,
         "source_job": run.name,
         "run": {**row, **finished},
-        "outputs": run_outputs.fates(),
+        "outputs": run_outputs.fates,
         "changed_after_end": late,
         "files": [
             {"name": f.name.removeprefix(f"{folder}/"), "size": f.size, "md5": f.md5, "etag": f.etag} for f in files

@@ -12,7 +12,8 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs
 from shared.runs.model import Run
 from shared.runs.ports import HasRuns
-from shared.runs.results.archive import MANIFEST, archive_folder, read_manifest
+from shared.runs.results.archive import MANIFEST, read_manifest
+from shared.runs.results.outputs import archive_folder
 
 ADDRESS_LIFE = 900  # seconds that a signed address works
 _MANIFESTS = 16  # kept in memory; thousand files of one run are fetched with thousand calls

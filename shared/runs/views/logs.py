@@ -9,25 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from shared.jobs.ports import HasJobs
-from shared.kernel.errors import NotFound
 from shared.kernel.has import HasBlobs
-from shared.kernel.places import OUTPUT_CONTAINER
-from shared.kernel.storage import Blob, Blobs, Place
-from shared.runs.model import Run
 from shared.runs.ports import HasRuns
-from shared.runs.progress.workloads import workload
-from shared.runs.results.archive import archive_folder
+from shared.runs.results.rank_log import rank_log
 
 CHUNK = 1 << 20  # bytes in one answer
-RANKS_LISTED = 1000
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0  # seconds between looks for more
-_FILE = re.compile(r"std_log(?:_process_(?P<rank>\d+))?\.txt")  # Azure ML's names; the only process has no number
 
 
 class Ports(HasBlobs, HasJobs, HasRuns, Protocol):
@@ -47,16 +39,6 @@ class Chunk:
     @property
     def next_offset(self) -> int:
         return self.offset + len(self.data)
-
-
-@dataclass(frozen=True)
-class _Log:
-    """A rank's log as it is now, and the ranks that have one. `whole`: it won't grow any more."""
-
-    container: str
-    whole: bool
-    blob: Blob | None = None
-    ranks: list[int] = field(default_factory=list)
 
 
 async def follow(ports: Ports, name: str, rank: int, offset: int, wait: float) -> Chunk:
@@ -79,7 +61,7 @@ def read(ports: Ports, name: str, rank: int, offset: int, limit: int = CHUNK, cu
 
     Never ends inside a character, if `cut`, unless the log itself does.
     """
-    log = _log(ports, ports.runs.get(name).value, rank)
+    log = rank_log(ports, ports.runs.get(name).value, rank)
     blob = log.blob
     if blob is None or offset >= blob.size:
         return Chunk(b"", offset, blob.size if blob else 0, log.whole, log.ranks)
@@ -110,29 +92,3 @@ def whole_characters(data: bytes) -> bytes:
     decoder.decode(data)
     pending = len(decoder.getstate()[0])
     return data[: len(data) - pending]
-
-
-def _log(ports: Ports, run: Run, rank: int) -> _Log:
-    how, archived = workload(run), run.archive.at is not None
-    ranks = how.ranks(run)
-    if (job_and_number := how.log_of(run, rank)) is None:
-        return _Log("", archived, None, ranks or [])
-    job, number = job_and_number
-    if archived:
-        place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/{how.log_folder(run, job)}")
-    else:
-        try:
-            live = ports.jobs.logs(job)
-        except NotFound:  # a workspace without the datastore that holds them
-            return _Log("", whole=False)
-        place = Place(live.container, f"{live.prefix}user_logs/")
-    files = _by_rank(ports.blobs, place)
-    return _Log(place.container, archived, files.get(number), sorted(files) if ranks is None else ranks)
-
-
-def _by_rank(blobs: Blobs, place: Place) -> dict[int, Blob]:
-    blobs_by_rank = {}
-    for blob, _ in zip(blobs.list(place), range(RANKS_LISTED), strict=False):
-        if match := _FILE.fullmatch(blob.name.removeprefix(place.prefix)):
-            blobs_by_rank[int(match["rank"] or 0)] = blob
-    return blobs_by_rank

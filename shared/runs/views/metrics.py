@@ -5,29 +5,25 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-from shared.jobs.ports import HasJobs, Jobs
+from shared.jobs.ports import HasJobs
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.has import HasBlobs
 from shared.kernel.parsing import read_json
-from shared.kernel.places import OUTPUT_CONTAINER
-from shared.kernel.storage import Blob, Blobs, Place
 from shared.runs.decide import finite
 from shared.runs.model import Run
 from shared.runs.ports import HasRuns
-from shared.runs.results import mlflow_metrics
-from shared.runs.results.archive import archive_folder, json_row
+from shared.runs.results import metric_files, mlflow_metrics
+from shared.runs.results.metric_files import Mark, MetricFile, Row
 from shared.runs.views.downsample import Point, Thinned
 
 MOST_POINTS = 2000  # of one series in an answer
 MOST_SERIES = 200  # those that come first; a trainer that makes more has a fault
 NO_SERIES = frozenset({"time", "step"})
 EPOCH = "epoch"  # says where a point stands, as the step does; a page draws across it
-PIECE = 4 << 20  # bytes read at once
-MOST_BYTES = 64 << 20  # of one file in one look; the next look goes on there
 MOST_FILES = 100  # that a cursor remembers
 
 Series = dict[str, list[Point]]
@@ -62,9 +58,9 @@ class Cursor:
 
 
 def series(ports: Ports, name: str, metrics: str | None = None) -> Series:
-    """`{metric: [(step, value, unix time or None), ...]}` of every metrics/*.jsonl, or of those named.
+    """`{metric: [(step, value, unix time or None), ...]}` of all metrics, or of those named.
 
-    A run that has written none has what it logged to MLflow.
+    They are those of its files; of a run that has written none, what it logged to MLflow, or else printed.
 
     `metrics` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
     number is left out.
@@ -102,44 +98,29 @@ def since(
     return {metric: thinned.points() for metric, thinned in thinned_by_metric.items()}
 
 
-def _rows(ports: Ports, run: Run, cursor: Cursor) -> Iterator[tuple[float, dict[str, Any]]]:
-    place, written = _place(ports.jobs, run), False
-    for blob in ports.blobs.list(place) if place else ():
-        if place and blob.name.endswith(".jsonl"):
-            written = True
-            for line in _lines(ports.blobs, place, blob, cursor, whole=run.archive.at is not None):
-                if row := json_row(line.decode("utf-8", "replace")):
-                    given = finite(row.get("step"))
-                    cursor.step = cursor.step + 1 if given is None else given
-                    yield cursor.step, row
-    if not written and run.archive.at is None:
-        for row in mlflow_metrics.now(ports.jobs, run)[cursor.offsets.get(mlflow_metrics.NAME, 0) :]:
-            cursor.offsets[mlflow_metrics.NAME] = cursor.offsets.get(mlflow_metrics.NAME, 0) + 1
-            yield row["step"], row
+def _rows(ports: Ports, run: Run, cursor: Cursor) -> Iterator[tuple[float, Row]]:
+    files = metric_files.written(ports, run)
+    rows = _of_files(ports, files, cursor) if files else _of_no_files(ports, run, cursor)
+    for row in rows:
+        given = finite(row.get("step"))
+        cursor.step = cursor.step + 1 if given is None else given
+        yield cursor.step, row
 
 
-def _lines(blobs: Blobs, place: Place, blob: Blob, cursor: Cursor, whole: bool) -> Iterator[bytes]:
-    """The file's lines from the cursor on. The last one counts without its end only if the file won't grow."""
-    name = blob.name.removeprefix(place.prefix)
-    offset = cursor.offsets.get(name, 0)
-    end, rest = min(blob.size, offset + MOST_BYTES), b""
-    while offset < end:
-        piece = blobs.read_from(place.container, blob.name, offset, min(PIECE, end - offset))
-        if not piece:
-            break
-        offset += len(piece)
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from lines
-    if rest and whole and offset >= blob.size:
-        yield rest
-        rest = b""
-    if name in cursor.offsets or len(cursor.offsets) < MOST_FILES:
-        cursor.offsets[name] = offset - len(rest)
+def _of_files(ports: Ports, files: Iterable[MetricFile], cursor: Cursor) -> Iterator[Row]:
+    for file in files:
+        mark = Mark(cursor.offsets.get(file.name, 0))
+        yield from metric_files.rows(ports.blobs, file, mark)
+        if file.name in cursor.offsets or len(cursor.offsets) < MOST_FILES:
+            cursor.offsets[file.name] = mark.at
 
 
-def _place(jobs: Jobs, run: Run) -> Place | None:
-    """Where the metrics are; None for a job that has no such output."""
-    if run.archive.at is not None:
-        return Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/metrics/")
-    output = run.asked.request.outputs.get("metrics")
-    return jobs.place(output.path) if output and output.path else None
+def _of_no_files(ports: Ports, run: Run, cursor: Cursor) -> Iterator[Row]:
+    """What a run without metrics files logged to MLflow, or else printed."""
+    begin = cursor.offsets.get(mlflow_metrics.NAME, 0)
+    logged = [] if run.archive.at is not None else mlflow_metrics.now(ports.jobs, run)
+    for row in logged[begin:]:
+        cursor.offsets[mlflow_metrics.NAME] = cursor.offsets.get(mlflow_metrics.NAME, 0) + 1
+        yield row
+    if not logged:
+        yield from _of_files(ports, metric_files.printed(ports, run), cursor)

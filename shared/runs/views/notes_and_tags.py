@@ -1,6 +1,7 @@
 """What people write on a run after it was made: notes, and tags to find it by, each with who and when.
 
-Both are the words of those who use it: nothing is decided by them, but for the tag that names a project, which stays.
+Both are the words of those who use it: nothing is decided by them, but for the tag that names a project, which stays,
+and the one that says how printed metrics are read.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from shared.kernel.versioned import Stored
 from shared.runs.model import Audited, Note, Run
 from shared.runs.ports import HasRuns, Runs
 from shared.runs.progress.transitions import WRITE_ATTEMPTS
+from shared.runs.results import printed_metrics
 
 MOST_NOTES = 20  # of at most 500 characters: lists hold copies of a run's row
 MOST_TAGS = 15
@@ -45,6 +47,7 @@ def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequ
     """Set and remove tags. A repeat changes nothing, also in its audit."""
     if PROJECT in given or PROJECT in removed:
         raise Impossible("The tag project says whose budget pays, and stays as the run was made.", "bad_parameter")
+    printed_metrics.reader(given.get(printed_metrics.TAG, ""))
 
     def tagged(run: Run) -> dict[str, Any]:
         tags = {key: value for key, value in {**run.people.tags, **given}.items() if key not in removed}

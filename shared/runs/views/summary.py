@@ -25,7 +25,7 @@ _MEMBER = re.compile(r"^member: worker failed: .*?ended with \d+: (?:rank \d+: )
 
 
 def lower_is_better(metric: str) -> bool:
-    return any(word in metric for word in LOWER_IS_BETTER)
+    return any(word in metric.lower() for word in LOWER_IS_BETTER)
 
 
 def best_metric(run: Run) -> tuple[str, float] | None:

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.api import find_name, queries, rows
+from shared.api import queries, rows
 from shared.api.requests import RunsQuery
+from shared.drops import find_name
 from shared.drops.model import Drop, DropState
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from cronsim import CronSim
 
+from shared.api import schedules as api
 from shared.kernel import places
 from shared.kernel.errors import Impossible, NotFound
+from shared.notices import subscribe
 from shared.runs.intake.request import RunRequest
 from shared.schedules import decide, plan
 from shared.schedules.model import CatchUp, Outcome, Overlap, Schedule
@@ -181,3 +185,136 @@ def test_a_schedule_that_is_gone(world: World) -> None:
         plan.remove(world.schedules, made.id)
     with pytest.raises(NotFound):
         plan.pause(world.system, world.schedules, made.id, paused=True)
+
+
+# --- names that mean something at the moment of the firing
+
+
+def named(world: World, data: str, trainer: str = "mnist", **more: Any) -> Schedule:
+    wish = Wish(RunRequest(template=trainer, data=data, **more), "0 6 * * *", overlap=Overlap.ALLOW)
+    return plan.add(world.system, world.schedules, wish)
+
+
+def dropped(world: World, name: str, **files: str) -> None:
+    """A drop of the route `mnist` closes."""
+    for file, text in {"one": name, **files}.items():
+        world.upload(f"mnist/{name}/{file}", text.encode())
+    world.upload(f"mnist/{name}/_SUCCESS", b"")
+    world.deliver_all()
+    for _ in range(2):
+        world.handle(places.DROP_EVENTS)
+        world.handle(places.DROP_EVENTS)
+        while world.handle(places.DROP_EVENTS) or world.handle(places.DROP_CHECKS):
+            pass
+
+
+def outcomes(world: World, made: Schedule) -> list[tuple[Outcome, str]]:
+    """Of each firing, the first one first, with the drop that its run is for."""
+    firings = reversed(world.schedules.firings(made.id))
+    return [(f.outcome, world.runs.get(f.run).value.asked.drop if f.run else "") for f in firings]
+
+
+def test_latest_means_the_moment_of_the_firing(world: World) -> None:
+    """A schedule of mnist@latest trains what is the newest run's drop when it fires, not when it was made."""
+    dropped(world, "b")
+    made = named(world, "mnist/b@latest")
+    assert world.schedules.get(made.id).value.request["data"] == "mnist/b@latest"  # type: ignore[union-attr]
+    passes(world, 1)
+    dropped(world, "c")
+    moved = named(world, "digits@latest")
+    passes(world, 1)
+    assert outcomes(world, made)[0] == (Outcome.STARTED, "mnist/b")
+    assert outcomes(world, moved) == [(Outcome.STARTED, "mnist/b")], "the newest run is the schedule's own"
+
+
+def test_new_is_the_drop_that_closed_since_the_last_run(world: World) -> None:
+    """Each firing trains the newest drop that closed since the run before; where none did it is skipped and says so."""
+    dropped(world, "old")
+    world.clock.advance(60)
+    made = named(world, "drops/mnist@new")
+    passes(world, 1)
+    dropped(world, "b")
+    world.clock.advance(60)
+    dropped(world, "c")
+    passes(world, 2)
+    dropped(world, "b", more="x")  # its next generation
+    passes(world, 1)
+    assert outcomes(world, made) == [
+        (Outcome.SKIPPED, ""), (Outcome.STARTED, "mnist/c"), (Outcome.SKIPPED, ""), (Outcome.STARTED, "mnist/b"),
+    ]  # fmt: skip
+    assert "No drop of route mnist has closed since" in world.schedules.firings(made.id)[-1].why
+
+
+def test_all_new_are_told_of_in_one_run(world: World) -> None:
+    """The data are the route's folder, and the parameter new_drops names each drop that closed since the last run."""
+    job = {
+        "command": "python x.py --data ${{inputs.data}} --drops ${{inputs.new_drops}}",
+        "environment": "azureml:trainyard@latest",
+        "inputs": {"data": {"type": "uri_folder"}, "new_drops": "none"},
+        "compute": "azureml:cpu-cluster",
+    }
+    wish = Wish(RunRequest(job=job, data="mnist@all-new"), "0 6 * * *", overlap=Overlap.ALLOW)
+    made = plan.add(world.system, world.schedules, wish)
+    for names in (("b", "c"), ("d",)):
+        for name in names:
+            world.clock.advance(60)
+            dropped(world, name)
+        passes(world, 1)
+    runs = [world.runs.get(f.run).value for f in reversed(world.schedules.firings(made.id))]
+    assert [run.asked.parameters["new_drops"] for run in runs] == ["b,c", "d"]
+    assert {run.asked.request.data["data"].path for run in runs} == {"azureml://datastores/drops/paths/mnist/"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_new_drop_is_trained_once_whatever_dies(world: World, seed: int) -> None:
+    """Looks die at any call and are repeated: the firing keeps what the name meant, and the next goes on from there."""
+    made, luck = named(world, "mnist@new"), random.Random(seed)
+    for day in range(6):
+        if day % 2 == 0:
+            world.clock.advance(60)
+            dropped(world, f"day-{day}")
+        passes(world, 1, luck)
+        world.reconcile()
+    for _ in range(3):
+        world.reconcile()
+        passes(world, 0.01)
+    trained = [drop for outcome, drop in outcomes(world, made) if outcome is Outcome.STARTED]
+    assert trained == ["mnist/day-0", "mnist/day-2", "mnist/day-4"]
+
+
+def test_a_model_is_chosen_at_the_moment_of_the_firing(world: World) -> None:
+    """`--from mnist@best:accuracy` of a schedule that finds no such run fails with the reason; it is tried again."""
+    made = named(world, "drops/mnist/a", from_run="digits@best:accuracy")
+    passes(world, 1)
+    assert outcomes(world, made) == [(Outcome.FAILED, "")]
+    assert "completed run" in world.schedules.firings(made.id)[0].why
+
+
+def test_data_that_are_not_there_are_told_of_when_a_schedule_is_made(world: World) -> None:
+    """Whoever adds one or asks for a dry run reads it; it is kept all the same, since they may come."""
+    for data, words in (
+        ("drops/mnist/nothing", "nothing at 'mnist/nothing'"),
+        ("mnist@new", "No drop of route mnist has closed"),
+        ("mnist@latest", "no run of 'mnist' yet"),
+    ):
+        request = RunRequest(template="mnist", data=data)
+        [reason] = plan.preview(world.system, Wish(request, "0 6 * * *"))["reasons"]
+        assert (reason["code"], words in reason["message"]) == ("no_data", True)
+        added = api.added(world.system, world.schedules, Wish(request, "0 6 * * *"))
+        assert added["reasons"] == [reason]
+    with pytest.raises(Impossible, match="write @latest"):
+        plan.add(world.system, world.schedules, Wish(RunRequest(template="mnist", data="mnist@newest"), "0 6 * * *"))
+
+
+def test_a_firing_that_fails_is_told(world: World) -> None:
+    """Whoever asked for it reads which schedule could not start its run, and why; each firing once."""
+    subscribe.subscribe(world.system, world.post, subscribe.Wish(["schedule"], "https://example.org/x"))
+    made = schedule(world)
+    world.blobs.delete("drops", "mnist/a/1.bin")
+    passes(world, 1, random.Random(3))
+    world.reconcile()
+    world.run_until_idle()
+    [(_, body, _)] = world.sender.posts
+    title = json.loads(body)["data"]["title"]
+    assert made.id in title
+    assert "nothing at 'mnist/a'" in title

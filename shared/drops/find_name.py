@@ -1,4 +1,8 @@
-"""Which run or drop a name means: a whole one, its beginning, `@latest`, `mnist@latest`, `mnist@best:accuracy`."""
+"""Which run or drop a name means: a whole one, its beginning, `@latest`, `mnist@latest`, `mnist@best:accuracy`.
+
+Of a route that trains nothing `data@latest` is the newest drop. `data/points@2` is a drop that still holds that
+generation.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
+from shared.drops.closed import closed_since
+from shared.drops.model import DropState
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasRoutes
 from shared.jobs.routes_file import Routes
@@ -69,6 +75,10 @@ def _only(text: str, names: list[str]) -> str:
 def _chosen(ports: Ports, name: str) -> Found:
     """`where@which`: the newest or the best run of a route, an experiment or a drop; without `where` of all."""
     where, _, which = name.partition("@")
+    if "/" in where and which.isdigit():
+        return _generation(ports, where, int(which))
+    if which == "latest" and (route := ports.routes.get(where)) and not route.trains:
+        return _newest_drop(ports, where)
     kind, _, metric = which.partition(":")
     if kind not in ("latest", "best") or (kind == "best") != bool(metric):
         raise Impossible(f"{name!r} is not understood; write @latest or @best:METRIC.", "bad_name")
@@ -78,6 +88,27 @@ def _chosen(ports: Ports, name: str) -> Found:
         raise NotFound(f"There is no {'completed ' if kind == 'best' else ''}run{of} yet.{_meant(ports.routes, where)}")
     best = runs[0] if kind == "latest" else _best(runs, metric)
     return Found(best.name)
+
+
+def _generation(ports: Ports, name: str, number: int) -> Found:
+    found = _drop(ports, name)
+    stored = ports.drops.get(DropKey.of(found.drop))
+    drop = stored.value if stored else None
+    if drop is None or drop.generation != number or drop.state is not DropState.SEALED:
+        there = f"generation {drop.generation}, and is {drop.state}" if drop else "nothing"
+        raise Conflict(
+            f"Drop {found.drop} has {there}: generation {number} is not what lies there. Only the newest can be used; "
+            "drop a version under a name of its own to keep it.",
+            "other_generation",
+        )
+    return found
+
+
+def _newest_drop(ports: Ports, route: str) -> Found:
+    closed = closed_since(ports.drops, route)
+    if not closed:
+        raise NotFound(f"No drop of route {route} has closed yet.")
+    return Found(closed[-1].run, str(closed[-1].key))
 
 
 def _best(runs: list[Run], metric: str) -> Run:

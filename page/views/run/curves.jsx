@@ -1,0 +1,80 @@
+// The curves of a run, and what a point is drawn across.
+import { Chart } from "../../chart.jsx";
+import { finer } from "../../finer.js";
+import { ordered } from "../../metric.js";
+import { refine } from "../../route.js";
+import { columns } from "../../series.js";
+import { W } from "../../words.js";
+import { useMemo } from "preact/hooks";
+
+export function Curves({ run, series, query }) {
+  const names = ordered(Object.keys(series).filter((name) => name !== "epoch")),
+    how = query.x || "step",
+    logarithmic = query.log === "1";
+  const drawn = useMemo(
+    () =>
+      names.map((name) => [
+        name,
+        [{ name, label: "", ...columns(series[name], placing(how, series, series[name])) }],
+        finer([{ run, all: series, name, label: "" }], name, (all, points) => placing(how, all, points)),
+      ]),
+    [series, how],
+  );
+  if (!names.length) return <p class="dim">{W.run.noCurves}</p>;
+  return (
+    <>
+      <Axis query={query} epochs={Boolean(series.epoch)} />
+      <div class="charts">
+        {drawn.map(([name, one, more]) => (
+          <Chart key={name} title={name} series={one} finer={more} logarithmic={logarithmic} sync="run" />
+        ))}
+      </div>
+    </>
+  );
+}
+
+export const Axis = ({ query, epochs }) => (
+  <div class="bar">
+    <label>
+      {W.chart.x}
+      <select
+        value={query.x || "step"}
+        onChange={(e) => refine({ x: e.target.value === "step" ? "" : e.target.value })}
+      >
+        <option value="step">{W.chart.step}</option>
+        <option value="time">{W.chart.time}</option>
+        {epochs && <option value="epoch">{W.chart.epoch}</option>}
+      </select>
+    </label>
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={query.log === "1"}
+        onChange={(e) => refine({ log: e.target.checked ? "1" : "" })}
+      />
+      {W.chart.logarithmic}
+    </label>
+    <span class="dim">{W.chart.zoom}</span>
+  </div>
+);
+
+/** Where a point is drawn: at its step, its seconds since the first point, or the epoch that the run reports. */
+export function placing(how, all, points) {
+  if (how === "time") {
+    const start = points.find((point) => point[2] !== null)?.[2] ?? 0;
+    return (point) => (point[2] ?? start) - start;
+  }
+  const epochs = all.epoch;
+  if (how !== "epoch" || !epochs?.length) return (point) => point[0];
+  return (point) => {
+    let low = 0,
+      high = epochs.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (epochs[middle][0] <= point[0]) low = middle;
+      else high = middle - 1;
+    }
+    const [a, b] = [epochs[low], epochs[low + 1]];
+    return b && b[0] > a[0] ? a[1] + ((point[0] - a[0]) / (b[0] - a[0])) * (b[1] - a[1]) : a[1];
+  };
+}

@@ -1,0 +1,223 @@
+// What is known of a run: its facts, notes, tags and history.
+import { post } from "../../api.js";
+import { beside, clock, duration, money, number, visible } from "../../format.js";
+import { ordered } from "../../metric.js";
+import { Facts, State, useOutcome, When } from "../../parts.jsx";
+import { cost, took } from "../../record.js";
+import { to } from "../../route.js";
+import { W } from "../../words.js";
+import { useRef } from "preact/hooks";
+
+const FIELDS = ["experiment", "route", "cluster", "nodes", "attempts", "trained_on", "data_note", "archive_error"];
+
+const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // long, and seldom looked at
+
+const MOMENTS = ["created_at", "archived_at", "cancel_asked_at", "gave_up_at"];
+
+export function What({ run }) {
+  const f = W.run.fields,
+    known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
+  const best = [...new Set([run.best?.metric, ...ordered(Object.keys(run.metrics.best))])]
+    .filter(Boolean)
+    .slice(0, 3)
+    .map((name) => `${name} ${number(run.metrics.best[name])}`)
+    .join(", ");
+  return (
+    <>
+      <Facts
+        rows={[
+          [W.runs.best, best],
+          [
+            W.run.parameters,
+            Object.entries(run.parameters || {})
+              .map(([name, value]) => `${name}=${value}`)
+              .join(", "),
+          ],
+          [W.run.cost, run.cost ? `${money(cost(run))}${run.cost.unpriced ? W.run.unpriced : ""}` : ""],
+          [
+            f.drop,
+            run.drop && (
+              <>
+                <a href={to("drops", run.drop.split("/"))}>{visible(run.drop)}</a>
+                {run.generation ? ` ${W.run.generation(run.generation)}` : ""}
+              </>
+            ),
+          ],
+          [W.run.continues, run.continues && <a href={to("run", [run.continues])}>{visible(run.continues)}</a>],
+          [W.run.fromRun, run.from_run && <a href={to("run", [run.from_run])}>{visible(run.from_run)}</a>],
+          [W.run.retryOf, run.retry_of && <a href={to("run", [run.retry_of])}>{visible(run.retry_of)}</a>],
+          [
+            f.tags,
+            Object.entries(run.tags)
+              .map(([name, value]) => `${name}=${value}`)
+              .join(" "),
+          ],
+          [
+            f.owner,
+            run.owner && (
+              <>
+                {visible(run.owner)}
+                <small>{visible(run.owner_id) || W.run.claim}</small>
+              </>
+            ),
+          ],
+          [W.run.canceledBy, run.canceled_by],
+          ...FIELDS.map(known),
+          [
+            f.git,
+            run.git && (
+              <>
+                <span class="mono">{visible(run.git.commit.slice(0, 12))}</span>
+                {run.git.branch ? ` ${visible(run.git.branch)}` : ""}
+                {run.git.dirty ? `, ${f.dirty}` : ""}
+                <small>{visible(run.git.repository)}</small>
+              </>
+            ),
+          ],
+          ...MOMENTS.map((name) => [
+            f[name],
+            run[name] && (
+              <>
+                <When at={run[name]} /> <span class="dim">{clock(run[name])}</span>
+              </>
+            ),
+          ]),
+          [W.runs.took, took(run) === null ? "" : duration(took(run))],
+        ]}
+      />
+      <details>
+        <summary>{W.run.identity}</summary>
+        <Facts rows={IDENTITY.map(known)} />
+      </details>
+    </>
+  );
+}
+
+export function Notes({ run, me, again }) {
+  const [outcome, attempt] = useOutcome();
+  const submit = async (event) => {
+    event.preventDefault();
+    const form = event.target;
+    if (
+      await attempt(async () => {
+        await post(["runs", run.run, "notes"], { text: form.elements.text.value });
+      })
+    ) {
+      form.reset();
+      again();
+    }
+  };
+  return (
+    <>
+      {run.notes?.length > 0 && (
+        <ul class="lines">
+          {run.notes.map((note) => (
+            <li key={note.at}>
+              {visible(note.text)}
+              <small>
+                <When at={note.at} />
+                {note.by ? ` · ${visible(note.by)}` : ""}
+              </small>
+            </li>
+          ))}
+        </ul>
+      )}
+      {me.may_change && (
+        <form class="note" onSubmit={submit}>
+          <label>
+            <span class="sr">{W.run.note}</span>
+            <input name="text" maxlength="500" placeholder={W.run.note} required />
+          </label>
+          <button type="submit">{W.run.addNote}</button>
+        </form>
+      )}
+      {outcome}
+    </>
+  );
+}
+
+/** The tags, each with what takes it off, and a line that sets one. The project stays: it says who pays. */
+export function Tags({ run, again }) {
+  const [outcome, attempt] = useOutcome(),
+    field = useRef();
+  const change = (wanted, said) =>
+    attempt(async () => {
+      await post(["runs", run.run, "tags"], wanted);
+      again();
+      return said;
+    });
+  const take = async (name) => {
+    await change({ remove: [name] }, W.run.tagGone(visible(name)));
+    field.current?.focus();
+  };
+  const submit = async (event) => {
+    event.preventDefault();
+    const [, name, value] = field.current.value.match(/^\s*([^=]*?)\s*=\s*(.*?)\s*$/);
+    if (await change({ set: { [name]: value } }, W.run.tagSet(visible(name)))) {
+      event.target.reset();
+      field.current.focus();
+    }
+  };
+  return (
+    <>
+      <ul class="tags">
+        {Object.entries(run.tags).map(([name, value]) => (
+          <li key={name}>
+            {visible(`${name}=${value}`)}
+            {name !== "project" && (
+              <>
+                {" "}
+                <button
+                  type="button"
+                  class="quiet small"
+                  aria-label={W.run.untag(visible(name))}
+                  onClick={() => take(name)}
+                >
+                  ×
+                </button>
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+      <form class="note" onSubmit={submit}>
+        <label>
+          <span class="sr">{W.run.tag}</span>
+          <input ref={field} name="tag" placeholder={W.run.tag} pattern="[^=]+=.+" title={W.run.tagForm} required />
+        </label>
+        <button type="submit">{W.run.setTag}</button>
+      </form>
+      {outcome}
+    </>
+  );
+}
+
+export const Audit = ({ run }) => (
+  <ul class="lines">
+    {run.audit.map((entry) => (
+      <li key={entry.at}>
+        {visible(entry.what)}
+        <small>
+          <When at={entry.at} />
+          {entry.by ? ` · ${visible(entry.by)}` : ""}
+        </small>
+      </li>
+    ))}
+  </ul>
+);
+
+export const History = ({ run }) => (
+  <ol class="history">
+    {run.history.map((moment, i) => (
+      <li key={i}>
+        <time datetime={moment.at} class="dim">
+          {beside(moment.at, run.created_at)}
+        </time>
+        <span>
+          <State state={moment.state} />
+        </span>
+        {moment.why && <span class="why">{visible(moment.why.split("\n")[0])}</span>}
+      </li>
+    ))}
+  </ol>
+);

@@ -1,0 +1,60 @@
+// The pictures and files that a run left.
+import { get } from "../../api.js";
+import { bytes, visible } from "../../format.js";
+import { Trouble, useOutcome } from "../../parts.jsx";
+import { W } from "../../words.js";
+
+export const Pictures = ({ pictures }) => (
+  <div class="pictures">
+    {Object.entries(pictures).map(([name, url]) => (
+      <figure key={name}>
+        <img src={url} alt={visible(name)} crossorigin="anonymous" loading="lazy" />
+        <figcaption>{visible(name)}</figcaption>
+      </figure>
+    ))}
+  </div>
+);
+
+export function Files({ run, left }) {
+  const [outcome, attempt] = useOutcome();
+  const download = (name) =>
+    attempt(async () => {
+      location.assign((await get(["runs", run.run, "artifacts", ...name.split("/")], { link: "true" })).url);
+    });
+  if (run.archived_at && !left?.files) return <Trouble error={left?.fault} value={undefined} />;
+  if (!left?.complete) return <p class="dim">{W.run.noFiles}</p>;
+  return (
+    <>
+      {outcome}
+      <div class="scroll" tabindex="0" role="region" aria-label={W.run.files}>
+        <table>
+          <tbody>
+            {left.files.map((file) => (
+              <tr key={file.name}>
+                <td class="mono">{visible(file.name)}</td>
+                <td class="number">{bytes(file.size)}</td>
+                <td>
+                  <button
+                    type="button"
+                    class="small"
+                    aria-label={W.run.download(visible(file.name))}
+                    onClick={() => download(file.name)}
+                  >
+                    ↓
+                  </button>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {left.outputs
+        .filter((output) => output.state !== "archived")
+        .map((output) => (
+          <p key={output.name} class="notice">
+            {visible(output.name)}: {visible(output.state)}. {visible(output.why || "")}
+          </p>
+        ))}
+    </>
+  );
+}

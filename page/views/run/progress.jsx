@@ -1,0 +1,154 @@
+// Where a run is: why it waits, its phases, and the members of an elastic one over time.
+import { between, duration, money, shortClock, visible } from "../../format.js";
+import { Drawing, State, When } from "../../parts.jsx";
+import { ended } from "../../record.js";
+import { W } from "../../words.js";
+
+export const settled = (run) => ended(run) && Boolean(run.archived_at || run.gave_up_at);
+
+export function Why({ run }) {
+  const waits = ["received", "submitted", "queued"].includes(run.state),
+    why = (waits && run.waiting?.why) || run.reason || (waits ? run.history.at(-1)?.why : ""),
+    azure = waits && run.waiting?.words;
+  if (!why) return null;
+  return (
+    <div class={`notice ${run.state === "failed" ? "bad" : ""}`}>
+      <b>{waits ? W.run.waits : W.run.reason}</b>
+      <div class="reason" tabindex="0" role="region" aria-label={W.run.reason}>
+        {visible(why)}
+      </div>
+      {azure && (
+        <details>
+          <summary>{W.run.words}</summary>
+          {visible(azure)}
+        </details>
+      )}
+      {waits && run.waiting?.since && (
+        <>
+          {" "}
+          <When at={run.waiting.since} />
+        </>
+      )}
+    </div>
+  );
+}
+
+/** [{ name, seconds }] in the order in which they were: the same state twice is one phase each time. */
+function phases(run) {
+  const now = settled(run) ? null : undefined,
+    moments = run.history,
+    found = [];
+  moments.forEach((moment, i) => {
+    if (!W.run.phaseNames[moment.state]) return;
+    const seconds = between(moment.at, moments[i + 1]?.at ?? now);
+    found.push({ name: moment.state, seconds, active: i === moments.length - 1 });
+  });
+  if (ended(run))
+    found.push({
+      name: "archive",
+      seconds: between(moments.at(-1).at, run.archived_at ?? run.gave_up_at ?? undefined),
+      active: !run.archived_at && !run.gave_up_at,
+    });
+  return found.filter(({ seconds }) => Number.isFinite(seconds));
+}
+
+export function Phases({ run }) {
+  const all = phases(run),
+    whole = all.reduce((sum, phase) => sum + phase.seconds, 0) || 1;
+  return (
+    <>
+      <div class="phases" aria-hidden="true">
+        {all.map((phase, i) => (
+          <span key={i} class={`phase-${phase.name}`} style={{ flexGrow: Math.max(0.004, phase.seconds / whole) }} />
+        ))}
+      </div>
+      <ol class="phase-list">
+        {all.map((phase, i) => (
+          <li key={i}>
+            <i class={`phase-${phase.name}`} />
+            {W.run.phaseNames[phase.name]} <b>{duration(phase.seconds)}</b>
+            {phase.active ? " …" : ""}
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+const LABELS = 88,
+  LINE = 22; // pixels: room for what a line of the timeline is called, and its height
+
+/** Nodes over time as an area, and under it a bar for each member's present job. */
+export function Members({ run }) {
+  const { members, sizes } = run.elastic;
+  const changes = sizes.map((size) => `${shortClock(size.at)} ${W.run.nodesNow(size.nodes)}`);
+  const told = `${W.run.timeline}: ${changes.join(", ")}`;
+  return (
+    <>
+      <ul class="lines">
+        {members.map((member) => (
+          <li key={member.member}>
+            {W.run.member(member.member)} <State state={member.state} />{" "}
+            <span class="dim">
+              {W.run.attempt(member.attempt)}
+              {member.cost ? ` · ${money(member.cost)}` : ""}
+              {member.why ? ` · ${visible(member.why.split("\n")[0])}` : ""}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <Drawing label={told} height={74 + LINE * members.length} draw={(width) => life(run, width)} />
+      {lost(sizes).length > 0 && (
+        <p class="dim">
+          <span class="esc">│</span> {W.run.evicted}
+        </p>
+      )}
+    </>
+  );
+}
+
+/** The moments at which there were fewer nodes than before. */
+const lost = (sizes) => sizes.filter((size, i) => i && size.nodes < sizes[i - 1].nodes);
+
+function life(run, width) {
+  const { members, sizes } = run.elastic,
+    start = new Date(run.created_at).getTime(),
+    end = ended(run) ? new Date(run.history.at(-1).at).getTime() : Date.now();
+  const across = (at) =>
+      LABELS +
+      ((Math.min(Math.max(new Date(at).getTime(), start), end) - start) / (end - start || 1)) * (width - LABELS - 4),
+    most = Math.max(1, ...sizes.map((size) => size.nodes));
+  const corners = sizes.flatMap((size, i) => {
+    const y = 60 - (size.nodes / most) * 50;
+    return [`${across(size.at)},${y}`, `${across(sizes[i + 1]?.at ?? end)},${y}`];
+  });
+  const area = corners.length
+    ? `${corners[0].split(",")[0]},60 ${corners.join(" ")} ${corners.at(-1).split(",")[0]},60`
+    : "";
+  return (
+    <>
+      <text x="0" y="22">
+        {W.run.nodesNow(most)}
+      </text>
+      <polygon class="area" points={area} />
+      {lost(sizes).map((size) => (
+        <line key={size.at} class="end" x1={across(size.at)} x2={across(size.at)} y1="4" y2="64" />
+      ))}
+      {members.map((member, i) => (
+        <g key={member.member}>
+          <text x="0" y={86 + LINE * i}>
+            {W.run.member(member.member)}
+          </text>
+          <rect
+            class={member.state === "running" || ended(member) ? "life" : "waiting"}
+            x={across(member.at)}
+            y={74 + LINE * i}
+            height="14"
+            width={Math.max(3, across(end) - across(member.at))}
+            rx="3"
+          />
+        </g>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,202 @@
+"""The rows of numbers that a run's jobs wrote into files, or printed.
+
+Those of its output `metrics` count: `*.jsonl`, `metrics.json` and TensorBoard's events. Where it has none,
+`metrics.json`, `metrics.jsonl` and events in any other output do; then what was printed does.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any, Protocol
+
+from shared.jobs.ports import HasJobs
+from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.has import HasBlobs
+from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.storage import Blob, Blobs, Place
+from shared.runs.model import Run
+from shared.runs.progress.workloads import workload
+from shared.runs.results import event_files, printed_metrics
+from shared.runs.results.outputs import archive_folder, outputs
+from shared.runs.results.rank_log import rank_log
+
+PIECE = 4 << 20  # bytes read at once
+MOST_BYTES = 64 << 20  # of one file in one look; the next look goes on there
+MOST_PRINTED = 16 << 20  # the same of a log
+MOST_DOCUMENT = 4 << 20  # bytes of a metrics.json
+MOST_LISTED = 5000  # files of one output among which metrics are sought
+OWN = "metrics/"  # the output of that name, in the archive
+NAMES = ("metrics.json", "metrics.jsonl")
+Row = dict[str, Any]
+
+
+class Ports(HasBlobs, HasJobs, Protocol):
+    """What is needed here from outside."""
+
+
+@dataclass(frozen=True)
+class MetricFile:
+    """A file with metrics, or a log. `name` is its place in the archive, that of the output `metrics` left out.
+
+    `whole`: it won't grow any more.
+    """
+
+    name: str
+    container: str
+    blob: Blob
+    whole: bool
+    line_reader: printed_metrics.Reader | None = None  # of a log
+
+
+@dataclass
+class Mark:
+    """How far a file was read, in bytes; of a JSON document, which is written anew, a sum of what it said."""
+
+    at: int = 0
+
+
+def written(ports: Ports, run: Run) -> list[MetricFile]:
+    """The files with metrics; those in the archive once there is one."""
+    is_archived = run.archive.at is not None
+    folders = _archived(run) if is_archived else _live(ports, run)
+    for own in (True, False):
+        files = [
+            MetricFile(path.removeprefix(OWN), place.container, blob, is_archived)
+            for folder, place in folders
+            if own == (folder == OWN)
+            for blob in islice(ports.blobs.list(place), MOST_LISTED)
+            if _counts(path := f"{folder}{blob.name.removeprefix(place.prefix)}", own)
+        ]
+        if files:
+            return files
+    return []
+
+
+def archived(folder: str, blobs: Iterable[Blob]) -> list[MetricFile]:
+    """Those of these blobs of the archive in this folder that hold metrics."""
+    by_path = {blob.name.removeprefix(f"{folder}/"): blob for blob in blobs}
+    paths = [path for path in by_path if _counts(path, True)] or [path for path in by_path if _counts(path, False)]
+    return [MetricFile(path.removeprefix(OWN), OUTPUT_CONTAINER, by_path[path], True) for path in paths]
+
+
+def _counts(path: str, own: bool) -> bool:
+    """Whether this path of the archive is a file with metrics, in the output `metrics` or elsewhere."""
+    if own != path.startswith(OWN) or path.startswith("logs/"):
+        return False
+    named = PurePosixPath(path).name in NAMES or (own and path.endswith(".jsonl"))
+    return named or event_files.is_event_file(path)
+
+
+def printed(ports: Ports, run: Run) -> list[MetricFile]:
+    """The logs in which metrics may stand: of a plain run the first rank's, of an elastic one each member's."""
+    tags = {**run.asked.request.tags, **run.people.tags}
+    try:
+        line_reader = printed_metrics.reader(tags.get(printed_metrics.TAG, ""))
+    except Impossible:  # of a job file, whose tags nobody checked
+        return []
+    logs = {rank: rank_log(ports, run, rank) for rank in workload(run).ranks(run) or [0]}
+    return [
+        MetricFile(f"printed {rank}", log.container, log.blob, log.whole, line_reader)
+        for rank, log in logs.items()
+        if log.blob
+    ]
+
+
+def rows(blobs: Blobs, file: MetricFile, mark: Mark) -> Iterator[Row]:
+    """The file's rows from the mark on, which goes on to where this look ended."""
+    if file.line_reader:
+        lines = _lines(blobs, file, mark, MOST_PRINTED)
+        yield from filter(None, map(file.line_reader, lines))
+    elif file.name.endswith(".json"):
+        yield from _document(blobs, file, mark)
+    elif event_files.is_event_file(file.name):
+        data, begin = b"".join(_pieces(blobs, file, mark.at, MOST_BYTES)), mark.at
+        for row, end in event_files.rows(data, file.name):
+            mark.at = begin + end
+            yield row
+    else:
+        yield from filter(None, map(json_row, _lines(blobs, file, mark, MOST_BYTES)))
+
+
+def json_row(line: str) -> Row | None:
+    """The JSON object of a line, or None for anything else."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _archived(run: Run) -> list[tuple[str, Place]]:
+    folder = archive_folder(run)
+    return [(part, Place(OUTPUT_CONTAINER, f"{folder}/{part}")) for part in (OWN, "")]
+
+
+def _live(ports: Ports, run: Run) -> list[tuple[str, Place]]:
+    """The folders of the run's outputs, by their places in the archive. One that can't be reached is left out."""
+    folders = []
+    for output in outputs(run):
+        if output.name == "logs" or output.is_file or not output.folder:
+            continue
+        try:
+            if output.path:
+                folders.append((output.folder, ports.jobs.place(output.path)))
+            elif output.job:
+                own = ports.jobs.logs(output.job)
+                folders.append((output.folder, Place(own.container, f"{own.prefix}{output.part}")))
+        except NotFound:
+            continue
+    return folders
+
+
+def _document(blobs: Blobs, file: MetricFile, mark: Mark) -> Iterator[Row]:
+    """The rows of a JSON document: an object, whose objects' numbers have names with dots, or a list of such."""
+    if file.blob.size > MOST_DOCUMENT:
+        return
+    data = b"".join(_pieces(blobs, file, 0, MOST_DOCUMENT))
+    if (total := zlib.crc32(data) + 1) == mark.at:
+        return
+    try:
+        document = json.loads(data)
+        some = list(document) if isinstance(document, list) else [document]
+        flat_rows = [dict(_flat(row)) for row in some if isinstance(row, dict)]
+    except (ValueError, RecursionError):  # while it is written, perhaps
+        return
+    mark.at = total
+    yield from flat_rows
+
+
+def _flat(row: Row, before: str = "") -> Iterable[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def _pieces(blobs: Blobs, file: MetricFile, offset: int, most: int) -> Iterator[bytes]:
+    end = min(file.blob.size, offset + most)
+    while offset < end:
+        piece = blobs.read_from(file.container, file.blob.name, offset, min(PIECE, end - offset))
+        if not piece:
+            break
+        offset += len(piece)
+        yield piece
+
+
+def _lines(blobs: Blobs, file: MetricFile, mark: Mark, most: int) -> Iterator[str]:
+    """The file's lines from the mark on. The last one counts without its end only if the file won't grow."""
+    rest = b""
+    for piece in _pieces(blobs, file, mark.at, most):
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            mark.at += len(line) + 1
+            yield line.decode("utf-8", "replace")
+    if rest and file.whole and mark.at + len(rest) >= file.blob.size:
+        mark.at += len(rest)
+        yield rest.decode("utf-8", "replace")

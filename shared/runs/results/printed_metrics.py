@@ -1,0 +1,52 @@
+"""Numbers that a job printed, as the rows of curves. Pure.
+
+Without a pattern every `name=value` counts. A pattern is the text before each number with the metric's name in braces,
+`Epoch {epoch} val loss: {val_loss}`: of a line, each number whose text is there counts, in this order. No regular
+expressions: a stranger's could take for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from shared.kernel.errors import Impossible
+
+TAG = "metrics_pattern"  # of a run: its pattern
+LONGEST_LINE = 10_000  # characters; what is longer is no line for people
+_NUMBER = r"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)"
+_PAIR = re.compile(rf"(?<![\w.])([A-Za-z_][\w./-]{{0,99}})={_NUMBER}(?=[\s,;%)\]|]|$)")
+_BRACES = re.compile(r"([^{}]*)\{([A-Za-z_][\w./-]{0,99})\}")
+Reader = Callable[[str], dict[str, Any]]
+
+
+def reader(pattern: str = "") -> Reader:
+    """What makes a row of a line; an empty one of a line that has no number of a metric.
+
+    Raises Impossible for a pattern without a name in braces, or with a number that no text stands before.
+    """
+    if not pattern:
+        return _pairs
+    parts = _BRACES.findall(pattern)
+    if not parts or not all(text.strip() for text, _ in parts):
+        raise Impossible(
+            f"The tag {TAG} is {pattern[:80]!r}; write the text before each number, and the metric's name in braces, "
+            'such as "Epoch {epoch} val loss: {val_loss}".',
+            "bad_parameter",
+        )
+    steps = [(re.compile(r"\s+".join(map(re.escape, text.split())) + r"\s*" + _NUMBER), name) for text, name in parts]
+
+    def read(line: str) -> dict[str, Any]:
+        row, at = dict[str, Any](), 0
+        for step, name in steps if len(line) <= LONGEST_LINE else ():
+            if match := step.search(line, at):
+                row[name], at = float(match[1]), match.end()
+        return row
+
+    return read
+
+
+def _pairs(line: str) -> dict[str, Any]:
+    found = _PAIR.findall(line) if len(line) <= LONGEST_LINE else ()
+    return {name: float(number) for name, number in found}
