@@ -70,7 +70,7 @@ def host_id() -> str:
     return uuid.uuid4().hex
 
 
-def blob(sdk: Sdk, method: str, path: str, body: bytes = b"", **headers: str) -> Reply:
+def blob(sdk: Sdk, method: str, path: str, body: bytes = b"", /, **headers: str) -> Reply:
     more = {f"x-ms-{name.replace('_', '-')}": value for name, value in headers.items()}
     more |= {"x-ms-blob-type": "BlockBlob"} if method == "PUT" and "comp=" not in path and "restype" not in path else {}
     return sdk.ask("blob", method, path, body, more)
