@@ -12,6 +12,7 @@ from shared.api import catalogue
 from shared.api.requests import RouteCheck
 from shared.clusters import needs
 from shared.drops import retrain, versions
+from shared.drops.find_name import Found, find
 from shared.drops.model import Drop, DropState
 from shared.jobs.register import register
 from shared.jobs.routes_file import Route, load
@@ -73,6 +74,16 @@ def test_a_run_names_the_generation_of_its_data(world: World) -> None:
     drop = close(world, one="1")
     run = create_run(world.system, RunRequest(template="mnist", data="drops/data/points"))
     assert (run.asked.drop, run.asked.generation, run.asked.fingerprint) == ("data/points", 1, drop.fingerprint)
+
+
+def test_data_are_named_by_their_newest_drop_and_their_generation(world: World) -> None:
+    """data@latest is the drop that closed last; a generation is a name only as long as it is what lies there."""
+    close(world, one="1")
+    assert find(world.system, "data@latest") == find(world.system, "data/points@1") == Found("", "data/points")
+    close(world, one="2")
+    assert find(world.system, "drops/data/points@2").drop == "data/points"
+    with pytest.raises(Conflict, match="generation 1 is not what lies there"):
+        find(world.system, "data/points@1")
 
 
 def test_a_data_drop_that_dies_half_closed_is_closed_by_the_next_look(world: World) -> None:
