@@ -15,8 +15,8 @@ from shared.drops.decide import (
     becomes_loose,
     first_look,
     judge_drop,
-    judge_loose_file,
     on_upload,
+    one_too_many,
     why_not_a_drop,
 )
 from shared.drops.model import Drop, DropState
@@ -139,8 +139,9 @@ def _judge(ports: Ports, stored: Stored[Drop], last: bool) -> None:
     now, listing = ports.clock(), Listing()
     seen = survey(drop.key, listing.through(drop_blobs(ports.blobs, drop.key)))
     verdict = judge_drop(drop, seen, route, now)
-    if verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen):
-        verdict = judge_loose_file(ports.drops.loose(route.name, route.single_files), route) or verdict
+    loose = verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen)
+    if loose and not ports.drops.take_loose(drop.key, route.single_files):
+        verdict, loose = one_too_many(route), False
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is Verdict.WAIT:
         if not last:
@@ -158,7 +159,8 @@ def _judge(ports: Ports, stored: Stored[Drop], last: bool) -> None:
         reject(ports.drops, Stored(looked, stored.etag), verdict.code, verdict.why)
     else:
         complete = Complete(seen, verdict, route, listing)
-        seal(ports, Stored(looked, stored.etag), complete)
+        if not seal(ports, Stored(looked, stored.etag), complete) and loose:
+            ports.drops.give_loose(drop.key)
     if ports.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):  # so it may have found the drop open still
         send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
 
