@@ -65,6 +65,20 @@ def note_upload(ports: Ports, blob_name: str, at: datetime | None, form: str = "
     raise Changed(f"Drop {key} changed {WRITE_ATTEMPTS} times while an upload was noted.")
 
 
+def is_noted(ports: Ports, blob_name: str) -> bool:
+    """Whether an upload of this blob is known by now: its drop is open, or closed with what it holds."""
+    stored = ports.drops.get(DropKey.of(blob_name))
+    return stored is not None and (stored.value.state is DropState.OPEN or holds_what_was_listed(ports, stored.value))
+
+
+def holds_what_was_listed(ports: Ports, drop: Drop) -> bool:
+    """Whether it is closed, and holds what the listing that closed it showed; one may be rejected by its name alone."""
+    if drop.state is DropState.REJECTED and not drop.listed:
+        return True
+    closed = drop.state in (DropState.SEALED, DropState.REJECTED)
+    return closed and survey(drop.key, drop_blobs(ports.blobs, drop.key)).fingerprint == drop.listed
+
+
 @dataclass(frozen=True)
 class Upload:
     """A file of a drop was written: its path in the drop, when, and how the event said so."""
