@@ -165,6 +165,7 @@ export const W = {
     claim: "by their own word",
     canceledBy: "Canceled by",
     continues: "Goes on from",
+    fromRun: "Began with the model of",
     goOnWith: "With parameters",
     words: "Azure's own words",
     noCurves: "No metrics so far.",
@@ -305,7 +306,8 @@ export const W = {
   clusters: {
     title: "Clusters",
     empty: "The workspace has no clusters.",
-    nodes: (now, most) => `${now} of ${most} nodes`,
+    waiting: "Waiting for it",
+    nodes: (now, most) => `${now} of ${most === "1" ? "1 node" : `${most} nodes`}`,
     busy: (n) => `${n} at work`,
     idle: (n) => `${n} idle`,
     decision: "Last decision",

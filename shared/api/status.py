@@ -10,10 +10,14 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from shared.api import queries, records
+from shared.api.encode import plain
 from shared.api.queries import Ports as QueriesPorts
+from shared.clusters.azureml_cache import waiting as waiting_for
 from shared.clusters.ports import HasLeases, HasSweeps
+from shared.clusters.waiting import WAITING
 from shared.kernel.errors import NoAnswer, TrainyardError
 from shared.kernel.places import QUEUES
+from shared.runs.views.run_list import in_state
 from shared.settled import Ports as SettledPorts
 from shared.settled import is_settled
 
@@ -102,4 +106,17 @@ def leases(ports: Ports) -> list[dict[str, Any]]:
 
 
 def clusters(ports: Ports) -> list[dict[str, Any]]:
-    return [records.cluster(c, ports.sweeps.latest(c.name)) for c in ports.clusters.list()]
+    """The clusters, each with the latest decision about it and the runs that wait for it."""
+    waiting = _waiting(ports)
+    return [records.cluster(c, ports.sweeps.latest(c.name), waiting.get(c.name, ())) for c in ports.clusters.list()]
+
+
+def _waiting(ports: Ports) -> dict[str, list[dict[str, Any]]]:
+    """By cluster, the runs that wait, since when and why; those that wait longest come first."""
+    runs = [run for state in WAITING for run in itertools.islice(in_state(ports.runs, state), LISTED)]
+    by_cluster: dict[str, list[dict[str, Any]]] = {}
+    for run in sorted(runs, key=lambda run: run.created_at):
+        why = waiting_for(ports, run)
+        row = {"run": run.name, "since": plain(run.created_at), "why": why.why if why else ""}
+        by_cluster.setdefault(run.asked.cluster, []).append(row)
+    return by_cluster

@@ -111,7 +111,8 @@ class Audited(msgspec.Struct, frozen=True, array_like=True):
 class Member(msgspec.Struct, frozen=True, array_like=True):
     """One node's place in an elastic run. Its jobs follow each other; `attempt` counts them from 1.
 
-    `state` is that of its present job, since `at`; `why` says what ended the job before, or this one.
+    `state` is that of its present job, since `at`; `why` says what ended the job before, or this one, and nothing of a
+    member that completed. `ran` is for how many seconds its jobs ran until then.
     """
 
     index: int
@@ -119,6 +120,16 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     state: RunState
     at: datetime
     why: str = ""
+    ran: float = 0.0
+
+
+class Loss(msgspec.Struct, frozen=True, array_like=True):
+    """A member of an elastic run lost its node, or its job ended early: which job, when and why."""
+
+    at: datetime
+    index: int
+    attempt: int
+    why: str
 
 
 class Size(msgspec.Struct, frozen=True, array_like=True):
@@ -133,7 +144,7 @@ class Elastic:
     """What makes a run elastic: single-node jobs, its members, that meet in the rendezvous under the run's name.
 
     At least `min_nodes` and at most `Run.nodes` of them train together. `resubmissions` is how many jobs may replace
-    others; none does so after `deadline`.
+    others; none does so after `deadline`. `losses` are the newest ones.
     """
 
     min_nodes: int
@@ -141,6 +152,7 @@ class Elastic:
     deadline: datetime
     members: tuple[Member, ...]
     sizes: tuple[Size, ...] = ()
+    losses: tuple[Loss, ...] = ()
 
     @property
     def resubmitted(self) -> int:

@@ -44,6 +44,7 @@ export function What({ run }) {
             ),
           ],
           [W.run.continues, run.continues && <a href={to("run", [run.continues])}>{visible(run.continues)}</a>],
+          [W.run.fromRun, run.from_run && <a href={to("run", [run.from_run])}>{visible(run.from_run)}</a>],
           [W.run.retryOf, run.retry_of && <a href={to("run", [run.retry_of])}>{visible(run.retry_of)}</a>],
           [
             f.tags,

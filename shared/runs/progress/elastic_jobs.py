@@ -71,7 +71,13 @@ class Members:
         elastic = _elastic(run)
         members = tuple((member, _job(run, member)) for member in elastic.members)
         return MembersView(
-            elastic.min_nodes, elastic.resubmissions, elastic.resubmitted, elastic.deadline, members, elastic.sizes
+            elastic.min_nodes,
+            elastic.resubmissions,
+            elastic.resubmitted,
+            elastic.deadline,
+            members,
+            elastic.sizes,
+            tuple((loss, member_job(run.name, loss.index, loss.attempt)) for loss in elastic.losses),
         )
 
     def logs_to_mlflow(self, run: Run) -> bool:

@@ -16,7 +16,7 @@ from shared.jobs.model import JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.spec import JobSpec
 from shared.kernel.has import HasClock
-from shared.runs.model import Member, Run, RunState, Size
+from shared.runs.model import Loss, Member, Run, RunState, Size
 from shared.runs.node_use import Use
 from shared.runs.ports import HasRendezvous, HasRuns
 
@@ -45,7 +45,7 @@ class Look:
 
 @dataclass(frozen=True)
 class MembersView:
-    """An elastic run as people see it. `members` have the names of their present jobs."""
+    """An elastic run as people see it. `members` have the names of their present jobs, `losses` of those that ended."""
 
     min_nodes: int
     resubmissions: int
@@ -53,6 +53,7 @@ class MembersView:
     deadline: datetime
     members: tuple[tuple[Member, str], ...]
     sizes: tuple[Size, ...]
+    losses: tuple[tuple[Loss, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,109 @@
+"""One job on nodes that may be taken away, played against a trace of what a pool had. Nothing here looks ahead.
+
+A trace says for each step whether the pool has a node; that is known when the step begins, and holds until it ends. New
+nodes work after `change` seconds, which are paid. Low-priority nodes are lost when the pool has none. Dedicated nodes
+may work on until their successors are ready, if the policy holds both; both are paid for that time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from shared.deadlines.plan import HOUR, Hold, Standing, Terms
+from shared.deadlines.pool import Spell
+
+Policy = Callable[[Standing], Hold]
+LOST = {Hold.LOW: Hold.NONE, Hold.BOTH: Hold.DEDICATED}  # what is left when low-priority nodes are taken
+
+
+@dataclass(frozen=True)
+class Window:
+    """What a pool had from step `start` of its trace on, True for each step with a node, and all known before that."""
+
+    pool: str
+    start: int
+    steps: Sequence[bool]
+    before: Sequence[bool | None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What it cost, in dollars, and how many seconds were left when it was done; below zero if it was not."""
+
+    dollars: float
+    spare: float
+
+
+def read_windows(path: Path) -> tuple[float, dict[str, list[Window]]]:
+    """The seconds of a step, and each pool's windows. What another window says of the time before counts as known."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        data = json.load(file)
+    windows = {}
+    for pool, rows in data["pools"].items():
+        trace: list[bool | None] = [None] * max(row["start"] + len(row["down"]) for row in rows)
+        for row in rows:
+            trace[row["start"] : row["start"] + len(row["down"])] = [down == "0" for down in row["down"]]
+        windows[pool] = [
+            Window(pool, row["start"], [down == "0" for down in row["down"]], trace[: row["start"]]) for row in rows
+        ]
+    return data["step_seconds"], windows
+
+
+def spells(steps: Sequence[bool | None], seconds: float) -> Iterator[Spell]:
+    """The spells of a trace. The last one goes on; one before a gap ended nobody knows when."""
+    runs = [(state, sum(1 for _ in same)) for state, same in groupby(steps)]
+    afters = [state for state, _ in runs[1:]] + [None]
+    for (state, length), after in zip(runs, afters, strict=False):
+        if state is not None:
+            yield Spell(state, length * seconds, after is not None)
+
+
+def age_at_start(window: Window) -> int:
+    """For how many steps the pool has been as it is when the window begins."""
+    same = 0
+    for state in reversed(window.before):
+        if state is not window.steps[0]:
+            break
+        same += 1
+    return same
+
+
+def play(policy: Policy, window: Window, terms: Terms, left: float, work: float) -> Outcome:
+    """The job of so many seconds of work, with so many until its date."""
+    holds, starting, dollars, age = Hold.NONE, 0.0, 0.0, age_at_start(window)
+    for number, available in enumerate(window.steps):
+        if left <= 0:
+            break
+        age = age + 1 if not number or available is window.steps[number - 1] else 1
+        if not available and holds in LOST:
+            holds, starting = LOST[holds], 0.0
+        chosen = policy(Standing(left, work, holds, available, age * terms.step, starting))
+        assert available or chosen not in LOST, f"{chosen} was chosen in a step without nodes"
+        starting = 0.0 if chosen is Hold.NONE else starting if chosen is holds else terms.change
+        lost = min(starting, terms.step) if chosen is not Hold.BOTH else 0.0
+        used = 0.0 if chosen is Hold.NONE else min(terms.step, work + lost)
+        dollars += price(terms, chosen, used, starting) / HOUR
+        work -= max(0.0, used - lost)
+        if work <= 1e-6:
+            return Outcome(dollars, left - used)
+        starting = max(0.0, starting - terms.step)
+        holds = Hold.LOW if chosen is Hold.BOTH and not starting else chosen
+        left -= terms.step
+    return Outcome(dollars, -work)
+
+
+def price(terms: Terms, chosen: Hold, used: float, starting: float) -> float:
+    if chosen is Hold.BOTH:
+        return terms.low * used + terms.dedicated * min(starting, used)
+    return used * (terms.dedicated if chosen is Hold.DEDICATED else terms.low)
+
+
+def bound(window: Window, terms: Terms, left: float, work: float) -> float:
+    """The least dollars that anybody could pay who knows the future and changes nodes for nothing."""
+    low = min(work, sum(window.steps[: int(left // terms.step)]) * terms.step)
+    return (low * terms.low + (work - low) * terms.dedicated) / HOUR

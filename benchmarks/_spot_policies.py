@@ -1,0 +1,40 @@
+"""What others do with a job that has a date: dedicated nodes alone, low-priority ones until the last moment, and
+Uniform Progress of Wu et al., Can't Be Late (NSDI 2024), section 5.2.2. All with the same safety net as ours."""
+
+from __future__ import annotations
+
+from benchmarks._spot import Policy
+from shared.deadlines.decide import is_safe
+from shared.deadlines.plan import Hold, Standing, Terms
+
+
+def dedicated_only(_: Standing) -> Hold:
+    return Hold.DEDICATED
+
+
+def until_the_last_moment(terms: Terms) -> Policy:
+    """Low-priority nodes whenever there are some, else none; dedicated ones once nothing else meets the date."""
+
+    def policy(now: Standing) -> Hold:
+        wish = Hold.LOW if now.available else Hold.DEDICATED if now.holds is Hold.DEDICATED else Hold.NONE
+        return wish if is_safe(terms, now, wish) else Hold.DEDICATED
+
+    return policy
+
+
+def uniform_progress(terms: Terms, left: float, work: float, hysteresis: bool = True) -> Policy:
+    """Keep to the straight line from the start to the date. With the third rule, hysteresis, as published; or plain.
+
+    Idle and behind the line: dedicated nodes. Low-priority nodes: until they are taken. Dedicated nodes: until the job
+    is ahead of the line by two changes.
+    """
+
+    def policy(now: Standing) -> Hold:
+        done, gone, pace = work - now.work, left - now.left, work / left
+        ahead = pace * (gone + 2 * terms.change) if hysteresis else 0.0
+        if now.holds is Hold.DEDICATED and done < ahead:
+            return Hold.DEDICATED
+        wish = Hold.LOW if now.available else Hold.DEDICATED if done < pace * gone else Hold.NONE
+        return wish if is_safe(terms, now, wish) else Hold.DEDICATED
+
+    return policy

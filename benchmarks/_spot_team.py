@@ -1,0 +1,71 @@
+"""Four nodes that train together, each on a pool of its own: members that stay beside a team that restarts.
+
+Members that stay: a node that comes or goes costs the change of that node alone, and the others work on. Each decides
+as for a fourth of the work that is left to all. A team that restarts has four low-priority nodes, four dedicated ones
+or none, as section 5.5 of Wu et al. (NSDI 2024) has it, and decides as we do for one node that all four pools have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from benchmarks._spot import LOST, Outcome, Policy, Window, age_at_start, play, price
+from shared.deadlines.decide import choose
+from shared.deadlines.plan import HOUR, Hold, Plan, Standing, Terms
+from shared.deadlines.pool import Pool
+
+NODES = 4
+
+
+@dataclass
+class _Member:
+    window: Window
+    age: int
+    holds: Hold = Hold.NONE
+    starting: float = 0.0
+
+    def step(self, number: int, policy: Policy, left: float, work: float, terms: Terms) -> tuple[float, float]:
+        """Decide for a step: the seconds of work that it brings, and its dollars."""
+        available = self.window.steps[number]
+        self.age = self.age + 1 if not number or available is self.window.steps[number - 1] else 1
+        if not available and self.holds in LOST:
+            self.holds, self.starting = LOST[self.holds], 0.0
+        chosen = policy(Standing(left, work, self.holds, available, self.age * terms.step, self.starting))
+        starting = 0.0 if chosen is Hold.NONE else self.starting if chosen is self.holds else terms.change
+        lost = min(starting, terms.step) if chosen is not Hold.BOTH else 0.0
+        self.starting = max(0.0, starting - terms.step)
+        self.holds = Hold.LOW if chosen is Hold.BOTH and not self.starting else chosen
+        if chosen is Hold.NONE:
+            return 0.0, 0.0
+        return terms.step - lost, price(terms, chosen, terms.step, starting) / HOUR
+
+
+def play_members(policy: Policy, windows: Sequence[Window], terms: Terms, left: float, work: float) -> Outcome:
+    """The members' job of `work` seconds on all of them, with so many seconds until its date."""
+    members = [_Member(window, age_at_start(window)) for window in windows]
+    dollars, rest = 0.0, work * len(members)
+    for number in range(len(windows[0].steps)):
+        if left <= 0:
+            break
+        steps = [member.step(number, policy, left, rest / len(members), terms) for member in members]
+        done, cost = sum(seconds for seconds, _ in steps), sum(paid for _, paid in steps)
+        if rest <= done:
+            return Outcome(dollars + cost * rest / done, left - terms.step * rest / done)
+        rest, dollars, left = rest - done, dollars + cost, left - terms.step
+    return Outcome(dollars, -rest)
+
+
+def restart_over_stay(pools: Sequence[Sequence[Window]], terms: Terms, left: float, work: float) -> list[float]:
+    """What a team that restarts pays over what members that stay pay, for each window that all four pools have."""
+    alone = replace(terms, overlaps=False)
+    staying, restarting = (partial(choose, Plan(each, Pool(), left, left - work)) for each in (terms, alone))
+    ratios = []
+    for windows in zip(*pools, strict=False):
+        together = [all(states) for states in zip(*(window.steps for window in windows), strict=True)]
+        team = play(restarting, Window("all", 0, together, ()), alone, left, work)
+        members = play_members(staying, windows, terms, left, work)
+        assert min(team.spare, members.spare) >= -1e-6, "late"
+        ratios.append(NODES * team.dollars / members.dollars)
+    return ratios

@@ -1,0 +1,169 @@
+"""Done by a date at the least cost: what our decision pays on traces of spot nodes, beside what others do.
+
+python -m benchmarks.deadline [--traces FILE ...] [--every N] [--json]
+
+One job of 48 hours on one node, dates of 52 and 70 hours, changes of nodes that take 3 and 12 minutes. Costs are
+multiples of what somebody pays who knows the future and changes nodes for nothing: the mean over all windows, and 95 %
+of them. Ours knows what a pool did before the window began, read anew every fourth day. In the column "one at a time"
+it may, as the others, never hold two nodes at once, and knows nothing of the pool.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from statistics import fmean, quantiles
+
+from benchmarks._spot import Outcome, Policy, Window, bound, play, read_windows, spells
+from benchmarks._spot_policies import dedicated_only, uniform_progress, until_the_last_moment
+from benchmarks._spot_team import NODES, restart_over_stay
+from shared.deadlines.decide import choose
+from shared.deadlines.plan import HOUR, Plan, Terms
+from shared.deadlines.pool import Pool, learn
+
+ROOT = Path(__file__).resolve().parent.parent
+TRACES = ROOT.parent / "shared" / "data" / "traces" / "spot-us-west-2a.json.gz"
+WORK = 48 * HOUR
+LOW, DEDICATED = 0.97, 3.06  # dollars an hour
+READ_ANEW = 96 * HOUR  # what is known of a pool
+TARGETS = {"52/0.05": 1.08, "52/0.2": 1.22, "70/0.05": 1.10, "70/0.2": 1.22}
+POLICIES = ("dedicated only", "last moment", "UP (NSDI 24)", "UP, plain", "one at a time", "ours")
+OURS = POLICIES[-1]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Until the date, and for a change of nodes, in hours."""
+
+    left: float
+    change: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.left:g}/{self.change:g}"
+
+    def terms(self, step: float) -> Terms:
+        return Terms(LOW, DEDICATED, self.change * HOUR, step, reserve=self.change * HOUR)
+
+
+SETTINGS = tuple(Setting(left, change) for left in (52, 70) for change in (0.05, 0.2))
+
+
+@dataclass(frozen=True)
+class Result:
+    """The costs of one policy, over the bound, and how many of its windows were late."""
+
+    ratios: list[float]
+    late: int
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.ratios)
+
+    @property
+    def high(self) -> float:
+        """95 % of the windows cost at most this."""
+        return quantiles(self.ratios, n=20)[-1] if len(self.ratios) > 1 else self.ratios[0]
+
+
+def our_policy(pool: Pool, terms: Terms, setting: Setting) -> Policy:
+    left = setting.left * HOUR
+    return partial(choose, Plan(terms, pool, left, left - WORK))
+
+
+def known(window: Window, step: float) -> int:
+    """How many steps of its pool's trace a decision in this window knows of."""
+    return int(len(window.before) * step // READ_ANEW * READ_ANEW / step)
+
+
+def costs_of_pool(windows: list[Window], step: float, setting: Setting) -> dict[str, list[tuple[Outcome, float]]]:
+    """What each policy pays in each window, and the bound."""
+    terms, left = setting.terms(step), setting.left * HOUR
+    alone = replace(terms, overlaps=False)
+    others = {
+        POLICIES[0]: dedicated_only,
+        POLICIES[1]: until_the_last_moment(terms),
+        POLICIES[2]: uniform_progress(terms, left, WORK),
+        POLICIES[3]: uniform_progress(terms, left, WORK, hysteresis=False),
+    }
+    costs: dict[str, list[tuple[Outcome, float]]] = {name: [] for name in POLICIES}
+    unknown = our_policy(Pool(), alone, setting)
+    for steps in sorted({known(window, step) for window in windows}):
+        same = [window for window in windows if known(window, step) == steps]
+        pool = learn(spells(same[0].before[:steps], step))
+        ours = {POLICIES[4]: unknown, OURS: our_policy(pool, terms, setting)}
+        for window in same:
+            least = bound(window, terms, left, WORK)
+            for name, policy in (others | ours).items():
+                costs[name].append((play(policy, window, terms, left, WORK), least))
+    return costs
+
+
+def measure(
+    traces: list[tuple[float, list[Window]]], map_all: Callable[..., Iterator[dict[str, list[tuple[Outcome, float]]]]]
+) -> dict[str, dict[str, Result]]:
+    """By setting and policy."""
+    results: dict[str, dict[str, Result]] = {}
+    tasks = [(windows, step, setting) for setting in SETTINGS for step, windows in traces]
+    played = map_all(costs_of_pool, *zip(*tasks, strict=True))
+    for setting in SETTINGS:
+        costs = list(islice(played, len(traces)))
+        results[setting.name] = {name: result([cost for pool in costs for cost in pool[name]]) for name in POLICIES}
+    return results
+
+
+def result(costs: list[tuple[Outcome, float]]) -> Result:
+    ratios = [outcome.dollars / least for outcome, least in costs]
+    return Result(ratios, sum(outcome.spare < 0 for outcome, _ in costs))
+
+
+def table(results: dict[str, dict[str, Result]]) -> str:
+    lines = [f"{'date/change, h':<15}" + "".join(f"{name:>16}" for name in POLICIES) + f"{'target':>8}"]
+    for setting, row in results.items():
+        cells = "".join(f"{f'{each.mean:.3f} ({each.high:.2f})':>16}" for each in row.values())
+        lines.append(f"{setting:<15}{cells}{TARGETS[setting]:>8.2f}")
+    late = {name: sum(row[name].late for row in results.values()) for name in POLICIES}
+    return "\n".join([*lines, "late: " + ", ".join(f"{count} {name}" for name, count in late.items())])
+
+
+def elasticity(step: float, pools: list[list[Window]], setting: Setting) -> str:
+    """How many times as much a team of four that restarts pays as members that stay."""
+    ratios = restart_over_stay(pools, setting.terms(step), setting.left * HOUR, WORK)
+    return f"{setting.name}: {fmean(ratios):.2f}"
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("--traces", type=Path, nargs="+", default=[TRACES], help="files of windows")
+    parser.add_argument("--every", type=int, default=1, help="only each N-th window of a pool")
+    parser.add_argument("--json", action="store_true", help="one line of means, last")
+    options = parser.parse_args(argv)
+    for path in options.traces:
+        if not path.is_file():
+            asked = 0 if path == TRACES else 2  # a clone may come without the traces
+            parser.exit(asked, f"There is no {path}. Give files of windows with --traces.\n")
+    files = [read_windows(path) for path in options.traces]
+    traces = [(step, windows[:: options.every]) for step, pools in files for windows in pools.values()]
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, 8)) as processes:
+        results = measure(traces, processes.map)
+        print(f"{sum(len(windows) for _, windows in traces)} windows of {len(traces)} pools")
+        print(table(results), flush=True)
+        for path, (step, pools) in zip(options.traces, files, strict=True):
+            teams = [windows[:: options.every] for windows in list(pools.values())[:NODES]]
+            if len(teams) == NODES:
+                ratios = processes.map(partial(elasticity, step, teams), SETTINGS)
+                print(f"{path.name}: four nodes that restart together / members that stay: {', '.join(ratios)}")
+    if options.json:
+        cost = {setting: round(row[OURS].mean, 4) for setting, row in results.items()}
+        print(json.dumps({"cost": cost, "late": sum(row[OURS].late for row in results.values())}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""What a run holds until the next look, so that it is done by its date whenever dedicated nodes alone could. Pure."""
+
+from __future__ import annotations
+
+from shared.deadlines.plan import Hold, Plan, Standing, Terms
+
+
+def choose(plan: Plan, now: Standing) -> Hold:
+    """The plan's choice, if after it dedicated nodes alone still meet the date; else dedicated nodes.
+
+    So whoever could meet the date with dedicated nodes alone when it was asked meets it, whatever the pool does.
+    """
+    best = plan.best(now)
+    return best if is_safe(plan.terms, now, best) else Hold.DEDICATED
+
+
+def is_safe(terms: Terms, now: Standing, hold: Hold) -> bool:
+    """Whether at the next look dedicated nodes alone still meet the date if all low-priority nodes are gone then."""
+    if hold is Hold.NONE:
+        return now.slack - terms.step >= terms.reserve
+    if hold is Hold.LOW:
+        starting = now.starting if now.holds is Hold.LOW else terms.change
+        lost = min(starting, terms.step)
+        return now.slack - lost >= terms.reserve or now.work + lost <= terms.step
+    return hold is Hold.DEDICATED or (now.holds in (Hold.DEDICATED, Hold.BOTH) and now.slack >= terms.reserve)

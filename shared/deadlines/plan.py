@@ -1,0 +1,208 @@
+"""What to hold at each moment so that the work is done by the date at the least expected cost. Pure.
+
+A table is filled from the date back to now: for each number of steps left, each slack (the time left beyond what the
+work needs), each state of the pool and each holding, the least that the rest is expected to cost. A step without nodes
+uses up slack, and so does a change of nodes; work does not. Dedicated nodes that work until their successors are ready
+use up none, and are paid for the longer.
+
+The slack counts from the reserve: the time in which dedicated nodes can be at work, whatever happens. With less, only
+dedicated nodes may be held, and the rest costs what they cost.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.deadlines.pool import AGES, Pool, kind_of_age
+
+KINDS = len(AGES) + 1
+NEVER = 1e9  # dollars
+CELLS = 120  # of slack, about
+FINEST = 5  # cells of slack for a step
+HOUR = 3600.0
+Row = list[float]
+
+
+class Hold(StrEnum):
+    """What is held until the next look. `BOTH`: dedicated nodes at work, until low-priority ones are ready."""
+
+    NONE = "none"
+    LOW = "low_priority"
+    DEDICATED = "dedicated"
+    BOTH = "both"
+
+
+HELD = (Hold.NONE, Hold.LOW, Hold.DEDICATED)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What it costs, in dollars an hour for all nodes, and how long things take, in seconds.
+
+    `change` is what new nodes take until they work, `reserve` the longest that dedicated nodes take from the moment
+    they are needed (`change` at least), `step` the time between two looks. `overlaps`: nodes may be made ready while
+    others work.
+    """
+
+    low: float
+    dedicated: float
+    change: float
+    step: float
+    reserve: float
+    overlaps: bool = True
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where the work stands: seconds until the date, seconds of work left, what is held and what can be had.
+
+    `starting`: the seconds until nodes that were asked for begin to work. `age`: for how long the pool has been giving
+    nodes, or none.
+    """
+
+    left: float
+    work: float
+    holds: Hold
+    available: bool
+    age: float
+    starting: float = 0.0
+
+    @property
+    def slack(self) -> float:
+        return self.left - self.work
+
+
+@dataclass(frozen=True)
+class _Paid:
+    low: Row
+    dedicated: Row
+    alone: Row
+    never: Row
+
+
+class Plan:
+    """The least expected cost of everything that may come within `left` seconds, with at most so much slack."""
+
+    def __init__(self, terms: Terms, pool: Pool, left: float, slack: float) -> None:
+        self.terms = terms
+        spare = max(0.0, slack - terms.reserve)
+        self._a_step = max(1, min(FINEST, int(CELLS * terms.step / max(spare, terms.step))))
+        self._cell = terms.step / self._a_step
+        self._width = int(spare / self._cell + 1e-9) + 1
+        self._moves = [_moves(pool, state, terms.step) for state in range(2 * KINDS)]
+        self._best: dict[tuple[int, int, Hold], list[Hold]] = {}
+        zero = [0.0] * self._width
+        self._values = [{hold: [zero] * (2 * KINDS) for hold in HELD}]
+        for steps in range(1, max(1, math.ceil(left / terms.step)) + 1):
+            paid = self._paid(steps)
+            states = [self._choices(steps, state, paid) for state in range(2 * KINDS)]
+            self._values.append({hold: [_least(choices[hold]) for choices in states] for hold in HELD})
+
+    def best(self, standing: Standing) -> Hold:
+        """What to hold until the next look, of what the reserve allows."""
+        steps, cell, state = self._place(standing)
+        if cell < 0:
+            return Hold.DEDICATED
+        key = steps, state, standing.holds
+        if key not in self._best:
+            self._best[key] = _cheapest(self._choices(steps, state, self._paid(steps))[_held(standing.holds)])
+        return self._best[key][cell]
+
+    def cost(self, standing: Standing) -> float:
+        """What the rest is expected to cost, in dollars."""
+        steps, cell, state = self._place(standing)
+        if cell < 0:
+            return self.terms.dedicated * standing.work / HOUR
+        return self._values[steps][_held(standing.holds)][state][cell]
+
+    def _place(self, standing: Standing) -> tuple[int, int, int]:
+        steps = min(len(self._values) - 1, max(1, int(standing.left / self.terms.step + 1e-9)))
+        cell = math.floor((standing.slack - self.terms.reserve) / self._cell + 1e-9)
+        return steps, min(cell, self._width - 1), standing.available * KINDS + kind_of_age(standing.age)
+
+    def _paid(self, steps: int) -> _Paid:
+        """What is paid in this step, and what dedicated nodes alone cost after it, for slack below the reserve."""
+        terms = self.terms
+        work = [max(0.0, min(1.0, steps - (terms.reserve + i * self._cell) / terms.step)) for i in range(self._width)]
+        left = (steps - 1) * terms.step - terms.reserve
+        below = range(-math.ceil(terms.change / self._cell), 0)
+        return _Paid(
+            [terms.low * terms.step / HOUR * part for part in work],
+            [terms.dedicated * terms.step / HOUR * part for part in work],
+            [terms.dedicated / HOUR * max(0.0, left - i * self._cell) for i in below],
+            [NEVER for _ in below],
+        )
+
+    def _choices(self, steps: int, state: int, paid: _Paid) -> dict[Hold, dict[Hold, Row]]:
+        """By what is held, what each choice costs until the end, for each slack."""
+        terms, available = self.terms, state >= KINDS
+        idle = ([NEVER] * self._a_step + self._next(steps, state, Hold.NONE))[: self._width]
+        staying = self._next(steps, state, Hold.DEDICATED)
+        to_dedicated = {Hold.NONE: idle, Hold.DEDICATED: _sum(paid.dedicated, self._later(staying, paid.alone))}
+        on_dedicated = {Hold.DEDICATED: _sum(paid.dedicated, staying), Hold.NONE: idle}
+        if not available:
+            return {Hold.NONE: to_dedicated, Hold.LOW: to_dedicated, Hold.DEDICATED: on_dedicated}
+        riding = self._next(steps, state, Hold.LOW)
+        to_low = _sum(paid.low, self._later(riding, paid.never))
+        on_dedicated[Hold.LOW] = to_low
+        if terms.overlaps:
+            met = self._next(steps, state, Hold.BOTH) if terms.change >= terms.step else riding
+            share = min(1.0, terms.change / terms.step)
+            on_dedicated[Hold.BOTH] = _sum(_sum(paid.low, [share * cost for cost in paid.dedicated]), met)
+        return {
+            Hold.NONE: {**to_dedicated, Hold.LOW: to_low},
+            Hold.LOW: {**to_dedicated, Hold.LOW: _sum(paid.low, riding)},
+            Hold.DEDICATED: on_dedicated,
+        }
+
+    def _next(self, steps: int, state: int, hold: Hold) -> Row:
+        """What the rest is expected to cost after a step with this held. Low-priority nodes may be gone then."""
+        values = self._values[steps - 1]
+        (ends, other), (stays, same), (ages, older) = self._moves[state]
+        if_lost = {Hold.LOW: Hold.NONE, Hold.BOTH: Hold.DEDICATED}.get(hold, hold)
+        kept = Hold.LOW if hold is Hold.BOTH else hold
+        rows = values[if_lost][other], values[kept][same], values[kept][older]
+        return [ends * x + stays * y + ages * z for x, y, z in zip(*rows, strict=True)]
+
+    def _later(self, row: Row, before: Row) -> Row:
+        """The row once a change has used up slack; `before` goes on to the left of it."""
+        whole, part = divmod(self.terms.change / self._cell, 1)
+        line = before + row
+        first = len(before) - int(whole)
+        near = line[first : first + self._width]
+        if not part:
+            return near
+        return [(1 - part) * x + part * y for x, y in zip(near, line[first - 1 :], strict=False)]
+
+
+def _moves(pool: Pool, state: int, step: float) -> tuple[tuple[float, int], ...]:
+    """How the pool may be after a step, with the chance of each: the other way, the same, the same and older."""
+    available, kind = divmod(state, KINDS)
+    ends = pool.chance(bool(available), kind, step)
+    other = (1 - available) * KINDS
+    if kind == KINDS - 1:
+        return (ends, other), (1 - ends, state), (0.0, state)
+    ages = min(1.0, step / (AGES[kind] - (AGES[kind - 1] if kind else 0.0)))
+    return (ends, other), ((1 - ends) * (1 - ages), state), ((1 - ends) * ages, state + 1)
+
+
+def _held(hold: Hold) -> Hold:
+    return Hold.DEDICATED if hold is Hold.BOTH else hold
+
+
+def _sum(costs: Row, rest: Row) -> Row:
+    return [x + y for x, y in zip(costs, rest, strict=True)]
+
+
+def _least(choices: dict[Hold, Row]) -> Row:
+    least, *others = choices.values()
+    for row in others:
+        least = [x if x < y else y for x, y in zip(least, row, strict=True)]
+    return least
+
+
+def _cheapest(choices: dict[Hold, Row]) -> list[Hold]:
+    holds = list(choices)
+    return [holds[costs.index(min(costs))] for costs in zip(*choices.values(), strict=True)]

@@ -1,0 +1,67 @@
+"""How a pool of low-priority nodes behaves: how likely its nodes come and go, by how long it has been so. Pure.
+
+A spell is a time in which the pool gave nodes, or gave none. What has lasted for long is likely to last, so the chance
+of an end is kept by the spell's age. `ASSUMED` holds for a pool that nobody has seen yet: it falls with the power 0.7
+of the age, from 0.45 in the first ten minutes without nodes and from 0.35 with nodes. Each counts as `CONFIDENCE`
+periods of observation, so that a pool's own history takes over as it grows.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+PERIOD = 600.0  # seconds; chances are per period
+AGES = (600.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0)  # seconds; the upper ends of all kinds of age but the last
+_MIDDLES = (1.0, 2.0, 4.5, 9.0, 18.0, 36.0, 72.0)  # periods
+ASSUMED = tuple(tuple(first / middle**0.7 for middle in _MIDDLES) for first in (0.45, 0.35))
+CONFIDENCE = 40.0  # periods
+SUREST = 0.95  # no end is more certain than this within a period
+
+
+@dataclass(frozen=True)
+class Spell:
+    """For so many seconds there were nodes, or none. `ended`: it gave way to the other, as far as anybody knows."""
+
+    available: bool
+    seconds: float
+    ended: bool = True
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The chance per period that a spell ends, for each kind of age: without nodes, and with them."""
+
+    comes: tuple[float, ...] = ASSUMED[0]
+    goes: tuple[float, ...] = ASSUMED[1]
+
+    def chance(self, available: bool, kind: int, seconds: float) -> float:
+        """The chance that a spell of this kind of age ends within these seconds."""
+        return 1 - math.pow(1 - (self.goes if available else self.comes)[kind], seconds / PERIOD)
+
+
+def kind_of_age(seconds: float) -> int:
+    """The number of the kind of age: 0 for a spell of at most ten minutes, 6 for one of more than eight hours."""
+    return bisect_left(AGES, seconds)
+
+
+def learn(spells: Iterable[Spell]) -> Pool:
+    """The pool that had these spells."""
+    ends = [[0.0] * len(_MIDDLES) for _ in ASSUMED]
+    periods = [[0.0] * len(_MIDDLES) for _ in ASSUMED]
+    for spell in spells:
+        begin = 0.0
+        for kind, end in enumerate((*AGES, float("inf"))):
+            periods[spell.available][kind] += max(0.0, min(spell.seconds, end) - begin) / PERIOD
+            begin = end
+        ends[spell.available][kind_of_age(spell.seconds)] += spell.ended
+    comes, goes = (
+        tuple(
+            min(SUREST, (end + assumed * CONFIDENCE) / (period + CONFIDENCE))
+            for end, period, assumed in zip(ends[state], periods[state], ASSUMED[state], strict=True)
+        )
+        for state in (False, True)
+    )
+    return Pool(comes, goes)

@@ -1,0 +1,134 @@
+"""Whatever the pool does, a job is done by its date, and what the plan expects to pay is what is paid."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import fmean
+
+import pytest
+
+from benchmarks._spot import Window, bound, play
+from benchmarks._spot_policies import dedicated_only, uniform_progress, until_the_last_moment
+from shared.deadlines.decide import choose
+from shared.deadlines.plan import HOUR, KINDS, Hold, Plan, Standing, Terms, _moves
+from shared.deadlines.pool import ASSUMED, Pool, Spell, kind_of_age, learn
+
+STEP = 600.0
+Trace = Callable[[random.Random, int], list[bool]]
+
+
+def bursts(dice: random.Random, steps: int) -> list[bool]:
+    trace: list[bool] = []
+    while len(trace) < steps:
+        trace += [len(trace) % 2 == 0] * dice.randint(1, dice.choice((2, 8, 40)))
+    return trace[:steps]
+
+
+def noise(dice: random.Random, steps: int) -> list[bool]:
+    share = dice.random()
+    return [dice.random() < share for _ in range(steps)]
+
+
+TRACES: dict[str, Trace] = {
+    "never": lambda _, steps: [False] * steps,
+    "always": lambda _, steps: [True] * steps,
+    "every other step": lambda _, steps: [step % 2 == 0 for step in range(steps)],
+    "until the last third": lambda _, steps: [step < steps * 2 // 3 for step in range(steps)],
+    "bursts": bursts,
+    "noise": noise,
+}
+SETTINGS = list(itertools.product((6, 9), (0, 0.3, 2), (1, 3, 12), (True, False)))
+
+
+@pytest.mark.parametrize(("left", "slack", "change", "overlaps"), SETTINGS)
+def test_it_is_never_late(left: float, slack: float, change: float, overlaps: bool) -> None:
+    """Done by the date under any trace, if dedicated nodes alone could have done it from the moment of asking."""
+    terms = Terms(0.97, 3.06, change * 60, STEP, reserve=change * 60, overlaps=overlaps)
+    seconds, work = left * HOUR, (left - slack) * HOUR - terms.change
+    plan = Plan(terms, Pool(), seconds, seconds - work)
+    for name, trace in TRACES.items():
+        for seed in range(6):
+            window = Window(name, 0, trace(random.Random(seed), int(seconds // STEP)), ())
+            outcome = play(lambda now: choose(plan, now), window, terms, seconds, work)
+            assert outcome.spare >= -1e-6, f"late on {name}, seed {seed}"
+
+
+def test_a_spiteful_pool_makes_it_dear_and_not_late() -> None:
+    """A pool that takes the nodes in the step after they were chosen, each time, never makes the job late."""
+    terms = Terms(0.97, 3.06, 720, STEP, reserve=720)
+    seconds, work = 9 * HOUR, 7 * HOUR
+    plan = Plan(terms, Pool(), seconds, seconds - work)
+    trace = [True] * int(seconds // STEP)
+    for step in range(1, len(trace)):
+        chosen: list[Hold] = []
+        window = Window("spite", 0, trace[:step] + [True] * (len(trace) - step), ())
+        play(lambda now, chosen=chosen: chosen.append(choose(plan, now)) or chosen[-1], window, terms, seconds, work)  # type: ignore[misc]
+        trace[step] = len(chosen) >= step and chosen[step - 1] not in (Hold.LOW, Hold.BOTH)
+    outcome = play(lambda now: choose(plan, now), Window("spite", 0, trace, ()), terms, seconds, work)
+    assert outcome.spare >= 0
+    assert outcome.dollars <= terms.dedicated * seconds / HOUR
+
+
+@pytest.mark.parametrize("change", [180, 720])
+def test_the_plan_knows_what_it_will_pay(change: float) -> None:
+    """On a pool that behaves as the plan believes, 400 jobs pay on average what it expected, within four per cent."""
+    terms = Terms(0.97, 3.06, change, STEP, reserve=change)
+    seconds, work = 10 * HOUR, 8 * HOUR
+    pool = Pool()
+    plan = Plan(terms, pool, seconds, seconds - work)
+    dice = random.Random(7)
+    costs = []
+    for _ in range(400):
+        state, states = KINDS, [KINDS]
+        while len(states) < seconds // STEP:
+            chance, sum_ = dice.random(), 0.0
+            for likely, after in _moves(pool, state, STEP):
+                sum_ += likely
+                if chance < sum_:
+                    state = after
+                    break
+            states.append(state)
+        window = Window("as believed", 0, [state >= KINDS for state in states], ())
+        costs.append(play(lambda now: choose(plan, now), window, terms, seconds, work).dollars)
+    expected = plan.cost(Standing(seconds, work, Hold.NONE, True, STEP))
+    assert fmean(costs) == pytest.approx(expected, rel=0.04)
+
+
+def test_it_is_cheaper_than_what_others_do() -> None:
+    """On traces that it does not know it pays less than dedicated nodes alone, waiting to the last moment, and UP."""
+    terms = Terms(0.97, 3.06, 720, STEP, reserve=720)
+    seconds, work = 12 * HOUR, 10 * HOUR
+    windows = [Window("bursts", 0, bursts(random.Random(seed), 72), ()) for seed in range(60)]
+    plan = Plan(terms, Pool(), seconds, seconds - work)
+
+    def mean(policy: Callable[[Standing], Hold]) -> float:
+        return fmean(
+            play(policy, each, terms, seconds, work).dollars / bound(each, terms, seconds, work) for each in windows
+        )
+
+    ours = mean(lambda now: choose(plan, now))
+    others = (dedicated_only, until_the_last_moment(terms), uniform_progress(terms, seconds, work))
+    assert all(1 <= ours < mean(other) for other in others)
+
+
+def test_a_pool_is_learnt_from_its_spells() -> None:
+    """Many spells of one length raise the chance of an end at that age; a spell that goes on is no end."""
+    flickers = learn([Spell(index % 2 == 0, 600.0) for index in range(400)])
+    lasts = learn([Spell(True, 40 * HOUR, ended=False)])
+    assert flickers.goes[0] > 2 * ASSUMED[1][0]
+    assert lasts.goes[-1] < ASSUMED[1][-1]
+    assert lasts.comes == pytest.approx(ASSUMED[0])
+    assert [kind_of_age(hours * HOUR) for hours in (0, 1 / 6, 0.4, 9)] == [0, 0, 1, KINDS - 1]
+
+
+def test_prices_decide() -> None:
+    """Where dedicated nodes are no dearer there is nothing to wait for."""
+    terms = Terms(3.0, 3.0, 180, STEP, reserve=180)
+    plan = Plan(terms, Pool(), 6 * HOUR, 2 * HOUR)
+    on_dedicated = Standing(6 * HOUR, 4 * HOUR, Hold.DEDICATED, True, STEP)
+    assert choose(plan, on_dedicated) is Hold.DEDICATED
+    cheap = Plan(replace(terms, low=0.3), Pool(), 6 * HOUR, 2 * HOUR)
+    assert choose(cheap, on_dedicated) in (Hold.LOW, Hold.BOTH)
