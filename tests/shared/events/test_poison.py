@@ -11,6 +11,7 @@ import pytest
 
 from shared.api import status
 from shared.kernel import places
+from shared.kernel.storage import Sent
 from tests.fakes.storage import Message
 from tests.fakes.world import World, trainers_folder
 
@@ -36,11 +37,16 @@ def counted(world: World) -> int:
     return sum(queue["poison"] for queue in status.status(world.system)["queues"].values())
 
 
-def test_a_settled_message_clears_itself(world: World) -> None:
+def test_a_settled_message_clears_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of copies of all messages of a drop's way, which are set aside, some matter while its run goes on; then none."""
     copies: list[tuple[str, dict[str, Any]]] = []
     send = world.queues.send
-    world.queues.send = lambda queue, body, delay=0.0: (copies.append((queue, body)), send(queue, body, delay))[1]  # type: ignore[method-assign,assignment]
+
+    def copying(queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
+        copies.append((queue, message))
+        return send(queue, message, delay)
+
+    monkeypatch.setattr(world.queues, "send", copying)
     world.complete("1.bin")
     run = world.only_run().name
     world.job_goes(run, "Running")
