@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Protocol
 
@@ -86,8 +86,8 @@ class Drops(Protocol):
     def give_loose(self, key: DropKey) -> None:
         """Count it no more: it became no run. Nothing happens for one that isn't counted."""
 
-    def cursor(self, walk: str) -> str:
-        """How far a walk over many things has come, '' at its beginning."""
+    def cursors(self, walks: Iterable[str]) -> dict[str, str]:
+        """How far each of these walks over many things has come, '' at its beginning. One request for all."""
 
     def move_cursor(self, walk: str, at: str) -> None:
         """Remember how far it has come."""
