@@ -23,8 +23,9 @@ from shared.kernel.storage import Blobs, Queues
 from shared.money.admission import ProjectPurse
 from shared.money.policy import Policy
 from shared.money.ports import Books, RetailPrices
+from shared.money.tiers import ClusterTiers
 from shared.reactions import react
-from shared.runs.ports import Capacity, Datasets, Purse, Runs
+from shared.runs.ports import Capacity, Datasets, Markets, Purse, Runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,11 @@ class System:
     def purse(self) -> Purse:
         """May a run be afforded?"""
         return ProjectPurse(self)
+
+    @cached_property
+    def markets(self) -> Markets:
+        """Which nodes are to be had, and at what price?"""
+        return ClusterTiers(self)
 
     @cached_property
     def capacity(self) -> Capacity:
