@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,3 +37,16 @@ def private_folder(path: Path) -> None:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove it with all that is in it, also what may not be written to. What can't be removed stays."""
+    unlock(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def unlock(folder: Path) -> None:
+    """Let its owner write to the folder and all folders in it."""
+    for path, _, _ in os.walk(folder):
+        with contextlib.suppress(OSError):
+            Path(path).chmod(0o700)

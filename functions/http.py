@@ -17,16 +17,19 @@ import azure.functions as func
 
 from functions import access, monitor
 from functions.attribution import invocation, with_context
+from functions.in_time import in_time
 from shared.kernel.errors import (
     BadInput,
     BadSetting,
     Changed,
     Conflict,
     Impossible,
+    NoAnswer,
     NotFound,
     TrainyardError,
     Unavailable,
 )
+from shared.runs.intake.due import date_of
 
 if TYPE_CHECKING:
     from shared.runs.model import Run
@@ -103,7 +106,7 @@ def _wrapped(handler: Any, admit: Callable[[func.HttpRequest], None]) -> Any:
             with invocation(context):
                 try:
                     _admit(req, admit)
-                    answered: func.HttpResponse = await handler(req)
+                    answered: func.HttpResponse = await in_time(asyncio.ensure_future(handler(req)))
                 except (TrainyardError, access.Denied) as exc:
                     return _problem(exc)
                 finally:
@@ -116,7 +119,10 @@ def _wrapped(handler: Any, admit: Callable[[func.HttpRequest], None]) -> Any:
     async def wrapper(req: func.HttpRequest, context: func.Context | None = None) -> func.HttpResponse:
         with invocation(context):
             run = contextvars.copy_context().run  # trace and invocation go along
-            return await asyncio.get_running_loop().run_in_executor(_THREADS, run, answered, req)
+            try:
+                return await in_time(asyncio.get_running_loop().run_in_executor(_THREADS, run, answered, req))
+            except NoAnswer as exc:
+                return _problem(exc)
 
     def answered(req: func.HttpRequest) -> func.HttpResponse:
         try:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 import azure.functions as func
 
 from functions.http import answer, handled, handled_for_anyone
+from functions.in_time import aside
 from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
 
@@ -18,9 +19,9 @@ blueprint = func.Blueprint()
 
 @blueprint.route("health", methods=["GET"], auth_level=func.AuthLevel.ANONYMOUS)
 @handled_for_anyone
-def health(req: func.HttpRequest) -> func.HttpResponse:
+async def health(req: func.HttpRequest) -> func.HttpResponse:
     """Whether storage and workspace answer: 200, or 503 with the detail."""
-    checked = status.health(the_system())
+    checked = await aside(lambda: status.health(the_system()))
     return answer(checked, 200 if checked["status"] == "ok" else 503)
 
 

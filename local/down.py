@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from cli.setup.file_trust import Untrusted
+from emulators.private import unlock
 from emulators.process import IS_WINDOWS, wait_for
 from local import record
 
@@ -61,6 +62,7 @@ def end(found: record.Record) -> None:
 
 def purge(home: Path) -> str:
     """Remove the state of a stopped cloud."""
+    unlock(home)
     shutil.rmtree(home)
     return f"Removed {home}."
 

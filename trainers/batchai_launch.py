@@ -4,14 +4,18 @@
 
 Azure ML starts this once for each process. What to do comes as JSON in TRAINYARD_BATCHAI, written by
 shared/jobs/batchai/translate.py. The first process of a node lays out the mount roots and runs the job preparation,
-once; then each runs its old command line in a shell. The images of 2018 have Python 3.6, so nothing newer is used here.
+once; then each runs its old command line in a shell. The images of 2018 have Python 2.7, 3.5 or 3.6 as `python`: all of
+these run this file, so its types are comments, and nothing newer is used.
 
 It stays one file: a job's command names it alone, so whoever takes the printed job to `az ml job create` with code of
 their own lays this one file beside it.
 """
 
+from __future__ import print_function
+
 import contextlib
 import glob
+import io
 import json
 import os
 import re
@@ -21,7 +25,11 @@ import socket
 import subprocess
 import sys
 import time
-from typing import Any, Dict, Iterator, List, Optional
+
+try:
+    from typing import Any, Dict, Iterator, List, Optional
+except ImportError:  # Python 2.7, where comments are all that these are for
+    pass
 
 SPEC = "TRAINYARD_BATCHAI"
 ROOT = ".batchai"  # in the working directory, which is the node's own
@@ -48,11 +56,14 @@ except ImportError:
 # PyTorch's threads do not always survive the interpreter's end (torch 2.13, gloo): a script that has done its work then
 # dies of SIGABRT. A Python that comes to its end without an exception says so in a file of its process's number.
 AT_THE_END = """\
-import atexit, importlib.machinery, importlib.util, os, sys
+import atexit, os, sys
 _here, _pid = os.path.dirname(os.path.abspath(__file__)), os.getpid()
-_spec = importlib.machinery.PathFinder.find_spec("sitecustomize", [p for p in sys.path if os.path.abspath(p) != _here])
-if _spec:
-    _spec.loader.exec_module(importlib.util.module_from_spec(_spec))
+if sys.version_info[0] > 2:
+    import importlib.machinery, importlib.util
+    _others = [p for p in sys.path if os.path.abspath(p) != _here]
+    _spec = importlib.machinery.PathFinder.find_spec("sitecustomize", _others)
+    if _spec:
+        _spec.loader.exec_module(importlib.util.module_from_spec(_spec))
 def _over():
     if os.getpid() == _pid and not hasattr(sys, "last_type"):
         open(os.path.join(os.path.dirname(_here), "over-{}".format(_pid)), "w").close()
@@ -69,13 +80,12 @@ while [ "${1#-}" != "$1" ]; do shift; done
 exec "$@"
 """
 
-Variables = Dict[str, str]
 
-
-class Process:
+class Process(object):
     """Which process this is: its rank among all, its node, and its rank on the node."""
 
-    def __init__(self, environ: Variables, per_node: int) -> None:
+    def __init__(self, environ, per_node):
+        # type: (Dict[str, str], int) -> None
         self.rank = int(environ.get("RANK") or environ.get("OMPI_COMM_WORLD_RANK") or 0)
         self.world = int(environ.get("WORLD_SIZE") or environ.get("OMPI_COMM_WORLD_SIZE") or 1)
         self.node, self.local = divmod(self.rank, per_node)
@@ -86,8 +96,9 @@ class Process:
         self.port = int(environ.get("MASTER_PORT") or PORT)
 
 
-def main(arguments: List[str]) -> int:
-    spec = json.loads(os.environ[SPEC])
+def main(arguments):
+    # type: (List[str]) -> int
+    spec = native(json.loads(os.environ[SPEC]))
     paths = dict(argument.split("=", 1) for argument in arguments)
     process = Process(dict(os.environ), spec["per_node"])
     root = os.path.abspath(os.path.join(ROOT, os.environ.get("AZUREML_CR_ATTEMPT", "1")))
@@ -103,10 +114,35 @@ def main(arguments: List[str]) -> int:
     return status
 
 
+def native(value):
+    # type: (Any) -> Any
+    """The value with texts as this Python's environment has them: Python 2.7 reads JSON as another type."""
+    if isinstance(value, dict):
+        return {native(name): native(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [native(each) for each in value]
+    return (
+        value.encode("utf-8")
+        if sys.version_info[0] == 2 and not isinstance(value, (bytes, int, bool, type(None)))
+        else value
+    )
+
+
+def make(folder):
+    # type: (str) -> None
+    """Make the folder, unless it is there."""
+    try:
+        os.makedirs(folder)
+    except OSError:
+        if not os.path.isdir(folder):
+            raise
+
+
 # --- the variables ---------------------------------------------------------------------------------------------------
 
 
-def fixed_variables(spec: Dict[str, Any], paths: Variables, root: str, process: Process) -> Variables:
+def fixed_variables(spec, paths, root, process):
+    # type: (Dict[str, Any], Dict[str, str], str, Process) -> Dict[str, str]
     """All variables that do not depend on the other nodes."""
     temp = os.path.join(root, "temp")
     gpus = str(len(glob.glob("/dev/nvidia[0-9]*")))
@@ -136,12 +172,14 @@ def fixed_variables(spec: Dict[str, Any], paths: Variables, root: str, process: 
     return found
 
 
-def expanded(text: str, known: Variables) -> str:
+def expanded(text, known):
+    # type: (str, Dict[str, str]) -> str
     """The text with known variables filled in; any other $ is left to the shell."""
     return VARIABLE.sub(lambda match: known.get(match.group(1) or match.group(2), match.group(0)), text)
 
 
-def host_variables(spec: Dict[str, Any], process: Process, everyone: List[Dict[str, Any]]) -> Variables:
+def host_variables(spec, process, everyone):
+    # type: (Dict[str, Any], Process, List[Dict[str, Any]]) -> Dict[str, str]
     """Variables that need all nodes: hosts, a TensorFlow cluster, and the ranks as torch and MPI's programs name
     them."""
     hosts = [everyone[node * process.per_node]["host"] for node in range(process.nodes)]
@@ -163,12 +201,14 @@ def host_variables(spec: Dict[str, Any], process: Process, everyone: List[Dict[s
     return found
 
 
-def worker_rank(number: int, process: Process) -> int:
+def worker_rank(number, process):
+    # type: (int, Process) -> int
     """Workers go round the nodes, so that no node has two before each has one."""
     return number % process.nodes * process.per_node + number // process.nodes
 
 
-def tensorflow(variables: Variables, role: str, index: int) -> Variables:
+def tensorflow(variables, role, index):
+    # type: (Dict[str, str], str, int) -> Dict[str, str]
     """TF_CONFIG as Batch AI wrote it: worker 0 is told that it is the master."""
     cluster = {"worker": variables["AZ_BATCHAI_WORKER_HOSTS"].split(",")}
     if variables["AZ_BATCHAI_PS_HOSTS"]:
@@ -177,7 +217,8 @@ def tensorflow(variables: Variables, role: str, index: int) -> Variables:
     return {"TF_CONFIG": json.dumps(config), "AZ_BATCHAI_TASK_INDEX": str(index)}
 
 
-def write_host_file(path: str, process: Process, everyone: List[Dict[str, Any]]) -> None:
+def write_host_file(path, process, everyone):
+    # type: (str, Process, List[Dict[str, Any]]) -> None
     hosts = [everyone[node * process.per_node]["host"] for node in range(process.nodes)]
     with open(path, "w") as file:
         file.writelines("{} slots={}\n".format(host, process.per_node) for host in hosts)
@@ -186,16 +227,17 @@ def write_host_file(path: str, process: Process, everyone: List[Dict[str, Any]])
 # --- once for each node ----------------------------------------------------------------------------------------------
 
 
-def prepared(spec: Dict[str, Any], paths: Variables, root: str, process: Process, variables: Variables) -> None:
+def prepared(spec, paths, root, process, variables):
+    # type: (Dict[str, Any], Dict[str, str], str, Process, Dict[str, str]) -> None
     """Lay out the node and run the job preparation, in its first process; the others wait for it."""
     if process.local:
         wait_for_note(root)
         return
     for folder in (root, variables["AZ_BATCHAI_JOB_TEMP"], os.path.join(root, "shims", "horovod")):
-        os.makedirs(folder, exist_ok=True)
+        make(folder)
     kept = [path for name, path in variables.items() if re.match("AZ_BATCHAI_(OUTPUT_|SHARED_|STDOUTERR)", name)]
     for folder in kept:
-        os.makedirs(folder, exist_ok=True)
+        make(folder)
     with open(os.path.join(root, "shims", "horovod", "__init__.py"), "w") as file:
         file.write(NO_HOROVOD)
     with open(os.path.join(root, "shims", "sitecustomize.py"), "w") as file:
@@ -211,10 +253,11 @@ def prepared(spec: Dict[str, Any], paths: Variables, root: str, process: Process
     note(root, "ready")
 
 
-def local_path(root: str) -> Variables:
+def local_path(root):
+    # type: (str) -> Dict[str, str]
     """A PATH that begins with stand-ins for installers."""
     folder = os.path.join(root, "installers")
-    os.makedirs(folder, exist_ok=True)
+    make(folder)
     programs = dict({name: SHOWN.replace("{name}", name) for name in INSTALLERS}, sudo=UNELEVATED)
     for name, text in programs.items():
         with open(os.path.join(folder, name), "w") as file:
@@ -223,42 +266,51 @@ def local_path(root: str) -> Variables:
     return {"PATH": os.pathsep.join((folder, os.environ.get("PATH", os.defpath)))}
 
 
-def lay_out(mount: Dict[str, Any], paths: Variables, variables: Variables) -> None:
+def lay_out(mount, paths, variables):
+    # type: (Dict[str, Any], Dict[str, str], Dict[str, str]) -> None
     """Make the folder of a mount: links to what was there, links to the run's own place for what will be written."""
     top = mount_folder(mount, variables)
-    os.makedirs(top, exist_ok=True)
-    own = [path.split("/") for path in [*mount["writes"], *mount["files"]]]
+    make(top)
+    own = [path.split("/") for path in list(mount["writes"]) + list(mount["files"])]
     if mount["from"]:
         link(paths[mount["from"]], top, own)
     for path in mount["writes"]:
         place = os.path.join(paths["mounts"], mount["into"], path)
-        os.makedirs(place, exist_ok=True)
-        os.makedirs(os.path.dirname(os.path.join(top, path)), exist_ok=True)
+        if path in mount.get("models", ()):
+            place = paths["models"]
+        make(place)
+        make(os.path.dirname(os.path.join(top, path)))
         os.symlink(place, os.path.join(top, path))
     for path, text in mount["files"].items():
-        os.makedirs(os.path.dirname(os.path.join(top, path)), exist_ok=True)
-        with open(os.path.join(top, path), "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        make(os.path.dirname(os.path.join(top, path)))
+        with io.open(os.path.join(top, path), "wb") as file:
+            file.write(text if isinstance(text, bytes) else text.encode("utf-8"))
 
 
-def link(source: str, folder: str, own: List[List[str]]) -> None:
-    """Link what `source` holds into the folder, but for the paths that are the run's own."""
-    os.makedirs(folder, exist_ok=True)
+def link(source, folder, own):
+    # type: (str, str, List[List[str]]) -> None
+    """Show what `source` holds in the folder, but for the paths that are the run's own. Its folders are made here, so
+    that what the job writes into them is seen, and kept; its files are links.
+    """
+    make(folder)
     for entry in os.listdir(source):
         below = [path[1:] for path in own if path[0] == entry]
         if [] in below:
             continue
-        if below:
-            link(os.path.join(source, entry), os.path.join(folder, entry), below)
+        there, here = os.path.join(source, entry), os.path.join(folder, entry)
+        if os.path.isdir(there) and not os.path.islink(there):
+            link(there, here, below)
         else:
-            os.symlink(os.path.join(source, entry), os.path.join(folder, entry))
+            os.symlink(there, here)
 
 
-def mount_folder(mount: Dict[str, Any], variables: Variables) -> str:
+def mount_folder(mount, variables):
+    # type: (Dict[str, Any], Dict[str, str]) -> str
     return os.path.join(variables[mount["root"]], *mount["path"].split("/"))
 
 
-def keep_strays(spec: Dict[str, Any], paths: Variables, root: str) -> None:
+def keep_strays(spec, paths, root):
+    # type: (Dict[str, Any], Dict[str, str], str) -> None
     """Copy what was written into a mount outside of the known output folders."""
     roots = {"AZ_BATCHAI_MOUNT_ROOT": os.path.join(root, "mounts")}
     roots["AZ_BATCHAI_JOB_MOUNT_ROOT"] = os.path.join(root, "job-mounts")
@@ -270,16 +322,18 @@ def keep_strays(spec: Dict[str, Any], paths: Variables, root: str) -> None:
                 below = os.path.relpath(file, top)
                 if os.path.isfile(file) and not os.path.islink(file) and below not in mount["files"]:
                     target = os.path.join(paths["mounts"], mount["into"], below)
-                    os.makedirs(os.path.dirname(target), exist_ok=True)
+                    make(os.path.dirname(target))
                     shutil.copyfile(file, target)
 
 
-def note(root: str, name: str) -> None:
+def note(root, name):
+    # type: (str, str) -> None
     with open(os.path.join(root, name), "w"):
         pass
 
 
-def wait_for_note(root: str) -> None:
+def wait_for_note(root):
+    # type: (str) -> None
     while not os.path.exists(os.path.join(root, "ready")):
         if os.path.exists(os.path.join(root, "failed")):
             raise SystemExit("The job preparation failed in the first process of this node; see its log.")
@@ -289,18 +343,19 @@ def wait_for_note(root: str) -> None:
 # --- all processes meet ----------------------------------------------------------------------------------------------
 
 
-class Meeting:
+class Meeting(object):
     """Every process tells its address to the first one, at MASTER_ADDR:MASTER_PORT, before the training uses it.
 
     `everyone` has them by rank. `wait_for_all` returns when every process has come to its end, or is gone.
     """
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process):
+        # type: (Process) -> None
         self._process = process
         self._end = socket.socket()
         self._end.bind(("", 0))
         self._end.listen(process.world)
-        mine = {"rank": process.rank, "port": free_port(), "server_port": free_port()}
+        mine = {"rank": process.rank, "port": free_port(), "server_port": free_port()}  # type: Dict[str, Any]
         mine["end"] = self._end.getsockname()[1]
         if process.world == 1:
             self.everyone = [dict(mine, host=process.master)]
@@ -309,7 +364,8 @@ class Meeting:
         else:
             self.everyone = self._send(mine)
 
-    def _receive(self, mine: Dict[str, Any]) -> List[Dict[str, Any]]:
+    def _receive(self, mine):
+        # type: (Dict[str, Any]) -> List[Dict[str, Any]]
         found, connections = {0: mine}, []
         with contextlib.closing(socket.socket()) as server:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -329,7 +385,8 @@ class Meeting:
             connection.close()
         return everyone
 
-    def _send(self, mine: Dict[str, Any]) -> List[Dict[str, Any]]:
+    def _send(self, mine):
+        # type: (Dict[str, Any]) -> List[Dict[str, Any]]
         deadline = time.time() + MEETING_SECONDS
         while True:
             try:
@@ -338,14 +395,14 @@ class Meeting:
                 ) as one:
                     one.settimeout(MEETING_SECONDS)
                     one.sendall((json.dumps(mine) + "\n").encode())
-                    everyone: List[Dict[str, Any]] = json.loads(one.makefile("r").readline())
-                    return everyone
-            except (OSError, ValueError):  # nobody listens yet
+                    return list(json.loads(one.makefile("r").readline()))
+            except (EnvironmentError, ValueError):
                 if time.time() > deadline:
                     raise
                 time.sleep(POLL_SECONDS)
 
-    def wait_for_all(self) -> None:
+    def wait_for_all(self):
+        # type: () -> None
         if self._process.rank == 0:
             connections = [self._end.accept()[0] for _ in range(self._process.world - 1)]
             for connection in connections:
@@ -354,23 +411,26 @@ class Meeting:
                 connection.close()
         else:
             first = self.everyone[0]
-            with contextlib.suppress(OSError), contextlib.closing(socket.socket()) as one:
-                one.connect((first["host"], first["end"]))
-                one.sendall(b"done\n")
-                one.makefile("r").read()
+            try:
+                with contextlib.closing(socket.create_connection((str(first["host"]), int(first["end"])))) as one:
+                    one.sendall(b"done\n")
+                    one.makefile("r").read()
+            except EnvironmentError:
+                pass
 
 
-def free_port() -> int:
+def free_port():
+    # type: () -> int
     with contextlib.closing(socket.socket()) as one:
         one.bind(("", 0))
-        port: int = one.getsockname()[1]
-        return port
+        return int(one.getsockname()[1])
 
 
 # --- the command lines -----------------------------------------------------------------------------------------------
 
 
-def run_role(spec: Dict[str, Any], process: Process, meeting: Meeting, variables: Variables) -> int:
+def run_role(spec, process, meeting, variables):
+    # type: (Dict[str, Any], Process, Meeting, Dict[str, str]) -> int
     """Run this process's role, and return its status."""
     lines, root = spec["lines"], os.path.dirname(variables["AZ_BATCHAI_MOUNT_ROOT"])
     if "workers" not in spec:
@@ -394,16 +454,24 @@ def run_role(spec: Dict[str, Any], process: Process, meeting: Meeting, variables
     return status
 
 
-def shell(line: str, variables: Variables, folder: Optional[str] = None) -> "subprocess.Popen[bytes]":
+def shell(line, variables, folder=None):
+    # type: (str, Dict[str, str], Optional[str]) -> subprocess.Popen[bytes]
     """Start the line in bash, which the old lines were written for, or in sh where there is none."""
     root = os.path.dirname(variables["AZ_BATCHAI_MOUNT_ROOT"])
     places = [os.path.join(root, "shims"), os.environ.get("PYTHONPATH", "")]
     environ = dict(os.environ, **variables)
     environ["PYTHONPATH"] = os.pathsep.join(place for place in places if place)
-    return subprocess.Popen([shutil.which("bash") or "sh", "-c", line], env=environ, cwd=folder)
+    return subprocess.Popen([bash(), "-c", line], env=environ, cwd=folder)
 
 
-def watched(child: "subprocess.Popen[bytes]", root: str) -> int:
+def bash():
+    # type: () -> str
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return next((path for path in (os.path.join(place, "bash") for place in places) if os.access(path, os.X_OK)), "sh")
+
+
+def watched(child, root):
+    # type: (subprocess.Popen[bytes], str) -> int
     """Wait for the child's end; whoever ends this process ends it."""
     with passing_on(child):
         status = child.wait()
@@ -414,7 +482,8 @@ def watched(child: "subprocess.Popen[bytes]", root: str) -> int:
 
 
 @contextlib.contextmanager
-def passing_on(child: "subprocess.Popen[bytes]") -> Iterator[None]:
+def passing_on(child):
+    # type: (subprocess.Popen[bytes]) -> Iterator[None]
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda got, _: child.send_signal(got)) for number in numbers]
     try:

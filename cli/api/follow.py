@@ -55,15 +55,21 @@ class MembersReader:
         self._readers = {0: LogReader(api, run)}
         self._rest: dict[int, str] = {}
         self.offset, self.complete = 0, False
+        self.rank, self.ranks, self.told = 0, (), 0
 
-    def read(self, wait: float = 0.0) -> str:  # noqa: ARG002  # as LogReader; many logs can't be waited for at once
-        """The lines that came since the last call, in the order of the jobs."""
-        text = "".join(self._lines(number, reader) for number, reader in list(self._readers.items()))
-        read_ranks = {number for reader in self._readers.values() for number in reader.ranks}
-        for number in sorted(read_ranks - self._readers.keys()):
-            self._readers[number] = LogReader(self._api, self._run, number)
-        self.offset = sum(reader.offset for reader in self._readers.values())
-        self.complete = read_ranks <= self._readers.keys() and all(reader.complete for reader in self._readers.values())
+    def read(self, wait: float = 0.0) -> str:
+        """The lines that came since the last call, in the order of the jobs. Many logs can't be waited for at once, so
+        where nothing came it waits for a moment."""
+        text, unread = "", list(self._readers)
+        while unread:
+            text += "".join(self._lines(number, self._readers[number]) for number in unread)
+            numbers = {number for reader in self._readers.values() for number in reader.ranks}
+            unread = sorted(numbers - self._readers.keys())
+            self._readers |= {number: LogReader(self._api, self._run, number) for number in unread}
+        before, self.offset = self.offset, sum(reader.offset for reader in self._readers.values())
+        self.complete = all(reader.complete for reader in self._readers.values())
+        if wait and self.offset == before and not self.complete:
+            time.sleep(min(wait, POLL_SECONDS))
         return text
 
     def _lines(self, number: int, reader: LogReader) -> str:

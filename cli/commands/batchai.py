@@ -20,6 +20,7 @@ from . import options
 from .follow import end_with, follow
 from .runs import PATIENCE_SECONDS, go_on, seconds
 
+DOCUMENTS = {"job": "job", "cluster": "compute", "project": "project"}  # in the answer, by its kind
 MODELS = re.compile(r"models/|named-outputs/.*")  # of an archive: what a script wrote where it used to write
 
 
@@ -106,12 +107,14 @@ def run(
 
 
 def _tell(session: Session, answer: dict[str, Any]) -> None:
-    document = answer.get(answer["kind"]) or {}
-    session.tell(answer, batchai_documents.as_yaml(document))
+    shown = batchai_documents.hidden(answer)
+    session.tell(shown, batchai_documents.as_yaml(shown.get(DOCUMENTS[answer["kind"]]) or {}))
+    if shown != answer:
+        session.remark("Secrets in addresses are shown as ...; the job itself has them.", "yellow")
     session.remark(batchai_documents.as_text(answer["report"]))
     for reason in answer.get("reasons", []):
         session.remark(f"not now: {reason['message']}", "yellow")
-    if answer["kind"] == "compute" or answer.get("compute"):
+    if answer["kind"] == "cluster":
         session.remark("Make it with `az ml compute create --file`, or in infra/ if it is to stay.", "dim")
     elif answer["kind"] == "project":
         session.remark(f"Run it with `{session.program} run`, in its folder.", "dim")

@@ -35,6 +35,7 @@ def drop(
     source: options.Source,
     target: options.Target,
     parameter: options.Parameters = None,
+    nodes: options.DropNodes = 0,
     account_url: options.AccountUrl = "",
     delete: options.Delete = False,
     merge: options.Merge = False,
@@ -49,8 +50,9 @@ def drop(
     answer it stops, and --merge, --delete or --new says what to do. Once interrupted, the same command goes on where it
     was. Content that was trained before makes no new run: the command says which run it made.
 
-    Route, job file and parameters are checked before anything is uploaded. Parameters become a job file of the drop. On
-    a route that trains nothing, such as data, the drop is data for jobs: submit --data drops/data/NAME.
+    Route, job file and parameters are checked before anything is uploaded. Parameters and --nodes become a job file
+    of the drop, an archive then its data. On a route that trains nothing, such as data, the drop is data for jobs:
+    submit --data drops/data/NAME.
 
     Example: trainyard drop ./digits mnist/digits-1 -p epochs=5 --follow
     """
@@ -63,15 +65,16 @@ def drop(
     if any(part in ("", ".", "..") for part in name.split("/")) and name:
         raise CliError(f"{target!r} is no drop: write route/name, without empty parts, '.' or '..'.")
     values = arguments.parameters(parameter)
-    job = arguments.job_file(source, values)
+    job = arguments.job_file(source, values, nodes)
     trains = arguments.check_route(session.api, route, job and job[1])
     if not trains and (following or again):
         raise CliError(f"Route {route} trains nothing: {'--follow' if following else '--again'} has no run to mean.")
     with (
         drop_upload.opened(session.profile, account_url) as container,
-        arguments.written(job if values else None) as job_file,
+        arguments.written(job if values or nodes else None) as job_file,
     ):
-        upload_ = _Upload(session, container, source, route, drop_upload.target_name(source, name), job_file, trains)
+        name = drop_upload.target_name(source, name, bool(job_file))
+        upload_ = _Upload(session, container, source, route, name, job_file, trains)
         if new:
             upload_.name = drop_upload.free_name(container, route, upload_.name)
         todo, choice = upload_.plan(), DELETE if delete else MERGE if merge else ""

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from .. import show
-from ..api.client import retry_unreachable
+from ..api.client import Api, retry_unreachable
 from ..api.follow import PATIENCE_SECONDS, LogReader, MembersReader, Reader, follow_run, usual_times
 from ..errors import INTERRUPTED, CliError, status_of
 from ..session import Session
@@ -23,7 +23,7 @@ def follow(session: Session, name: str) -> dict[str, Any]:
     """
     console: Console = session.err if session.as_json else session.out
     run = retry_unreachable(lambda: session.api.get("runs", name), PATIENCE_SECONDS, session.outage)
-    screen, reader = Screen(console, usual_times(session.api, run)), _reader(session, run)
+    screen, reader = Screen(console, usual_times(session.api, run)), reader_of(session.api, run)
     session.remark(f"{name} on {run['cluster']}, {show.runs.node_words(run)}", "bold")
     while True:
         try:
@@ -39,10 +39,10 @@ def follow(session: Session, name: str) -> dict[str, Any]:
         return run
 
 
-def _reader(session: Session, run: dict[str, Any]) -> Reader:
+def reader_of(api: Api, run: dict[str, Any]) -> Reader:
     if run.get("elastic"):
-        return MembersReader(session.api, run["run"], run["nodes"])
-    return LogReader(session.api, run["run"])
+        return MembersReader(api, run["run"], run["nodes"])
+    return LogReader(api, run["run"])
 
 
 def end_with(run: dict[str, Any]) -> None:

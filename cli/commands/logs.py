@@ -9,14 +9,14 @@ import typer
 from rich.console import Group
 
 from ..api.client import retry_unreachable
-from ..api.follow import PATIENCE_SECONDS, LogReader, uninterrupted
+from ..api.follow import PATIENCE_SECONDS, LogReader, Reader, uninterrupted
 from ..errors import INTERRUPTED, CliError
 from ..results import LogPiece, Picture
 from ..session import Session, command, user_path
 from ..show import plot, png
 from ..terminal_text import LogText, Text
 from . import options
-from .follow import end_with
+from .follow import end_with, reader_of
 
 WAIT_SECONDS = 20.0
 WIDEST = 110  # characters; a curve needs no more
@@ -27,11 +27,14 @@ def logs(
     session: Session,
     run: options.Run,
     following: options.FollowLog = False,
-    rank: options.Rank = 0,
+    rank: options.Rank = None,
     offset: options.Offset = 0,
     raw: options.Raw = False,
 ) -> None:
     """Print a run's log, and stay with it.
+
+    Of an elastic run all its jobs' logs are one, each line behind its job, if no --rank is given: the rank that speaks
+    may be any of them.
 
     Control characters are shown as signs (␛ for escape), colours are left out, and a carriage return begins a new line:
     a log may hold what a terminal obeys. --raw prints the log as it is. With --json it prints one object for each
@@ -39,13 +42,12 @@ def logs(
 
     Example: trainyard logs -f mnist-0123456789abcdef
     """
-    reader = LogReader(session.api, run, rank, offset)
+    reader = _reader(session, run, rank, offset)
     try:
         _print_all(session, reader, following, None if raw else LogText())
     except KeyboardInterrupt:
-        session.remark(
-            f"\nThe run goes on. Go on reading: {session.program} logs -f {run} --rank {rank} --offset {reader.told}"
-        )
+        place = f" --rank {reader.rank} --offset {reader.told}" if isinstance(reader, LogReader) else ""
+        session.remark(f"\nThe run goes on. Go on reading: {session.program} logs -f {run}{place}")
         raise typer.Exit(INTERRUPTED) from None
     if following:
         end_with(retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage))
@@ -53,7 +55,15 @@ def logs(
         session.remark("The log may go on; -f stays with it.", "dim")
 
 
-def _print_all(session: Session, reader: LogReader, following: bool, shown: LogText | None) -> None:
+def _reader(session: Session, run: str, rank: int | None, offset: int) -> Reader:
+    """Of one rank, or of all jobs of an elastic run, whose speaking rank may be any of them."""
+    if rank is None and not offset:
+        record = retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage)
+        return reader_of(session.api, record)
+    return LogReader(session.api, run, rank or 0, offset)
+
+
+def _print_all(session: Session, reader: Reader, following: bool, shown: LogText | None) -> None:
     patience = PATIENCE_SECONDS if following else 0.0
     while not reader.complete:
         before = reader.offset

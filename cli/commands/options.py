@@ -139,6 +139,7 @@ Changes = Annotated[
 Nodes = Annotated[
     str, Option(metavar="N|MIN:MAX", help="How many nodes; a range for an elastic trainer, which goes on with fewer.")
 ]
+DropNodes = Annotated[int, Option("--nodes", min=0, metavar="N", help="How many nodes. Default: the route's.")]
 Resubmissions = Annotated[
     int | None, Option(min=0, metavar="N", help="How many jobs may replace lost ones in an elastic run.")
 ]
@@ -239,7 +240,10 @@ RunOrDrop = Annotated[
 
 # logs, metrics
 FollowLog = Annotated[bool, Option("--follow", "-f", help="Stay until the run is over and its log is complete.")]
-Rank = Annotated[int, Option(min=0, metavar="N", help="The process whose log it is; of an elastic run, the job.")]
+Rank = Annotated[
+    int | None,
+    Option(min=0, metavar="N", help="The process whose log it is, 0 by default; of an elastic run, the job."),
+]
 Raw = Annotated[bool, Option("--raw", help="Print the log as it is. What it holds can then speak to your terminal.")]
 Offset = Annotated[int, Option(min=0, metavar="BYTES", help="Begin at this byte, such as where another one stopped.")]
 Metrics = Annotated[

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from rich.table import Table
 
@@ -40,16 +40,32 @@ def predict(session: Session, run: options.Run, files: options.Files, picture: o
         raise CliError("predict runs the trainers' code: use `python3 trainyard.py predict` in a clone of Trainyard.")
     folder = config_folder(os.environ) / "models" / run
     archived = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
-    models = fetching.chosen(archived, ["models"])
-    if not models:
-        raise CliError(f"{run} has no models. Only a completed run that is archived has.", "no_model")
+    models_folder = _models_folder(run, [file.name for file in archived])
+    models = fetching.chosen(archived, [models_folder])
     with bar(session, "fetching", sum(file.size for file in models)) as progress:
         fetching.fetch(session.api, run, models, folder, progress)
     drawing = ["--picture", str(user_path(picture))] if picture else []
-    predictions = _look([*drawing, "--", str(folder / "models"), *map(str, paths)])
+    predictions = _look([*drawing, "--", str(folder / models_folder), *map(str, paths)])
     session.tell(predictions, _table(predictions))
     if picture:
         session.remark(f"The picture is {one_line(str(picture))}.")
+
+
+def _models_folder(run: str, names: list[str]) -> str:
+    """The folder of the archive with the model: the output `models`, or where a trainer's was saved through MLflow."""
+    if any(name.startswith("models/") for name in names):
+        return "models"
+    saved = [PurePosixPath(name) for name in sorted(names) if name.startswith("mlflow/")]
+    if trained := [path for path in saved if path.name == "model.json"]:
+        return str(trained[0].parent)
+    if logged := [path.parent for path in saved if path.name == "MLmodel"]:
+        raise CliError(
+            f"{run} has a model that MLflow packed, in {logged[0]}. Loading one runs what its maker put there, so "
+            f"predict does not: it reads the weights of Trainyard's trainers. `fetch {run} --only {logged[0]}` "
+            "brings it, and mlflow.pyfunc.load_model(FOLDER) loads it if you trust it.",
+            "no_model",
+        )
+    raise CliError(f"{run} has no models. Only a completed run that is archived has.", "no_model")
 
 
 def _files(names: list[str]) -> Iterator[Path]:

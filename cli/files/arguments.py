@@ -34,22 +34,24 @@ def _parameter(text: str) -> tuple[str, Any]:
     return name, literal if number else value
 
 
-def job_file(source: Path, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+def job_file(source: Path, parameters: dict[str, Any], nodes: int = 0) -> tuple[str, dict[str, Any]] | None:
     """The name and content of the drop's job file, with the given parameters as its inputs; None for neither.
 
-    Raises CliError for a file that can't be read, BadParameter where parameters have no place.
+    Beside an archive it names the archive as the data. Raises CliError for a file that can't be read.
     """
     name_of_file = next((name for name in JOB_FILES if (source / name).is_file()), "") if source.is_dir() else ""
     content = job_files.load(source / name_of_file) if name_of_file else {}
-    if parameters and source.is_file():
-        raise typer.BadParameter(f"{source.name} is a single file, which has no job file: unpack it to use -p.")
-    if not parameters:
+    if not parameters and not nodes:
         return (name_of_file, content) if name_of_file else None
-    inputs = content.get("inputs") or {}
-    return name_of_file or "job.json", {
-        **content,
-        "inputs": {**(inputs if isinstance(inputs, dict) else {}), **parameters},
-    }
+    own = {"data": {"type": "uri_file", "path": source.name}} if source.is_file() else _mapping(content.get("inputs"))
+    content = {**content, "inputs": {**own, **parameters}}
+    if nodes:
+        content["resources"] = {**_mapping(content.get("resources")), "instance_count": nodes}
+    return name_of_file or "job.json", content
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 @contextmanager

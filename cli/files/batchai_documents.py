@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ import yaml
 from ..errors import CliError
 from . import job_file
 
+_SIGNATURE = re.compile(r"([?&](?:sig|signature|code|token|password|key)=)[^&\s\"'\\]+", re.IGNORECASE)
+_PASSWORD = re.compile(r"(://[^/\s:@\"']*:)[^/\s@\"']+(?=@)")
 LONGEST_SCRIPT = 65_536  # characters, as the API takes them
 Json = dict[str, Any]
 
@@ -83,6 +87,12 @@ def scripts_beside(names: list[str], folder: Path) -> dict[str, str]:
 
 def as_yaml(document: Json) -> str:
     return yaml.safe_dump(document, sort_keys=False, width=110, allow_unicode=True)
+
+
+def hidden(answer: Json) -> Json:
+    """The answer with what is secret in its addresses replaced: signatures, keys and passwords."""
+    found: Json = json.loads(_PASSWORD.sub(r"\1...", _SIGNATURE.sub(r"\1...", json.dumps(answer, ensure_ascii=False))))
+    return found
 
 
 def as_text(report: list[Json]) -> str:

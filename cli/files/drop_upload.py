@@ -91,14 +91,16 @@ class Uploaded:
 
 
 def items(source: Path, route: str, name: str) -> list[Item]:
-    """What a drop of this folder consists of, but for its marker; of an archive, the one file.
+    """What a drop of this folder consists of, but for its marker; of an archive, the one file: the drop itself, or in
+    a drop that is a folder by its name.
 
     Raises CliError if there is nothing to upload.
     """
     if source.is_file():
         if not source.name.lower().endswith(ARCHIVES):
             raise CliError(f"{source} is neither a folder nor an archive ({', '.join(ARCHIVES)}).")
-        return [Item(source, f"{route}/{name}", source.stat().st_size)]
+        blob = f"{route}/{name}" if name.lower().endswith(ARCHIVES) else f"{route}/{name}/{source.name}"
+        return [Item(source, blob, source.stat().st_size)]
     if not source.is_dir():
         raise CliError(f"There is no folder {source}.")
     local_items = [Item(path, f"{route}/{name}/{below}", path.stat().st_size) for below, path in files_below(source)]
@@ -109,11 +111,21 @@ def items(source: Path, route: str, name: str) -> list[Item]:
     return data
 
 
-def target_name(source: Path, name: str) -> str:
-    """The drop's name: what was asked for, else the source's own. An archive keeps its extension."""
+def target_name(source: Path, name: str, in_a_folder: bool = False) -> str:
+    """The drop's name: what was asked for, else the source's own. An archive keeps its extension, unless the drop is to
+    be a folder that has a job file beside it."""
     name = name or source.resolve().name
-    suffix = next((end for end in ARCHIVES if source.name.lower().endswith(end)), "") if source.is_file() else ""
-    return name if name.lower().endswith(ARCHIVES) or not suffix else f"{name}{source.name[-len(suffix) :]}"
+    if not source.is_file():
+        return name
+    if in_a_folder:
+        return name[: len(name) - len(_extension(name))]
+    return name if _extension(name) else f"{name}{_extension(source.name)}"
+
+
+def _extension(name: str) -> str:
+    """An archive's, as the name writes it; '' of another name."""
+    end = next((end for end in ARCHIVES if name.lower().endswith(end)), "")
+    return name[len(name) - len(end) :]
 
 
 def plan(container: ContainerClient, drop: str, local_items: list[Item], progress: Progress) -> Plan:
@@ -163,8 +175,8 @@ def upload(
 
 def free_name(container: ContainerClient, route: str, name: str) -> str:
     """The first of name-2, name-3, ... that holds nothing. An archive's number comes before its extension."""
-    end = next((end for end in ARCHIVES if name.lower().endswith(end)), "")
-    stem, end = name[: len(name) - len(end)], name[len(name) - len(end) :]
+    end = _extension(name)
+    stem = name[: len(name) - len(end)]
     with translated():
         return next(
             candidate

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Group, RenderableType
 
+from ..api.phases import duration
 from ..results import ClusterSteps
 from ..terminal_text import Text, one_line
 from . import people
@@ -13,7 +15,18 @@ from .tables import clock, grid, titled_table
 
 
 def many(rows: list[dict[str, Any]]) -> RenderableType:
-    return titled_table("Clusters", "", rows, _cluster_row, ["cluster", "size", "nodes", "busy", "range", "decision"])
+    columns = ["cluster", "size", "nodes", "busy", "range", "decision"]
+    table = titled_table("Clusters", "", rows, _cluster_row, columns)
+    waiting = [{**run, "cluster": row["name"]} for row in rows for run in row.get("waiting", ())]
+    if not waiting:
+        return table
+    names = ["run", "cluster", "waits for", "why"]
+    return Group(table, titled_table("Waiting", "the longest first", waiting, _waiting_row, names))
+
+
+def _waiting_row(run: dict[str, Any]) -> list[Text]:
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(run["since"])).total_seconds()
+    return [*map(Text, (run["run"], run["cluster"], duration(seconds), one_line(run["why"])))]
 
 
 def decisions(cluster: str, rows: list[dict[str, Any]]) -> RenderableType:

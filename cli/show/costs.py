@@ -24,6 +24,9 @@ def of_run(run: dict[str, Any]) -> str:
     """What a run has cost so far, split; or what it may cost, before it has."""
     may = before(run.get("estimated_cost"), run.get("greatest_cost"), run.get("price_from") or "not known yet")
     cost = run.get("cost")
+    if not cost and run.get("state") in ("completed", "failed", "canceled"):
+        began = any(moment["state"] == "running" for moment in run.get("history") or [])
+        return f"not charged yet ({may})" if began else "none, it never had a node"
     if not cost:
         return may
     parts = ", ".join(f"{kind} {dollars(cost[kind])}" for kind in ("training", "allocation", "idle") if cost[kind])

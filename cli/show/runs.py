@@ -29,6 +29,7 @@ def one(run: dict[str, Any]) -> RenderableType:
     facts = {
         "state": state_text(run),
         "drop": Text(_data_of(run)),
+        **_trained_on(run),
         "experiment": Text(run["experiment"]),
         "cluster": Text(f"{run['cluster']}, {node_words(run)}"),
         "owner": Text(people.owner(run)),
@@ -43,6 +44,7 @@ def one(run: dict[str, Any]) -> RenderableType:
         "environment": Text(run.get("environment") or "not resolved yet"),
         "output": Text(run.get("output") or "none yet"),
         "metrics": metrics(run),
+        **({"began with": Text(f"the model of {one_line(run['from_run'])}")} if run.get("from_run") else {}),
         "cost": Text(costs.of_run(run)),
         "project": Text(run.get("project") or "none"),
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
@@ -142,6 +144,15 @@ def _data_of(run: dict[str, Any]) -> str:
     return one_line(run.get("drop") or "none") + (f", generation {generation}" if generation else "")
 
 
+def _trained_on(run: dict[str, Any]) -> dict[str, Text]:
+    """Whether it trained on the data that are recorded for it, once that is known."""
+    words = {"recorded": "the data that are recorded", "other": "other data", "unknown": "can't be said"}
+    if not (known := run.get("trained_on")):
+        return {}
+    note = f". {one_line(run.get('data_note') or '')}" if known != "recorded" else ""
+    return {"trained on": Text(f"{words[known]}{note}", "" if known == "recorded" else "yellow")}
+
+
 def _code(run: dict[str, Any]) -> str:
     """The code's digest, and the commit that it came from."""
     git = run.get("git")
@@ -209,7 +220,8 @@ def _notes(run: dict[str, Any]) -> list[RenderableType]:
 
 def _audit(run: dict[str, Any]) -> list[RenderableType]:
     """What people did to it after it was made: who, and when."""
-    if not (entries := run.get("audit")):
+    entries = [entry for entry in run.get("audit") or [] if not _is_eviction(entry)]  # those are in the history
+    if not entries:
         return []
     table = grid()
     for entry in entries:
@@ -225,7 +237,12 @@ def members(elastic: dict[str, Any]) -> RenderableType:
     for member in elastic["members"]:
         job = f"m{member['member']}-{member['attempt']}"
         table.add_row(
-            Text(f"  {clock(member['at'])}", "dim"), Text(job), state_text(member), Text(member["why"], "dim")
+            Text(f"  {clock(member['at'])}", "dim"),
+            Text(job),
+            state_text(member),
+            Text(phases.duration(member["seconds"]) if member.get("seconds") else "", "dim"),
+            Text(costs.dollars(member["cost"]) if member.get("cost") is not None else "", "dim"),
+            Text(member["why"], "dim"),
         )
     heading = Text.assemble(("Members", "bold"), (f"  {used} resubmissions used, deadline {deadline}", "dim"))
     steps = [f"{clock(size['at'])} {size['nodes']}" for size in elastic["sizes"]]
@@ -234,11 +251,28 @@ def members(elastic: dict[str, Any]) -> RenderableType:
 
 
 def _history(run: dict[str, Any]) -> RenderableType:
+    """The run's states, and of an elastic run what its members lost, and who evicted them."""
+    lines = [(moment["at"], state_text(moment), moment.get("why") or "") for moment in run.get("history") or []]
+    if elastic := run.get("elastic"):
+        lost = Text("lost", "yellow")
+        names = [(loss, one_line(loss["job"].removeprefix(f"{run['run']}-"))) for loss in elastic.get("losses", ())]
+        lines += [(loss["at"], lost, f"{name}: {loss['why']}") for loss, name in names]
+        lines += [
+            (entry["at"], Text("asked"), _asked(entry)) for entry in run.get("audit") or [] if _is_eviction(entry)
+        ]
     table = grid()
-    for moment in run.get("history") or []:
-        why = (moment.get("why") or "").partition("\n")[0]
-        table.add_row(Text(f"  {clock(moment['at'])}", "dim"), state_text(moment), Text(why, "dim"))
+    for at, what, why in sorted(lines, key=lambda line: datetime.fromisoformat(line[0])):
+        table.add_row(Text(f"  {clock(at)}", "dim"), what, Text(why.partition("\n")[0], "dim"))
     return Group(Text("History", "bold"), table)
+
+
+def _is_eviction(entry: dict[str, Any]) -> bool:
+    return "evicted" in str(entry["what"])
+
+
+def _asked(entry: dict[str, Any]) -> str:
+    who = people.known(entry["by"], entry["by_id"]) or "somebody"
+    return f"{one_line(entry['what'])}, by {who}"
 
 
 def _reason(run: dict[str, Any]) -> list[RenderableType]:

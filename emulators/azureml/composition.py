@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -43,7 +42,7 @@ from emulators.azureml.workspace.registering import Register
 from emulators.azureml.workspace.registry_folder import RegistryFolder
 from emulators.azureml.workspace.store import Store
 from emulators.azureml.workspace.workspace import Workspace
-from emulators.private import private_folder
+from emulators.private import private_folder, remove_folder
 
 STORAGE_SECONDS = 30.0  # that the storage account may take to start beside this part
 
@@ -156,5 +155,5 @@ def _work_folder(state: Path, workspace: Workspace) -> Path:
     for folder in work.iterdir():
         job = workspace.jobs.get(folder.name)
         if job is None or job.status in TERMINAL:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
     return work

@@ -4,6 +4,7 @@ import { clock, duration, number, shortClock, visible } from "../format.js";
 import { useRef, useState } from "preact/hooks";
 import { useLive } from "../live.js";
 import { Ask, Drawing, Facts, Trouble, useOutcome, When } from "../parts.jsx";
+import { to } from "../route.js";
 import { W } from "../words.js";
 
 const KINDS = ["running", "preparing", "idle", "leaving", "unusable"],
@@ -89,6 +90,21 @@ function Cluster({ cluster, leases, report, me, again }) {
           </p>
           <h3>{W.clusters.over}</h3>
           <Over seen={seen} since={report.since} until={report.until} />
+          {cluster.waiting?.length > 0 && (
+            <>
+              <h3>{W.clusters.waiting}</h3>
+              <ul class="lines">
+                {cluster.waiting.map((one) => (
+                  <li key={one.run}>
+                    <a href={to("run", [one.run])}>{visible(one.run)}</a>{" "}
+                    <small>
+                      <When at={one.since} /> · {visible(one.why)}
+                    </small>
+                  </li>
+                ))}
+              </ul>
+            </>
+          )}
           <h3>{W.clusters.leases}</h3>
           {leases.length === 0 && <p class="dim">{W.clusters.noLeases}</p>}
           {leases.map((lease) => (

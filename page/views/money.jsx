@@ -85,10 +85,15 @@ function Shown({ value, by }) {
             rows={[
               [W.money.alwaysOn, total.saved_always_on === null ? "" : money(total.saved_always_on)],
               [W.money.byDefault, total.saved_default === null ? "" : money(total.saved_default)],
-              ...standing.map(([name, dollars]) => [name, money(dollars)]),
             ]}
           />
         </section>
+        {standing.length > 0 && (
+          <section class="card">
+            <h2>{W.money.standing}</h2>
+            <Facts rows={standing.map(([name, dollars]) => [name, money(dollars)])} />
+          </section>
+        )}
         {value.budgets.length > 0 && (
           <section class="card">
             <h2>{W.money.budgets}</h2>

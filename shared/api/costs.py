@@ -40,7 +40,8 @@ class CostLine(Struct):
     node_hours: float
     unpriced_hours: Annotated[float, Meta(description="Node hours whose price is unknown; not in the dollars.")]
     saved_always_on: Annotated[
-        float | None, Meta(description="Against the most nodes that there were, kept up all the time; of clusters.")
+        float | None,
+        Meta(description="Against the most nodes that there were, kept up since the first one; of clusters."),
     ]
     saved_default: Annotated[float | None, Meta(description="Against Azure ML's default idle time; of clusters.")]
 

@@ -6,6 +6,7 @@ here. Times are ISO 8601 in UTC. Tests hold every real answer against the models
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.runs import model as runs
 from shared.runs.model import RunState
+from shared.runs.progress.elastic_policy import seconds_ran
 from shared.runs.progress.workload import MembersView
 from shared.runs.progress.workloads import workload
 from shared.runs.views import summary
@@ -63,6 +65,16 @@ class Member(Struct):
     state: RunState
     at: datetime
     why: str
+    seconds: Annotated[float, Meta(description="For how long its jobs have run.")]
+    cost: Annotated[float | None, Meta(description="Its part of the run's cost, by that time; null while unknown.")]
+
+
+class Loss(Struct):
+    """A member's job that lost its node, or ended early."""
+
+    job: str
+    at: datetime
+    why: str
 
 
 class Size(Struct):
@@ -77,6 +89,7 @@ class Elastic(Struct):
     deadline: datetime
     members: list[Member]
     sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
+    losses: Annotated[list[Loss], Meta(description="The newest 100, the first one first.")]
 
 
 class Git(Struct):
@@ -141,7 +154,19 @@ Run = model_of(
 )
 Drop = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
 Decision = model_of(__name__, clusters.Decision, {}, ("cluster",))
-Cluster = model_of(__name__, clusters.Cluster, {"decision": Decision | None})
+
+
+class WaitingRun(Struct):
+    run: str
+    since: Annotated[datetime, Meta(description="When it was made.")]
+    why: str
+
+
+_ALSO = {
+    "decision": Decision | None,
+    "waiting": Annotated[list[WaitingRun], Meta(description="The runs that wait for its nodes, the longest first.")],
+}
+Cluster = model_of(__name__, clusters.Cluster, _ALSO)
 Lease = model_of(__name__, lease_model.Lease, {"lease": str, "active": bool}, ("id",))
 
 
@@ -154,7 +179,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
         **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "audit", "cost")),
-        "elastic": _members(workload(record).members(record)),
+        "elastic": _members(record, workload(record).members(record)),
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
         "metrics": {"last": record.archive.last_metrics, "best": record.archive.best_metrics},
@@ -175,21 +200,41 @@ def _summary(record: runs.Run) -> Json:
     }
 
 
-def _members(view: MembersView | None) -> Json | None:
+def _members(record: runs.Run, view: MembersView | None) -> Json | None:
     if view is None:
         return None
+    ran = {m.index: seconds_ran(m, datetime.now(UTC)) for m, _ in view.members}
     return {
-        **plain_fields(view, ("members", "sizes")),
+        **plain_fields(view, ("members", "sizes", "losses")),
         "members": [
-            {"member": m.index, "job": job, "attempt": m.attempt, "state": m.state, "at": plain(m.at), "why": m.why}
+            {
+                **{
+                    "member": m.index,
+                    "job": job,
+                    "attempt": m.attempt,
+                    "state": m.state,
+                    "at": plain(m.at),
+                    "why": m.why,
+                },
+                "seconds": round(ran[m.index], 1),
+                "cost": _share(record.money.cost, ran[m.index], sum(ran.values())),
+            }
             for m, job in view.members
         ],
         "sizes": [{"at": plain(size.at), "nodes": size.nodes} for size in view.sizes],
+        "losses": [{"at": plain(loss.at), "job": job, "why": loss.why} for loss, job in view.losses],
     }
 
 
-def cluster(record: clusters.Cluster, latest: clusters.Decision | None) -> Json:
-    return {**plain_fields(record), "decision": latest and decision(latest)}
+def _share(cost: runs.Cost | None, seconds: float, of_seconds: float) -> float | None:
+    """A member's part of what the run has cost, by the time that its jobs ran."""
+    if cost is None or not of_seconds:
+        return None
+    return round((cost.training + cost.allocation + cost.idle) * seconds / of_seconds, 4)
+
+
+def cluster(record: clusters.Cluster, latest: clusters.Decision | None, waiting: Sequence[Json] = ()) -> Json:
+    return {**plain_fields(record), "decision": latest and decision(latest), "waiting": list(waiting)}
 
 
 def decision(record: clusters.Decision) -> Json:

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from shared.api import queries, records
+from shared.api.encode import plain
 from shared.api.queries import Ports as QueriesPorts
+from shared.clusters.azureml_cache import waiting as waiting_for
 from shared.clusters.ports import HasLeases, HasSweeps
-from shared.kernel.errors import TrainyardError
+from shared.clusters.waiting import WAITING
+from shared.kernel.errors import NoAnswer, TrainyardError
 from shared.kernel.has import HasBlobs, HasQueues
 from shared.kernel.places import QUEUES
+from shared.runs.views.run_list import in_state
 
 KEPT_FOR = timedelta(seconds=10)
 _lock = threading.Lock()
 _kept: WeakKeyDictionary[object, tuple[datetime | None, dict[str, Any]]] = WeakKeyDictionary()
+PATIENCE = 3.0  # seconds that an answer may take
+_asking = threading.Lock()
+_open: WeakKeyDictionary[object, dict[str, Future[None]]] = WeakKeyDictionary()
+_ASIDE = ThreadPoolExecutor(8, "check")
 LISTED = 50  # open and rejected drops shown
 
 
@@ -46,15 +54,29 @@ def _health(ports: Ports) -> dict[str, Any]:
 
 
 def _errors(ports: Ports) -> dict[str, TrainyardError | None]:
-    return {"storage": _error(ports.blobs.check), "workspace": _error(ports.jobs.check)}
+    answers = asked(ports)
+    wait(answers.values(), PATIENCE)
+    return {name: _error(name, answer) for name, answer in answers.items()}
 
 
-def _error(call: Callable[[], None]) -> TrainyardError | None:
-    try:
-        call()
-    except TrainyardError as exc:
-        return exc
-    return None
+def _error(name: str, answer: Future[None]) -> TrainyardError | None:
+    if not answer.done():
+        return NoAnswer(f"The {name} did not answer for {PATIENCE:g} s.")
+    exc = answer.exception()
+    if exc is not None and not isinstance(exc, TrainyardError):
+        raise exc
+    return exc
+
+
+def asked(ports: Ports) -> dict[str, Future[None]]:
+    """Ask storage and workspace whether they answer. One question to each is open at a time: who asks meanwhile gets
+    the same answer."""
+    with _asking:
+        open_questions = _open.setdefault(ports, {})
+        for name, check in {"storage": ports.blobs.check, "workspace": ports.jobs.check}.items():
+            if name not in open_questions or open_questions[name].done():
+                open_questions[name] = _ASIDE.submit(check)
+        return dict(open_questions)
 
 
 def status(ports: Ports) -> dict[str, Any]:
@@ -80,4 +102,17 @@ def leases(ports: Ports) -> list[dict[str, Any]]:
 
 
 def clusters(ports: Ports) -> list[dict[str, Any]]:
-    return [records.cluster(c, ports.sweeps.latest(c.name)) for c in ports.clusters.list()]
+    """The clusters, each with the latest decision about it and the runs that wait for it."""
+    waiting = _waiting(ports)
+    return [records.cluster(c, ports.sweeps.latest(c.name), waiting.get(c.name, ())) for c in ports.clusters.list()]
+
+
+def _waiting(ports: Ports) -> dict[str, list[dict[str, Any]]]:
+    """By cluster, the runs that wait, since when and why; those that wait longest come first."""
+    runs = [run for state in WAITING for run in itertools.islice(in_state(ports.runs, state), LISTED)]
+    by_cluster: dict[str, list[dict[str, Any]]] = {}
+    for run in sorted(runs, key=lambda run: run.created_at):
+        why = waiting_for(ports, run)
+        row = {"run": run.name, "since": plain(run.created_at), "why": why.why if why else ""}
+        by_cluster.setdefault(run.asked.cluster, []).append(row)
+    return by_cluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.drops.model import DropState
+from shared.drops.model import DropState, generation_of
 from shared.drops.ports import Drops
 from shared.kernel.drop_key import DropKey
 from shared.runs.ports import Content
@@ -23,3 +23,10 @@ class DropDatasets:
             return None
         collecting = stored.value.why if stored.value.state is DropState.OPEN else ""
         return Content(stored.value.fingerprint, stored.value.generation, collecting)
+
+    def kept_in(self, drop: DropKey, generation: int, fingerprint: str) -> str:
+        """See shared.runs.ports.Datasets. A removed drop begins again with number 1."""
+        kept = self.drops.generations(drop)
+        if (stored := self.drops.get(drop)) and stored.value.generation:
+            kept = [generation_of(stored.value), *kept]
+        return next((each.folder for each in kept if (each.number, each.fingerprint) == (generation, fingerprint)), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -42,6 +43,14 @@ class JobStatus:
     state: JobState
     raw: str
     error: str = ""
+
+
+@dataclass(frozen=True)
+class JobTimes:
+    """When Azure ML last gave a job its nodes, and when it ended. None where it has not, or nobody tells."""
+
+    began: datetime | None = None
+    ended: datetime | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from shared.jobs.limits import Limits
-from shared.jobs.model import JobStatus, Problem
+from shared.jobs.model import JobStatus, JobTimes, Problem
 from shared.jobs.readers.job_file import JobFile
 from shared.jobs.routes_file import Routes
 from shared.jobs.spec import JobSpec, Layer
@@ -39,6 +39,9 @@ class Jobs(Protocol):
 
     def status(self, name: str) -> JobStatus | None:
         """The job's status now, or None if there is no such job."""
+
+    def times(self, name: str) -> JobTimes:
+        """When the job began and ended. Empty for one that isn't there."""
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
         """The statuses of the jobs with this hour in their property HOUR_PROPERTY, newest first, page by page.

@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from shared.kernel.errors import BadInput
+
+NAMED = 5
+
 
 def digest_files(folder: Path) -> str:
     """A hash over the names and contents of the snapshot's files: the code asset's version."""
@@ -24,6 +28,14 @@ def digest_environment(trainers: Path) -> str:
 
 
 def snapshot_files(folder: Path) -> list[Path]:
-    """The files that travel to the nodes: all but caches and hidden ones, by name."""
-    files = (p for p in folder.rglob("*") if p.is_file())
-    return sorted(p for p in files if not any(s.startswith((".", "__pycache__")) for s in p.relative_to(folder).parts))
+    """The files that travel to the nodes: all but caches and hidden ones, by name.
+
+    Raises BadInput for a link that is no file of this folder: it is neither followed nor left out in silence.
+    """
+    paths = (p for p in folder.rglob("*") if p.is_symlink() or p.is_file())
+    kept = [p for p in paths if not any(s.startswith((".", "__pycache__")) for s in p.relative_to(folder).parts)]
+    root = folder.resolve()
+    if away := [p for p in kept if p.is_symlink() and not (p.is_file() and p.resolve().is_relative_to(root))]:
+        names = ", ".join(p.relative_to(folder).as_posix() for p in sorted(away)[:NAMED])
+        raise BadInput(f"{folder} has links to what is no file in it: {names}. Put the files themselves there.")
+    return sorted(kept)

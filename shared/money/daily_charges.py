@@ -199,6 +199,7 @@ def _day(facts: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
         max(stretch.spell.nodes for stretch in had),
         last.dollars if last else 0.0,
         default_seconds(shares, until),
+        began=had[0].spell.begin,
     )
 
 

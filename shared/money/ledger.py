@@ -6,7 +6,7 @@ changed, each node of a cluster goes to the first of these that wants it:
     training      a run that runs, up to its nodes, oldest run first
     allocation    a run that waits for nodes, up to its nodes
     lease         a lease that is in force, up to its nodes
-    idle          runs that ended here, the last one first, up to their nodes, for at most IDLE_TAIL
+    idle          runs and leases that ended here, the last one first, up to their nodes, for at most IDLE_TAIL
     unexplained   nobody
 
 So a node second is charged once, and all of them are. Times are whole microseconds, so no sum loses anything.
@@ -94,21 +94,34 @@ def split(had: Spell, uses: Users | Sequence[Use], holds: Sequence[Hold] = ()) -
 
 
 @dataclass(frozen=True)
+class _Tail:
+    """The time after the end of a run or lease, whose nodes may idle."""
+
+    begin: datetime
+    who: str
+    nodes: int
+
+    def touches(self, had: Spell) -> bool:
+        return had.begin - IDLE_TAIL < self.begin < had.end
+
+
+@dataclass(frozen=True)
 class _There:
     """Who may want a node at some moment of a stretch, in order."""
 
     ran: list[Use]
     waited: list[Use]
-    ended: list[tuple[datetime, Use]]
+    ended: list[_Tail]
     holds: Sequence[Hold]
 
     @classmethod
     def of(cls, had: Spell, users: Users, holds: Sequence[Hold]) -> _There:
-        tails = [(use.ended, use) for use in users.ran if use.ended and had.begin - IDLE_TAIL < use.ended < had.end]
+        tails = [_Tail(use.ended, use.run, use.nodes) for use in users.ran if use.ended]
+        tails += [_Tail(hold.spell.end, hold.lease, hold.spell.nodes) for hold in holds]
         return cls(
             [use for use in users.ran if any(_touches(spell, had) for spell in use.ran)],
             list(_oldest_waiting(had, users.waited)),
-            sorted(tails, key=lambda tail: tail[0], reverse=True),
+            sorted((tail for tail in tails if tail.touches(had)), key=lambda tail: tail.begin, reverse=True),
             holds,
         )
 
@@ -116,7 +129,7 @@ class _There:
         """When someone begins or stops to want a node."""
         for use in (*self.ran, *self.waited):
             yield from (at for spell in (*use.ran, *use.waited) for at in (spell.begin, spell.end))
-        yield from (at for ended, _ in self.ended for at in (ended, ended + IDLE_TAIL))
+        yield from (at for tail in self.ended for at in (tail.begin, tail.begin + IDLE_TAIL))
         yield from (at for hold in self.holds for at in (hold.spell.begin, hold.spell.end))
 
     def wants(self, at: datetime) -> Iterator[tuple[str, str, int]]:
@@ -125,7 +138,7 @@ class _There:
         for use in self.waited:
             yield "allocation", use.run, max(0, _nodes_at(use.waited, at) - _nodes_at(use.ran, at))
         yield from (("lease", hold.lease, _nodes_at((hold.spell,), at)) for hold in self.holds)
-        yield from (("idle", use.run, use.nodes) for ended, use in self.ended if ended <= at < ended + IDLE_TAIL)
+        yield from (("idle", t.who, t.nodes) for t in self.ended if t.begin <= at < t.begin + IDLE_TAIL)
 
 
 def _charge(had: Spell, there: _There) -> Iterator[Share]:

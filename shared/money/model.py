@@ -76,7 +76,8 @@ class Day:
     """One cluster on one day of UTC (20260131): its charges, and what other ways to run it would have cost.
 
     `peak` is the most nodes that it had, `price` that of one node for an hour, 0 if unknown. `default_seconds` are the
-    node seconds that it would have had if Azure ML alone took nodes away, after its default of 120 s. `problem` says
+    node seconds that it would have had if Azure ML alone took nodes away, after its default of 120 s. `began` is when
+    it had its first node of the day; days that were closed before it was kept have none. `problem` says
     why the record of a closed day can't be read: its charges are then unknown, and `rows` is empty.
     """
 
@@ -87,6 +88,7 @@ class Day:
     price: float = 0.0
     default_seconds: float = 0.0
     problem: str = ""
+    began: datetime | None = None
 
 
 def month_of(at: datetime) -> str:

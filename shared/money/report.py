@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from shared.money.ledger import KINDS
 from shared.money.model import Day, Row
@@ -106,13 +107,27 @@ def _with_others(line: Line, days: list[Day], until: datetime) -> Line:
 
 
 def _always_on(days: list[Day], until: datetime) -> float:
-    """What the most nodes that each cluster had would have cost from the first day on that it had any."""
+    """What the most nodes that each cluster had in this time would have cost from the moment on that it had the first,
+    each day at its own price, a day without nodes at that of the day before."""
     total = 0.0
     for cluster in {day.cluster for day in days}:
         its = sorted((day for day in days if day.cluster == cluster), key=lambda day: day.day)
-        begin = datetime.strptime(its[0].day, "%Y%m%d").replace(tzinfo=UTC)
-        total += max(day.peak for day in its) * its[-1].price * ((until - begin).total_seconds() / _HOUR)
+        begins = [_began(its[0], until), *(_midnight(day) for day in its[1:])]
+        hours = [(end - begin).total_seconds() / _HOUR for begin, end in pairwise([*begins, until])]
+        total += max(day.peak for day in its) * sum(day.price * h for day, h in zip(its, hours, strict=True))
     return total
+
+
+def _began(day: Day, until: datetime) -> datetime:
+    """When it had its first node; of a day that doesn't say it, the latest moment that its node seconds allow."""
+    if day.began:
+        return day.began
+    seconds = sum(row.node_seconds for row in day.rows) / max(day.peak, 1)
+    return min(_midnight(day) + timedelta(days=1), until) - timedelta(seconds=seconds)
+
+
+def _midnight(day: Day) -> datetime:
+    return datetime.strptime(day.day, "%Y%m%d").replace(tzinfo=UTC)
 
 
 def _at_most(lines: list[Line]) -> list[Line]:

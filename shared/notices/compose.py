@@ -58,7 +58,7 @@ def _late(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
 
 
 def _idle(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
-    title = f"Cluster {data.get('cluster')} has {data.get('nodes')} nodes and had nothing to do for an hour."
+    title = f"Cluster {data.get('cluster')} has {_nodes(data.get('nodes'))} and had nothing to do for an hour."
     return _plain(notice, Kind.IDLE, title, data)
 
 
@@ -114,12 +114,16 @@ def _of_run(notice: Notice, run: Run, kind: Kind, title: str, facts: dict[str, s
     run_facts = {
         "why": run.progress.reason.partition("\n")[0] if kind is not Kind.COMPLETED else "",
         "experiment": run.asked.experiment,
-        "cluster": f"{run.asked.cluster}, {run.asked.nodes} nodes",
+        "cluster": f"{run.asked.cluster}, {_nodes(run.asked.nodes)}",
         "took": _took(run),
         "best": ", ".join(best),
         "owner": run.people.owner,
     }
     return Notice(notice.id, kind, title, notice.at, run_facts | facts, run.name, run.asked.route, run.asked.experiment)
+
+
+def _nodes(count: object) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
 
 
 def _took(run: Run) -> str:

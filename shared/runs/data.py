@@ -1,9 +1,10 @@
-"""Which data a run was made for, and whether it found them when it started.
+"""Which data a run was made for, and whether it trained on them.
 
 The list of a drop's blobs is kept beside the run's archive (`data.json.gz`: name, etag, size and MD5 of each, in
-listing order) when the drop is sealed. When the run's job starts, the drop is listed once more: a queued run trains on
-whatever its folder holds by then, so what differs is said on the run, in the write that says that it runs. A drop of
-many blobs is compared after that, by a message.
+listing order) when the drop is sealed. A queued run trains on whatever its folder holds by then. So the drop is listed
+again whenever a job of the run is first seen on its nodes or off them again, and at the run's end; what differs is
+judged by Azure ML's times of the jobs (trained_on.py). A drop of many blobs is compared by a message, and at the end by
+the archive.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from __future__ import annotations
 import json
 import logging
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
+from shared.jobs.data import below_drops
+from shared.jobs.model import JobTimes
+from shared.jobs.ports import HasJobs
+from shared.jobs.spec import DataInput
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, NotFound, TrainyardError
 from shared.kernel.has import HasBlobs
@@ -22,20 +27,22 @@ from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER, RUN_LOOKS
 from shared.kernel.storage import Blob, Blobs, Queues
 from shared.runs.content import SUCCESS_MARKER, drop_blobs, survey
-from shared.runs.model import Run
-from shared.runs.ports import HasRuns
+from shared.runs.decide import has_run
+from shared.runs.model import Run, RunState
+from shared.runs.ports import HasDatasets, HasRuns
+from shared.runs.progress.workloads import workload
+from shared.runs.trained_on import Difference, TrainedOn, Verdict, differences, judge
 
 LISTING = "data.json.gz"
 MOST_LISTED = 100_000  # blobs; of a larger drop the fingerprint tells whether it changed, but not what
 COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
-NAMED = 5  # names in a sentence
 _LIMIT = 64 << 20  # bytes of a listing as it is stored
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
 WRITE_ATTEMPTS = 10
 log = logging.getLogger(__name__)
 
 
-class Ports(HasBlobs, HasRuns, Protocol):
+class Ports(HasBlobs, HasRuns, HasJobs, HasDatasets, Protocol):
     """What is needed here from outside."""
 
 
@@ -70,21 +77,26 @@ def keep_listing(blobs: Blobs, folder: str, listing: Listing) -> None:
         blobs.write_once(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
 
 
-def difference_at_start(ports: Ports, run: Run) -> str | None:
-    """How the data of a starting run differ from those it was made for; None if checking takes long or is not
-    possible now."""
-    if not (run.asked.drop and run.asked.fingerprint):
-        return ""
-    try:
-        blobs = list(islice(drop_blobs(ports.blobs, DropKey.of(run.asked.drop)), COMPARED_AT_ONCE + 1))
-        return _difference(ports, run, blobs) if len(blobs) <= COMPARED_AT_ONCE else None
-    except TrainyardError as exc:
-        log.info("run %s: its data are compared later: %s", run.name, exc)
-        return None
+def change_on_nodes(ports: Ports, run: Run, jobs: Collection[str]) -> dict[str, Any] | None:
+    """The note on a run whose jobs of these names were just seen to begin or to lose their nodes; None if comparing
+    takes long or is not possible now."""
+    if not _is_recorded(run) or not jobs:
+        return {}
+    return _quick(ports, run, jobs)
+
+
+def change_at_end(ports: Ports, run: Run) -> dict[str, Any] | None:
+    """The verdict on a run that is over; None if comparing takes long or is not possible now."""
+    return _quick(ports, run, None) if _is_due(run) else {}
+
+
+def verdict_at_end(ports: Ports, run: Run) -> dict[str, Any]:
+    """The same however long it takes. Raises what the services raise."""
+    return _note(run, _compared(ports, run, None, _blobs(ports, run))) if _is_due(run) else {}
 
 
 def ask_for_check(queues: Queues, run: Run) -> None:
-    """Ask for a look at the data of a run that has just started."""
+    """Ask for a look at the data of a run whose jobs began or ended."""
     queues.send(RUN_LOOKS, {"data_of": run.name})
 
 
@@ -94,13 +106,13 @@ def check_data(ports: Ports, name: str) -> None:
         stored = ports.runs.recent(name)
     except NotFound:
         return
-    run = stored.value
-    note = _difference(ports, run, drop_blobs(ports.blobs, DropKey.of(run.asked.drop)))
+    verdict = _compared(ports, stored.value, None, _blobs(ports, stored.value))
     for _ in range(WRITE_ATTEMPTS):
-        if stored.value.progress.data_note == note:
+        changes = _doubt(_note(stored.value, verdict))
+        if not changes or stored.value.archive.at is not None:
             return
         try:
-            ports.runs.update(stored, data_note=note)
+            ports.runs.update(stored, **changes)
         except Changed:
             stored = ports.runs.get(name)
         else:
@@ -108,34 +120,101 @@ def check_data(ports: Ports, name: str) -> None:
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while its data were checked.")
 
 
-def _difference(ports: Ports, run: Run, blobs: Iterable[Blob]) -> str:
-    now: dict[str, str] = {}
-    seen = survey(DropKey.of(run.asked.drop), _told(blobs, now))
-    if seen.fingerprint == run.asked.fingerprint:
-        return ""
-    words = f"Drop {run.asked.drop} held other data when the job started than when the run was made"
-    before = _kept(ports.blobs, f"{run.asked.experiment}/{run.name}")
-    if not before or len(now) > MOST_LISTED:
-        return f"{words}."
-    differing = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
-    more = f" and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
-    return f"{words}: {', '.join(differing[:NAMED])}{more}." if differing else f"{words}."
+def _is_recorded(run: Run) -> bool:
+    return bool(run.asked.drop and run.asked.fingerprint)
 
 
-def _told(blobs: Iterable[Blob], content_by_name: dict[str, str]) -> Iterator[Blob]:
+def _is_due(run: Run) -> bool:
+    """Whether the end of the run may still say something of its data: what was recorded, or other, is settled."""
+    sent = bool(run.jobs.job or run.progress.attempts)
+    return _is_recorded(run) and sent and _known(run) in (None, TrainedOn.UNKNOWN)
+
+
+def _known(run: Run) -> TrainedOn | None:
+    if run.progress.trained_on:
+        return TrainedOn(run.progress.trained_on)
+    return TrainedOn.OTHER if run.progress.data_note else None  # as an older version wrote it
+
+
+def _quick(ports: Ports, run: Run, jobs: Collection[str] | None) -> dict[str, Any] | None:
+    try:
+        blobs = list(islice(_blobs(ports, run), COMPARED_AT_ONCE + 1))
+        if len(blobs) > COMPARED_AT_ONCE:
+            return None
+        changes = _note(run, _compared(ports, run, jobs, blobs))
+        return changes if jobs is None else _doubt(changes)
+    except TrainyardError as exc:
+        log.info("run %s: its data are compared later: %s", run.name, exc)
+        return None
+
+
+def _doubt(changes: dict[str, Any]) -> dict[str, Any]:
+    """Only the end of a run can say that it trained on what is recorded."""
+    return {} if changes.get("trained_on") is TrainedOn.RECORDED else changes
+
+
+def _note(run: Run, verdict: Verdict | None) -> dict[str, Any]:
+    """The changes of the run's row: nothing that was found before is taken back."""
+    order, known = list(TrainedOn), _known(run)
+    if verdict is None or (known and order.index(verdict.trained_on) <= order.index(known)):
+        return {}
+    return {"trained_on": verdict.trained_on, "data_note": verdict.why}
+
+
+def _blobs(ports: Ports, run: Run) -> Iterator[Blob]:
+    return drop_blobs(ports.blobs, DropKey.of(run.asked.drop))
+
+
+def _compared(ports: Ports, run: Run, jobs: Collection[str] | None, blobs: Iterable[Blob]) -> Verdict | None:
+    """The verdict on the jobs of these names, or on all; None if none of them ever had nodes."""
+    found = _differences(ports, run, blobs) or _gone_again(ports, run)
+    trained = has_run(run) or run.progress.state in (RunState.RUNNING, RunState.COMPLETED) or jobs is not None
+    if not found and trained:
+        return Verdict(TrainedOn.RECORDED)
+    times = [ports.jobs.times(job) for job in (workload(run).jobs(run).values() if jobs is None else jobs)]
+    if not trained and not any(each.began for each in times):
+        return None
+    return judge(run.asked.drop, found, [JobTimes()] if _may_read_before(run) else times)
+
+
+def _may_read_before(run: Run) -> bool:
+    """Whether the job's data may be copied to its nodes before Azure ML says that it began."""
+    inputs = [given for given in run.asked.request.inputs.values() if isinstance(given, DataInput)]
+    return any("download" in given.mode for given in inputs if below_drops(given.path))
+
+
+def _differences(ports: Ports, run: Run, blobs: Iterable[Blob]) -> list[Difference]:
+    present: dict[str, Blob] = {}
+    drop = DropKey.of(run.asked.drop)
+    marker = f"{drop.prefix()}{SUCCESS_MARKER}"  # it says "complete", and is no content
+    seen = survey(drop, _told(blobs, present, marker))
+    recorded = kept_listing(ports.blobs, _folder(ports, run)) if len(present) <= MOST_LISTED else None
+    if recorded is None:  # nothing tells which files: they are judged as one
+        same = True if seen.fingerprint == run.asked.fingerprint else None
+        return [Difference(f"drops/{run.asked.drop}", seen.newest, same)]
+    return list(differences({blob.name: blob for blob in recorded if blob.name != marker}, present))
+
+
+def _gone_again(ports: Ports, run: Run) -> list[Difference]:
+    """What a later generation brought, where nothing is left of it: a job may have read it."""
+    now = ports.datasets.of(DropKey.of(run.asked.drop))
+    later = now is not None and 0 < run.asked.generation < now.generation
+    return [Difference(f"what generation {now.generation} of the drop brought", None)] if now and later else []
+
+
+def _folder(ports: Ports, run: Run) -> str:
+    """Where the list of the run's data is kept: with it, or with the run that its drop's generation made."""
+    drop = DropKey.of(run.asked.drop)
+    kept_in = ports.datasets.kept_in(drop, run.asked.generation, run.asked.fingerprint)
+    return kept_in or f"{run.asked.experiment}/{run.name}"
+
+
+def _told(blobs: Iterable[Blob], by_name: dict[str, Blob], marker: str) -> Iterator[Blob]:
     for blob in blobs:
-        if len(content_by_name) <= MOST_LISTED and not blob.name.endswith(f"/{SUCCESS_MARKER}"):
-            content_by_name[blob.name] = blob.md5 or blob.etag.strip('"')
+        folder = blob.metadata.get("hdi_isfolder") == "true"
+        if len(by_name) <= MOST_LISTED and not folder and blob.name != marker:
+            by_name[blob.name] = blob
         yield blob
-
-
-def _kept(blobs: Blobs, folder: str) -> dict[str, str]:
-    """Name and MD5 (or etag) of the blobs that the run was made for; none if no list was kept."""
-    return {
-        blob.name: blob.md5 or blob.etag
-        for blob in kept_listing(blobs, folder) or ()
-        if not blob.name.endswith(f"/{SUCCESS_MARKER}")
-    }
 
 
 def kept_listing(blobs: Blobs, folder: str) -> list[Blob] | None:

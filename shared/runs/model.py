@@ -116,7 +116,8 @@ DEDICATED_FROM = 1000  # the numbers of members on dedicated nodes, in a run wit
 class Member(msgspec.Struct, frozen=True, array_like=True):
     """One node's place in an elastic run. Its jobs follow each other; `attempt` counts them from 1.
 
-    `state` is that of its present job, since `at`; `why` says what ended the job before, or this one.
+    `state` is that of its present job, since `at`; `why` says what ended the job before, or this one, and nothing of a
+    member that completed. `ran` is for how many seconds its jobs ran until then.
     """
 
     index: int
@@ -124,10 +125,20 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     state: RunState
     at: datetime
     why: str = ""
+    ran: float = 0.0
 
     @property
     def is_dedicated(self) -> bool:
         return self.index >= DEDICATED_FROM
+
+
+class Loss(msgspec.Struct, frozen=True, array_like=True):
+    """A member of an elastic run lost its node, or its job ended early: which job, when and why."""
+
+    at: datetime
+    index: int
+    attempt: int
+    why: str
 
 
 class Size(msgspec.Struct, frozen=True, array_like=True):
@@ -142,7 +153,7 @@ class Elastic:
     """What makes a run elastic: single-node jobs, its members, that meet in the rendezvous under the run's name.
 
     At least `min_nodes` and at most `Run.nodes` of them train together. `resubmissions` is how many jobs may replace
-    others; none does so after `deadline`.
+    others; none does so after `deadline`. `losses` are the newest ones.
     """
 
     min_nodes: int
@@ -152,6 +163,7 @@ class Elastic:
     sizes: tuple[Size, ...] = ()
     dedicated: int = 0  # how many further members a run with a date has on dedicated nodes now
     dedicated_sizes: tuple[Size, ...] = ()  # of these alone
+    losses: tuple[Loss, ...] = ()
 
     @property
     def resubmitted(self) -> int:
@@ -225,13 +237,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where it stands. The transitions write it, and the check of its data `data_note`: that they had changed."""
+    """Where it stands. The transitions write it, and the check of its data `trained_on` and `data_note`.
+
+    `trained_on` is a word of trained_on.py, '' until it is known; `data_note` says why, unless it is what is recorded.
+    """
 
     state: RunState = RunState.RECEIVED
     history: tuple[Moment, ...] = ()
     attempts: int = 0
     reason: str = ""
     data_note: str = ""
+    trained_on: str = ""
 
 
 @dataclass(frozen=True)

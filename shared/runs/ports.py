@@ -142,6 +142,9 @@ class Datasets(Protocol):
     def of(self, drop: DropKey) -> Content | None:
         """None for a drop that nobody uploaded to. Its blobs may have changed since it was sealed."""
 
+    def kept_in(self, drop: DropKey, generation: int, fingerprint: str) -> str:
+        """The folder of the output container with the list of what this generation held; '' if there is none."""
+
 
 class Runs(Protocol):
     """The runs' records: one row a run, found by name, newest first, or by the hour of its making.

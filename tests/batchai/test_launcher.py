@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from shared.jobs.batchai.job import Beside
 from shared.jobs.batchai.translate import SPEC
 from tests.batchai.documents import JOB_ROOT, RECIPES, ROOT, gloo, practitioner, project, retinanet
@@ -31,8 +33,10 @@ Json = dict[str, Any]
 class Nodes:
     """The processes of one job, as Azure ML starts them: by node, and each with its rank."""
 
-    def __init__(self, folder: Path, document: Json, beside: Beside | None = None) -> None:
-        self.folder, (self.job, read) = folder, translated(document, beside)
+    def __init__(
+        self, folder: Path, document: Json, beside: Beside | None = None, python: Path = Path(sys.executable)
+    ) -> None:
+        self.folder, self.python, (self.job, read) = folder, python, translated(document, beside)
         assert read.report.problems == []
         self.mpi = self.job["distribution"]["type"] == "mpi"
         self.told = folder / "told"
@@ -64,11 +68,11 @@ class Nodes:
         ]
         own = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE") if self.mpi else ("RANK", "WORLD_SIZE")
         ranks = {own[0]: rank, own[1]: world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+        path = os.pathsep.join((str(self.python.parent), os.environ["PATH"]))
         given = {**self.job["environment_variables"], "TOLD": str(self.told), "PATH": path, **more}
         environment = {**{name: str(value) for name, value in ranks.items()}, **given}
         return subprocess.Popen(
-            [sys.executable, str(LAUNCHER), *arguments],
+            [str(self.python), str(LAUNCHER), *arguments],
             cwd=node, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
@@ -216,7 +220,7 @@ def test_only_a_death_after_the_end_is_forgiven(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_what_it_writes_to_itself(tmp_path: Path) -> None:
-    """What a mount held is seen beside what the run writes, and that goes to the run's own output."""
+    """What a mount held is seen beside what the run writes, also into folders that it had, and that goes to outputs."""
     script = (
         "import os, sys\n"
         "source, target = sys.argv[2], sys.argv[6]\n"
@@ -224,6 +228,7 @@ def test_a_run_keeps_what_it_writes_to_itself(tmp_path: Path) -> None:
         "assert os.listdir(target) == []\n"
         "open(os.path.join(target, 'mymodel.pt'), 'w').write('new')\n"
         "open(os.path.join(os.environ['AZ_BATCHAI_MOUNT_ROOT'], 'logs', 'stray.txt'), 'w').write('stray')\n"
+        "open(os.path.join(source, 'train', 'b.txt'), 'w').write('beside the ant')\n"
     )
     path = "logs/scripts/pytorch/PyTorchTransferLearning.py"
     nodes = Nodes(tmp_path, practitioner(), Beside(project=project(), files={path: script}))
@@ -231,7 +236,9 @@ def test_a_run_keeps_what_it_writes_to_itself(tmp_path: Path) -> None:
     nodes.lay("datalake/models/mymodel.pt", "of another run")
 
     assert nodes.run() == [(0, "")]
-    assert (tmp_path / "outputs/mounts/datalake/models/mymodel.pt").read_text() == "new"
+    assert (tmp_path / "outputs/models/mymodel.pt").read_text() == "new", "where predict looks for a model"
+    assert (tmp_path / "outputs/mounts/datalake/hymenoptera_data/train/b.txt").read_text() == "beside the ant"
+    assert [path.name for path in (tmp_path / "inputs/datalake/hymenoptera_data/train").iterdir()] == ["a.txt"]
     assert (tmp_path / "outputs/mounts/logs/stray.txt").read_text() == "stray"
     assert (tmp_path / "inputs/datalake/models/mymodel.pt").read_text() == "of another run"
 
@@ -255,9 +262,24 @@ def test_variables_of_the_job_may_name_batch_ais(tmp_path: Path) -> None:
     assert SPEC in found
 
 
-def test_the_launcher_is_written_for_python_3_6() -> None:
-    """The images of 2018 have no newer Python."""
-    text = LAUNCHER.read_text("utf-8")
+@pytest.mark.parametrize("version", ["2.7", "3.5", "3.6"])
+def test_the_launcher_runs_with_the_python_of_old_images(tmp_path: Path, version: str) -> None:
+    """Images of 2018 have no newer one: it lays out mounts, meets the other process, and runs the script."""
+    python = next(iter(sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))), None)
+    if python is None:
+        pytest.skip(f"there is no Python {version} in ~/.pyenv")
+    nodes = Nodes(tmp_path, gloo(jobPreparation=None), python=python)
+    nodes.lay("scripts/pytorch/mnist_trainer.py", TELL)
+    assert [status for status, _ in nodes.run()] == [0, 0]
+    assert nodes.tells("1")["arguments"][-2:] == ["--rank", "1"]
 
-    ast.parse(text, feature_version=(3, 6))
-    assert [word for word in (":=", "removeprefix(", "removesuffix(", "annotations", " | None") if word in text] == []
+
+def test_the_launcher_has_no_newer_syntax() -> None:
+    """Where no old Python is at hand, the commonest mistakes are found by its syntax tree."""
+    text = LAUNCHER.read_text("utf-8")
+    tree = ast.parse(text, feature_version=(3, 4))
+    newer = (ast.AnnAssign, ast.JoinedStr, ast.AsyncFunctionDef, ast.YieldFrom, ast.Nonlocal)
+    assert [node.lineno for node in ast.walk(tree) if isinstance(node, newer)] == []
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    assert [f.name for f in functions if f.returns or any(each.annotation for each in f.args.args)] == []
+    assert [word for word in ("removeprefix(", "exist_ok", "shutil.which", "contextlib.suppress") if word in text] == []

@@ -182,3 +182,38 @@ def test_an_answer_of_the_service_is_a_job_too() -> None:
     job, read = translated(shown)
     assert (read.report.problems, [f.field.rpartition(".")[2] for f in read.report.lossy]) == ([], ["image"])
     assert job["resources"] == {"instance_count": 2}
+
+
+def test_horovod_by_mpirun_loses_as_much_as_by_its_own_settings() -> None:
+    """A line, preparation or script that names Horovod lacks its MPI; a script of torch.distributed lacks nothing."""
+    line = {"commandLine": "mpirun -np 4 python $AZ_BATCHAI_MOUNT_ROOT/x/train.py"}
+    document: dict[str, Any] = {"properties": {"nodeCount": 2, "customToolkitSettings": line}}
+    beside = [Beside(files={"train.py": "import torch"}), Beside(files={"train.py": "import horovod.torch as hvd"})]
+    told = [
+        [f.meant for f in translated(document, each)[1].report.lossy if "Horovod" in f.meant] != [] for each in beside
+    ]
+    assert told == [False, True]
+
+
+def test_an_experiment_gets_a_name_that_azure_ml_takes() -> None:
+    """A space becomes a dash, and the report says so."""
+    document = gloo()
+    document["properties"]["experimentName"] = "ants and bees"
+    job, read = translated(document)
+    assert job["experiment_name"] == "ants-and-bees"
+    assert "ants-and-bees" in next(f.instead for f in read.report.findings if "ants and bees" in f.meant)
+
+
+def test_secrets_of_addresses_are_not_told() -> None:
+    """Signatures and passwords in URLs come into no report, no input and no image."""
+    document = gloo()
+    share = {"azureFileUrl": "https://a.file.core.windows.net/share?sv=1&sig=SECRET", "relativeMountPath": "s"}
+    document["properties"]["mountVolumes"] = {"azureFileShares": [share]}
+    document["properties"]["containerSettings"] = {
+        "imageSourceRegistry": {"image": "x", "serverUrl": "https://me:SECRET@registry.io"}
+    }
+    document["properties"]["jobPreparation"] = {"commandLine": "horovod https://a.blob/x?sig=SECRET"}
+    job, read = translated(document)
+    assert "SECRET" not in str(read.report)
+    assert "SECRET" not in str({**job, "environment_variables": {}})
+    assert job["environment"]["image"] == "registry.io/x"

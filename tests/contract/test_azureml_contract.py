@@ -15,7 +15,7 @@ from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.tables.asset_table import TableAssets
-from shared.jobs.model import ENDED, JobState, JobStatus
+from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes
 from shared.jobs.spec import Environment
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
@@ -52,6 +52,23 @@ def test_a_job_goes_its_way(side: Side, unique: Callable[[], str]) -> None:
     side.run(name)
     side.end(name)
     assert side.until(name, *ENDED) == JobStatus(name, JobState.COMPLETED, "Completed")
+
+
+def test_a_job_has_its_times(side: Side, unique: Callable[[], str]) -> None:
+    """`times` tells when the job got its nodes, and when it ended; nothing of a job that isn't there."""
+    name = unique()
+    assert side.jobs.times(name) == JobTimes()
+    side.jobs.submit(side.job(name))
+    side.run(name)
+    running = side.jobs.times(name)
+    assert running.began
+    assert running.ended is None
+    side.end(name)
+    side.until(name, JobState.COMPLETED)
+    ended = side.jobs.times(name)
+    assert ended.began == running.began
+    assert ended.ended
+    assert ended.ended >= running.began
 
 
 def test_a_name_is_one_job(side: Side, unique: Callable[[], str]) -> None:

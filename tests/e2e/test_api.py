@@ -341,3 +341,25 @@ def test_200_submissions_at_once_are_neither_lost_nor_doubled(lab: Lab) -> None:
     assert listed() == made
     wait_for(lambda: made <= lab.jobs_put().keys(), PATIENCE, "every job to be at Azure ML")
     assert {count for run, count in lab.jobs_put().items() if run in made} == {1}
+
+
+@pytest.mark.parametrize("part", ["azureml", "storage", "eventgrid"])
+def test_every_route_answers_while_a_part_hangs(lab: Lab, part: str) -> None:
+    """A part that is stopped, not dead, keeps its connections: health and every list answer within five seconds."""
+    routes = ("health", "status", "runs", "drops", "clusters", "costs", "trainers", "schedules", "notices", "page/")
+    lab.get("status")
+
+    def ask(route: str) -> tuple[float, int]:
+        began = time.monotonic()
+        answer = lab.http.get(route, timeout=60)
+        return time.monotonic() - began, answer.status_code
+
+    pid = lab.cloud.record.parts[part]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(len(routes)) as pool:
+            answers = dict(zip(routes, pool.map(ask, routes), strict=True))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert {route: found for route, found in answers.items() if found[0] > 5 or found[1] not in (200, 503)} == {}
+    wait_for(lambda: ask("health")[1] == 200, 60, "all to answer again")

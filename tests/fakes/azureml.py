@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from shared.adapters.azureml.document import document
 from shared.clusters.model import Cluster
-from shared.jobs.model import ENDED, JobState, JobStatus, Problem
+from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem
 from shared.jobs.spec import HOUR_PROPERTY, Environment, JobSpec
 from shared.kernel.errors import BadInput, NotFound, Unavailable
 from shared.kernel.storage import Place
+from tests.fakes.storage import Clock
 
 _RAW_STATES = {
     "Queued": JobState.QUEUED,
@@ -23,17 +25,27 @@ _RAW_STATES = {
 }
 
 
+NEVER = JobTimes()
+
+
 @dataclass
 class _Job:
     spec: dict[str, Any]
     raw: str = "Queued"
     error: str = ""
+    times: JobTimes = NEVER
 
 
 class FakeJobs:
     """`jobs` in order of submission; `set` is Azure ML's side. A compute that isn't among `clusters` is refused."""
 
-    def __init__(self, clusters: Iterable[str] = ("cpu-cluster",), datastores: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        clusters: Iterable[str] = ("cpu-cluster",),
+        datastores: dict[str, str] | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self.clock = clock or Clock()
         self.jobs: dict[str, _Job] = {}
         self.clusters = set(clusters)
         self.datastores = {"workspaceblobstore": "azureml-blobstore", "drops": "drops", **(datastores or {})}
@@ -45,7 +57,12 @@ class FakeJobs:
 
     def set(self, name: str, raw: str, error: str = "") -> None:
         """Put the job into one of the states Queued, Running, Completed, Failed, Canceled."""
-        self.jobs[name].raw, self.jobs[name].error = raw, error
+        job, now = self.jobs[name], self.clock()
+        if raw == "Running" and job.raw != "Running":
+            job.times = JobTimes(now)
+        elif _RAW_STATES[raw] in ENDED and job.times.ended is None:
+            job.times = JobTimes(job.times.began or (None if raw == "Canceled" else now), now)
+        job.raw, job.error = raw, error
 
     def submit(self, job: JobSpec) -> JobStatus:
         self._answer()
@@ -72,6 +89,10 @@ class FakeJobs:
     def status(self, name: str) -> JobStatus | None:
         self._answer()
         return self._status(name) if name in self.jobs else None
+
+    def times(self, name: str) -> JobTimes:
+        self._answer()
+        return self.jobs[name].times if name in self.jobs else JobTimes()
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
         self._answer()

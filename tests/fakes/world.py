@@ -97,7 +97,7 @@ class World:
         self.drops, self.runs, self.sweeps = FakeDrops(), FakeRuns(), FakeSweepLog()
         self.samples, self.leases, self.books = FakeSamples(), FakeLeases(), FakeBooks()
         self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
-        self.jobs, self.events = FakeJobs(), FakeEvents()
+        self.jobs, self.events = FakeJobs(clock=self.clock), FakeEvents()
         self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
         self.removals = FakeRemovals()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])

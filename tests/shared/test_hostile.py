@@ -258,14 +258,18 @@ def test_a_run_says_that_its_data_changed_before_it_started(
     world.upload("mnist/a/2.bin", b"other")
     world.upload("mnist/a/4.bin", b"new")
     world.in_flight.clear()
+    world.clock.advance(5)
     world.job_goes(run.name, "Running")
     world.deliver_all()
     world.handle("job-events")
     assert len(world.queues.messages.get("run-looks", ())) == (compared_at_once == 2)
     world.run_until_idle()
-    assert world.only_run().progress.data_note == (
-        "Drop mnist/a held other data when the job started than when the run was made: mnist/a/2.bin, mnist/a/4.bin."
-    )
+    why = "Drop mnist/a held other data when the job started than when the run was made: mnist/a/2.bin, mnist/a/4.bin."
+    progress = world.only_run().progress
+    assert (progress.trained_on, progress.data_note) == ("other", why)
+    world.settle()
+    archived = world.manifest(run)["run"]
+    assert (archived["trained_on"], archived["data_note"]) == ("other", why)
 
 
 def test_an_old_marker_closes_nothing_again(world: World) -> None:

@@ -10,7 +10,7 @@ from shared.jobs.spec import LEFT_OUTPUT as LEFT
 from shared.kernel.drop_key import DropKey
 from shared.kernel.places import ANNOUNCEMENTS, QUEUES
 from shared.kernel.storage import Place
-from shared.runs.content import survey
+from shared.runs.content import drop_blobs, survey
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
@@ -219,6 +219,7 @@ class Oracle:
         for run in [row.value for row in self.world.runs.rows.values()]:
             if run.archive.at is not None:
                 self._archived(run)
+            self._trained_on(run)
             known = set(workload(run).jobs(run).values())
             for job in self._jobs_of(run.name):
                 require(job in known, f"job {job} is none of run {run.name}'s")
@@ -227,6 +228,18 @@ class Oracle:
                 require("Completed" in ended, f"run {run.name} is completed, its jobs are {ended}")
         self._contents()
         self._told()
+
+    def _trained_on(self, run: Run) -> None:
+        """What the run says of its data is what lay there when its jobs began and ended."""
+        if not run.asked.fingerprint or run.archive.at is None:
+            return
+        assert isinstance(self.world.jobs, SimulatedJobs)
+        read = [each for job in self._jobs_of(run.name) for each in self.world.jobs.read.get(job, ())]
+        same, says = [each == run.asked.fingerprint for each in read], run.progress.trained_on
+        require(says or run.progress.state is not RunState.COMPLETED, f"run {run.name} doesn't say what it trained on")
+        require(says != "recorded" or all(same), f"run {run.name} says it trained on what is recorded, but did not")
+        require(says != "other" or not all(same), f"run {run.name} says it trained on something else, but did not")
+        self.simulation.counts[f"runs that trained on: {says or 'nothing'}"] += 1
 
     def _uploaded(self) -> list[DropKey]:
         names = self.world.blobs.containers.get("drops", {})
@@ -264,6 +277,12 @@ class Oracle:
                     continue
                 self.simulation.counts["ClusterAtZero left out between two sweeps"] += 1
                 require(subject in self.overlapped, f"ClusterAtZero {subject} was never told")
+
+
+def fingerprint_now(world: World, job: str) -> str:
+    """The fingerprint of what the drop of a job's run holds."""
+    drop = world.runs.rows[run_of_job(job)].value.asked.drop
+    return survey(DropKey.of(drop), drop_blobs(world.blobs, DropKey.of(drop))).fingerprint if drop else ""
 
 
 def require(holds: object, otherwise: str) -> None:

@@ -39,6 +39,7 @@ class Input:
     literal: str = ""
     source: Source | None = None
     direct: bool = False
+    copied: bool = False  # to the node's own disk, where the job may write; else it is mounted, and read-only
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,8 @@ def _input(name: str, body: Any) -> Input:
     if kind not in DATA_TYPES:
         raise BadRequest(f"Input {name!r}: jobInputType {kind!r}; choose literal, {among(DATA_TYPES)}.")
     mode = checks.optional_text(body, "mode")
-    return Input(name, kind, source=source(body.get("uri"), f"Input {name!r}", kind), direct=mode == DIRECT)
+    address = source(body.get("uri"), f"Input {name!r}", kind)
+    return Input(name, kind, source=address, direct=mode == DIRECT, copied=mode in ("Download", "EvalDownload"))
 
 
 def _output(job: str, name: str, body: Any) -> Output:

@@ -26,6 +26,7 @@ from emulators.azureml.running.variables import Gang, environment
 from emulators.azureml.running.views import views
 from emulators.azureml.storage.blobs import Place
 from emulators.azureml.storage.web_folder import WebFolder
+from emulators.private import remove_folder
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Attempt:
             await asyncio.gather(*(rank.stop(0) for rank in self._ranks))
             for watched in self._mounted:
                 self._site.mounts.release(watched)
-            shutil.rmtree(self._folders.run, ignore_errors=True)
+            remove_folder(self._folders.run)
             if self._scratch:
                 shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -98,7 +99,7 @@ class Attempt:
 
     async def _prepare(self, progress: Progress) -> Gang:
         spec, site = self._spec, self._site
-        shutil.rmtree(self._folders.run, ignore_errors=True)
+        remove_folder(self._folders.run)
         made = asyncio.create_task(self._environment(progress))
         try:
             paths = await self._bring()

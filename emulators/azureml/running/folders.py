@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from emulators.azureml.bodies.job_body import Input, JobSpec, Output
 from emulators.azureml.kernel.errors import DataError, Refused
 from emulators.azureml.kernel.sources import Source, Web
+from emulators.azureml.running import read_only
 from emulators.azureml.storage.blobs import Blobs, Place
 from emulators.azureml.storage.web_folder import WebFolder
 from emulators.azureml.storage.web_inputs import download
@@ -96,19 +97,14 @@ Mount = Callable[[str, Place], Awaitable[Sequence[Watched]]]  # mounts an output
 
 @dataclass(frozen=True)
 class Folders:
-    """Where a job lives on this machine. Inputs are kept between its attempts, all else is of one attempt."""
+    """Where an attempt at a job lives on this machine: another one has other nodes, with nothing on them."""
 
     job: Path
     attempt: int
 
     @property
     def inputs(self) -> Path:
-        return self.job / "inputs"
-
-    @property
-    def complete(self) -> Path:
-        """A file for each input that is all here."""
-        return self.job / "complete"
+        return self.run / "inputs"
 
     @property
     def run(self) -> Path:
@@ -151,7 +147,7 @@ class Mover:
             shutil.copytree(first, self._folders.code(node))
 
     async def bring_inputs(self, spec: JobSpec) -> dict[str, str]:
-        """Download what is not here yet from an earlier attempt; return values of the `inputs.` placeholders."""
+        """Download the inputs; return values of the `inputs.` placeholders."""
         values = {}
         for given in spec.inputs:
             values[f"inputs.{given.name}"] = await self._value(given)
@@ -166,13 +162,10 @@ class Mover:
         place, folder = self._places.place(source), self._folders.inputs / given.name
         is_file = given.kind == "uri_file" or await self._is_one_file(given, place)
         target = folder / file_name(place) if is_file else folder
-        complete = self._folders.complete / given.name
-        if not complete.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            await self._fetch(given, place, target, is_file)
-            complete.parent.mkdir(exist_ok=True)
-            complete.touch()
+        folder.mkdir(parents=True)
+        await self._fetch(given, place, target, is_file)
+        if not given.copied:
+            read_only.close(folder)
         return target.as_posix()
 
     async def _is_one_file(self, given: Input, place: Place | Web) -> bool:

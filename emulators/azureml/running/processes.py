@@ -14,6 +14,7 @@ from pathlib import Path
 
 from emulators.azureml.running import shell
 from emulators.azureml.running.process_guard import Guard, signal_groups
+from emulators.azureml.running.read_only import obeying
 from emulators.process import IS_WINDOWS
 
 TAIL_BYTES = 4000
@@ -48,6 +49,7 @@ class RankProcess:
         try:
             with launch.log.open("ab", buffering=0) as out:
                 process = await asyncio.create_subprocess_exec(
+                    *obeying(),
                     *shell.argv(launch.command),
                     cwd=launch.folder,
                     env=dict(launch.environment),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import shutil
 import time
 import uuid
 from collections.abc import Iterable
@@ -21,6 +20,7 @@ from emulators.azureml.scheduling.pipelines import PipelineDriver
 from emulators.azureml.scheduling.simulation import Simulation
 from emulators.azureml.scheduling.sweeps import SweepDriver
 from emulators.azureml.workspace.workspace import Workspace
+from emulators.private import remove_folder
 
 log = logging.getLogger(__name__)
 
@@ -185,7 +185,8 @@ class Scheduler:
         for node in start.nodes:
             node.enter(NodeState.RUNNING, now, job.name)
         ids = tuple(node.id for node in start.nodes)
-        self._workspace.set_status(job, Status.PREPARING, attempt=job.attempt + 1, nodes=list(ids))
+        begun = {"attempt": job.attempt + 1, "nodes": list(ids), "started": timestamp()}  # data are read from here on
+        self._workspace.set_status(job, Status.PREPARING, **begun)
         self._attempts[job.name] = attempt = Attempt(self._site, job, self._workspace.command_spec(job), ids)
         task = asyncio.create_task(self._attend(cluster, job, attempt))
         self._tasks.add(task)
@@ -213,8 +214,7 @@ class Scheduler:
     def _entered(self, job: Job, status: Status) -> None:
         if job.status is Status.CANCEL_REQUESTED:  # the attempt hears of it next
             return
-        started = timestamp() if status is Status.RUNNING else job.started
-        self._workspace.set_status(job, status, started=started)
+        self._workspace.set_status(job, status)
 
     def _conclude(self, job: Job, outcome: Outcome, fails_if_preempted: bool) -> None:
         if job.status is Status.CANCEL_REQUESTED:
@@ -236,7 +236,7 @@ class Scheduler:
             self._end(job, Status.COMPLETED)
 
     def _end(self, job: Job, status: Status, error: Json | None = None) -> None:
-        shutil.rmtree(self._site.work / job.name, ignore_errors=True)
+        remove_folder(self._site.work / job.name)
         self._workspace.set_status(job, status, ended=timestamp(), nodes=[], error=error or job.error)
 
 

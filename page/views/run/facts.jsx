@@ -8,7 +8,7 @@ import { to } from "../../route.js";
 import { W } from "../../words.js";
 import { useRef } from "preact/hooks";
 
-const FIELDS = ["experiment", "route", "cluster", "nodes", "attempts", "data_note", "archive_error"];
+const FIELDS = ["experiment", "route", "cluster", "nodes", "attempts", "trained_on", "data_note", "archive_error"];
 
 const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // long, and seldom looked at
 
@@ -44,6 +44,7 @@ export function What({ run }) {
             ),
           ],
           [W.run.continues, run.continues && <a href={to("run", [run.continues])}>{visible(run.continues)}</a>],
+          [W.run.fromRun, run.from_run && <a href={to("run", [run.from_run])}>{visible(run.from_run)}</a>],
           [W.run.retryOf, run.retry_of && <a href={to("run", [run.retry_of])}>{visible(run.retry_of)}</a>],
           [
             f.tags,

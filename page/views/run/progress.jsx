@@ -1,5 +1,5 @@
 // Where a run is: why it waits, its phases, and the members of an elastic one over time.
-import { between, duration, shortClock, visible } from "../../format.js";
+import { between, duration, money, shortClock, visible } from "../../format.js";
 import { Drawing, State, When } from "../../parts.jsx";
 import { ended } from "../../record.js";
 import { W } from "../../words.js";
@@ -91,6 +91,7 @@ export function Members({ run }) {
             {W.run.member(member.member)} <State state={member.state} />{" "}
             <span class="dim">
               {W.run.attempt(member.attempt)}
+              {member.cost ? ` · ${money(member.cost)}` : ""}
               {member.why ? ` · ${visible(member.why.split("\n")[0])}` : ""}
             </span>
           </li>

@@ -6,6 +6,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -17,7 +18,7 @@ from shared.adapters.azureml.inline_environment import inline_environment
 from shared.adapters.azureml.job_body import job_body
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
-from shared.jobs.model import ENDED, JobState, JobStatus, Problem, state_of
+from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, state_of
 from shared.jobs.spec import HOUR_PROPERTY, JobSpec
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
@@ -82,6 +83,13 @@ class AzureMLJobs:
             return None
         status = _listed_status(answer)
         return self._explained(status) if status.state is JobState.FAILED else status
+
+    def times(self, name: str) -> JobTimes:
+        try:
+            details = self._connection.arm.run_details(name)
+        except NotFound:
+            return JobTimes()
+        return JobTimes(_moment(details.get("startTimeUtc")), _moment(details.get("endTimeUtc")))
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
         for job in self._connection.arm.items("jobs", properties=f"{HOUR_PROPERTY}={hour}"):
@@ -192,6 +200,15 @@ class AzureMLJobs:
 def _status(job: Any) -> JobStatus:
     raw = str(getattr(job.status, "value", job.status) or "")
     return JobStatus(str(job.name), state_of(raw), raw)
+
+
+def _moment(text: Any) -> datetime | None:
+    """A time of run history's, as its contract has it: ISO 8601, perhaps without a zone."""
+    try:
+        at = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _listed_status(job: dict[str, Any]) -> JobStatus:

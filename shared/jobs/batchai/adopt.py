@@ -8,7 +8,7 @@ whoever moves here copies them to.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.names import path_problem
 from shared.kernel.storage import Place
 
+_SECRET = re.compile(r"(?:password|account_?key|sas_?token)$", re.IGNORECASE)
 FOLDER = "batchai"  # of the workspace's own datastore
 _OURS = (DROPS_DATASTORE, OUTPUT_DATASTORE, "workspaceartifactstore", "workspaceworkingdirectory", "workspacefilestore")
 
@@ -65,6 +66,12 @@ def of_request(document: Mapping[str, Any], given: BatchAI | None, around: Aroun
 def adopt(stores: Stores, order: Order) -> Written:
     """The job that does the same. Never raises for what the document holds."""
     job = read_job(order.document, order.beside)
+    if order.folder and (secret := list(secrets_in(order.document))):
+        job.report.lost(
+            secret[0], f"A secret ({', '.join(secret)[:200]}), which now lies in the drop's job file.",
+            "Whoever may read the drop reads it; no run and no archive holds it.",
+            "Remove the file from the drop (drop another without it), and renew the secret.",
+        )  # fmt: skip
     shortened(job, order.longest_seconds)
     sources = {use.mount: _source(stores, order, use.mount, job) for use in job.uses}
     made = translate(job, sources, order.beside.environment, order.beside.files)
@@ -77,6 +84,17 @@ def adopt(stores: Stores, order: Order) -> Written:
     template = replace(TEMPLATE, description=job.report.summary())
     findings = [finding.said() for finding in job.report.findings]
     return Written(Layer(made.job), template, tuple(job.report.problems), absent, job.report.summary(), findings)
+
+
+def secrets_in(content: Any, path: str = "") -> Iterator[str]:
+    """The paths of values that are secrets by their keys, and no placeholders."""
+    pairs = content.items() if isinstance(content, Mapping) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in pairs:
+        here = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
+        secret = _SECRET.search(str(key)) or (key == "value" and ".secrets[" in f".{path}")
+        if secret and isinstance(value, str) and value and not value.startswith("<"):
+            yield here
+        yield from secrets_in(value, here)
 
 
 def _source(stores: Stores, order: Order, mount: Mount, job: BatchJob) -> Source:

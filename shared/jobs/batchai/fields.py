@@ -46,6 +46,10 @@ class Fields:
             self.report.land(self.at(key), where)
         return self._content[name]
 
+    def peek(self, key: str) -> Any:
+        """The value without having read it: it may still be told that nobody did."""
+        return self._content[self._names[_folded(key)]] if key in self else None
+
     def text(self, key: str, where: str = "", needed: bool = False) -> str:
         value = self.take(key, where)
         if value is None or value == "":

@@ -20,6 +20,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESOURCE = re.compile(r".*/clusters/([^/]+)/?", re.IGNORECASE)
 _OLD_CUDA = re.compile(r"cuda-?[5-9](?!\d)", re.IGNORECASE)  # the oldest GPU of Azure today, the T4, needs CUDA 10
 _INPUT = re.compile(r"\$(?:\{AZ_BATCHAI_INPUT_([-\w]+)\}|AZ_BATCHAI_INPUT_(\w+))")
+LONGEST_NAME = 255  # characters of an experiment's
 _SHM = re.compile(r"\d+[bkmgBKMG]?")
 _ANSWERED = (  # what the service added to its answers: `az batchai job show` prints a job with them
     "id", "name", "type", "resourceGroup", "creationTime", "executionInfo", "executionState",
@@ -79,7 +80,7 @@ def read_job(content: Mapping[str, Any], beside: Beside) -> BatchJob:
     outer.take("$schema", "nothing: it names the schema")
     project = read_project(beside.project, report) if beside.project else Project()
     nodes = properties.whole("nodeCount", "resources.instance_count", 1)
-    start = read_toolkit(properties, nodes, report)
+    start = read_toolkit(properties, nodes, report, beside.files.values())
     job = BatchJob(report, start, [], nodes)
     job.tags = _tags(outer)
     _placement(job, outer, properties, project)
@@ -120,7 +121,7 @@ def _placement(job: BatchJob, outer: Fields, properties: Fields, project: Projec
         cluster.told("resourceGroup", "The resource group of the cluster.", "That of the workspace.")
         cluster.finish()
     job.cluster = job.cluster or project.cluster
-    job.experiment = properties.text("experimentName", "experiment_name") or project.experiment
+    job.experiment = _experiment(job, properties, project)
     for fields in (outer, properties):
         fields.told("location", "The region of the job.", "The workspace's region.")
     priority = properties.text("schedulingPriority", "nothing: normal is what every job has").lower()
@@ -134,6 +135,16 @@ def _placement(job: BatchJob, outer: Fields, properties: Fields, project: Projec
         job.report.refuse(
             properties.at("nodeCount"), f"is {job.nodes}; maxNodes of the project is {project.max_nodes}."
         )
+
+
+def _experiment(job: BatchJob, properties: Fields, project: Project) -> str:
+    """The experiment's name, with dashes for what Azure ML takes in none."""
+    given = properties.text("experimentName", "experiment_name") or project.experiment
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", given).strip("-_")[:LONGEST_NAME]
+    if name != given and name:
+        where = properties.at("experimentName") if "experimentName" in properties else "project.experimentName"
+        job.report.told(where, f"The experiment {given[:80]!r}.", f"{name}: a name has letters, digits, - and _ alone.")
+    return name or given
 
 
 def _container(job: BatchJob, properties: Fields, environment: str) -> None:
@@ -150,7 +161,7 @@ def _container(job: BatchJob, properties: Fields, environment: str) -> None:
         job.report.refuse(settings.at("imageSourceRegistry"), "is missing: it names the image.")
     else:
         image = registry.text("image", "environment.image", needed=True)
-        server = registry.text("serverUrl", "environment.image").removeprefix("https://").strip("/")
+        server = _host(registry.text("serverUrl", "environment.image"))
         job.image = f"{server}/{image}" if server and not image.startswith(f"{server}/") else image
         registry.lost(
             "credentials", "Name and password for a private registry.", "Not carried over, and stored nowhere.",
@@ -164,6 +175,11 @@ def _container(job: BatchJob, properties: Fields, environment: str) -> None:
     elif size:
         job.shm_size = size if size[-1:].isalpha() else f"{size}b"
     settings.finish()
+
+
+def _host(url: str) -> str:
+    """The registry of an address: without a user's name and password, and without what follows."""
+    return url.partition("://")[2 if "://" in url else 0].partition("?")[0].rpartition("@")[2].strip("/")
 
 
 def _image(job: BatchJob, field: str, environment: str) -> None:
@@ -184,7 +200,7 @@ def _image(job: BatchJob, field: str, environment: str) -> None:
             "Name an environment with a newer CUDA, with --environment.",
         )  # fmt: skip
     else:
-        job.report.told(field, meant, "The same image, which must have Python 3.6 or newer as `python`.")
+        job.report.told(field, meant, "The same image, which must have Python 2.7, or 3.5 or newer, as `python`.")
 
 
 def _limits(job: BatchJob, properties: Fields) -> None:

@@ -81,7 +81,14 @@ class Mounts:
 
     def _share(self, share: Fields, root: str) -> None:
         url = self._filled(share.text("azureFileUrl", "the input of this mount", needed=True))
-        host, _, rest = url.partition("://")[2].partition("/")
+        address = url.partition("://")[2].partition("?")[0].rpartition("@")[2]  # what is left out may be a secret
+        if "?" in url or "@" in url:
+            self.report.told(
+                share.at("azureFileUrl"), "The share's address, with a signature or password in it.",
+                "The address alone: the nodes use their own identity. The rest is stored nowhere.",
+                "If it was real, renew it: whoever has this file has it.",
+            )  # fmt: skip
+        host, _, rest = address.partition("/")
         name = rest.strip("/").partition("/")[0]
         account = self._filled(share.text("accountName", "the input of this mount")) or host.partition(".")[0]
         for key in ("fileMode", "directoryMode"):

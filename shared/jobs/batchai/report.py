@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from shared.jobs.model import Problem
 
 SUMMARY = 1000  # characters
+_SIGNATURE = re.compile(r"([?&](?:sig|signature|code|token|password|key)=)[^&\s\"'\\]+", re.IGNORECASE)
+_PASSWORD = re.compile(r"(://[^/\s:@\"']*:)[^/\s@\"']+(?=@)")
+
+
+def hidden(text: str) -> str:
+    """The text with what is secret in its addresses replaced: signatures, keys and passwords."""
+    return _PASSWORD.sub(r"\1...", _SIGNATURE.sub(r"\1...", text))
 
 
 @dataclass(frozen=True)
@@ -39,11 +47,11 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
 
     def lost(self, path: str, meant: str, instead: str, decide: str = "") -> None:
-        self._add(Finding(path, meant, instead, decide))
+        self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide)))
 
     def told(self, path: str, meant: str, instead: str, decide: str = "") -> None:
         """For something that is done in another way, or that had no effect in Batch AI either."""
-        self._add(Finding(path, meant, instead, decide, lossy=False))
+        self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide), lossy=False))
 
     def _add(self, finding: Finding) -> None:
         if finding not in self.findings:
@@ -53,7 +61,7 @@ class Report:
         self.landed[path] = where
 
     def refuse(self, path: str, why: str) -> None:
-        self.problems.append(Problem(path, why, "bad_batchai"))
+        self.problems.append(Problem(path, hidden(why), "bad_batchai"))
 
     @property
     def lossy(self) -> list[Finding]:

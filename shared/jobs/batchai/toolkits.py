@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from shared.jobs.batchai.document import TOOLKITS
@@ -63,8 +64,8 @@ class _Block:
             )
 
 
-def read_toolkit(properties: Fields, nodes: int, report: Report) -> Start:
-    """What the one toolkit block of the job starts. Problems are on the report."""
+def read_toolkit(properties: Fields, nodes: int, report: Report, scripts: Iterable[str] = ()) -> Start:
+    """What the one toolkit block of the job starts. Problems are on the report; `scripts` are texts that it may run."""
     given = [name for name in TOOLKITS if name in properties]
     if len(given) != 1:
         report.refuse(
@@ -77,9 +78,17 @@ def read_toolkit(properties: Fields, nodes: int, report: Report) -> Start:
     if fields is None:
         return Start()
     start = _READERS[given[0]](_Block(fields, nodes, report))
+    if given[0].startswith("custom") and not start.mpi and _speaks_horovod(properties, start, scripts):
+        _without_mpi(_Block(fields, nodes, report), start)
     fields.finish()
     _check_world(start, report)
     return start
+
+
+def _speaks_horovod(properties: Fields, start: Start, scripts: Iterable[str]) -> bool:
+    """Whether its processes would have spoken through Horovod: the line, the preparation or a script names it."""
+    preparation = properties.peek("jobPreparation")
+    return any("horovod" in text.lower() for text in (json.dumps(preparation), *(t for _, t in start.texts), *scripts))
 
 
 def _pytorch(block: _Block) -> Start:

@@ -18,6 +18,8 @@ Json = dict[str, Any]
 LAUNCHER = "python batchai_launch.py"
 SPEC = "TRAINYARD_BATCHAI"
 LONGEST_SPEC = 100_000  # bytes; Linux starts no program with a variable of 128 KiB
+MODELS = "models"  # the output in which a run's model is looked for
+_MODELS = re.compile(r"(?:^|/)models?$", re.IGNORECASE)
 WRITTEN, SHARED = "mounts", LEFT_OUTPUT  # outputs: what is written into mounts, and the temporary folder of all nodes
 TEMPLATE = JobSpec(code="..")  # the trainers' snapshot, which has the launcher
 
@@ -61,7 +63,10 @@ def translate(
     """`files` are texts to be laid into the mounts, by path or mere name. Problems go on the report."""
     names, mounts, missing, laid = _Names(), [], [], _laid(job, files)
     inputs: dict[str, DataInput] = {}
-    outputs = {names.give("models" if out.id.lower() in ("model", "models") else out.id): out for out in job.outputs}
+    outputs = {names.give(MODELS if out.id.lower() in ("model", "models") else out.id): out for out in job.outputs}
+    model = None if MODELS in outputs else _model_folder(job)
+    if model:
+        names.give(MODELS)
     for use in job.uses:
         mount = _mount(use, laid)
         source = sources[use.mount]
@@ -71,8 +76,14 @@ def translate(
             inputs[mount["from"]] = DataInput(source.path, FOLDER, "ro_mount")
             if needed and source.there is False:
                 missing.append((use.mount, source))
+        mount["models"] = [path for path in mount["writes"] if (use.mount, path) == model]
         mounts.append(mount)
-    declared = [*outputs, *([WRITTEN] if mounts else []), *([SHARED] if job.nodes > 1 else [])]
+    declared = [
+        *outputs,
+        *([MODELS] if model else []),
+        *([WRITTEN] if mounts else []),
+        *([SHARED] if job.nodes > 1 else []),
+    ]
     arguments = [f"{name}=${{{{inputs.{name}}}}}" for name in inputs]
     arguments += [f"{name}=${{{{outputs.{name}}}}}" for name in declared]
     spec = _spec(job, mounts, {out.id: [name, out.suffix] for name, out in outputs.items()})
@@ -94,6 +105,11 @@ def translate(
         tags=job.tags,
     )
     return Translation(made, tuple(missing))
+
+
+def _model_folder(job: BatchJob) -> tuple[Mount, str] | None:
+    """The first folder that is written to and called like a model's."""
+    return next(((use.mount, path) for use in job.uses for path in use.writes if _MODELS.search(path)), None)
 
 
 def _environment(name: str) -> str | Environment:

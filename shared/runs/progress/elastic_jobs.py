@@ -46,6 +46,9 @@ class Members:
     def live_jobs(self, run: Run) -> list[str]:
         return [_job(run, m) for m in _elastic(run).members if m.state not in FINAL]
 
+    def on_nodes(self, run: Run) -> set[str]:
+        return {_job(run, m) for m in _elastic(run).members if m.state is RunState.RUNNING}
+
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         member = next(m for m in _elastic(run).members if _job(run, m) == job)
         return for_every_job(run, member_request(run, member, rendezvous, now))
@@ -80,7 +83,13 @@ class Members:
         elastic = _elastic(run)
         members = tuple((member, _job(run, member)) for member in elastic.members)
         return MembersView(
-            elastic.min_nodes, elastic.resubmissions, elastic.resubmitted, elastic.deadline, members, elastic.sizes
+            elastic.min_nodes,
+            elastic.resubmissions,
+            elastic.resubmitted,
+            elastic.deadline,
+            members,
+            elastic.sizes,
+            tuple((loss, member_job(run.name, loss.index, loss.attempt)) for loss in elastic.losses),
         )
 
     def logs_to_mlflow(self, run: Run) -> bool:

@@ -24,13 +24,14 @@ from shared.jobs.limits import DAY
 from shared.jobs.model import JobState, JobStatus
 from shared.jobs.spec import JobSpec, on_each_node
 from shared.runs.decide import first_line
-from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Member, Run, RunState, Size, member_job
+from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size, member_job
 from shared.runs.node_use import Spell, Use, use_of_one_job
 from shared.runs.progress.workload import Nodes
 
 MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
 GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
 SIZES_KEPT = 200
+LOSSES_KEPT = 100
 MAX_RESTARTS = 20  # of a node's workers, which end whenever another node does; then its member takes a new job
 _BAD_INPUT = re.compile(r"status code 2\b")  # the trainers' exit code for data and arguments that no node can use
 
@@ -159,6 +160,11 @@ def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) ->
 
     A member without a status keeps the state it has: its job was not submitted yet, or can't be found.
     """
+    plan = _judged(run, statuses, now)
+    return replace(plan, elastic=_with_losses(run, plan.elastic, now))
+
+
+def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Plan:
     assert run.jobs.elastic is not None
     members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.jobs.elastic.members)
     before, dedicated = run.jobs.elastic, tuple(member for member in members if member.is_dedicated)
@@ -202,10 +208,13 @@ def _seen(member: Member, status: JobStatus | None, now: datetime) -> Member:
     if status is None or RunState(status.state) is member.state or member.state in FINAL:
         return member
     state = RunState(status.state)
+    member = with_(member, ran=seconds_ran(member, now))
     if state is RunState.FAILED:
         return with_(member, state=state, at=now, why=first_line(status.error) or "Its job failed.")
     if state is RunState.CANCELED:
         return with_(member, state=state, at=now, why=status.error or "Its job was canceled.")
+    if state is RunState.COMPLETED:
+        return with_(member, state=state, at=now, why="")
     back = member.state is RunState.RUNNING and state is RunState.QUEUED
     return with_(member, state=state, at=now, why="It lost its node and waits for another." if back else member.why)
 
@@ -219,7 +228,29 @@ def _lost(member: Member, now: datetime) -> JobStatus | None:
 
 def _next(member: Member, now: datetime) -> Member:
     """The member with a new job, which is not submitted yet."""
-    return Member(member.index, member.attempt + 1, RunState.RECEIVED, now, member.why)
+    return Member(member.index, member.attempt + 1, RunState.RECEIVED, now, member.why, member.ran)
+
+
+def seconds_ran(member: Member, now: datetime) -> float:
+    """For how long its jobs ran until now."""
+    return member.ran + ((now - member.at).total_seconds() if member.state is RunState.RUNNING else 0.0)
+
+
+def _with_losses(run: Run, after: Elastic, now: datetime) -> Elastic:
+    """The run with what its members lost since it was looked at last; what ends with it, or as asked, is no loss."""
+    assert run.jobs.elastic is not None
+    if run.cancel.asked_at is not None or any(m.state is RunState.COMPLETED for m in after.members):
+        return after
+    pairs = zip(run.jobs.elastic.members, after.members, strict=True)
+    new = [Loss(now, old.index, old.attempt, member.why) for old, member in pairs if _is_lost(old, member)]
+    return replace(after, losses=(*after.losses, *new)[-LOSSES_KEPT:]) if new else after
+
+
+def _is_lost(before: Member, after: Member) -> bool:
+    if before.state in FINAL:
+        return False  # it was told of when it ended
+    back = before.state is RunState.RUNNING and after.state is RunState.QUEUED
+    return back or after.attempt > before.attempt or after.state in (RunState.FAILED, RunState.CANCELED)
 
 
 def _alive(members: tuple[Member, ...]) -> tuple[Member, ...]:

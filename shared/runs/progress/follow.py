@@ -13,10 +13,11 @@ from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.has import HasBlobs
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
-from shared.runs.data import ask_for_check, difference_at_start
-from shared.runs.decide import advance, failing_log, has_run, is_over
+from shared.runs.data import ask_for_check, change_at_end, change_on_nodes
+from shared.runs.decide import advance, failing_log, is_over
 from shared.runs.facts import RunLosesNodes, RunSubmitted
 from shared.runs.model import Run, RunState, run_of_job
+from shared.runs.ports import HasDatasets
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, write_transition
@@ -31,7 +32,7 @@ REASON_LINES = 15
 REASON_LIMIT = 8000  # characters
 
 
-class Ports(CancelPorts, HasBlobs, Protocol):
+class Ports(CancelPorts, HasBlobs, HasDatasets, Protocol):
     """What is needed here from outside."""
 
 
@@ -103,11 +104,14 @@ def _before_the_write(ports: Ports, run: Run, look: Look) -> None:
 
 
 def _changes(ports: Ports, run: Run, look: Look) -> tuple[dict[str, Any], bool]:
-    """The changes of the run's row, and whether its data were compared if it starts now."""
-    starts = look.state is RunState.RUNNING and not has_run(run)
-    data_note = difference_at_start(ports, run) if starts else ""
+    """The changes of the run's row, and whether its data were compared, if a job of it came to nodes or left them. What
+    is not compared at the end is compared by the archive."""
     changes = advance(run, look.state, ports.clock(), _reason(ports, look)) | look.changes
-    return changes | ({"data_note": data_note} if data_note else {}), data_note is not None
+    after, how = run.changed(**changes), workload(run)
+    if is_over(after):
+        return changes | (change_at_end(ports, after) or {}), True
+    noted = change_on_nodes(ports, after, how.on_nodes(run) ^ how.on_nodes(after))
+    return changes | (noted or {}), noted is not None
 
 
 def _act(ports: Ports, after: Stored[Run], look: Look) -> None:

@@ -40,6 +40,9 @@ class Plain:
     def live_jobs(self, run: Run) -> list[str]:
         return [_job(run)]
 
+    def on_nodes(self, run: Run) -> set[str]:
+        return {_job(run)} if run.progress.state is RunState.RUNNING else set()
+
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         request = replace(for_every_job(run, run.asked.request), name=job)
         if run.due.done_by:

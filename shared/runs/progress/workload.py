@@ -17,7 +17,7 @@ from shared.jobs.model import JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.spec import JobSpec
 from shared.kernel.has import HasClock
-from shared.runs.model import Member, Run, RunState, Size
+from shared.runs.model import Loss, Member, Run, RunState, Size
 from shared.runs.node_use import Use
 from shared.runs.ports import HasRendezvous, HasRuns
 
@@ -46,7 +46,7 @@ class Look:
 
 @dataclass(frozen=True)
 class MembersView:
-    """An elastic run as people see it. `members` have the names of their present jobs."""
+    """An elastic run as people see it. `members` have the names of their present jobs, `losses` of those that ended."""
 
     min_nodes: int
     resubmissions: int
@@ -54,6 +54,7 @@ class MembersView:
     deadline: datetime
     members: tuple[tuple[Member, str], ...]
     sizes: tuple[Size, ...]
+    losses: tuple[tuple[Loss, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,9 @@ class Workload(Protocol):
 
     def live_jobs(self, run: Run) -> list[str]:
         """The names of the jobs that were sent and have not ended, as the run's row knows them."""
+
+    def on_nodes(self, run: Run) -> set[str]:
+        """The names of those that run, as its row knows them."""
 
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         """The job of this name, but for the ids of code and environment."""

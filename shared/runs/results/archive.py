@@ -25,11 +25,11 @@ from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
-from shared.runs.data import LISTING
+from shared.runs.data import LISTING, change_at_end, verdict_at_end
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.facts import RunArchived
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasRuns, Runs
+from shared.runs.ports import HasDatasets, HasRuns, Runs
 from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
 from shared.runs.results import metric_files, mlflow_metrics
@@ -52,7 +52,7 @@ class OutOfTime(Exception):
     """There is more to copy than one invocation should."""
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, Protocol):
+class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, HasDatasets, Protocol):
     """What is needed here from outside."""
 
 
@@ -67,7 +67,9 @@ def archive_run(ports: Ports, name: str) -> None:
         return
     run_outputs = _Found(ports, archive_folder(run))
     try:
-        finished = _archive(ports, run, run_outputs, run_outputs.copies(run), until=ports.clock() + PATIENCE)
+        verdict = verdict_at_end(ports, run)
+        run = run.changed(**verdict)
+        finished = verdict | _archive(ports, run, run_outputs, run_outputs.copies(run), until=ports.clock() + PATIENCE)
     except OutOfTime:
         ask_for_archive(ports.queues, name)
         log.info("run %s: its archive goes on in the next message", name)
@@ -82,17 +84,18 @@ def archive_run(ports: Ports, name: str) -> None:
 def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
     """Archive a small run at its last step, and return the fields that this step writes.
 
-    Nothing is returned of a run that is not over by it, of one with several jobs or much to copy, and where something
-    fails: a message does it then. It may die anywhere and be called again.
+    Nothing is returned of a run that is not over by it, of one with several jobs, many data or much to copy, and where
+    something fails: a message does it then. It may die anywhere and be called again.
     """
-    if not is_over(run) or len(workload(run).jobs(run)) > 1:
+    if not is_over(run) or len(workload(run).jobs(run)) > 1 or (verdict := change_at_end(ports, run)) is None:
         return {}
+    run = run.changed(**verdict)
     run_outputs = _Found(ports, archive_folder(run))
     try:
         copies = list(islice(run_outputs.copies(run), AT_ONCE_FILES + 1))
         if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
             return {}
-        finished = _archive(ports, run, run_outputs, copies)
+        finished = verdict | _archive(ports, run, run_outputs, copies)
         _tell(ports, run, finished["output"], NOTICE_AFTER)
     except TrainyardError as exc:
         log.info("run %s is archived later: %s", run.name, exc)
@@ -130,7 +133,7 @@ class _Found:
     ports: Ports
     folder: str
     expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the blob that the job wrote
-    _fates: list[dict[str, Any]] = field(default_factory=list)
+    fates: list[dict[str, Any]] = field(default_factory=list)  # of declared outputs, and of logs that can't be read
 
     def copies(self, run: Run) -> Iterator[Copy]:
         for some in _of_one_folder(outputs(run)):
@@ -142,15 +145,13 @@ class _Found:
                     yield copy
             except (BadInput, NotFound) as exc:
                 state = "missing" if isinstance(exc, NotFound) else "left"
-                self._fates += [
-                    {"name": each.name, "state": state, "path": each.path, "why": str(exc)} for each in some
+                self.fates += [
+                    {"name": each.name, "state": state, "path": each.path, "why": str(exc)}
+                    for each in some
+                    if not each.job or state == "missing"
                 ]
                 continue
-            self._fates += [_fate(each, counts[each]) for each in some]
-
-    def fates(self) -> list[dict[str, Any]]:
-        """The fate of every declared output, and of logs that could not be read."""
-        return [fate for fate in self._fates if fate["name"] not in ("logs", "outputs") or fate["state"] == "missing"]
+            self.fates += [_fate(each, counts[each]) for each in some if not each.job]
 
     def changed_late(self, run: Run) -> list[str]:
         """Outputs that somebody wrote after the job's end: nodes share the workspace's container. Whose job it was, no
@@ -166,8 +167,8 @@ class _Found:
             own = self.ports.jobs.logs(some[0].job)
             for blob in self.ports.blobs.list(own):
                 for output in some:
-                    if blob.name.startswith(part := f"{own.prefix}{output.part}"):
-                        yield output, self._copy(output, blob, Place(own.container, part))
+                    if output.takes(blob.name.removeprefix(own.prefix)):
+                        yield output, self._copy(output, blob, Place(own.container, f"{own.prefix}{output.root}"))
             return
         for output in some:
             yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))
@@ -236,7 +237,7 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
         "version": 2,
         "source_job": run.name,
         "run": {**row, **finished},
-        "outputs": run_outputs.fates(),
+        "outputs": run_outputs.fates,
         "changed_after_end": late,
         "files": [
             {"name": f.name.removeprefix(f"{folder}/"), "size": f.size, "md5": f.md5, "etag": f.etag} for f in files

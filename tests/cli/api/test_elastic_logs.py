@@ -55,6 +55,26 @@ def test_show_tells_members_budget_and_size(server: Any, run: Run, capsys: Captu
         assert part in said
 
 
+def test_show_tells_what_was_lost_and_who_asked(server: Any, run: Run, capsys: Capture) -> None:
+    """The history has each loss and each eviction with who asked for it, in their order, and members their cost."""
+    record = elastic("running", "completed")
+    record["history"] = [{"state": "running", "at": "2026-01-01T00:00:00+00:00", "why": ""}]
+    record["audit"] = [
+        {"what": "evicted member 1 (r-m1-1)", "by": "ann", "by_id": "", "at": "2026-01-01T00:01:00+00:00"}
+    ]
+    lost = {"job": "r-m1-1", "at": "2026-01-01T00:02:00+00:00", "why": "Its job was canceled."}
+    record["elastic"] |= {"losses": [lost]}
+    record["elastic"]["members"][0] |= {"seconds": 90.0, "cost": 1.5}
+    server.says("/api/runs/r", record)
+    assert run("show", "r", "--url", server.url) == 0
+    said = capsys.readouterr().out
+    history = said[said.index("History") :].splitlines()
+    for words, line in zip(("running", "ann", "m1-1: Its job was canceled."), history[1:4], strict=True):
+        assert words in line
+    assert "$1.50" in said
+    assert "What people did" not in said
+
+
 def test_evict_names_the_job(server: Any, run: Run, capsys: Capture) -> None:
     """In a deployment the member's job is ended over the API: the one that is named, or the one that runs."""
     server.says("/api/runs/r", elastic("queued", "running"))
@@ -140,9 +160,20 @@ def test_the_logs_of_all_jobs_are_read_as_one(server: Any) -> None:
     server.says("/api/runs/r/logs?rank=0&offset=6", b"o\n", x_next_offset="8", x_log_complete="true", **ranks)
     server.says("/api/runs/r/logs?rank=4&offset=0", b"end", x_next_offset="3", x_log_complete="true", **ranks)
     reader = MembersReader(Api(server.url, None), "r", members=3)
-    assert (reader.read(), reader.complete) == ("m0-1 | one\n", False)
-    assert (reader.read(), reader.complete) == ("m0-1 | two\nm1-2 | end\n", True)
+    assert (reader.read(), reader.complete) == ("m0-1 | one\nm1-2 | end\n", False)
+    assert (reader.read(), reader.complete) == ("m0-1 | two\n", True)
     assert reader.offset == 11
+
+
+def test_logs_of_an_elastic_run_are_those_of_whoever_speaks(server: Any, run: Run, capsys: Capture) -> None:
+    """Without --rank all jobs' logs are printed, though the first one says nothing; with it only that one."""
+    server.says("/api/runs/r", elastic("running", "running"))
+    ranks = {"x_ranks": "0,1", "x_log_complete": "true"}
+    server.says("/api/runs/r/logs?rank=0&offset=0", b"", x_next_offset="0", **ranks)
+    server.says("/api/runs/r/logs?rank=1&offset=0", b"epoch 1\n", x_next_offset="8", **ranks)
+    for words, printed in (((), "m1-1 | epoch 1\n"), (("--rank", "1"), "epoch 1\n"), (("--rank", "0"), "")):
+        assert run("logs", "r", *words, "--url", server.url) == 0
+        assert capsys.readouterr().out == printed
 
 
 def test_only_the_local_cloud_announces(server: Any, run: Run, capsys: Capture) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from cli.api import fetch
 from cli.commands import predict
+from cli.errors import CliError
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -133,3 +134,21 @@ def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
         said = capsys.readouterr().err
         assert words in said
         assert "weights_only" not in said
+
+
+@pytest.mark.parametrize(
+    ("files", "outcome"),
+    [
+        (["mlflow/model/model.json", "mlflow/model/model.pt"], "mlflow/model"),
+        (["models/model.json", "mlflow/m/model.json"], "models"),
+        (["mlflow/m/MLmodel", "mlflow/m/data/model.pth"], "a model that MLflow packed, in mlflow/m"),
+        (["logs/std_log.txt"], "r has no models"),
+    ],
+)
+def test_predict_finds_a_model_that_was_saved_through_mlflow(files: list[str], outcome: str) -> None:
+    """A trainer's model is found where MLflow keeps it; one that loading would run is not, and says where it is."""
+    if " " not in outcome:
+        assert predict._models_folder("r", files) == outcome
+        return
+    with pytest.raises(CliError, match=outcome):
+        predict._models_folder("r", files)

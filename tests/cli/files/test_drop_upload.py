@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from azure.core.exceptions import ServiceRequestError
 from azure.storage.blob import BlobClient, ContainerClient
 
 from cli.errors import CliError, Unreachable
-from cli.files import blocks
+from cli.files import arguments, blocks
 from cli.files.drop_upload import BY, OWNER, Plan, Uploaded, free_name, items, plan, target_name, upload
 from emulators.process import wait_for
 from tests import azurite
@@ -140,6 +141,21 @@ def test_an_archive_is_one_blob(drops: ContainerClient, tmp_path: Path) -> None:
     for name in ("empty", "nowhere"):
         with pytest.raises(CliError, match=name):
             items(tmp_path / name, "mnist", "x")
+
+
+def test_an_archive_takes_parameters(drops: ContainerClient, tmp_path: Path) -> None:
+    """With -p or --nodes its drop is a folder, with the archive and a job file that names it as the data."""
+    (archive := tmp_path / "digits.tar.gz").write_bytes(b"x")
+    job = arguments.job_file(archive, {"epochs": 5}, nodes=2)
+    name = target_name(archive, "small.tar.gz", in_a_folder=True)
+    with arguments.written(job) as file:
+        todo = arguments.with_job_file(items(archive, "mnist", name), f"mnist/{name}", file)
+        upload(drops, plan(drops, f"mnist/{name}", todo, lambda _: None), lambda _: None)
+    assert there(drops, "small").keys() == {"digits.tar.gz", "job.json", "_SUCCESS"}
+    assert json.loads(drops.download_blob("mnist/small/job.json").readall()) == {
+        "inputs": {"data": {"type": "uri_file", "path": "digits.tar.gz"}, "epochs": 5},
+        "resources": {"instance_count": 2},
+    }
 
 
 def test_what_will_change_is_known_before(drops: ContainerClient, folder: Path) -> None:

@@ -23,10 +23,11 @@ from shared.jobs.build import Built, build
 from shared.jobs.limits import Limits
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.readers.azureml import read_environment, read_layer
+from shared.jobs.snapshot import snapshot_files
 from shared.jobs.spec import JobSpec
 from shared.jobs.upload import MIB, File, digest
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import Impossible
+from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.storage import Blob, Place
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
@@ -348,3 +349,19 @@ def test_a_browser_gets_addresses_for_what_is_missing(world: World) -> None:
         upload_addresses(world.system, DropKey("minst", "a"), offered)
     with pytest.raises(Impossible, match="can't be a file"):
         upload_addresses(world.system, key, [Offered("../x", 1, now)])
+
+
+def test_a_snapshot_with_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:
+    """It is named: neither followed nor left out in silence. A link to a file of the folder is that file."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("mine")
+    folder = tmp_path / "trainers"
+    folder.mkdir()
+    (folder / "a.py").write_text("pass")
+    (folder / "b.py").symlink_to("a.py")
+    assert [file.name for file in snapshot_files(folder)] == ["a.py", "b.py"]
+    for target in (secret, tmp_path, tmp_path / "nowhere"):
+        (folder / "away").unlink(missing_ok=True)
+        (folder / "away").symlink_to(target)
+        with pytest.raises(BadInput, match="no file in it: away"):
+            snapshot_files(folder)

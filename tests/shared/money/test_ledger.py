@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings
@@ -160,3 +161,40 @@ def test_an_elastic_run_has_as_many_nodes_as_members() -> None:
         ("allocation", 1),
         ("unexplained", 2),
     }
+
+
+moments = st.integers(0, 300)
+counted = st.lists(st.tuples(moments, st.integers(0, 3)), min_size=1, max_size=6, unique_by=lambda pair: pair[0])
+
+
+@given(counted, st.lists(uses, max_size=4, unique_by=lambda u: u.run), st.lists(spells, max_size=2))
+@settings(max_examples=150, deadline=None)
+def test_an_independent_integral_finds_the_same(
+    counts: list[tuple[int, int]], runs: list[Use], leases: list[Spell]
+) -> None:
+    """Minute by minute, from the samples alone: what was there, and of that what trained, waited or was leased."""
+    samples = [sample(minute, nodes) for minute, nodes in sorted(counts)]
+    holds = [Hold(f"l{number}", "gpu", each) for number, each in enumerate(leases)]
+    shares = [s for part in paid(samples, at(0), at(360)) for s in split(part.spell, runs, holds)]
+    expected: Counter[str] = Counter()
+    for minute in range(360):
+        now = at(minute)
+        newest = max((each for each in samples if each.at <= now), key=lambda each: each.at, default=None)
+        left = newest.nodes if newest and now - newest.at < HOLDS else 0
+        training = sum(max((s.nodes for s in u.ran if s.begin <= now < s.end), default=0) for u in runs)
+        waiting = sum(
+            max(0, max((s.nodes for s in u.waited if s.begin <= now < s.end), default=0)
+                - max((s.nodes for s in u.ran if s.begin <= now < s.end), default=0))
+            for u in runs
+        )  # fmt: skip
+        leased = sum(s.nodes for s in leases if s.begin <= now < s.end)
+        ends = [(u.ended, u.nodes) for u in runs if u.ran and u.ended] + [(s.end, s.nodes) for s in leases]
+        idle = sum(nodes for end, nodes in ends if end <= now < end + timedelta(minutes=30))
+        demands = {"training": training, "allocation": waiting, "lease": leased, "idle": idle, "unexplained": left}
+        for kind, demand in demands.items():
+            expected[kind] += 60 * min(left, demand)
+            left -= min(left, demand)
+    found: Counter[str] = Counter()
+    for share in shares:
+        found[share.kind] += round(share.node_seconds)
+    assert +found == +expected

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.api import queries
 from shared.jobs.readers.azureml import read_job
 from shared.kernel import places
 from shared.kernel.errors import Conflict, Impossible, NotFound
@@ -15,7 +16,7 @@ from shared.kernel.person import Person
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import NodeRange, RunRequest
-from shared.runs.model import Run, RunState
+from shared.runs.model import Cost, Run, RunState
 from shared.runs.progress import submit
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.elastic_policy import GRACE
@@ -226,6 +227,32 @@ def test_a_member_can_be_evicted(world: World) -> None:
     assert states(world.only_run())[0] == "2 submitted"
     with pytest.raises(NotFound, match="0 to 2"):
         submit.evict(world.system, run, 3)
+
+
+def test_what_members_lose_is_kept_and_what_they_cost_is_told(world: World) -> None:
+    """Each lost job is kept with its reason; a member that completes keeps none of it. The cost is told by member, as
+    long as their jobs ran. The end itself is no loss."""
+    run = start(world)
+    go(world, f"{run}-m0-1", "Running")
+    world.clock.advance(60)
+    go(world, f"{run}-m1-1", "Running")
+    world.clock.advance(60)
+    go(world, f"{run}-m1-1", "Failed", "Node was preempted.")
+    world.clock.advance(60)
+    go(world, f"{run}-m1-2", "Running")
+    world.clock.advance(60)
+    for job in ("m0-1", "m1-2"):
+        go(world, f"{run}-{job}", "Completed")
+    world.clock.advance(200)
+    world.reconcile()
+    world.run_until_idle()
+    told = queries.run(world.system, run)["elastic"]
+    assert [(loss["job"], loss["why"]) for loss in told["losses"]] == [(f"{run}-m1-1", "Node was preempted.")]
+    assert [m["why"] for m in told["members"] if m["state"] == "completed"] == ["", ""]
+    assert [m["seconds"] for m in told["members"]][:2] == [240, 120]
+    stored = world.system.runs.get(run)
+    world.system.runs.update(stored, cost=Cost(3.0, 0.0, 0.0, 360, stored.value.created_at))
+    assert [m["cost"] for m in queries.run(world.system, run)["elastic"]["members"]] == [2.0, 1.0, 0.0]
 
 
 def test_each_job_of_a_member_has_its_log(world: World) -> None:

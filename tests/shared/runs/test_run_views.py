@@ -244,6 +244,19 @@ def test_what_was_logged_to_mlflow_is_shown_and_archived(world: World, run: Run)
     assert "metrics/mlflow.jsonl" in {file["name"] for file in world.manifest(run)["files"]}
 
 
+def test_what_a_job_saves_through_mlflow_is_archived(world: World, run: Run) -> None:
+    """Files and models that MLflow keeps in the job's own folder are in its archive; Azure ML's own are not."""
+    for name in ("model/MLmodel", "notes/note.txt", "outputs/o.txt", "system_logs/x.log", "azureml-logs/20_build.txt"):
+        world.blobs.put("azureml", f"ExperimentRun/dcid.{run.name}/{name}", name.encode())
+    end(world, run)
+    saved = {name for name in world.archived(run) if not name.startswith(("models/", "metrics/"))}
+    assert saved == {
+        "mlflow/model/MLmodel", "mlflow/notes/note.txt", "outputs/o.txt", "logs/std_log_process_0.txt",
+        "manifest.json",
+    }  # fmt: skip
+    assert {"mlflow/model/MLmodel", "mlflow/notes/note.txt"} <= {f["name"] for f in world.manifest(run)["files"]}
+
+
 @pytest.mark.parametrize("count", [1, 3, 1999, 2000, 2001, 50_000])
 def test_a_long_series_is_thinned(count: int) -> None:
     """At most 2,000 points are kept, in order, with the first and the last one, from stretches of one length."""

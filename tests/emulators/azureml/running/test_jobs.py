@@ -93,6 +93,19 @@ def test_inputs_with_names_alike_are_all_there(cloud: Cloud, storage: BlobServic
     cloud.arm("DELETE", "jobs/alike")  # MLClient, which lists this workspace too, takes no name with a dot
 
 
+def test_a_mounted_input_can_only_be_read(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """As in Azure ML, where the mount refuses: neither a new file nor a changed one. A downloaded one is the job's own,
+    and another attempt finds what the storage has."""
+    storage.get_blob_client("drops", "only/sub/a.txt").upload_blob(b"a", overwrite=True)
+    body = {"jobInputType": "uri_folder", "uri": "azureml://datastores/drops/paths/only/"}
+    for name, mode, says in (("mounted", None, "refused refused "), ("copied", "Download", "")):
+        given = {"data": {**body, "mode": mode}}
+        try_it = "for f in a b; do { echo x > ${{inputs.data}}/sub/$f.txt; } 2>/dev/null || printf 'refused '; done"
+        cloud.submit(f"{name}-input", "cpu-cluster", try_it, inputs=given)
+        assert cloud.wait(f"{name}-input")["status"] == "Completed"
+        assert cloud.log(f"{name}-input") == says
+
+
 def test_marks_of_folders_are_no_files(cloud: Cloud, storage: BlobServiceClient) -> None:
     """Empty blobs by which Data Lake tools mark a folder become the folder, not a file in its way."""
     drops = storage.get_container_client("drops")

@@ -71,6 +71,8 @@ def test_a_job_logs_to_its_own_run(cloud: Cloud, mlflow: Any, tmp_path: Path) ->
     assert [f.path for f in client.list_artifacts("logs-to-mlflow", "notes")] == ["notes/note.txt"]
     assert Path(client.download_artifacts("logs-to-mlflow", "notes/note.txt", str(tmp_path))).read_text() == "hello"
     assert "user_logs" in {f.path for f in client.list_artifacts("logs-to-mlflow")}
+    own = f"/mlflow/v1.0{cloud.workspace}/api/2.0/mlflow/artifacts/list?run_id=logs-to-mlflow&path=model"
+    assert "model/MLmodel" in {f["path"] for f in cloud.call("GET", own).json()["files"]}, "with the run's own files"
 
 
 def test_azureml_mlflow_is_told_where_files_are(cloud: Cloud, mlflow: Any) -> None:

@@ -1,0 +1,37 @@
+"""Folders that a job may read and not write to, as a mounted input is in Azure ML.
+
+Files and folders lose their permission to be written. The superuser writes nevertheless, so its jobs are started
+without that right, where util-linux's setpriv is there and may take it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from emulators.process import IS_WINDOWS
+
+_READ = 0o555
+
+
+def close(folder: Path) -> None:
+    """Let nobody write to the folder, or to anything in it. Windows has no such permission."""
+    if IS_WINDOWS:
+        return
+    for path, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            file = Path(path, name)
+            file.chmod(file.stat().st_mode & _READ)
+        Path(path).chmod(0o555)
+
+
+@functools.cache
+def obeying() -> tuple[str, ...]:
+    """What a command begins with, so that it obeys permissions."""
+    if IS_WINDOWS or os.geteuid() != 0 or not (program := shutil.which("setpriv")):
+        return ()
+    words = (program, "--bounding-set=-dac_override")
+    return words if subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0 else ()

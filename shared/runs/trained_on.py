@@ -1,0 +1,112 @@
+"""On which data a run trained, as far as it can be proved. Pure.
+
+Every write of a blob gives it a new etag. So a blob that still has the recorded one was never written since. Of any
+other only the last write is known: before a job began, that job read what lies there now; later, nobody knows what it
+read. A file that was added and deleted again before anyone looked, or its drop closed, leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from shared.jobs.model import JobTimes
+from shared.kernel.storage import Blob
+
+CLOCKS = timedelta(seconds=5)  # a blob's time has whole seconds, and two services' clocks differ
+NAMED = 5  # names in a sentence
+
+
+class TrainedOn(StrEnum):
+    """From what is worth no note to what is worth the most: of several looks at a run the last of these stays."""
+
+    RECORDED = "recorded"
+    UNKNOWN = "unknown"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A file that was written, added or deleted since it was recorded.
+
+    `written` is its last write, None if it is gone. `same`: whether it has the same bytes; None where nobody knows.
+    """
+
+    name: str
+    written: datetime | None
+    same: bool | None = None
+
+    def in_place(self, began: datetime) -> bool:
+        """Whether what lies there now was there when a job began."""
+        return self.written is not None and self.written + CLOCKS <= began
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known, and for people why, '' if all is as recorded."""
+
+    trained_on: TrainedOn
+    why: str = ""
+
+
+def differences(recorded: Mapping[str, Blob], present: Mapping[str, Blob]) -> Iterator[Difference]:
+    """The files that no longer have their recorded etags, by name."""
+    for name in sorted(recorded.keys() | present.keys()):
+        before, now = recorded.get(name), present.get(name)
+        if now is None:
+            yield Difference(name, None)
+        elif before is None:
+            yield Difference(name, now.last_modified, same=False)
+        elif before.etag.strip('"') != now.etag.strip('"'):
+            yield Difference(name, now.last_modified, _same_bytes(before, now))
+
+
+def _same_bytes(before: Blob, now: Blob) -> bool | None:
+    if before.size != now.size:
+        return False
+    return before.md5 == now.md5 if before.md5 and now.md5 else None
+
+
+def judge(drop: str, found: Sequence[Difference], jobs: Sequence[JobTimes]) -> Verdict:
+    """What these differences of its drop mean for a run that had these jobs; those that never began don't count.
+
+    A job that read other data stays proved, whatever can't be said of the other jobs and files.
+    """
+    begun = [job.began for job in jobs if job.began]
+    other = [d.name for d in found if d.same is False and any(d.in_place(began) for began in begun)]
+    if other:
+        held = f"Drop {drop} held other data when the job started than when the run was made"
+        return Verdict(TrainedOn.OTHER, f"{held}: {_some(other)}.")
+    doubts = [d for d in found if not (d.same and begun and all(d.in_place(began) for began in begun))]
+    if not doubts:
+        return Verdict(TrainedOn.RECORDED)
+    what = _some([f"{d.name} {_words(d)}" for d in doubts])
+    return Verdict(TrainedOn.UNKNOWN, f"Whether it trained on the recorded data can't be said: {what}. {_when(jobs)}")
+
+
+def _words(difference: Difference) -> str:
+    return f"was written at {_time(difference.written)}" if difference.written else "is gone"
+
+
+def _when(jobs: Sequence[JobTimes]) -> str:
+    begun = sorted(job.began for job in jobs if job.began)
+    if not begun:
+        return "Azure ML does not tell when its job began to read."
+    ended = sorted(job.ended for job in jobs if job.began and job.ended)
+    until = f", the last ended at {_time(ended[-1])}" if len(ended) == len(begun) else ""
+    return f"Its first job began at {_time(begun[0])}{until}." if len(begun) > 1 else _one(begun[0], ended)
+
+
+def _one(began: datetime, ended: Sequence[datetime]) -> str:
+    return f"Its job began at {_time(began)}{f' and ended at {_time(ended[0])}' if ended else ''}."
+
+
+def _time(at: datetime | None) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC" if at else "a time that nobody tells"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
