@@ -28,9 +28,10 @@ def main() -> int:
 
 def fuzz(target: str, seconds: int) -> int:
     folder = tempfile.mkdtemp(prefix=f"fuzz-{target}-")
+    Path(folder, target).mkdir()
     options = [f"-max_total_time={seconds}", f"-artifact_prefix={folder}/", "-max_len=4000"]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.guided", target, *options],
+        [sys.executable, "-m", "tests.fuzz.guided", target, folder, *options],
         cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     found = re.findall(r"#(\d+)\s+DONE\s+cov: (\d+)", done.stderr)

@@ -28,7 +28,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 ODD_NAMES = ["a b", "a#b?c%2F", "a\\b", "x'y\"z", "übung 数据 🚂", "é" * 200, "n" * 1000, "\x01\x7f", "..", ""]
 
 
-@pytest.fixture(params=["fake", "tables", "own_tables", "token_tables"])
+@pytest.fixture(params=["fake", "tables", "own_tables"])
 def drops(request: pytest.FixtureRequest) -> Drops:
     if request.param == "fake":
         return FakeDrops()

@@ -15,7 +15,7 @@ from tests.fakes.ports import FakeSamples
 NOW = datetime(2026, 1, 31, 23, 50, 5, 678901, tzinfo=UTC)
 
 
-@pytest.fixture(params=["fake", "tables", "own_tables", "token_tables"])
+@pytest.fixture(params=["fake", "tables", "own_tables"])
 def samples(request: pytest.FixtureRequest) -> Samples:
     if request.param == "fake":
         return FakeSamples()

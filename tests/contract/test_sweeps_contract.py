@@ -17,7 +17,7 @@ from tests.fakes.ports import FakeAssets, FakeSweepLog
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
-@pytest.fixture(params=["fake", "tables", "own_tables", "token_tables"])
+@pytest.fixture(params=["fake", "tables", "own_tables"])
 def sweeps(request: pytest.FixtureRequest) -> SweepLog:
     if request.param == "fake":
         return FakeSweepLog()

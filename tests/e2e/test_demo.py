@@ -13,7 +13,6 @@ from local import record
 from tests.gate.scripts import ROOT, load
 
 recording = load("recording")
-MNIST = ROOT.parent / "shared" / "data" / "mnist"
 
 
 def demo(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -41,17 +40,6 @@ def test_the_digits_become_a_model(tmp_path: Path) -> None:
     assert recording.shape(lines) == recording.shape(recording.printed_in(picture)), (
         "the picture is old: .ci/recording.py"
     )
-
-
-@pytest.mark.skipif(not MNIST.is_dir(), reason="needs ../shared/data/mnist, which is no part of this repository")
-@pytest.mark.timeout(600)
-def test_mnist_in_one_epoch(tmp_path: Path) -> None:
-    """MNIST's own files, one epoch by a job.yaml in the drop: at least 97.5 % of the test images are right."""
-    done = demo(tmp_path, "--data", str(MNIST), "--epochs", "1", "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["test_accuracy"] >= 0.975
-    assert "epoch 1/1" in done.stdout
-    assert "epoch 2" not in done.stdout
 
 
 def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:

@@ -73,12 +73,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 def test_schemathesis_finds_no_fault(lab: Lab, tmp_path: Path) -> None:
     """Whatever a client sends, answers fit their schemas, wrong input is refused, right input taken, none is 500."""
-    done = lab.schemathesis(tmp_path, CONFIG, "--max-examples", "15")
+    done = lab.schemathesis(tmp_path, CONFIG, "--max-examples", "6")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
 def test_schemathesis_finds_no_fault_with_a_real_run(lab: Lab, tmp_path: Path) -> None:
     """The same of all that can be asked of an archived run, and of a cluster that is there."""
     known = f'[parameters]\n"path.run" = "{lab.run}"\n"path.cluster" = "cpu-cluster"\n'
-    done = lab.schemathesis(tmp_path, CONFIG + known, "--max-examples", "10", "--include-path-regex", "(run|cluster)}")
+    done = lab.schemathesis(tmp_path, CONFIG + known, "--max-examples", "6", "--include-path-regex", "(run|cluster)}")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

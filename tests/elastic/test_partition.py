@@ -67,25 +67,11 @@ def the_first(wires: Quality, made: Sequence[Host]) -> None:
     wires.cut([made[0]], [*made[1:]])
 
 
-def the_first_refused(wires: Quality, made: Sequence[Host]) -> None:
-    wires.cut([made[0]], [*made[1:]], refuse=True)
-
-
-def three_ways(wires: Quality, made: Sequence[Host]) -> None:
-    wires.cut([*made[:2]], [*made[2:]])
-    wires.cut([made[2]], [made[3]])
-
-
-def one_pair(wires: Quality, made: Sequence[Host]) -> None:
-    wires.cut([made[1]], [made[3]])
-
-
 def one_way(wires: Quality, made: Sequence[Host]) -> None:
     wires.cut([made[1]], [made[3]], one_way=True)
 
 
-CUTS: dict[Cut, int] = {halves: 2, halves_refused: 2, the_first: 3, the_first_refused: 3, three_ways: 2}
-CUTS |= {one_pair: 3, one_way: 3}
+CUTS: dict[Cut, int] = {halves: 2, halves_refused: 2, the_first: 3, one_way: 3}  # more of them in the bench
 
 
 @pytest.mark.parametrize("cut", CUTS, ids=lambda cut: cut.__name__)

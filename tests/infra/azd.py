@@ -21,7 +21,7 @@ from tests.infra.declared import INFRA
 
 PLACE = "/subscriptions/sub/providers/Microsoft.MachineLearningServices/locations/westeurope"
 ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text("utf-8"))
-STAND_IN = """#!{python}
+STAND_IN = """#!{python} -IS
 import json, pathlib, sys
 folder = pathlib.Path({folder!r})
 arguments = sys.argv[1:]

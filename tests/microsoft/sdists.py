@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -13,6 +14,7 @@ from filelock import FileLock
 HERE = Path(__file__).resolve().parent
 PINS = HERE / "requirements.txt"
 CACHE = HERE.parent.parent / ".trainyard" / "microsoft"
+ENVIRONMENT = dict(os.environ)  # as it is before a test names the certificate of an emulator in it
 SECONDS = 120.0
 
 
@@ -42,7 +44,7 @@ def _fetch() -> None:
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         argv = [sys.executable, "-m", "pip", "download", *options, "--dest", folder, "-r", str(PINS)]
         try:
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS)
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, env=ENVIRONMENT)
         except subprocess.TimeoutExpired:
             raise NotThere(f"pip had not fetched them within {SECONDS:g} s") from None
         if done.returncode:

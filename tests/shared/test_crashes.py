@@ -47,8 +47,11 @@ def calls_of_the_story(tmp: Path, files: dict[str, bytes], goes_on: bool) -> int
     return crashes.taken
 
 
-@pytest.mark.parametrize("goes_on", [False, True], ids=["by messages", "at once"])
-@pytest.mark.parametrize("files", [PLAIN, WITH_CODE], ids=["data", "data and code"])
+@pytest.mark.parametrize(
+    ("files", "goes_on"),
+    [(PLAIN, True), (WITH_CODE, False), (WITH_CODE, True)],
+    ids=["data, at once", "data and code, by messages", "data and code, at once"],
+)
 @pytest.mark.parametrize("word", ["before", "half", "after"])
 def test_a_crash_anywhere_changes_nothing_in_the_end(
     tmp_path: Path, word: str, files: dict[str, bytes], goes_on: bool

@@ -1,4 +1,4 @@
-"""A share of the schedules that `bench schedules` plays by the thousand; more of them are in test_more_schedules.py."""
+"""A share of the schedules that `bench schedules` plays by the thousand."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_a_seed_says_everything(tmp_path: Path) -> None:
     assert re.sub(r"/\S*tmp\w+", "trainers", there).splitlines()[:-1] == here
 
 
-def first_broken(trainers: Path, seeds: int) -> Outcome | None:
-    return next((outcome for seed in range(seeds) if (outcome := play(seed, trainers)).broken), None)
+def first_broken(trainers: Path, likely: int) -> Outcome | None:
+    return next((outcome for seed in (likely, *range(SEEDS)) if (outcome := play(seed, trainers)).broken), None)
 
 
 class Unheard(Fact):
@@ -60,20 +60,20 @@ def nothing(*_: object) -> None:
     """What a step does that was left out."""
 
 
-LEFT_OUT = {
-    "the second statement that a run was submitted": (follow, "RunSubmitted", Unheard, "RunSubmitted"),
-    "the first statement that a run was submitted": (submit, "RunSubmitted", Unheard, "RunSubmitted"),
-    "the statement that a run was archived": (archive, "RunArchived", Unheard, "RunArchived"),
-    "the look after a cluster's change": (sweep, "_came_meanwhile", nothing, "stays at zero"),
+LEFT_OUT = {  # the last is a seed that found it, which is tried first
+    "the second statement that a run was submitted": (follow, "RunSubmitted", Unheard, "RunSubmitted", 57),
+    "the first statement that a run was submitted": (submit, "RunSubmitted", Unheard, "RunSubmitted", 0),
+    "the statement that a run was archived": (archive, "RunArchived", Unheard, "RunArchived", 0),
+    "the look after a cluster's change": (sweep, "_came_meanwhile", nothing, "stays at zero", 387),
 }
 
 
 @pytest.mark.parametrize("what", LEFT_OUT)
 def test_the_oracle_bites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """Without a step that a rule needs, a schedule is soon found that breaks this rule."""
-    module, step, instead, said = LEFT_OUT[what]
+    module, step, instead, said, likely = LEFT_OUT[what]
     monkeypatch.setitem(REACTIONS, Unheard, ())
     monkeypatch.setattr(module, step, instead)
-    found = first_broken(trainers_folder(tmp_path), SEEDS)
+    found = first_broken(trainers_folder(tmp_path), likely)
     assert found is not None
     assert said in found.broken

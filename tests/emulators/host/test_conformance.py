@@ -32,7 +32,7 @@ def installed(python: str) -> Path:
     if stamp.exists() and stamp.read_text() == wanted:
         return interpreter
     packages = ["-r", str(REPOSITORY / "requirements.txt"), *PACKAGES]
-    if uv := shutil.which("uv"):
+    if uv := shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"):
         command([uv, "venv", "--quiet", "--clear", "--python", python, str(VENV)])
         command([uv, "pip", "install", "--quiet", "--python", str(interpreter), *packages])
     else:
