@@ -245,7 +245,8 @@ def test_larger_work_than_was_said_is_told_at_once(world: World) -> None:
     assert run.pace.late_since - run.created_at < timedelta(hours=1.2)
     assert "larger than was said" in run.pace.holds_why
     world.run_until_idle()
-    assert [json.loads(body)["data"]["kind"] for _, body, _ in world.sender.posts] == ["late"]
+    (told,) = (json.loads(body)["data"]["title"] for _, body, _ in world.sender.posts)
+    assert "will be late: The work is larger than was said" in told
     assert run.on_cluster == DEDICATED
 
 
