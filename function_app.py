@@ -10,6 +10,7 @@ from functions import (
     data,
     drops,
     jobs,
+    models,
     monitor,
     notices,
     page,
@@ -23,5 +24,5 @@ from functions import (
 attribution.prepare_logging()
 monitor.prepare()
 app = func.FunctionApp(http_auth_level=access.level())
-for family in (drops, data, jobs, runs, clusters, notices, schedules, removals, status, costs, page, uploads):
+for family in (drops, data, jobs, runs, clusters, notices, schedules, removals, models, status, costs, page, uploads):
     app.register_functions(family.blueprint)

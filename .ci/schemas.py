@@ -60,6 +60,13 @@ OF_THE_API: dict[str, list[tuple[str, str]]] = {
     "notify test": [("post", "notices/{subscription}/test")],
     "notify log": [("get", "notices/{subscription}/deliveries")],
     "notify remove": [("delete", "notices/{subscription}")],
+    "promote": [("post", "models/{model}/versions"), ("post", "models/{model}/aliases/{alias}")],
+    "models": [("get", "models"), ("get", "models/{model}"), ("post", "models/{model}/versions/{version}/let-go")],
+    "why": [("get", "models/{model}/versions/{version}/why")],
+    "reproduce": [
+        ("get", "models/{model}/versions/{version}/reproductions/{run}"),
+        ("post", "models/{model}/versions/{version}/reproduce"),
+    ],
     "admin register": [("post", "register")],
 }
 OWN: dict[str, list[Any]] = {
@@ -68,6 +75,7 @@ OWN: dict[str, list[Any]] = {
     "logs": [results.LogPiece],
     "metrics": [results.Picture],
     "fetch": [results.Fetched],
+    "verify": [results.Verification],
     "predict": [list[results.Prediction]],
     "clusters": [results.ClusterSteps, list[records.Decision]],
     "evict": [results.EvictedNode],

@@ -55,6 +55,26 @@ class Fetched(TypedDict):
     new: int
 
 
+class Checked(TypedDict):
+    """A file that is not what was signed; `model.sig` for the signature itself."""
+
+    file: str
+    what: str
+
+
+class Verification(TypedDict):
+    """`verify`. `model` is what the signature names; `signer` the SHA-256 of the key that it names."""
+
+    model: str
+    folder: str
+    files: int
+    bytes: int
+    seconds: float
+    signer: str
+    ok: bool
+    problems: list[Checked]
+
+
 class Guess(TypedDict):
     label: str
     score: float | None

@@ -26,7 +26,7 @@ from emulators.arm.declared import Storage
 from emulators.eventgrid import access
 from emulators.private import write_private
 from emulators.storage import keys
-from local import configs
+from local import configs, signing_key
 from local.declaration import Declaration
 from local.record import REPOSITORY, Lock, Record, make_private, read
 
@@ -271,6 +271,7 @@ class Cloud:
             "TRAINYARD_RENDEZVOUS": self.table_tls_url,
             "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/{self._declaration.own_topic}/api/events",
             "TRAINYARD_TOPIC_KEY": topic_key,
+            "TRAINYARD_SIGNING_KEY": str(signing_key.own_key(self.home)),
             "TRAINYARD_REGION": "eastus",  # nodes cost nothing here; they are priced as those there, to be seen
             # Nobody pays for polling here, and nobody wants to wait for a retry.
             "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",

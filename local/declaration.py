@@ -24,6 +24,7 @@ OF_AZURE = (
     "AML_",
     "TRAINYARD_TOPIC_",
     "TRAINYARD_PRICES_URL",
+    "TRAINYARD_SIGNING_KEY",
 )
 
 

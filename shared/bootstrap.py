@@ -83,12 +83,15 @@ def now() -> datetime:
 def build(settings: Settings) -> System:
     """Wire the real adapters. No request is sent yet."""
     from shared.adapters.azureml import jobs as azureml
+    from shared.adapters.azureml import models as azureml_models
+    from shared.adapters.keys import signing
     from shared.adapters.outgoing import eventgrid, retail_prices
     from shared.adapters.storage import account, blobs, queues
     from shared.adapters.tables import (
         asset_table,
         drop_table,
         lease_table,
+        model_table,
         money_table,
         run_table,
         sample_table,
@@ -115,6 +118,9 @@ def build(settings: Settings) -> System:
         leases=lease_table.TableLeases(clients.table),
         rules=settings.rules,
         books=books,
+        models=model_table.TableModels(clients.table),
+        signer=signing.signer_of(settings.signing_key),
+        registry=azureml_models.AzureMLModels(settings.workspace),
         money=policy,
         retail=retail_prices.AzureRetailPrices(settings.prices_url, now) if settings.prices_url else None,
         budgets=AccountBudgets(books, policy, now),

@@ -17,7 +17,11 @@ from shared.drops import facts as drops
 from shared.events import announce as events
 from shared.events import facts as messages
 from shared.events.announce import announce, tell
+from shared.jobs.ports import HasRoutes
 from shared.kernel.facts import Fact
+from shared.kernel.places import PROMOTIONS
+from shared.models import facts as models
+from shared.models.challenge import is_challenger
 from shared.money import facts as money
 from shared.notices.decide import crossed, is_idle_too_long
 from shared.runs import facts as runs
@@ -26,7 +30,7 @@ from shared.runs.progress.transitions import ask_for_archive, ask_for_submission
 from shared.schedules import facts as schedules
 
 
-class Ports(events.Ports, warm.Ports, look.Ports, Protocol):
+class Ports(events.Ports, warm.Ports, look.Ports, HasRoutes, Protocol):
     """What is needed here from outside."""
 
 
@@ -115,6 +119,25 @@ def tell_of_budget(ports: Ports, fact: money.BudgetWarned | money.BudgetReached)
     tell(ports, type(fact).__name__, fact.subject, data)
 
 
+def tell_of_alias(ports: Ports, fact: models.AliasMoved) -> None:
+    """Under its place in the history, which nothing else has."""
+    line = fact.change
+    subject = f"{line.model}/{line.order}"
+    data = {"model": line.model, "alias": line.alias, "before": line.before, "after": line.after, "by": line.by}
+    announce(ports, "AliasMoved", subject, data | {"why": line.why})
+    tell(ports, "AliasMoved", subject, data | {"why": line.why})
+
+
+def tell_of_lost_challenge(ports: Ports, fact: models.ChallengeLost) -> None:
+    tell(ports, "ChallengeLost", fact.run, {"model": fact.model, "run": fact.run, "why": fact.why})
+
+
+def challenge(ports: Ports, fact: runs.RunArchived) -> None:
+    """Where the run's route names a model: after the row says that it is archived."""
+    if is_challenger(ports.routes, fact.run):
+        ports.queues.send(PROMOTIONS, {"run": fact.run.name}, fact.seconds)
+
+
 def tell_of_poison(ports: Ports, fact: messages.MessagePoisoned) -> None:
     """Each message once: the same text is the same message."""
     tell(ports, "MessagePoisoned", f"{fact.queue}/{fact.digest}", {"queue": fact.queue})
@@ -135,12 +158,14 @@ REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
     runs.RunLosesNodes: (tell_of_evictions, look_at_pace),
     runs.RunWillBeLate: (tell_of_lateness,),
     runs.RunEnded: (archive, keep_warm, look_at_cluster),
-    runs.RunArchived: (announce_archived,),
+    runs.RunArchived: (announce_archived, challenge),
     runs.ArchiveGivenUp: (tell_of_lost_archive,),
     clusters.ClusterAtZero: (announce_at_zero,),
     clusters.ClusterIdles: (tell_of_idleness,),
     money.BudgetWarned: (tell_of_budget,),
     money.BudgetReached: (tell_of_budget,),
+    models.AliasMoved: (tell_of_alias,),
+    models.ChallengeLost: (tell_of_lost_challenge,),
     schedules.ScheduleFailed: (tell_of_failed_schedule,),
     messages.MessagePoisoned: (tell_of_poison,),
 }

@@ -20,11 +20,14 @@ from shared.kernel.facts import Fact
 from shared.kernel.parallel import Each, in_turn
 from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
+from shared.models.kept import KeptVersions
+from shared.models.ports import Models, Registry, Signer
 from shared.money.admission import ProjectPurse
 from shared.money.policy import Policy
 from shared.money.ports import Books, RetailPrices
 from shared.money.tiers import ClusterTiers
 from shared.reactions import react
+from shared.removals.ports import Named
 from shared.runs.ports import Capacity, Datasets, Markets, Purse, Runs
 
 
@@ -53,6 +56,9 @@ class System:
     rules: Rules = field(default_factory=Rules)  # of the sweeps
     readers: tuple[Reader, ...] = field(kw_only=True)  # of the forms that a job may have
     books: Books = field(kw_only=True)
+    models: Models = field(kw_only=True)
+    signer: Signer = field(kw_only=True)
+    registry: Registry = field(kw_only=True)
     money: Policy = field(default_factory=Policy)
     retail: RetailPrices | None = None  # None where prices are not refreshed
     budgets: Budgets = field(default_factory=NoBudgets)
@@ -79,6 +85,11 @@ class System:
     def datasets(self) -> Datasets:
         """What do drops hold?"""
         return DropDatasets(self.drops)
+
+    @cached_property
+    def named(self) -> Named:
+        """Which models need a run, or a drop?"""
+        return KeptVersions(self.models)
 
     def happened(self, fact: Fact) -> None:
         """State a fact: all that follows from it is done."""

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import node_facts
 import torch
 import torch.distributed as dist
 from ending import end_with_the_launcher
@@ -93,6 +94,8 @@ def _number(environ: Mapping[str, str], name: str, default: int) -> int:
 def join(place: Place) -> torch.device:
     """Join the others and give the device of this process. Raises DistError if they stay away for `place.patience`."""
     end_with_the_launcher(os.environ)
+    if place.rank == 0:
+        node_facts.write(os.environ)
     if _meeting_host(place) in ("127.0.0.1", "localhost"):
         _stay_on_loopback()
     # NCCL cannot move CPU tensors: the stop flag and the host names travel over gloo, and never wait for a GPU.

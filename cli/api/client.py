@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -92,9 +93,16 @@ class Api:
     @contextmanager
     def artifact(self, run: str, name: str) -> Iterator[httpx.Response]:
         """The open download of one file of a run's archive. Refuses a redirect that leads to any other file."""
-        answer = self.send("GET", "runs", run, "artifacts", *name.split("/"), accept=(302,))
+        with self.redirected(("runs", run, "artifacts"), run, name) as stream:
+            yield stream
+
+    @contextmanager
+    def redirected(self, where: tuple[str, ...], run: str, name: str) -> Iterator[httpx.Response]:
+        """The same of a file that this part of the API redirects to: in the archive, or in the proof beside it."""
+        answer = self.send("GET", *where, *name.split("/"), accept=(302,))
         target = answer.headers.get("location", "")
-        if not unquote(urlsplit(target).path).endswith(f"/{run}/{name}"):
+        path = unquote(urlsplit(target).path)
+        if not re.search(rf"/{re.escape(run)}/(proof/\w+/)?{re.escape(name)}$", path):
             raise CliError(f"{name} of {run}: the API pointed at another file ({urlsplit(target).path}).")
         try:
             with self._storage.stream("GET", target) as stream:

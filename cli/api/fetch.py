@@ -7,9 +7,12 @@ import json
 import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, Protocol
+
+import httpx
 
 from ..errors import CliError, Unreachable
 from .api_outage import OutageMessages
@@ -25,16 +28,32 @@ Progress = Callable[[int], None]  # told how many more bytes are there; less tha
 
 @dataclass(frozen=True)
 class File:
-    """One line of a manifest. `md5` is hex, and empty where the storage knows none; then the etag must fit."""
+    """One line of a manifest, or of a model's signature, which knows each file's SHA-256 but no size (-1).
+
+    `md5` is hex, and empty where the storage knows none; then the etag must fit.
+    """
 
     name: str
     size: int
     md5: str
     etag: str
+    sha256: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of checksum that it has."""
+        return "sha256" if self.sha256 else "md5"
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> File:
         return cls(str(row["name"]), int(row["size"]), str(row.get("md5") or ""), str(row.get("etag") or ""))
+
+
+class Source(Protocol):
+    """Where files are fetched from."""
+
+    def artifact(self, run: str, name: str) -> AbstractContextManager[httpx.Response]:
+        """The open download of one file."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +91,7 @@ def chosen(files: list[File], only: list[str]) -> list[File]:
     return [f for f in files if not prefixes or any(f.name == w or f.name.startswith(f"{w}/") for w in prefixes)]
 
 
-def fetch(api: Api, run: str, files: list[File], folder: Path, progress: Progress) -> list[File]:
+def fetch(source: Source, run: str, files: list[File], folder: Path, progress: Progress) -> list[File]:
     """Bring these files of a run into the folder. Returns those that were downloaded.
 
     A file that is there already, whole, is left alone. A file appears under its name only once its size and MD5 fit
@@ -80,7 +99,7 @@ def fetch(api: Api, run: str, files: list[File], folder: Path, progress: Progres
     """
     targets = [(file, _target(folder, file.name)) for file in files]
     with ThreadPoolExecutor(WORKERS) as pool:
-        jobs = [pool.submit(_bring, api, run, file, target, progress) for file, target in targets]
+        jobs = [pool.submit(_bring, source, run, file, target, progress) for file, target in targets]
         try:
             return [file for file, new in zip(files, _results(jobs), strict=True) if new]
         finally:
@@ -105,14 +124,16 @@ def _target(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _bring(api: Api, run: str, file: File, target: Path, progress: Progress) -> bool:
+def _bring(source: Source, run: str, file: File, target: Path, progress: Progress) -> bool:
     if _is_there(file, target):
-        progress(file.size)
+        progress(target.stat().st_size)
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        retry_unreachable(lambda: _download(api, run, file, unfinished, progress), PATIENCE_SECONDS, OutageMessages())
+        retry_unreachable(
+            lambda: _download(source, run, file, unfinished, progress), PATIENCE_SECONDS, OutageMessages()
+        )
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -120,17 +141,18 @@ def _bring(api: Api, run: str, file: File, target: Path, progress: Progress) -> 
 
 
 def _is_there(file: File, target: Path) -> bool:
-    if not file.md5 or not target.is_file() or target.stat().st_size != file.size:
+    known = file.sha256 or file.md5
+    if not known or not target.is_file() or file.size not in (-1, target.stat().st_size):
         return False
     with target.open("rb") as content:
-        return hashlib.file_digest(content, "md5").hexdigest() == file.md5
+        return hashlib.file_digest(content, file.kind).hexdigest() == known
 
 
-def _download(api: Api, run: str, file: File, path: Path, progress: Progress) -> None:
+def _download(source: Source, run: str, file: File, path: Path, progress: Progress) -> None:
     """Write the file's bytes to `path`. Raises CliError if they are not those of the manifest."""
-    digest, size = hashlib.md5(usedforsecurity=False), 0
+    digest, size = hashlib.new(file.kind, usedforsecurity=False), 0
     try:
-        with api.artifact(run, file.name) as stream, path.open("wb") as out:
+        with source.artifact(run, file.name) as stream, path.open("wb") as out:
             for chunk in stream.iter_bytes(CHUNK):
                 digest.update(chunk)
                 size += out.write(chunk)
@@ -143,11 +165,13 @@ def _download(api: Api, run: str, file: File, path: Path, progress: Progress) ->
         raise CliError(f"{file.name} of {run} is not what its manifest says: {fault}. It was not kept.")
 
 
-def _fault(file: File, size: int, md5: str, etag: str) -> str:
+def _fault(file: File, size: int, digest: str, etag: str) -> str:
+    if file.sha256:
+        return "" if digest == file.sha256 else f"SHA-256 {digest} instead of {file.sha256}"
     if size != file.size:
         return f"{size:,} bytes instead of {file.size:,}"
     if file.md5:
-        return "" if md5 == file.md5 else f"MD5 {md5} instead of {file.md5}"
+        return "" if digest == file.md5 else f"MD5 {digest} instead of {file.md5}"
     return "" if _bare(etag) == _bare(file.etag) else f"etag {etag} instead of {file.etag}"
 
 

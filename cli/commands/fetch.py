@@ -11,7 +11,11 @@ import typer
 from ..api import fetch as fetching
 from ..api.client import retry_unreachable
 from ..api.follow import PATIENCE_SECONDS
+from ..api.model_files import bring
+from ..api.model_names import of_model
+from ..api.run_names import run_name, suggesting
 from ..errors import CliError
+from ..files.signed_model import SIGNATURE
 from ..results import Fetched
 from ..session import Session, command, user_path
 from ..show.tables import file_count
@@ -25,20 +29,49 @@ POLL_SECONDS = 1.0
 @command
 def fetch(
     session: Session,
-    run: options.Run,
+    name: options.RunOrModel,
     to: options.To = None,
     only: options.Only = None,
     wait: options.Wait = False,
 ) -> None:
-    """Download a run's models, logs and metrics.
+    """Download a run's models, logs and metrics, or a model's version with its proof.
 
     Each file is checked against the run's manifest (size and MD5, or the etag of a file whose MD5 the storage does not
     know) before it gets its name. The manifest comes last, as manifest.json: it lists the whole archive, also with
     --only. The same command again fetches what is missing or damaged. A failed run has logs and no model; the exit
-    status says so.
+    status says so. A version (churn@production) comes with what its signature names, each file checked by its SHA-256.
 
     Example: trainyard fetch mnist-0123456789abcdef --only models --to ./model
+
+    Example: trainyard fetch churn@production --to ./churn
     """
+    if version := of_model(session.api, name):
+        _fetch_version(session, version.get(session.api), to, only or [])
+        return
+    run = run_name(session.api, name)
+    with suggesting(session.api, name):
+        _fetch_run(session, run, to, only, wait)
+
+
+def _fetch_version(session: Session, version: dict[str, Any], to: Path | None, only: list[str]) -> None:
+    folder = user_path(to or Path(f"{version['model']}-{version['number']}"))
+    with bar(session, "fetching", version["bytes"]) as told_bytes:
+        files, new = bring(session.api, version, folder, only, told_bytes)
+    size = sum((folder / file.name).stat().st_size for file in files)
+    result: Fetched = {
+        "run": version["run"],
+        "folder": str(folder.resolve()),
+        "manifest": str(folder.resolve() / SIGNATURE),
+        "files": [file.name for file in files],
+        "bytes": size,
+        "new": new,
+    }
+    model = f"{version['model']}/{version['number']}"
+    words = f"{model}: {file_count(len(files))}, {size:,} bytes, in {folder}; {new:,} new, all as the signature says"
+    session.tell(result, words)
+
+
+def _fetch_run(session: Session, run: str, to: Path | None, only: list[str] | None, wait: bool) -> None:
     _await_archive(session, run, wait)
     folder = user_path(to or Path(run))
     manifest = fetching.Manifest.of(session.api, run)

@@ -14,7 +14,15 @@ Run = Annotated[
     str,
     Argument(
         metavar="RUN",
-        help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy.",
+        help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy, churn@production.",
+        autocompletion=tab_completion.runs,
+    ),
+]
+RunOrModel = Annotated[
+    str,
+    Argument(
+        metavar="RUN",
+        help="A run, as for the other commands, or a model's version: churn@production, churn@4.",
         autocompletion=tab_completion.runs,
     ),
 ]

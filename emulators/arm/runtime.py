@@ -20,6 +20,7 @@ def value_of(resource: Resource, path: tuple[str, ...]) -> Any:
         ("properties", "primaryEndpoints", "blob"): f"https://{name}.blob.core.windows.net/",
         ("properties", "primaryEndpoints", "queue"): f"https://{name}.queue.core.windows.net/",
         ("properties", "primaryEndpoints", "table"): f"https://{name}.table.core.windows.net/",
+        ("properties", "vaultUri"): f"https://{name}.vault.azure.net/",
         ("properties", "endpoint"): f"https://{name}.local.eventgrid.azure.net/api/events",
         ("properties", "defaultHostName"): f"{name}.azurewebsites.net",
         ("properties", "loginServer"): f"{name}.azurecr.io",

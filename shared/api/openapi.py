@@ -13,6 +13,7 @@ from shared.api.operations import LOG_HEADERS, OPERATIONS, Operation
 from shared.clusters.lease_model import LEASE_ID
 from shared.kernel.names import NAME
 from shared.kernel.places import QUEUES
+from shared.models import model as models
 from shared.runs.model import RUN_NAME
 
 Json = dict[str, Any]
@@ -26,6 +27,9 @@ PATH_PARAMETERS: dict[str, Json] = {
     "lease": {"type": "string", "pattern": f"^{LEASE_ID.pattern}$"},
     "route": {"type": "string", "minLength": 1},
     "name": {"type": "string", "minLength": 1},
+    "model": {"type": "string", "pattern": f"^{models.NAME.pattern}$"},
+    "alias": {"type": "string", "pattern": f"^{models.ALIAS.pattern}$"},
+    "version": {"type": "string", "pattern": f"^({models.NUMBER.pattern}|{models.ALIAS.pattern})$"},
     "subscription": {"type": "string", "pattern": "^[a-z0-9-]{1,40}$"},
     "schedule": {"type": "string", "pattern": "^[a-z0-9-]{1,40}$"},
     "path": {"type": "string", "minLength": 1, "description": "A name from the run's artifacts; it may hold slashes."},

@@ -7,7 +7,20 @@ from typing import Any
 
 import msgspec
 
-from shared.api import answers, costs, data, nodes, notices, records, removals, requests, rows, run_answers, schedules
+from shared.api import (
+    answers,
+    costs,
+    data,
+    models,
+    nodes,
+    notices,
+    records,
+    removals,
+    requests,
+    rows,
+    run_answers,
+    schedules,
+)
 from shared.runs.intake.request import RunRequest
 
 Json = dict[str, Any]
@@ -158,6 +171,56 @@ OPERATIONS = [
         problems=(422,),
     ),
     _get("rows", "The runs as rows of a table, and what changed", rows.Rows, rows.RowsQuery, problems=(422,)),
+    _get("models", "The models, with their aliases", list[models.Model]),
+    _get("models/{model}", "A model's aliases, versions and history", models.ModelPage, problems=(404,)),
+    _post(
+        "models/{model}/versions",
+        "Promote a run: make its model the next version",
+        {201: models.Version},
+        models.PromoteRequest,
+        problems=(404, 409, 422),
+    ),
+    _post(
+        "models/{model}/aliases/{alias}",
+        "Point an alias at a version, or back where it was",
+        models.Model,
+        models.AliasRequest,
+        problems=(404, 422),
+    ),
+    _get("models/{model}/versions/{version}", "A version, by its number or an alias", models.Version, problems=(404,)),
+    _post(
+        "models/{model}/versions/{version}/let-go",
+        "Keep a version no longer",
+        models.Version,
+        models.LetGoRequest,
+        problems=(404, 409),
+    ),
+    _get(
+        "models/{model}/versions/{version}/files/{path}",
+        "A redirect to a signed file, or to model.sig; `link`: the address",
+        {200: answers.Link, 302: None},
+        requests.ArtifactQuery,
+        problems=(404,),
+    ),
+    _get(
+        "models/{model}/versions/{version}/why",
+        "Where the version comes from, each link looked at",
+        models.Chain,
+        problems=(404,),
+    ),
+    _post(
+        "models/{model}/versions/{version}/reproduce",
+        "Train the version again from its recorded parts",
+        {202: run_answers.Accepted},
+        problems=(404, 409, 422),
+    ),
+    _get(
+        "models/{model}/versions/{version}/reproductions/{run}",
+        "How a reproduction compares",
+        models.Comparison,
+        problems=(404, 409),
+    ),
+    _get("model-key", "The public key that models are signed with", models.Key),
     _get("runs/{run}", "One run with its history", records.Run, problems=(404,)),
     _delete("runs/{run}", "The same as cancel", {200: run_answers.Accepted, 202: run_answers.Accepted}),
     _post(

@@ -15,6 +15,8 @@ from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.has import HasClock
+from shared.models.find import run_of
+from shared.models.ports import HasModels
 from shared.runs.model import Run
 from shared.runs.ports import HasRuns, RunFilter
 from shared.runs.views.compare import compare
@@ -26,6 +28,10 @@ MOST_COMPARED = 20
 
 class Ports(HasClock, HasJobs, HasRoutes, HasRuns, HasClusters, HasDrops, Protocol):
     """What is needed here from outside."""
+
+
+class NamePorts(Ports, HasModels, Protocol):
+    """The same where a name may be that of a model."""
 
 
 def drop(ports: Ports, route: str, name: str) -> dict[str, Any]:
@@ -84,20 +90,27 @@ def run_filter(ports: Ports, query: RunsQuery) -> RunFilter:
     )
 
 
-def find(ports: Ports, name: str) -> dict[str, Any]:
+def find(ports: NamePorts, name: str) -> dict[str, Any]:
     """The run or the drop that a name means."""
-    target = find_name.find(ports, name)
+    target = _found(ports, name)
     return {"run": target.run, "drop": target.drop}
 
 
-def _run_named(ports: Ports, name: str) -> str:
-    target = find_name.find(ports, name)
+def _found(ports: NamePorts, name: str) -> find_name.Found:
+    """`churn@production` is the run of that version, where there is such a model."""
+    if run := run_of(ports.models, name):
+        return find_name.Found(run)
+    return find_name.find(ports, name)
+
+
+def _run_named(ports: NamePorts, name: str) -> str:
+    target = _found(ports, name)
     if not target.run:
         raise NotFound(f"Drop {target.drop} has made no run yet, so there is nothing to compare.")
     return target.run
 
 
-def compared(ports: Ports, text: str) -> dict[str, Any]:
+def compared(ports: NamePorts, text: str) -> dict[str, Any]:
     """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
     run_names = list(dict.fromkeys(_run_named(ports, name) for name in text.split(",") if name.strip()))
     if not 2 <= len(run_names) <= MOST_COMPARED:

@@ -13,7 +13,7 @@ from shared.jobs.ports import HasRoutes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound
 from shared.kernel.has import HasBlobs
-from shared.kernel.storage import Blobs
+from shared.kernel.storage import Blob, Blobs
 from shared.runs.content import drop_blobs
 from shared.runs.data import MOST_LISTED, kept_listing
 from shared.runs.model import RUN_NAME, Run
@@ -60,15 +60,22 @@ def _drop(ports: Ports, key: DropKey) -> Drop:
     return stored.value
 
 
+def listing_of(ports: Ports, run: Run) -> list[Blob] | None:
+    """The blobs that the run was made for, as they were listed then; None where no list was kept, or for no drop."""
+    return kept_listing(ports.blobs, _folder(ports, run)) if run.asked.drop else None
+
+
 def _of_run(ports: Ports, name: str) -> list[DataFile]:
     run = ports.runs.get(name).value
     if not run.asked.drop:
         raise NotFound(f"Run {name} was made from no drop.")
-    key = DropKey.of(run.asked.drop)
-    folder = next(
-        (each.folder for each in _known(ports, key) if _is_of(each, run)), f"{run.asked.experiment}/{run.name}"
-    )
-    return _listed(ports.blobs, key, folder, f"run {name}")
+    return _listed(ports.blobs, DropKey.of(run.asked.drop), _folder(ports, run), f"run {name}")
+
+
+def _folder(ports: Ports, run: Run) -> str:
+    """Where the list of its drop's files lies: with the first run of that generation."""
+    known = _known(ports, DropKey.of(run.asked.drop))
+    return next((each.folder for each in known if _is_of(each, run)), f"{run.asked.experiment}/{run.name}")
 
 
 def _known(ports: Ports, key: DropKey) -> list[Generation]:

@@ -12,6 +12,7 @@ from shared.jobs.order import Values
 from shared.jobs.parameters import Parameters
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import read_template, trainer_names, trainer_template, yaml_object
+from shared.jobs.route_model import RouteModel, read_model
 from shared.jobs.spec import LAUNCHER, JobSpec
 from shared.jobs.vm_size import gpus_of, is_size
 from shared.kernel.errors import BadSetting
@@ -46,6 +47,7 @@ KEYS = {
     "project",
     "retention",
     "vm_size",
+    "model",
     *NUMBERS,
 }
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
@@ -113,6 +115,7 @@ class Route:
     template_timeout: bool = False  # the template's own time limit holds: the route names none
     vm_size: str = ""  # of its cluster's machines; '' where the file doesn't say
     gpus: int = -1  # of each of them; -1 where nobody knows
+    model: RouteModel | None = None  # that its runs challenge for
     trains: bool = True
 
     @property
@@ -301,6 +304,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         experiment=str(entry.get("experiment", name)),
         project=str(entry.get("project", "")),
         job_file=_job_file_rule(entry.get("job_file", "allowed"), where),
+        model=read_model(entry.get("model"), where),
         retention=_retention(entry.get("retention") or {}, where),
         **numbers,
     )

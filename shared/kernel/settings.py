@@ -46,6 +46,7 @@ SETTINGS = {
     "TRAINYARD_SWEEP_DRY_RUN": "true: sweeps decide and record, and change nothing; default false",
     "TRAINYARD_STOP_INSTANCES_HOURS": "Stop compute instances that have been on for so many hours; default never",
     "TRAINYARD_CANCEL_IDLE_GPUS": "true: cancel runs whose GPUs do nothing; default false: they are only reported",
+    "TRAINYARD_SIGNING_KEY": "The key that signs models: a PEM file, or https://<vault>/keys/<name> in Key Vault",
     "TRAINYARD_LEASE_MAX_HOURS": "The longest that a lease may hold nodes, with its extensions; default 12",
     "TRAINYARD_AUTH": "Who may call the HTTP API: keys (default) or entra, for roles of Entra ID",
 }
@@ -120,6 +121,7 @@ class Settings:
     money_file: Path = ROOT / "money.yaml"
     region: str = ""
     prices_url: str = ""
+    signing_key: str = ""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
@@ -148,6 +150,7 @@ class Settings:
             money_file=money_file(env),
             region=env.get("TRAINYARD_REGION", ""),
             prices_url=prices_url,
+            signing_key=env.get("TRAINYARD_SIGNING_KEY", ""),
         )
 
 

@@ -73,6 +73,18 @@ def _poison(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     return _plain(notice, Kind.POISON, title, {"queue": data.get("queue"), "what to do": hint})
 
 
+def _alias(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
+    model, alias, after = data.get("model"), data.get("alias"), data.get("after")
+    title = f"{model}@{alias} is {model}/{after} now." if after else f"Model {model} has no alias {alias} any more."
+    facts = {"before": data.get("before") or "none", "by": data.get("by"), "why": data.get("why")}
+    return _plain(notice, Kind.MODEL, title, facts)
+
+
+def _lost(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
+    title = f"Run {data.get('run')} did not become {data.get('model')}'s champion."
+    return _plain(notice, Kind.MODEL, title, {"why": data.get("why")})
+
+
 def _schedule(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"Schedule {data.get('schedule')} could not start its run: {data.get('why')}"
     facts = {name: value for name, value in data.items() if name not in ("schedule", "why")}
@@ -92,6 +104,8 @@ _MAKERS: dict[str, _Maker] = {
     "ClusterIdle": _idle,
     "BudgetWarned": _budget,
     "BudgetReached": _budget,
+    "AliasMoved": _alias,
+    "ChallengeLost": _lost,
     "MessagePoisoned": _poison,
     "ScheduleFailed": _schedule,
     "Test": _test,

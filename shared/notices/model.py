@@ -27,6 +27,7 @@ class Kind(StrEnum):
     IDLE = "idle"
     SCHEDULE = "schedule"
     POISON = "poison"
+    MODEL = "model"
     TEST = "test"  # asked for by hand
 
 

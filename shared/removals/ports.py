@@ -5,7 +5,23 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
+from shared.kernel.drop_key import DropKey
 from shared.removals.model import Removal, What
+
+
+class Named(Protocol):
+    """What has a name is kept. Models answer."""
+
+    def needing_run(self, run: str) -> list[str]:
+        """The versions that are this run's model, as `churn/4`."""
+
+    def needing_drop(self, drop: DropKey) -> list[str]:
+        """The versions that were trained on this drop, its whole route, or something in it."""
+
+
+class HasNamed(Protocol):
+    @property
+    def named(self) -> Named: ...
 
 
 class Removals(Protocol):

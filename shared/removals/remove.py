@@ -25,7 +25,7 @@ from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS
 from shared.kernel.storage import Blob, Place, Queues
 from shared.removals.chain import own_paths
 from shared.removals.model import Removal, What
-from shared.removals.ports import Removals
+from shared.removals.ports import HasNamed, Removals
 from shared.runs.content import drop_blobs
 from shared.runs.data import LISTING, kept_listing
 from shared.runs.decide import is_over, reads
@@ -44,7 +44,7 @@ _BATCH = 1000  # blobs deleted before the next are listed
 PATIENCE = timedelta(minutes=4)  # well within functionTimeout, which ends the worker
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRuns, HasDrops, Protocol):
+class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRuns, HasDrops, HasNamed, Protocol):
     """What is needed here from outside."""
 
 
@@ -75,15 +75,19 @@ def remove_run(ports: Ports, removals: Removals, name: str, asked: Asked) -> Rem
             (other for other in _live(ports.runs) if name in (other.asked.continues, other.asked.from_run)), None
         ):
             raise Conflict(f"Run {user.name} goes on from run {name} and is {user.progress.state}.", "needed")
+        _check_unnamed(ports.named.needing_run(name), f"Run {name}")
         if run.removed.at is not None:
             earlier_removal = removals.get(What.RUN, name, run.removed.at)
             if earlier_removal and earlier_removal.done_at is None:
                 _send(ports.queues, earlier_removal)
             return earlier_removal or _ask(ports.queues, removals, asked.removal(What.RUN, name, run.removed.at))
         try:
-            ports.runs.update(stored, removed_at=now, removed_by=asked.by.name, removed_by_id=asked.by.id)
+            marked = ports.runs.update(stored, removed_at=now, removed_by=asked.by.name, removed_by_id=asked.by.id)
         except Changed:
             continue
+        if promoted := ports.named.needing_run(name):  # meanwhile; a promotion looks at the mark in the same way
+            ports.runs.update(marked, removed_at=None, removed_by="", removed_by_id="")
+            _check_unnamed(promoted, f"Run {name}")
         return _ask(ports.queues, removals, asked.removal(What.RUN, name, now))
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was removed.")
 
@@ -97,6 +101,7 @@ def remove_drop(ports: Ports, removals: Removals, key: DropKey, asked: Asked) ->
         raise Conflict(f"Drop {key} is {stored.value.state}. {stored.value.why}", "drop_open")
     if user := next((run for run in _live(ports.runs) if reads(run, key)), None):
         raise Conflict(f"Run {user.name} trains on drop {key} and is {user.progress.state}.", "needed")
+    _check_unnamed(ports.named.needing_drop(key), f"Drop {key}")
     now = ports.clock()
     ports.drops.replace(replace(stored.value, removed_at=now), stored)  # so that nobody trains it again meanwhile
     return _ask(ports.queues, removals, asked.removal(What.DROP, str(key), now))
@@ -106,7 +111,20 @@ def clear(ports: Ports, removals: Removals, what: What, name: str, asked: Asked)
     """Request the removal of an archived run's checkpoints or copies. Raises Conflict while a run begins with one."""
     if what is What.COPIES and (user := next((run for run in _live(ports.runs) if run.asked.from_run == name), None)):
         raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.progress.state}.", "needed")
+    if what is What.COPIES:  # Azure ML's registry names them
+        _check_unnamed(ports.named.needing_run(name), f"What the job of run {name} wrote")
     return _ask(ports.queues, removals, asked.removal(what, name, ports.clock()))
+
+
+def _check_unnamed(versions: list[str], what: str) -> None:
+    """Raise Conflict for what a model needs."""
+    if versions:
+        more = f" and {len(versions) - 3} more" if len(versions) > 3 else ""
+        raise Conflict(
+            f"{what} is kept for {', '.join(versions[:3])}{more}: without it nobody could check or train that model "
+            f"again. `models {versions[0]} --let-go` gives it up.",
+            "named",
+        )
 
 
 def carry_out(ports: Ports, removals: Removals, what: What, name: str, asked_at: datetime) -> None:

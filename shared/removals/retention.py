@@ -23,7 +23,7 @@ from shared.kernel.person import Person
 from shared.removals.chain import later
 from shared.removals.decide import TOLD_BEFORE, Going, keeps_data, of_drop, of_run
 from shared.removals.model import What
-from shared.removals.ports import Removals
+from shared.removals.ports import HasNamed, Removals
 from shared.removals.remove import Asked, clear, remove_drop
 from shared.runs.model import Run
 from shared.runs.ports import HasRuns, Runs
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 PAGE = 1000
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRoutes, HasRuns, HasDrops, Protocol):
+class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRoutes, HasRuns, HasDrops, HasNamed, Protocol):
     """What is needed here from outside."""
 
 
@@ -72,7 +72,7 @@ def _going(ports: Ports, by: datetime) -> Iterator[Going]:
             kept |= {place for place in (run.asked.drop, *run.asked.reads) if _dropped(rules, place)}
         if run.asked.route in rules:
             due = (going for going in of_run(run, rules[run.asked.route]) if going.at <= by)
-            yield from (going for going in due if going.what is not What.CHECKPOINTS or not _shared(ports.runs, run))
+            yield from (going for going in due if not _is_needed(ports, run, going.what))
     for route, rule in sorted(rules.items()):
         for drop in _drops(ports.drops, route) if rule.drops else ():
             if not _is_kept(drop.key, kept) and (going := of_drop(drop, rule)) and going.at <= by:
@@ -89,6 +89,11 @@ def _is_kept(drop: DropKey, kept: set[str]) -> bool:
     """Whether a kept run reads the drop, its whole route, or something in it."""
     key = str(drop)
     return key in kept or drop.route in kept or any(place.startswith(f"{key}/") for place in kept)
+
+
+def _is_needed(ports: Ports, run: Run, what: What) -> bool:
+    """Whether a kept run goes on from these checkpoints, or a model's version names these copies."""
+    return _shared(ports.runs, run) if what is What.CHECKPOINTS else bool(ports.named.needing_run(run.name))
 
 
 def _shared(runs: Runs, run: Run) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.fakes.azureml import FakeClusters, FakeJobs
 from tests.fakes.crashing import Crash, Crashing
+from tests.fakes.models import FakeModels, FakeRegistry, FakeSigner
 from tests.fakes.money import FakeBooks
 from tests.fakes.notices import FakeNotices, FakeSender
 from tests.fakes.records import FakeAssets, FakeDrops, FakeLeases, FakeRuns, FakeSamples, FakeSweepLog
@@ -33,13 +34,16 @@ __all__ = [
     "FakeEvents",
     "FakeJobs",
     "FakeLeases",
+    "FakeModels",
     "FakeNotices",
     "FakeQueues",
+    "FakeRegistry",
     "FakeRemovals",
     "FakeRuns",
     "FakeSamples",
     "FakeSchedules",
     "FakeSender",
+    "FakeSigner",
     "FakeSweepLog",
     "Message",
     "Published",

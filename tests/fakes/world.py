@@ -28,6 +28,7 @@ from shared.kernel.at_once import at_once
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Place
+from shared.models import challenge
 from shared.notices import deliver
 from shared.notices.deliver import Post
 from shared.reconcile import reconcile
@@ -52,13 +53,16 @@ from tests.fakes.ports import (
     FakeEvents,
     FakeJobs,
     FakeLeases,
+    FakeModels,
     FakeNotices,
     FakeQueues,
+    FakeRegistry,
     FakeRemovals,
     FakeRuns,
     FakeSamples,
     FakeSchedules,
     FakeSender,
+    FakeSigner,
     FakeSweepLog,
 )
 
@@ -100,6 +104,7 @@ class World:
         self.jobs, self.events = FakeJobs(clock=self.clock), FakeEvents()
         self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
         self.removals = FakeRemovals()
+        self.models, self.signer, self.registry = FakeModels(), FakeSigner(), FakeRegistry()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
         self.goes_on = False  # whether what follows an upload is done at once, as the app's triggers do it
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
@@ -108,7 +113,8 @@ class World:
             self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.sweeps, self.samples,
             self.leases, self.events,
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
-            books=self.books, readers=(BatchAIJobs(), CommandJobs()),
+            books=self.books, models=self.models, signer=self.signer, registry=self.registry,
+            readers=(BatchAIJobs(), CommandJobs()),
         )  # fmt: skip
 
     @property
@@ -129,6 +135,7 @@ class World:
             "samples",
             "leases",
             "books",
+            "models",
             "events",
         )
         ports: dict[str, Any] = {name: Crashing(getattr(self.system, name), words) for name in names}
@@ -286,6 +293,8 @@ def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | Non
         deliver.deliver(system_, post, body["subscription"], body["notice"])
     elif queue == places.SCHEDULE_LOOKS and further:
         fire.look(system_, further["schedules"], body["schedule"], body["meant"])
+    elif queue == places.PROMOTIONS:
+        challenge.challenge(system_, body["run"])
     elif queue == places.REMOVALS and further:
         at = datetime.fromisoformat(body["asked_at"])
         remove.carry_out(system_, further["removals"], What(body["what"]), body["name"], at)

@@ -41,6 +41,7 @@ OTHER_MEANINGS = {
     "api/imports.py": {"compute"},  # a field of the API's answer
     "jobs/limits.py": {"queue_settings", "docker_args"},  # what a routes file may allow
     "jobs/layers.py": {"queue_settings"},
+    "models/signature.py": {"resources"},  # of a signature
 }
 
 
@@ -56,6 +57,7 @@ def words(path: Path) -> Iterator[str]:
 # Of these, what a job's document would be asked for; and where other mappings have such a key.
 ASKED = {"code", "command", "environment", "inputs", "limits", "outputs", "properties", "services", "tags"}
 OTHER_MAPPINGS = {
+    "models/card.py": {"command"},  # of our own provenance
     "adapters/tables/drop_table.py": {"code"},  # of a row
     "api/openapi.py": {"properties"},  # of a JSON Schema
     "jobs/routes_file.py": {"limits"},  # of the routes file

@@ -1,0 +1,193 @@
+"""promote, models, verify, why, reproduce."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from .. import show
+from ..api.model_files import bring
+from ..api.model_names import Reference, reference, wanted
+from ..api.run_names import run_name
+from ..errors import Unreachable
+from ..files import signed_model
+from ..results import Checked, Verification
+from ..session import Session, command, user_path
+from ..setup import signing_keys
+from .follow import end_with, follow
+from .progress_bar import bar
+
+What = Annotated[
+    str, Argument(metavar="RUN|MODEL", help="A run; a version, churn/4 or churn@staging; with --undo a model.")
+]
+Name = Annotated[str, Argument(metavar="MODEL", help="The model that the run becomes a version of.")]
+As = Annotated[str, Option("--as", metavar="ALIAS", help="Point this alias at it, such as production.")]
+Why = Annotated[str, Option("--why", metavar="TEXT", help="For the model's history.")]
+Undo = Annotated[bool, Option("--undo", help="Point the alias back where it was.")]
+AllowCode = Annotated[
+    bool, Option("--allow-code", help="Take files that run code when they are loaded, such as pickles.")
+]
+SomeModel = Annotated[str, Argument(metavar="MODEL", help="Only this model, with its versions and history; churn/3.")]
+LetGo = Annotated[bool, Option("--let-go", help="Keep this version no longer: its run and data may be removed.")]
+Version = Annotated[str, Argument(metavar="MODEL@ALIAS", help="A version: churn@production, churn@4 or churn/4.")]
+Folder = Annotated[
+    Path | None, Argument(metavar="FOLDER", help="Where `fetch` put it; default: it is fetched into ./MODEL-NUMBER.")
+]
+KeyFile = Annotated[
+    Path | None, Option("--key", metavar="FILE", help="The signer's public key (PEM); default: the deployment's, kept.")
+]
+Wait = Annotated[bool, Option("--wait/--no-wait", help="Stay until it is trained, and compare.")]
+
+
+@command
+def promote(
+    session: Session,
+    what: What,
+    model: Name = "",
+    alias: As = "",
+    why: Why = "",
+    undo: Undo = False,
+    allow_code: AllowCode = False,
+) -> None:
+    """Make a run's model the next version of a model, or point an alias at a version.
+
+    A version is signed with the proof of where it came from, and what has a name is kept, with its data. --undo points
+    the alias back where it was before.
+
+    Example: trainyard promote churn@best:accuracy churn --as production --why "beats 3 on the June data"
+
+    Example: trainyard promote churn/3 --as production
+
+    Example: trainyard promote churn --as production --undo
+    """
+    version = reference(what)
+    if undo or (version and not model):
+        _move(session, what, version, alias, why, undo)
+        return
+    if not model:
+        raise typer.BadParameter("say which model the run becomes a version of: promote RUN churn --as production.")
+    body = {"run": run_name(session.api, what), "alias": alias, "why": why, "allow_code": allow_code}
+    made = session.api.post("models", model, "versions", body=body)
+    pointed = f", now {model}@{alias}" if alias else ""
+    session.tell(made, f"{made['run']} is {model}/{made['number']}{pointed}.")
+
+
+def _move(session: Session, what: str, version: Reference | None, alias: str, why: str, undo: bool) -> None:
+    if not alias:
+        raise typer.BadParameter("say which alias moves: --as production.")
+    model = version.model if version else what
+    body: dict[str, Any] = {"why": why}
+    body |= {"undo": True} if undo or version is None else {"version": version.get(session.api)["number"]}
+    moved = session.api.post("models", model, "aliases", alias, body=body)
+    at = next((each["version"] for each in moved["aliases"] if each["alias"] == alias), None)
+    session.tell(moved, f"{model}@{alias} is {model}/{at} now." if at else f"{model} has no alias {alias} any more.")
+
+
+@command
+def models(session: Session, name: SomeModel = "", let_go: LetGo = False, why: Why = "") -> None:
+    """List the models with their aliases; of one its versions, their metrics, and who moved what when.
+
+    Example: trainyard models churn
+    """
+    if let_go:
+        version = wanted(name)
+        gone = session.api.post("models", version.model, "versions", version.which, "let-go", body={"why": why})
+        session.tell(gone, f"{gone['model']}/{gone['number']} is no longer kept.")
+    elif name:
+        model = session.api.get("models", name)
+        session.tell(model, show.models.one(model))
+    else:
+        every = session.api.get("models")
+        session.tell(every, show.models.table(every))
+
+
+@command
+def verify(session: Session, version: Version, folder: Folder = None, key: KeyFile = None) -> None:
+    """Check a folder against a version's signature: every byte, no file more or less, the right signer.
+
+    Asks nobody once the deployment's key is known, but to see where an alias points. The exit status is 1 if anything
+    differs. `model_signing verify key` of OpenSSF checks the same folder.
+
+    Example: trainyard verify churn@production ./churn-4
+    """
+    named = wanted(version)
+    place = user_path(folder) if folder else _fetched(session, named)
+    public_key = signing_keys.read(user_path(key)) if key else signing_keys.trusted(session.profile.url, session.api)
+    done = signed_model.verify(place, public_key)
+    problems = [*done.problems, *_misnamed(session, named, done.signed.name)]
+    result: Verification = {
+        "model": done.signed.name,
+        "folder": str(place.resolve()),
+        "files": len(done.signed.files),
+        "bytes": done.bytes,
+        "seconds": round(done.seconds, 3),
+        "signer": done.signed.signer,
+        "ok": not problems,
+        "problems": [Checked(file=each.file, what=each.what) for each in problems],
+    }
+    session.tell(result, show.models.verified(result))
+    if problems:
+        raise typer.Exit(1)
+
+
+def _fetched(session: Session, named: Reference) -> Path:
+    version = named.get(session.api)
+    place = user_path(Path(f"{version['model']}-{version['number']}"))
+    with bar(session, "fetching", version["bytes"]) as told:
+        bring(session.api, version, place, [], told)
+    return place
+
+
+def _misnamed(session: Session, named: Reference, signed: str) -> list[signed_model.Problem]:
+    """What is wrong if the signature is of another model or version than the one that was asked for."""
+    expected = f"{named.model}/{named.which}"
+    if not named.which.isdigit():
+        try:
+            expected = f"{named.model}/{named.get(session.api)['number']}"
+        except Unreachable:
+            session.remark(f"The API does not answer: where {named} points was not checked.", "yellow")
+            expected = signed if signed.startswith(f"{named.model}/") else expected
+    if signed == expected:
+        return []
+    return [signed_model.Problem(signed_model.SIGNATURE, f"is of {signed}, not of {expected}")]
+
+
+@command
+def why(session: Session, version: Version) -> None:
+    """Show where a version comes from, link by link, from its name to its data, each looked at now.
+
+    The exit status is 1 if a link does not hold, such as data that were changed since.
+
+    Example: trainyard why churn@production
+    """
+    named = wanted(version)
+    chain = session.api.get("models", named.model, "versions", named.which, "why")
+    session.tell(chain, show.models.chain(chain))
+    if not chain["holds"]:
+        raise typer.Exit(1)
+
+
+@command
+def reproduce(session: Session, version: Version, wait: Wait = True) -> None:
+    """Train a version again from its recorded parts, and compare the weights' digests.
+
+    The same data, code, environment and parameters give the same bytes with Trainyard's trainers on the same kind of
+    processor. Else it says what differed, and the exit status is 1.
+
+    Example: trainyard reproduce churn@production
+    """
+    named = wanted(version)
+    where = ("models", named.model, "versions", str(named.get(session.api)["number"]))
+    answer = session.api.post(*where, "reproduce")
+    if not wait:
+        session.tell(answer, answer["run"])
+        return
+    quiet = Session(session.url, session.profile_name, as_json=False, out=session.err, err=session.err)
+    end_with(follow(quiet, answer["run"]))
+    compared = session.api.get(*where, "reproductions", answer["run"])
+    session.tell(compared, show.models.compared(compared))
+    if not compared["equal"]:
+        raise typer.Exit(1)

@@ -1,0 +1,100 @@
+"""Models, versions, proofs. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from ..terminal_text import Text, one_line
+from .tables import clock
+
+COLOURS = {"good": "green", "bad": "red", "unknown": "yellow"}
+MOST_METRICS = 3
+
+
+def table(models: list[dict[str, Any]]) -> RenderableType:
+    """All models."""
+    if not models:
+        return Text("No model yet. `promote RUN NAME --as production` makes one.", "dim")
+    rows = _table("model", "versions", "aliases")
+    for model in models:
+        aliases = ", ".join(f"{each['alias']} -> {each['version']}" for each in model["aliases"])
+        rows.add_row(Text(model["model"]), Text(str(model["latest"])), Text(aliases))
+    return rows
+
+
+def one(model: dict[str, Any]) -> RenderableType:
+    """A model's versions, the newest first, and its history."""
+    versions = _table("version", "alias", "run", "data", "metrics", "promoted", "by")
+    for each in model["versions"]:
+        data = f"{each['drop']}@{each['generation']}" if each["drop"] else ", ".join(each["reads"])
+        versions.add_row(
+            Text(f"{each['model']}/{each['number']}", "bold"),
+            Text(", ".join(each["aliases"]), "green"),
+            Text(each["run"]),
+            Text(one_line(data)),
+            Text(_metrics(each["metrics"])),
+            Text(clock(each["promoted_at"])),
+            Text(one_line(each["by"])),
+        )
+    history = _table("when", "what", "by", "why")
+    for line in model["history"]:
+        history.add_row(
+            Text(clock(line["at"])), Text(_words(line)), Text(one_line(line["by"])), Text(one_line(line["why"]))
+        )
+    return Group(versions, Text(), history)
+
+
+def verified(result: Any) -> RenderableType:
+    """What `verify` found."""
+    if result["ok"]:
+        return Text(
+            f"{result['model']}: {result['files']} files, {result['bytes']:,} bytes, all as key "
+            f"{result['signer'][:16]} signed them.",
+            "green",
+        )
+    rows = [Text(f"{one_line(each['file'])} {one_line(each['what'])}.", "red") for each in result["problems"]]
+    return Group(*rows)
+
+
+def chain(answer: dict[str, Any]) -> RenderableType:
+    """The links of `why`."""
+    rows = Table(box=None, show_header=False, pad_edge=True, padding=(0, 2, 0, 0))
+    for column in range(3):
+        rows.add_column(overflow="fold", no_wrap=column < 2)
+    for link in answer["links"]:
+        rows.add_row(
+            Text(link["state"], COLOURS[link["state"]]), Text(link["link"], "bold"), Text(one_line(link["says"]))
+        )
+    return rows
+
+
+def compared(answer: dict[str, Any]) -> RenderableType:
+    """What `reproduce` found."""
+    same = "the same bytes" if answer["equal"] else "other bytes"
+    lines = [Text(f"{answer['run']} gave {same}.", "green" if answer["equal"] else "red")]
+    lines += [Text(f"{name} {'is equal' if equal else 'differs'}.") for name, equal in answer["weights"].items()]
+    lines += [Text(f"{name} differs, and holds no weights.", "dim") for name in answer["others"]]
+    return Group(*lines, *(Text(one_line(words)) for words in answer["differs"]))
+
+
+def _table(*columns: str) -> Table:
+    rows = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 2, 0, 0))
+    for column in columns:
+        rows.add_column(column, overflow="fold")
+    return rows
+
+
+def _metrics(metrics: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in sorted(metrics.items())[:MOST_METRICS])
+
+
+def _words(line: dict[str, Any]) -> str:
+    before, after = line["before"] or "nothing", line["after"] or "nothing"
+    if line["what"] == "version":
+        return f"version {after} made"
+    if line["what"] == "let go":
+        return f"version {before} let go"
+    return f"{line['alias']}: {before} -> {after}" + (" (undone)" if line["what"] == "undo" else "")

@@ -1,0 +1,89 @@
+"""The model card: Markdown with the metadata that model hubs read, made from provenance and bill of materials. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from shared.models.bom import components
+
+Json = dict[str, Any]
+CARD = "README.md"
+MOST_PACKAGES = 40
+
+
+def card(provenance: Json, bom: Json) -> str:
+    """The card. Every fact in it stands in the two documents, which are signed with it."""
+    predicate = provenance["predicate"]
+    model, run = predicate["trainyard_model"], predicate["trainyard_run"]
+    build = predicate["buildDefinition"]
+    asked, inner = build["externalParameters"], build["internalParameters"]
+    head = {"model_name": model["name"], "tags": ["trainyard"], "datasets": [asked["drop"]] if asked["drop"] else []}
+    return "\n".join(
+        [
+            f"---\n{yaml.safe_dump(head, sort_keys=False).strip()}\n---",
+            f"# {_cell(model['name'])} {model['version']}",
+            "",
+            f"Trained by run `{run['name']}`{_for(run['owner'])}, promoted at {model['promotedAt']}"
+            f"{_for(model['promotedBy'])}." + (f" {_cell(model['why'])}" if model["why"] else ""),
+            "",
+            "## Metrics",
+            *(_table(("metric", "best", "last"), _metrics(run)) if run["metrics"] else ["None were kept."]),
+            "",
+            "## Data",
+            _data(asked, inner["data"]),
+            "",
+            "## Training",
+            f"Command: `{_cell(asked['command'])}`",
+            "",
+            *_table(("parameter", "value"), sorted(asked["parameters"].items())),
+            "",
+            f"{asked['nodes']} node(s) of {_cell(asked['cluster'])}, {run['attempts']} attempt(s)"
+            + (f", {run['seconds']:,.0f} s" if run["seconds"] is not None else "")
+            + (f", ${run['dollars']:.2f}" if run["dollars"] is not None else "")
+            + (f"; processor {_cell(inner['node']['processor'])}" if inner["node"].get("processor") else "")
+            + ".",
+            "",
+            "## Packages",
+            *(_packages(bom) or ["The run told of none."]),
+            "",
+            "## Check it",
+            f"`trainyard verify {model['name']}@{model['version']} FOLDER`, or `model_signing verify key . --signature "
+            "model.sig --public_key KEY.pem`.",
+            "",
+        ]
+    )
+
+
+def _for(who: str) -> str:
+    return f" for {_cell(who)}" if who else ""
+
+
+def _metrics(run: Json) -> list[tuple[str, str, str]]:
+    return [(name, f"{value:g}", f"{run['lastMetrics'].get(name, value):g}") for name, value in run["metrics"].items()]
+
+
+def _data(asked: Json, data: Json) -> str:
+    if not asked["drop"]:
+        places = ", ".join(f"`drops/{place}`" for place in asked["reads"])
+        return f"No drop; it read {places}." if places else "No drop."
+    drop = f"Drop `{_cell(asked['drop'])}`, generation {asked['generation']}"
+    words = f"{drop}: {data['files']:,} files, {data['bytes']:,} bytes."
+    return words + (f" No SHA-256 of them: {data['notHashed']}" if data["notHashed"] else "")
+
+
+def _packages(bom: Json) -> list[str]:
+    named = [(each["name"], each.get("version", "")) for each in components(bom, "library")]
+    rest = [f"\nand {len(named) - MOST_PACKAGES} more, in `bom.json`."] if len(named) > MOST_PACKAGES else []
+    return [*_table(("package", "version"), named[:MOST_PACKAGES]), *rest] if named else []
+
+
+def _table(head: tuple[str, ...], rows: Any) -> list[str]:
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    return [*lines, *(f"| {' | '.join(_cell(value) for value in row)} |" for row in rows)]
+
+
+def _cell(value: Any) -> str:
+    """A value in one cell: no row ends in it, and nothing in it is markup of a page."""
+    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")

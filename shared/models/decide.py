@@ -1,0 +1,86 @@
+"""What a promotion, a move and an undo make of a model: the new record, and the lines of its history. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from shared.kernel.errors import Conflict, NotFound
+from shared.kernel.person import NOBODY, Person
+from shared.models.model import Alias, Change, Model, Version, What
+
+MOST_EARLIER = 50  # versions that an alias can be moved back to, one after the other
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who changes a model, when, and why."""
+
+    at: datetime
+    by: Person = NOBODY
+    why: str = ""
+
+
+Changed = tuple[Model, list[Change]]
+
+
+def with_version(model: Model, number: int, asked: Asked) -> Changed:
+    """The model with its next version."""
+    after, change = _told(replace(model, latest=number), asked, What.VERSION, after=number)
+    return after, [change]
+
+
+def pointed(model: Model, number: int, alias: str, asked: Asked) -> Changed:
+    """The model with its alias at this version; nothing changes if it is there."""
+    old = model.aliases.get(alias)
+    if old and old.number == number:
+        return model, []
+    earlier = (*old.earlier, old.number)[-MOST_EARLIER:] if old else ()
+    moved = Alias(number, asked.at, asked.by.name, asked.by.id, asked.why, earlier)
+    before = old.number if old else 0
+    after, change = _told(_with(model, alias, moved), asked, What.ALIAS, alias, before, number)
+    return after, [change]
+
+
+def undone(model: Model, alias: str, asked: Asked) -> Changed:
+    """The model with its alias where it was before, or without it if it was nowhere. Raises NotFound."""
+    if not (old := model.aliases.get(alias)):
+        raise NotFound(
+            f"Model {model.name} has no alias {alias!r}. It has: {', '.join(sorted(model.aliases)) or 'none'}."
+        )
+    number = old.earlier[-1] if old.earlier else 0
+    moved = Alias(number, asked.at, asked.by.name, asked.by.id, asked.why, old.earlier[:-1]) if number else None
+    after, change = _told(_with(model, alias, moved), asked, What.UNDO, alias, old.number, number)
+    return after, [change]
+
+
+def without(model: Model, version: Version, asked: Asked) -> Changed:
+    """The model once a version is no longer kept. Raises Conflict while an alias points at it."""
+    if names := sorted(name for name, alias in model.aliases.items() if alias.number == version.number):
+        raise Conflict(
+            f"{version} is {model.name}@{names[0]}. Move the alias first: promote {model.name}/N --as {names[0]}.",
+            "named",
+        )
+    aliases = {
+        name: _going_back_to(alias, tuple(n for n in alias.earlier if n != version.number))
+        for name, alias in model.aliases.items()
+    }
+    after, change = _told(replace(model, aliases=aliases), asked, What.LET_GO, before=version.number)
+    return after, [change]
+
+
+def _going_back_to(alias: Alias, earlier: tuple[int, ...]) -> Alias:
+    return Alias(alias.number, alias.at, alias.by, alias.by_id, alias.why, earlier)
+
+
+def _with(model: Model, name: str, alias: Alias | None) -> Model:
+    others = {each: value for each, value in model.aliases.items() if each != name}
+    return replace(model, aliases={**others, name: alias} if alias else others)
+
+
+def _told(
+    model: Model, asked: Asked, what: What, alias: str = "", before: int = 0, after: int = 0
+) -> tuple[Model, Change]:
+    order = model.changes + 1
+    line = Change(model.name, order, what, asked.at, alias, before, after, asked.by.name, asked.by.id, asked.why)
+    return replace(model, changes=order), line

@@ -1,0 +1,178 @@
+"""What is known of how a run's model came about, gathered from its archive, its drop and its record, and hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from shared.drops.ports import HasDrops
+from shared.drops.versions import listing_of
+from shared.jobs.ports import HasJobs, HasRoutes
+from shared.kernel.errors import BadInput, Conflict, NotFound
+from shared.kernel.has import HasBlobs, HasEach
+from shared.kernel.parsing import read_json
+from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
+from shared.kernel.storage import Blob, Blobs, Place
+from shared.models.ports import HasModels, HasRegistry
+from shared.runs.model import Run
+from shared.runs.ports import HasRuns
+from shared.runs.results.archive import MANIFEST, MANIFEST_LIMIT, read_manifest
+from shared.runs.results.outputs import archive_folder
+
+MODELS = "models/"
+PIECE = 16 << 20  # bytes read at once
+MOST_MODEL_BYTES = 32 << 30  # hashed in the 230 seconds that Azure gives a request
+MOST_DATA_BYTES, MOST_DATA_FILES = 2 << 30, 20_000  # of a larger drop etag and MD5 say what it was
+ENVIRONMENT = "/environment.json"  # what a trainer writes to ./outputs
+ENVIRONMENT_LIMIT = 1 << 20
+
+
+class Ports(HasEach, HasJobs, HasRuns, HasBlobs, HasRoutes, HasDrops, HasModels, HasRegistry, Protocol):
+    """What is needed here from outside."""
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A file of the archive, by its name in it."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a proof is made of. `unhashed` says why the drop's files have no SHA-256, '' where they have."""
+
+    run: Run
+    files: tuple[ModelFile, ...]  # models/... and the manifest
+    data: tuple[tuple[Blob, str], ...] = ()  # each blob of the drop with its SHA-256
+    unhashed: str = ""
+    job: dict[str, Any] = field(default_factory=dict)
+    node: dict[str, Any] = field(default_factory=dict)  # what the trainer said of its node: packages, processor
+    parent: str = ""  # the version, else the run, whose model it began with
+    parent_digest: str = ""
+    workspace: str = ""
+
+    @property
+    def weights(self) -> dict[str, str]:
+        """The SHA-256 of each file of the model."""
+        return {file.name: file.sha256 for file in self.files if file.name.startswith(MODELS)}
+
+
+def gather(ports: Ports, run: Run) -> Evidence:
+    """Read and hash it all. Raises Conflict for an archive that was altered, NotFound without a model."""
+    folder = archive_folder(run)
+    content = ports.blobs.read(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", MANIFEST_LIMIT)
+    rows = {str(row["name"]): row for row in read_json(content, MANIFEST)["files"]}
+    manifest = ModelFile(MANIFEST, len(content), hashlib.sha256(content).hexdigest())
+    data, unhashed = _data(ports, run)
+    parent, parent_digest = _parent(ports, run)
+    return Evidence(
+        run=run,
+        files=(*_model(ports, folder, rows), manifest),
+        data=data,
+        unhashed=unhashed,
+        job=ports.jobs.document(run.asked.request),
+        node=_node(ports.blobs, folder, rows),
+        parent=parent,
+        parent_digest=parent_digest,
+        workspace=ports.registry.workspace(),
+    )
+
+
+def sha256_of(blobs: Blobs, container: str, name: str, size: int, md5: str = "") -> str:
+    """The SHA-256 of a blob, in bounded memory. Raises Conflict if it has another size or MD5 than it should."""
+    digest, check = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    for piece in _pieces(blobs, container, name, size):
+        digest.update(piece)
+        check.update(piece)
+    if md5 and check.hexdigest() != md5:
+        raise Conflict(f"{container}/{name} has MD5 {check.hexdigest()}; it was recorded with {md5}.", "altered")
+    return digest.hexdigest()
+
+
+def model_digests(ports: Ports, run: Run) -> dict[str, str]:
+    """The SHA-256 of each file of the model that a run left."""
+    folder = archive_folder(run)
+    return {file.name: file.sha256 for file in _model(ports, folder, _rows(ports.blobs, folder))}
+
+
+def node_facts(blobs: Blobs, run: Run) -> dict[str, Any]:
+    """What the run's trainer wrote of its node: its processor and packages; {} if nothing."""
+    return _node(blobs, archive_folder(run), _rows(blobs, archive_folder(run)))
+
+
+def _rows(blobs: Blobs, folder: str) -> dict[str, dict[str, Any]]:
+    return {str(row["name"]): row for row in read_manifest(blobs, folder)["files"]}
+
+
+def _pieces(blobs: Blobs, container: str, name: str, size: int) -> Iterator[bytes]:
+    offset = 0
+    while offset < size:
+        piece = blobs.read_from(container, name, offset, min(PIECE, size - offset))
+        if not piece:
+            break
+        offset += len(piece)
+        yield piece
+    if offset < size:
+        raise Conflict(f"{container}/{name} has {offset} bytes; it was recorded with {size}.", "altered")
+
+
+def _model(ports: Ports, folder: str, rows: dict[str, dict[str, Any]]) -> list[ModelFile]:
+    model = [row for name, row in sorted(rows.items()) if name.startswith(MODELS)]
+    if not model:
+        raise NotFound("The run left no models/. What it left, `fetch` brings.")
+    if (size := sum(int(row["size"]) for row in model)) > MOST_MODEL_BYTES:
+        raise Conflict(f"The model has {size:,} bytes; at most {MOST_MODEL_BYTES:,} are signed.", "too_large")
+
+    def hashed(row: dict[str, Any]) -> ModelFile:
+        name, size = str(row["name"]), int(row["size"])
+        digest = sha256_of(ports.blobs, OUTPUT_CONTAINER, f"{folder}/{name}", size, str(row.get("md5") or ""))
+        return ModelFile(name, size, digest)
+
+    return list(ports.each(hashed, model))
+
+
+def _data(ports: Ports, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str]:
+    """The drop's blobs with their SHA-256, and why they have none."""
+    blobs = listing_of(ports, run)
+    if blobs is None:
+        return (), "No list of the drop's files was kept." if run.asked.drop else "The run was made from no drop."
+    size = sum(blob.size for blob in blobs)
+    if len(blobs) > MOST_DATA_FILES or size > MOST_DATA_BYTES:
+        return tuple((blob, "") for blob in blobs), f"{len(blobs):,} files of {size:,} bytes: too much to be hashed."
+
+    def hashed(blob: Blob) -> str:
+        there = ports.blobs.first(Place(DROPS_CONTAINER, blob.name))
+        if there is None or there.name != blob.name or (blob.md5 or blob.etag) != (there.md5 or there.etag.strip('"')):
+            raise Conflict(f"{blob.name} is gone, or another file, since the run was made.", "altered")
+        return sha256_of(ports.blobs, DROPS_CONTAINER, blob.name, blob.size, blob.md5)
+
+    try:
+        digests = ports.each(hashed, blobs)
+    except Conflict as exc:
+        return tuple((blob, "") for blob in blobs), str(exc)
+    return tuple(zip(blobs, digests, strict=True)), ""
+
+
+def _node(blobs: Blobs, folder: str, rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    name = next((name for name in sorted(rows) if name.startswith("outputs/") and name.endswith(ENVIRONMENT)), "")
+    if not name:
+        return {}
+    try:
+        facts = json.loads(blobs.read(OUTPUT_CONTAINER, f"{folder}/{name}", ENVIRONMENT_LIMIT))
+    except (ValueError, BadInput, NotFound):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _parent(ports: Ports, run: Run) -> tuple[str, str]:
+    """The version or run whose model this one began with, and the digest of that version."""
+    if not run.asked.from_run:
+        return "", ""
+    version = next((each for each in ports.models.kept() if each.run == run.asked.from_run), None)
+    return (str(version), version.digest) if version else (run.asked.from_run, "")

@@ -1,0 +1,24 @@
+"""What happens to models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.kernel.facts import Fact
+from shared.models.model import Change
+
+
+@dataclass(frozen=True)
+class AliasMoved(Fact):
+    """An alias points at another version, or nowhere. Stated after the write that says so."""
+
+    change: Change
+
+
+@dataclass(frozen=True)
+class ChallengeLost(Fact):
+    """A run did not beat the champion of its route's model."""
+
+    model: str
+    run: str
+    why: str

@@ -1,0 +1,51 @@
+"""Which version a name means: `churn@production`, `churn@4` or `churn/4`."""
+
+from __future__ import annotations
+
+from shared.kernel.errors import NotFound
+from shared.kernel.suggest import did_you_mean, there_are
+from shared.models.model import NAME, NUMBER, TAKEN, Model, Version
+from shared.models.ports import Models
+
+
+def version_of(models: Models, name: str, which: str) -> Version:
+    """The version that an alias or a number names. Raises NotFound, with what there is."""
+    model = model_named(models, name)
+    if NUMBER.fullmatch(which):
+        return version_named(models, name, int(which))
+    if alias := model.aliases.get(which):
+        return version_named(models, name, alias.number)
+    near = did_you_mean(which, model.aliases)
+    raise NotFound(f"Model {name} has no alias {which[:80]!r}.{near} It has: {there_are(model.aliases)}.")
+
+
+def run_of(models: Models, text: str) -> str | None:
+    """The run of the version that `churn@production` names; None for a name of anything else."""
+    name, at, which = text.strip().partition("@")
+    if not at or which.partition(":")[0] in TAKEN or not NAME.fullmatch(name) or models.get(name) is None:
+        return None
+    return version_of(models, name, which).run
+
+
+def version_named(models: Models, name: str, number: int) -> Version:
+    """The version. Raises NotFound, naming those that there are."""
+    version = models.version(name, number)
+    if version is None or version.let_go_at is not None:
+        model_named(models, name)
+        there = ", ".join(str(each.number) for each in models.versions(name, 20)) or "none"
+        gone = " any more" if version else ""
+        raise NotFound(f"Model {name} has no version {number}{gone}. It has: {there}.")
+    return version
+
+
+def model_named(models: Models, name: str) -> Model:
+    """The model. Raises NotFound, naming the others."""
+    if stored := models.get(name):
+        return stored.value
+    names = [model.name for model in models.all()]
+    raise NotFound(f"There is no model {name[:80]!r}.{did_you_mean(name, names)} There are: {there_are(names)}.")
+
+
+def aliases_of(model: Model, number: int) -> list[str]:
+    """The aliases that point at this version."""
+    return sorted(name for name, alias in model.aliases.items() if alias.number == number)

@@ -1,0 +1,123 @@
+"""Models: a name, its versions, and the aliases that point at them.
+
+    run --promote--> version 4 of churn <--alias-- production
+
+A version is one run's model, for ever; its number is never given again. An alias moves, and every move is in the
+history, in the order in which they were made. All of a model lies under one etag, so of two moves at once one is first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from shared.kernel.errors import Impossible
+
+NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+ALIAS = re.compile(r"[a-z][a-z0-9-]{0,30}")
+NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+TAKEN = ("latest", "best")  # words that choose among runs: mnist@latest
+
+
+class What(StrEnum):
+    """What a line of the history tells."""
+
+    VERSION = "version"  # a version was made
+    ALIAS = "alias"  # an alias was moved
+    UNDO = "undo"  # it was moved back
+    LET_GO = "let go"  # a version is no longer kept
+
+
+class Alias(msgspec.Struct, frozen=True, array_like=True):
+    """Where an alias points, since when, by whom and why; `earlier` are the versions before, the last one last."""
+
+    number: int
+    at: datetime
+    by: str = ""
+    by_id: str = ""
+    why: str = ""
+    earlier: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Model:
+    """A name with its aliases. `latest` counts the versions that were ever made, `changes` the lines of its history."""
+
+    name: str
+    latest: int = 0
+    changes: int = 0
+    aliases: dict[str, Alias] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A run's model under a number. `proof` is the folder of its proof in the output container.
+
+    `digest` is the SHA-256 over all signed files, `weights` that of the model's files alone. `reads` are the places
+    below the drops container that it was trained on. `let_go_at` ends what keeps its run and data.
+    """
+
+    model: str
+    number: int
+    run: str
+    at: datetime
+    proof: str
+    digest: str
+    signer: str  # the SHA-256 of the public key
+    by: str = ""
+    by_id: str = ""
+    why: str = ""
+    bytes: int = 0
+    metrics: dict[str, float] = field(default_factory=dict)
+    drop: str = ""
+    generation: int = 0
+    from_run: str = ""
+    reads: tuple[str, ...] = ()
+    asset: str = ""  # its id in Azure ML's registry of models, '' until it is there
+    let_go_at: datetime | None = None
+
+    def __str__(self) -> str:
+        return f"{self.model}/{self.number}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A line of a model's history. `before` and `after` are versions, 0 for none."""
+
+    model: str
+    order: int
+    what: What
+    at: datetime
+    alias: str = ""
+    before: int = 0
+    after: int = 0
+    by: str = ""
+    by_id: str = ""
+    why: str = ""
+
+
+def check_name(name: str) -> str:
+    """The name of a model. Raises Impossible."""
+    if not NAME.fullmatch(name):
+        raise Impossible(
+            f"{name[:80]!r} can't name a model: use a small letter, then up to 62 small letters, digits and dashes, "
+            "such as churn-eu.",
+            "bad_name",
+        )
+    return name
+
+
+def check_alias(alias: str) -> str:
+    """The name of an alias. Raises Impossible."""
+    if not ALIAS.fullmatch(alias) or alias in TAKEN:
+        taken = f"; {' and '.join(TAKEN)} mean runs" if alias in TAKEN else ""
+        raise Impossible(
+            f"{alias[:80]!r} can't be an alias: use a small letter, then up to 30 small letters, digits and dashes, "
+            f"such as production{taken}.",
+            "bad_name",
+        )
+    return alias

@@ -1,0 +1,226 @@
+"""Promote a run to a version of a model, move an alias, take that back, or let a version go.
+
+The proof is written first, into a folder of its own; then one write under the model's etag makes the version. Who loses
+that race removes their folder and tries with the next number. Who dies in between leaves a folder that nobody names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
+from shared.kernel.has import HasClock, HasFacts, HasTokens
+from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.storage import Place
+from shared.kernel.versioned import Stored
+from shared.models import evidence as evidences
+from shared.models import pickles
+from shared.models.bom import BOM, bom
+from shared.models.card import CARD, card
+from shared.models.decide import Asked, pointed, undone, with_version, without
+from shared.models.evidence import Evidence, gather
+from shared.models.facts import AliasMoved
+from shared.models.find import model_named, version_named
+from shared.models.model import Change, Model, Version, check_alias, check_name
+from shared.models.ports import HasSigner, Models, Write
+from shared.models.provenance import PROVENANCE, provenance
+from shared.models.signature import SIGNATURE, key_digest, root_digest, signed
+from shared.runs.intake.warm_start import model_of
+from shared.runs.model import Run, RunState
+from shared.runs.results.outputs import archive_folder
+
+log = logging.getLogger(__name__)
+
+WRITE_ATTEMPTS = 10
+JSON, MARKDOWN, BUNDLE = "application/json", "text/markdown", "application/vnd.dev.sigstore.bundle.v0.3+json"
+Move = Callable[[Model], tuple[Model, list[Change]]]
+
+
+class Ports(evidences.Ports, HasClock, HasTokens, HasFacts, HasSigner, Protocol):
+    """What is needed here from outside."""
+
+
+def promote_run(ports: Ports, run: str, name: str, alias: str, asked: Asked, allow_code: bool = False) -> Version:
+    """Make the run's model the next version of the model, and point the alias at it, if one is given.
+
+    A run is one version of a model: asking again gives that one, and moves the alias. Raises Conflict for a run
+    that has no model to promote, and Impossible for files that run code when they are read, unless that is allowed.
+    """
+    check_name(name)
+    if alias:
+        check_alias(alias)
+    found = _promotable(ports, run)
+    known: Evidence | None = None
+    for _ in range(WRITE_ATTEMPTS):
+        stored = ports.models.get(name)
+        if version := _version_of(ports.models, name, run):
+            break
+        known = known or _checked(ports, gather(ports, found), allow_code)
+        if version := _try(ports, stored, known, name, asked):
+            break
+    else:
+        raise Changed(f"Model {name} changed {WRITE_ATTEMPTS} times while {run} was promoted.")
+    _still_there(ports, version, asked)
+    _register(ports, version, found)
+    if alias:
+        point(ports, name, version.number, alias, asked)
+    return ports.models.version(name, version.number) or version
+
+
+def point(ports: Ports, name: str, number: int, alias: str, asked: Asked) -> Model:
+    """Point an alias at a version. Raises NotFound for a version that is not there, or was let go."""
+    check_alias(alias)
+    version_named(ports.models, name, number)
+    return _changed(ports, name, alias, lambda model: pointed(model, number, alias, asked))
+
+
+def undo(ports: Ports, name: str, alias: str, asked: Asked) -> Model:
+    """Point an alias where it was before; asked again, where it was before that."""
+    return _changed(ports, name, alias, lambda model: undone(model, alias, asked))
+
+
+def let_go(ports: Ports, name: str, number: int, asked: Asked) -> Version:
+    """Keep a version no longer: its run and its data may go. Raises Conflict while an alias points at it."""
+    for _ in range(WRITE_ATTEMPTS):
+        version, stored = version_named(ports.models, name, number), _stored(ports.models, name)
+        after, changes = without(stored.value, version, asked)
+        gone = replace(version, let_go_at=asked.at)
+        try:
+            ports.models.write(stored, Write(after, changes, gone))
+        except Changed:
+            continue
+        return gone
+    raise Changed(f"Model {name} changed {WRITE_ATTEMPTS} times while version {number} was let go.")
+
+
+def _promotable(ports: Ports, name: str) -> Run:
+    run = ports.runs.get(name).value
+    if run.progress.state is not RunState.COMPLETED:
+        raise Conflict(f"Run {name} is {run.progress.state}; only a completed one has a model.", "no_model")
+    if run.archive.at is None:
+        raise Conflict(f"Run {name} is not archived yet. Try again in a moment.", "not_archived")
+    if run.removed.at is not None:
+        raise Conflict(f"What run {name} left was removed at {run.removed.at:%Y-%m-%d %H:%M} UTC.", "removed")
+    return run
+
+
+def _version_of(models: Models, name: str, run: str) -> Version | None:
+    return next((version for version in models.kept() if (version.model, version.run) == (name, run)), None)
+
+
+def _checked(ports: Ports, known: Evidence, allow_code: bool) -> Evidence:
+    """Raise Impossible for files that run code when they are read."""
+    folder = archive_folder(known.run)
+    for file in known.files:
+        if not allow_code and (why := pickles.why_unsafe(ports.blobs, f"{folder}/{file.name}", file.size)):
+            raise Impossible(
+                f"{file.name} of run {known.run.name} runs code when it is loaded: {why}. Save weights as safetensors, "
+                "or as a state_dict by torch.save; `allow_code` takes it as it is.",
+                "runs_code",
+            )
+    return known
+
+
+def _try(ports: Ports, stored: Stored[Model] | None, known: Evidence, name: str, asked: Asked) -> Version | None:
+    """The version, or None if somebody else changed the model first."""
+    model = stored.value if stored else Model(name)
+    version = _prove(ports, known, name, model.latest + 1, asked)
+    after, changes = with_version(model, version.number, asked)
+    try:
+        ports.models.write(stored, Write(after, changes, version))
+    except Changed:
+        _remove_proof(ports, version)
+        return None
+    log.info("%s: promoted run %s", version, version.run)
+    return version
+
+
+def _prove(ports: Ports, known: Evidence, name: str, number: int, asked: Asked) -> Version:
+    """Write the proof and describe the version."""
+    statement = provenance(known, name, number, asked)
+    materials = bom(known, name, number, asked)
+    documents = {
+        PROVENANCE: (json.dumps(statement, indent=1, default=str).encode(), JSON),
+        BOM: (materials, JSON),
+        CARD: (card(statement, json.loads(materials)).encode(), MARKDOWN),
+    }
+    digests = {file.name: file.sha256 for file in known.files}
+    digests |= {file: hashlib.sha256(content).hexdigest() for file, (content, _) in documents.items()}
+    documents[SIGNATURE] = (signed(f"{name}/{number}", digests, ports.signer), BUNDLE)
+    run = known.run
+    proof = f"{archive_folder(run)}/proof/{ports.new_token()}"
+    for file, (content, kind) in documents.items():
+        ports.blobs.write(OUTPUT_CONTAINER, f"{proof}/{file}", content, kind)
+    return Version(
+        model=name,
+        number=number,
+        run=run.name,
+        at=asked.at,
+        proof=proof,
+        digest=root_digest(digests),
+        signer=key_digest(ports.signer.public_key()),
+        by=asked.by.name,
+        by_id=asked.by.id,
+        why=asked.why,
+        bytes=sum(file.size for file in known.files),
+        metrics=run.archive.best_metrics,
+        drop=run.asked.drop,
+        generation=run.asked.generation,
+        from_run=run.asked.from_run,
+        reads=run.asked.reads or ((run.asked.drop,) if run.asked.drop else ()),
+    )
+
+
+def _remove_proof(ports: Ports, version: Version) -> None:
+    ports.blobs.remove(
+        OUTPUT_CONTAINER, [blob.name for blob in ports.blobs.list(Place(OUTPUT_CONTAINER, f"{version.proof}/"))]
+    )
+
+
+def _still_there(ports: Ports, version: Version, asked: Asked) -> None:
+    """Raise Conflict if the run was removed meanwhile; the version is let go again. `remove_run` looks the same way."""
+    if ports.runs.get(version.run).value.removed.at is None:
+        return
+    for alias, where in _stored(ports.models, version.model).value.aliases.items():
+        if where.number == version.number:
+            undo(ports, version.model, alias, asked)
+    let_go(ports, version.model, version.number, asked)
+    raise Conflict(f"Run {version.run} was removed while it was promoted.", "removed")
+
+
+def _register(ports: Ports, version: Version, run: Run) -> None:
+    """Tell Azure ML's registry. Where that fails the version stands, and the next promotion of it tries again."""
+    if version.asset:
+        return
+    try:
+        path = model_of(ports, run.name)
+        asset = ports.registry.register(version, path, f"Run {run.name} of {run.asked.experiment}")
+    except TrainyardError as exc:
+        log.warning("%s is not in Azure ML's registry yet: %s", version, exc)
+        return
+    ports.models.set_asset(version, asset)
+
+
+def _changed(ports: Ports, name: str, alias: str, move: Move) -> Model:
+    for _ in range(WRITE_ATTEMPTS):
+        stored = _stored(ports.models, name)
+        after, lines = move(stored.value)
+        if not lines:
+            return after
+        try:
+            ports.models.write(stored, Write(after, lines))
+        except Changed:
+            continue
+        for line in lines:
+            ports.happened(AliasMoved(line))
+        return after
+    raise Changed(f"Model {name} changed {WRITE_ATTEMPTS} times while {alias} was moved.")
+
+
+def _stored(models: Models, name: str) -> Stored[Model]:
+    return models.get(name) or Stored(model_named(models, name), "")  # the latter raises NotFound

@@ -1,0 +1,115 @@
+"""Train a version again from its recorded parts, and compare what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from shared.jobs.spec import again, uses_own_code, uses_own_environment
+from shared.kernel.errors import Conflict, Impossible
+from shared.kernel.person import Person
+from shared.kernel.places import OUTPUT_CONTAINER
+from shared.models import why
+from shared.models.evidence import model_digests, node_facts
+from shared.models.model import Version
+from shared.models.provenance import packages
+from shared.models.signature import SIGNATURE, read_signature
+from shared.runs.intake import retry_and_continue
+from shared.runs.intake.from_job import run_of
+from shared.runs.intake.insert_run import record
+from shared.runs.intake.warm_start import model_of
+from shared.runs.model import Moment, Run, RunState, asked_run_name
+from shared.runs.progress.workloads import workload
+
+WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".onnx", ".npz", ".pkl", ".joblib", ".h5", ".ckpt")
+NAMED = 5
+
+
+class Ports(retry_and_continue.Ports, why.Ports, Protocol):
+    """What is needed here from outside."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a reproduction's model compares: whether all weights are equal, which files differ, and what else did."""
+
+    equal: bool
+    weights: dict[str, bool]  # whether each file of weights is equal
+    others: list[str]  # further files of the model that differ
+    differs: list[str]  # sentences: packages, processor, metrics
+
+
+def reproduce(ports: Ports, version: Version, by: Person) -> Run:
+    """A run with the version's job, code and environment, on the same data. Asked again, the same run.
+
+    Raises Conflict for data that are gone or have changed, and Impossible for a parent model that is gone.
+    """
+    old = ports.runs.get(version.run).value
+    if changes := why.data_changes(ports, old):
+        raise Conflict(
+            f"{version} was trained on other data than drop {old.asked.drop} holds now: {changes}.", "altered"
+        )
+    if old.asked.from_run:
+        model_of(ports, old.asked.from_run)
+    name = asked_run_name("reproduce", f"{version} {version.digest}")
+    job = again(old.asked.request, old.name, name, "trainyard.reproduces")
+    if uses_own_code(job):
+        if not old.jobs.code:
+            raise Impossible(f"Run {old.name} does not say which code it ran.", "no_code")
+        job = replace(job, code=ports.jobs.code_id("", old.jobs.code))
+    if uses_own_environment(job):
+        job = replace(job, environment=old.jobs.environment)
+    now = ports.clock()
+    run = run_of(name, job, workload(old).bounds(old), now).changed(
+        drop=old.asked.drop,
+        route=old.asked.route,
+        fingerprint=old.asked.fingerprint,
+        generation=old.asked.generation,
+        experiment=old.asked.experiment,
+        from_run=old.asked.from_run,
+        history=(Moment(RunState.RECEIVED, now, f"Trains {version} again from its recorded parts."),),
+        project=old.money.project,
+        owner=by.name,
+        owner_id=by.id,
+    )
+    return record(ports, run)
+
+
+def compare(ports: Ports, version: Version, name: str) -> Comparison:
+    """Hold the model of a reproduction against what was signed. Raises Conflict until it is archived."""
+    first, run = ports.runs.get(version.run).value, ports.runs.get(name).value
+    if run.progress.state is not RunState.COMPLETED or run.archive.at is None:
+        raise Conflict(
+            f"Run {name} is {run.progress.state}{', not archived yet' if run.archive.at is None else ''}.",
+            "not_archived",
+        )
+    signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", why.PROOF_LIMIT))
+    then = {file: digest for file, digest in signed.items() if file.startswith("models/")}
+    now = model_digests(ports, run)
+    same = {file: then.get(file) == now.get(file) for file in sorted({*then, *now})}
+    weights = {file: equal for file, equal in same.items() if file.endswith(WEIGHTS)}
+    others = [file for file, equal in same.items() if not equal and file not in weights]
+    differs = _differences(node_facts(ports.blobs, first), node_facts(ports.blobs, run))
+    return Comparison(bool(weights) and all(weights.values()), weights, others, [*differs, *_metrics(first, run)])
+
+
+def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What the two nodes told of themselves that differs."""
+    if not then or not now:
+        return ["One of the runs told nothing of its node, so packages and processors can't be compared."]
+    lines = [
+        f"The {what} was {then.get(what)}, now it is {now.get(what)}."
+        for what in ("processor", "gpus", "cores", "python")
+        if then.get(what) != now.get(what)
+    ]
+    before, after = packages(then), packages(now)
+    changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    words = [f"{name} {before.get(name, 'absent')}, now {after.get(name, 'absent')}" for name in changed[:NAMED]]
+    more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+    return [*lines, *([f"Packages differ: {'; '.join(words)}{more}."] if words else [])]
+
+
+def _metrics(first: Run, run: Run) -> list[str]:
+    then, now = first.archive.best_metrics, run.archive.best_metrics
+    names = [name for name in sorted(then) if name in now and "second" not in name and then[name] != now[name]]
+    return [f"{name} was {then[name]:g}, now {now[name]:g}." for name in names[:NAMED]]

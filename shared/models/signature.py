@@ -1,0 +1,75 @@
+"""One signature over all files of a model, as OpenSSF Model Signing 1.0 has it. Pure but for the signer's own call.
+
+It is a Sigstore bundle around a DSSE envelope around an in-toto statement, whose predicate lists each file with its
+SHA-256. `model_signing verify key` reads it (a test asks it). The package itself signs folders on a disk with keys on a
+disk, and brings twenty others; here files lie in a storage account and the key may lie in Key Vault.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from shared.models.ports import Signer
+
+SIGNATURE = "model.sig"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+BUNDLE_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "https://model_signing/signature/v1.0"
+
+
+def root_digest(files: Mapping[str, str]) -> str:
+    """The SHA-256 over the digests of all files, in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(bytes.fromhex(files[name]))
+    return digest.hexdigest()
+
+
+def statement(name: str, files: Mapping[str, str]) -> dict[str, Any]:
+    """What is signed: the model's name, and the SHA-256 of each file by its name."""
+    resources = [{"name": file, "algorithm": "sha256", "digest": files[file]} for file in sorted(files)]
+    how = {"method": "files", "hash_type": "sha256", "allow_symlinks": False, "ignore_paths": [SIGNATURE]}
+    return {
+        "_type": STATEMENT,
+        "subject": [{"name": name, "digest": {"sha256": root_digest(files)}}],
+        "predicateType": PREDICATE,
+        "predicate": {"serialization": how, "resources": resources},
+    }
+
+
+def signed(name: str, files: Mapping[str, str], signer: Signer) -> bytes:
+    """The content of model.sig."""
+    payload = json.dumps(statement(name, files), indent=1).encode()
+    bundle = {
+        "mediaType": BUNDLE_TYPE,
+        "verificationMaterial": {"publicKey": {"hint": key_digest(signer.public_key())}, "tlogEntries": []},
+        "dsseEnvelope": {
+            "payload": base64.b64encode(payload).decode(),
+            "payloadType": PAYLOAD_TYPE,
+            "signatures": [{"sig": base64.b64encode(signer.sign(what_is_signed(payload))).decode(), "keyid": ""}],
+        },
+    }
+    return json.dumps(bundle, indent=1).encode()
+
+
+def what_is_signed(payload: bytes) -> bytes:
+    """DSSE's pre-authentication encoding, https://github.com/secure-systems-lab/dsse/blob/v1.0.0/protocol.md."""
+    return b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload)
+
+
+def key_digest(public_key: bytes) -> str:
+    """By which a key is named: the SHA-256 of its PEM."""
+    return hashlib.sha256(public_key).hexdigest()
+
+
+def read_signature(content: bytes) -> tuple[dict[str, str], str]:
+    """The SHA-256 of each signed file, and the digest of the key. Raises ValueError or KeyError."""
+    bundle = json.loads(content)
+    payload = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))
+    files = {str(each["name"]): str(each["digest"]) for each in payload["predicate"]["resources"]}
+    return files, str(bundle["verificationMaterial"]["publicKey"]["hint"])

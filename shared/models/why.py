@@ -1,0 +1,203 @@
+"""Why a version is what it is: each link from the dropped data to the weights, looked at now."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol
+
+from shared.drops.versions import listing_of
+from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import NotFound, TrainyardError
+from shared.kernel.parsing import read_json
+from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.storage import Place
+from shared.models import evidence
+from shared.models.evidence import MODELS, MOST_DATA_FILES
+from shared.models.find import aliases_of, model_named
+from shared.models.model import Version
+from shared.models.ports import HasSigner
+from shared.models.provenance import PROVENANCE, packages
+from shared.models.signature import SIGNATURE, key_digest, read_signature
+from shared.runs.content import SUCCESS_MARKER, drop_blobs
+from shared.runs.model import Run
+from shared.runs.results.archive import read_manifest
+from shared.runs.results.outputs import archive_folder
+
+PROOF_LIMIT = 64 << 20
+NAMED = 5
+GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
+
+
+class Ports(evidence.Ports, HasSigner, Protocol):
+    """What is needed here from outside."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """One link of the chain: what it is, whether it holds (good, bad, unknown), and a sentence."""
+
+    link: str
+    state: str
+    says: str
+
+
+def chain(ports: Ports, version: Version) -> list[Link]:
+    """The links, from the alias to the data. Asks for every blob's MD5 or etag, and reads the proof alone."""
+    run = ports.runs.get(version.run).value
+    signed, problem = _signed(ports, version)
+    proof = read_json(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{PROVENANCE}", PROOF_LIMIT), PROVENANCE)
+    predicate = proof["predicate"]
+    return [
+        _name(ports, version),
+        Link(
+            "signature",
+            BAD if problem else GOOD,
+            problem or f"{len(signed)} files, signed by key {version.signer[:16]}.",
+        ),
+        _weights(ports, run, signed),
+        _run(run),
+        _data(ports, run),
+        _code(predicate),
+        _environment(predicate),
+        *_parent(ports, version),
+        _cost(run),
+    ]
+
+
+def data_changes(ports: Ports, run: Run) -> str:
+    """What differs between the data that the run was made for and those that are there now; '' for nothing."""
+    before = listing_of(ports, run)
+    if before is None:
+        return ""
+    now = {
+        blob.name: blob.md5 or blob.etag.strip('"')
+        for blob in islice(drop_blobs(ports.blobs, DropKey.of(run.asked.drop)), MOST_DATA_FILES * 5)
+    }
+    then = {blob.name: blob.md5 or blob.etag for blob in before}
+    marker = f"/{SUCCESS_MARKER}"
+    names = (name for name in then.keys() | now.keys() if not name.endswith(marker))
+    differing = sorted(name for name in names if then.get(name) != now.get(name))
+    if not differing:
+        return ""
+    words = [
+        f"{name} {'is gone' if name not in now else 'is new' if name not in then else 'changed'}" for name in differing
+    ]
+    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
+    return ", ".join(words[:NAMED]) + more
+
+
+def _name(ports: Ports, version: Version) -> Link:
+    aliases = aliases_of(model_named(ports.models, version.model), version.number)
+    also = f", now {' and '.join(f'{version.model}@{alias}' for alias in aliases)}" if aliases else ""
+    by = f" by {version.by}" if version.by else ""
+    why = f": {version.why}" if version.why else ""
+    return Link("name", GOOD, f"{version}{also}; promoted at {version.at:%Y-%m-%d %H:%M} UTC{by}{why}.")
+
+
+def _signed(ports: Ports, version: Version) -> tuple[dict[str, str], str]:
+    """The signed files with their SHA-256, and what is wrong with the signature or with a document of the proof."""
+    try:
+        content = ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT)
+        files, hint = read_signature(content)
+        if hint != version.signer or hint != key_digest(ports.signer.public_key()):
+            return files, f"It was signed by key {hint[:16]}, not by this deployment's."
+        for name in (name for name in files if not name.startswith(MODELS) and name != "manifest.json"):
+            document = ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{name}", PROOF_LIMIT)
+            if hashlib.sha256(document).hexdigest() != files[name]:
+                return files, f"{name} is not what was signed."
+    except (TrainyardError, ValueError, KeyError) as exc:
+        return {}, f"It can't be read: {exc}"
+    return files, ""
+
+
+def _weights(ports: Ports, run: Run, signed: dict[str, str]) -> Link:
+    """Whether the archive holds what its manifest lists. Their bytes `verify` reads."""
+    if run.removed.at is not None:
+        return Link("weights", BAD, f"Removed at {run.removed.at:%Y-%m-%d %H:%M} UTC.")
+    folder = archive_folder(run)
+    rows = {str(row["name"]): row for row in read_manifest(ports.blobs, folder)["files"]}
+    for name in (name for name in signed if name.startswith(MODELS)):
+        row = rows.get(name)
+        there = ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{name}"))
+        if there is None or there.name != f"{folder}/{name}":
+            return Link("weights", BAD, f"{name} is gone from the archive.")
+        if row is None or (there.size, there.etag.strip('"')) != (row["size"], str(row["etag"]).strip('"')):
+            return Link("weights", BAD, f"{name} was written again since the run was archived.")
+    count = sum(name.startswith(MODELS) for name in signed)
+    return Link("weights", GOOD, f"{count} files in {OUTPUT_CONTAINER}/{folder}, as they were archived.")
+
+
+def _run(run: Run) -> Link:
+    owner = f" for {run.people.owner}" if run.people.owner else ""
+    metrics = ", ".join(f"{name} {value:g}" for name, value in sorted(run.archive.best_metrics.items())[:NAMED])
+    words = " ".join(f"{name}={value}" for name, value in sorted(run.asked.parameters.items()))
+    return Link(
+        "run",
+        GOOD,
+        f"{run.name}{owner}, {run.asked.nodes} nodes of {run.asked.cluster}: "
+        f"{words or 'no parameters'}; {metrics or 'no metrics'}.",
+    )
+
+
+def _data(ports: Ports, run: Run) -> Link:
+    if not run.asked.drop:
+        return Link("data", UNKNOWN, f"No drop; it read {', '.join(run.asked.reads) or 'nothing that was recorded'}.")
+    what = f"{run.asked.drop}@{run.asked.generation}"
+    if listing_of(ports, run) is None:
+        return Link("data", UNKNOWN, f"{what}: no list of its files was kept.")
+    changes = data_changes(ports, run)
+    return Link("data", BAD if changes else GOOD, f"{what}: {changes or 'all files are there, unchanged'}.")
+
+
+def _dependency(predicate: dict[str, Any], name: str) -> dict[str, Any]:
+    found = (each for each in predicate["buildDefinition"]["resolvedDependencies"] if each["name"] == name)
+    return next(found, {})
+
+
+def _code(predicate: dict[str, Any]) -> Link:
+    code = _dependency(predicate, "code")
+    digest = code.get("digest", {})
+    if commit := digest.get("gitCommit"):
+        changed = ", with changes that were not committed" if code["annotations"]["changedSinceCommit"] else ""
+        return Link("code", GOOD, f"git show {commit}{changed}; digest {str(digest.get('sha256', ''))[:16]}.")
+    if digest:
+        return Link(
+            "code", GOOD, f"The trainers' or a sent folder, digest {digest['sha256'][:16]}; no commit is known."
+        )
+    return Link("code", UNKNOWN, "The job named its own code.")
+
+
+def _environment(predicate: dict[str, Any]) -> Link:
+    node = predicate["buildDefinition"]["internalParameters"]["node"]
+    uri = str(_dependency(predicate, "environment").get("uri", ""))
+    name = uri.partition("/environments/")[2] or uri
+    if not (known := packages(node)):
+        return Link("environment", UNKNOWN, f"{name}; the job told of no packages.")
+    return Link(
+        "environment", GOOD, f"{name}: Python {node.get('python')}, {len(known)} packages; {node.get('processor')}."
+    )
+
+
+def _parent(ports: Ports, version: Version) -> Iterator[Link]:
+    if version.from_run:
+        try:
+            parent = ports.runs.get(version.from_run).value
+        except NotFound:
+            yield Link("parent", BAD, f"Run {version.from_run} is not on record.")
+            return
+        gone = parent.removed.at is not None
+        yield Link(
+            "parent",
+            BAD if gone else GOOD,
+            f"It began with the model of run {parent.name}{', which was removed' if gone else ''}.",
+        )
+
+
+def _cost(run: Run) -> Link:
+    cost = run.money.cost
+    if cost is None:
+        return Link("cost", UNKNOWN, "Nothing was charged.")
+    return Link("cost", GOOD, f"${cost.dollars:.2f}, {cost.node_seconds:,.0f} node seconds.")

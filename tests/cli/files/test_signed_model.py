@@ -1,0 +1,125 @@
+"""verify: whatever differs from what was signed is found and named, and nothing else is."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.files.signed_model import SIGNATURE, key_digest, verify
+from shared.models.signature import signed
+from tests.fakes.ports import FakeSigner
+
+SIGNER, OTHER = FakeSigner(), FakeSigner()
+FILES = {
+    "models/weights.safetensors": b"w" * 5_000_000,
+    "models/model.json": b"{}",
+    "manifest.json": b"[]",
+    "bom.json": b"",
+}
+Change = Callable[[Path], object]
+
+
+def sign(folder: Path, name: str = "churn/4", signer: FakeSigner = SIGNER) -> None:
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != SIGNATURE]
+    digests = {p.relative_to(folder).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+    (folder / SIGNATURE).write_bytes(signed(name, digests, signer))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model as it is fetched."""
+    for name, content in FILES.items():
+        (tmp_path / "m" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "m" / name).write_bytes(content)
+    sign(tmp_path / "m")
+    return tmp_path / "m"
+
+
+def flip(file: Path, at: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[at] ^= 1
+    file.write_bytes(content)
+
+
+def link(folder: Path) -> None:
+    """The same bytes, but elsewhere."""
+    file = folder / "models" / "model.json"
+    file.rename(folder.parent / "elsewhere")
+    file.symlink_to(folder.parent / "elsewhere")
+
+
+def forge(folder: Path) -> None:
+    """A signature that says something else than what its key signed."""
+    bundle = json.loads((folder / SIGNATURE).read_bytes())
+    payload = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))
+    payload["subject"][0]["name"] = "churn/5"
+    bundle["dsseEnvelope"]["payload"] = base64.b64encode(json.dumps(payload).encode()).decode()
+    (folder / SIGNATURE).write_text(json.dumps(bundle))
+
+
+def test_what_was_signed_is_confirmed(folder: Path) -> None:
+    """Every file is read, and the signature tells which model it is."""
+    done = verify(folder, SIGNER.public_key())
+    assert (done.problems, done.signed.name, done.signed.signer) == ([], "churn/4", key_digest(SIGNER.public_key()))
+    assert done.bytes == sum(map(len, FILES.values()))
+
+
+@pytest.mark.parametrize(
+    ("change", "file", "what"),
+    [
+        (lambda f: flip(f / "models/weights.safetensors", 0), "models/weights.safetensors", "differs"),
+        (lambda f: flip(f / "models/weights.safetensors", 4_999_999), "models/weights.safetensors", "differs"),
+        (lambda f: flip(f / "models/weights.safetensors", 4_194_304), "models/weights.safetensors", "differs"),
+        (lambda f: (f / "models/model.json").unlink(), "models/model.json", "is missing"),
+        (lambda f: (f / "models/more.py").write_text(""), "models/more.py", "was added"),
+        (lambda f: (f / ".hidden").write_text(""), ".hidden", "was added"),
+        (lambda f: (f / "models" / SIGNATURE).write_text(""), f"models/{SIGNATURE}", "was added"),
+        (lambda f: (f / "manifest.json").write_bytes(b"[ ]"), "manifest.json", "differs"),
+        (link, "models/model.json", "is a link"),
+        (lambda f: sign(f, signer=OTHER), SIGNATURE, "is by another signer"),
+        (forge, SIGNATURE, "was altered"),
+    ],
+    ids=["first byte", "last byte", "between", "missing", "added", "hidden", "second signature", "manifest", "link",
+         "signer", "forged"],
+)  # fmt: skip
+def test_what_differs_is_named(folder: Path, change: Change, file: str, what: str) -> None:
+    """One change gives one problem, with the file that it is about."""
+    change(folder)
+    (problem,) = verify(folder, SIGNER.public_key()).problems
+    assert problem.file == file
+    assert problem.what.startswith(what)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff", b'{"dsseEnvelope": 1}'])
+def test_what_is_no_signature_is_said_so(folder: Path, content: bytes) -> None:
+    """Anything else in model.sig is an error in words."""
+    (folder / SIGNATURE).write_bytes(content)
+    with pytest.raises(Exception, match="is no signature that this reads"):
+        verify(folder, SIGNER.public_key())
+
+
+def test_the_command_ends_with_its_status_and_goes_by_the_key_that_it_knows(
+    server: Any, run: Callable[..., int], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The deployment's key is asked for once; a later, other key of its is not believed, and the API may be gone."""
+    server.says("/api/models/churn/versions/production", {"model": "churn", "number": 4})
+    server.says("/api/model-key", {"pem": SIGNER.public_key().decode()})
+    words = ("verify", "churn@production", str(folder), "--url", server.url)
+    assert run(*words) == 0
+    server.says("/api/model-key", {"pem": OTHER.public_key().decode()})
+    sign(folder, signer=OTHER)
+    assert run(*words) == 1
+    assert "is by another signer" in capsys.readouterr().out
+    sign(folder)
+    server.answers.clear()
+    server.says("/api/models/churn/versions/production", {"detail": "down"}, 503)
+    assert run(*words) == 0
+    assert "was not checked" in capsys.readouterr().err
+    assert run("verify", "churn@5", str(folder), "--url", server.url) == 1
+    assert "is of churn/4, not of churn/5" in capsys.readouterr().out

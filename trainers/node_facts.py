@@ -1,0 +1,52 @@
+"""What a job trained with: Python, packages, processor. Azure ML keeps what a job writes to ./outputs.
+
+`promote` signs it, and `reproduce` says from it what differs where weights do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+FILE = Path("outputs", "environment.json")
+
+
+def write(environ: Mapping[str, str]) -> None:
+    """Write it, in a job of Azure ML. A node that can't write there goes on without."""
+    if not environ.get("AZUREML_RUN_ID"):
+        return
+    try:
+        FILE.parent.mkdir(exist_ok=True)
+        FILE.write_text(json.dumps(facts(), indent=1) + "\n", "utf-8")
+    except OSError as error:
+        print(f"could not write {FILE}: {error}", flush=True)
+
+
+def facts() -> dict[str, Any]:
+    """Python, system, processor, devices, and every installed package with its version."""
+    packages = {each.metadata["Name"]: each.version for each in metadata.distributions() if each.metadata["Name"]}
+    return {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "gpus": [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())],
+        "packages": dict(sorted(packages.items(), key=lambda pair: pair[0].lower())),
+    }
+
+
+def processor() -> str:
+    """`x86_64 Intel(R) Xeon(R) ...`, as the system names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return f"{platform.machine()} {name or platform.processor()}".strip()
