@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from emulators.storage.blobs.tag_query import Condition, condition
-from emulators.storage.common.errors import StorageError
+from emulators.storage.common.errors import StorageError, invalid_header
 
 ANY = "*"
 ETAG = re.compile(r'\*|(W/)?"[^"]*"|[\w.+/=-]+')
@@ -104,8 +104,3 @@ def _tags(headers: Mapping[str, str], name: str) -> Condition | None:
         return condition(text)
     except ValueError as error:
         raise invalid_header(name, f"{text}: {error}") from None
-
-
-def invalid_header(name: str, value: object) -> StorageError:
-    sentence = "The value for one of the HTTP headers is not in the correct format."
-    return StorageError(400, "InvalidHeaderValue", sentence, {"HeaderName": name, "HeaderValue": str(value)[:200]})

@@ -17,16 +17,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from emulators.storage.common.database import Policies, Settings, open_database, transaction
+from emulators.storage.common.database import Dropped, Settings, open_database, transaction
 from emulators.storage.common.errors import StorageError
 
 FOR_EVER = 253402300799.0  # 9999-12-31T23:59:59Z, the service's word for a message that never expires
 PURGED_AT_ONCE = 500
 
 SCHEMA = f"""
-{Settings.SCHEMA}{Policies.SCHEMA}
+{Settings.SCHEMA}{Dropped.SCHEMA}
 CREATE TABLE IF NOT EXISTS queues (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, metadata TEXT);
-CREATE TABLE IF NOT EXISTS dropped (queue INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS messages (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER, id TEXT, receipt TEXT, inserted REAL, expires REAL,
     visible REAL, dequeues INTEGER, text TEXT);
@@ -58,7 +57,7 @@ class Queues:
         self._db = open_database(path, SCHEMA)
         self._clock = clock
         self.settings = Settings(self._db)
-        self._policies = Policies(self._db)
+        self._dropped = Dropped(self._db)
         self._ids = dict[str, int](self._db.execute("SELECT name, id FROM queues"))
         self._counts = Counter[int](dict(self._db.execute("SELECT queue, count(*) FROM messages GROUP BY queue")))
 
@@ -81,6 +80,7 @@ class Queues:
         queue = self._id(name)
         with transaction(self._db):
             self._drop(queue)
+            self.settings.drop(f"policies {name}")
         del self._ids[name]
 
     def clear(self, name: str) -> None:
@@ -89,7 +89,6 @@ class Queues:
         with transaction(self._db):
             self._drop(queue)
             new = self._insert(name, json.dumps(metadata))
-            self._policies.move(queue, new)
         self._ids[name] = new
 
     def metadata(self, name: str) -> dict[str, str]:
@@ -103,10 +102,12 @@ class Queues:
 
     def policies(self, name: str) -> str:
         """The stored access policies, as the XML that set them, or nothing."""
-        return self._policies.get(self._id(name))
+        self._id(name)
+        return self.settings.get(f"policies {name}")
 
     def set_policies(self, name: str, text: str) -> None:
-        self._policies.put(self._id(name), text)
+        self._id(name)
+        self.settings.put(f"policies {name}", text)
 
     def count(self, name: str) -> int:
         """How many messages there are, hidden ones too; those that expired in the last second may be among them."""
@@ -179,7 +180,7 @@ class Queues:
         ).fetchall()
         for (queue,) in gone:
             self._counts[queue] -= 1
-        return len(gone) == PURGED_AT_ONCE or self._purge_dropped()
+        return len(gone) == PURGED_AT_ONCE or self._dropped.purge(self._remove)
 
     def _id(self, name: str) -> int:
         if name not in self._ids:
@@ -191,7 +192,7 @@ class Queues:
 
     def _drop(self, queue: int) -> None:
         self._db.execute("DELETE FROM queues WHERE id = ?", (queue,))
-        self._db.execute("INSERT INTO dropped VALUES (?)", (queue,))
+        self._dropped.add(queue)
 
     def _visible(self, queue: int, now: float, limit: int) -> Iterator[Message]:
         rows = self._db.execute(
@@ -215,18 +216,13 @@ class Queues:
             raise StorageError(400, "PopReceiptMismatch", sentence)
         return found
 
-    def _purge_dropped(self) -> bool:
-        dropped = self._db.execute("SELECT queue FROM dropped LIMIT 1").fetchone()
-        if dropped is None:
-            return False
-        gone = self._db.execute(
-            "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE queue = ? LIMIT ?)",
-            (*dropped, PURGED_AT_ONCE),
-        ).rowcount
-        if gone == 0:
-            self._db.execute("DELETE FROM dropped WHERE queue = ?", dropped)
-            del self._counts[dropped[0]]
-        return True
+    def _remove(self, queue: int) -> int:
+        """Some of the messages of a queue that is gone; says how many."""
+        text = "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE queue = ? LIMIT ?)"
+        gone = self._db.execute(text, (queue, PURGED_AT_ONCE)).rowcount
+        if not gone:
+            del self._counts[queue]
+        return gone
 
 
 def _receipt() -> str:

@@ -20,11 +20,11 @@ from azure.storage.blob import (
 from azure.storage.queue import QueueServiceClient
 
 from emulators import tokens
-from emulators.storage import services
 from emulators.storage.blobs.tag_query import condition, parse
 from emulators.storage.common.identities import AUDIENCE
 from emulators.storage.common.reserve import Reserve
 from emulators.storage.keys import KEY
+from tests.emulators.storage import inside
 from tests.emulators.storage.conftest import Side
 from tests.emulators.storage.raw import BLOCK_BLOB, Raw, refusal
 
@@ -226,7 +226,7 @@ def test_cors_of_queues_and_tables(side: Side, queues: QueueServiceClient) -> No
 
 def test_alone_it_has_a_key_of_its_own(tmp_path: Path) -> None:
     """Not the one that Microsoft published; that is for who asks for it."""
-    with services.start(tmp_path) as running:
+    with inside.start(tmp_path) as running:
         assert KEY not in running.connection_string
         with BlobServiceClient.from_connection_string(running.connection_string) as client:
             client.create_container("own")
@@ -236,8 +236,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """And no other process is suspected."""
     blocked = tmp_path / "state"
     blocked.write_text("a file")
-    with pytest.raises(Exception, match="state"):
-        services.start(tmp_path)
+    with pytest.raises(FileExistsError, match="state"), inside.start(tmp_path):
+        pass
 
 
 def test_a_reserve_is_spent_once(tmp_path: Path) -> None:
@@ -256,13 +256,14 @@ def test_tokens_open_blobs_and_queues_as_their_roles_allow(tmp_path: Path) -> No
     key, reader = "k" * 32, "11111111-1111-1111-1111-111111111111"
     data = ["Microsoft.Storage/storageAccounts/blobServices/containers/blobs/read"]
     identities = {"key": key, "grants": [{"principal": reader, "container": "mine", "data_actions": data}]}
-    with services.start(tmp_path, identities=identities) as running:
+    with inside.start(tmp_path, identities=identities) as running:
         with BlobServiceClient.from_connection_string(running.connection_string) as client:
             for name in ("mine", "other"):
                 client.create_container(name).upload_blob("a", b"1")
         headers = {"Authorization": f"Bearer {tokens.issue(key, reader, AUDIENCE)}", "x-ms-version": "2021-12-02"}
+        url = running.urls["blob_url"]
         found = {
-            (method, name): requests.request(method, f"{running.blob_url}/{name}/a", headers=headers, timeout=10)
+            (method, name): requests.request(method, f"{url}/{name}/a", headers=headers, timeout=10)
             for method in ("GET", "DELETE")
             for name in ("mine", "other")
         }
@@ -272,6 +273,6 @@ def test_tokens_open_blobs_and_queues_as_their_roles_allow(tmp_path: Path) -> No
             ("DELETE", "mine"): 403,
             ("DELETE", "other"): 403,
         }
-        wrong = requests.get(f"{running.blob_url}/mine/a", headers={"Authorization": "Bearer no"}, timeout=10)
+        wrong = requests.get(f"{url}/mine/a", headers={"Authorization": "Bearer no"}, timeout=10)
         assert wrong.status_code == 401
         assert "authorization_uri=" in wrong.headers["WWW-Authenticate"]
