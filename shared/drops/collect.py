@@ -28,7 +28,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.has import HasQueues, HasTokens
 from shared.kernel.versioned import Stored
-from shared.runs.content import drop_blobs, survey
+from shared.runs.content import MANY, ListingTooLong, drop_blobs, in_time, survey
 from shared.runs.data import Listing
 
 log = logging.getLogger(__name__)
@@ -137,7 +137,14 @@ def _judge(ports: Ports, stored: Stored[Drop], last: bool) -> None:
         write(ports.drops, stored, _rejected(ports, stored, drop.key, "", ports.clock()))
         return
     now, listing = ports.clock(), Listing()
-    seen = survey(drop.key, listing.through(drop_blobs(ports.blobs, drop.key)))
+    try:
+        seen = survey(drop.key, listing.through(in_time(drop_blobs(ports.blobs, drop.key), ports.clock)))
+    except ListingTooLong as exc:
+        if exc.seen < MANY:  # storage is slow: the message comes again
+            raise
+        why = f"{exc} Upload fewer, larger files, such as archives."
+        reject(ports.drops, Stored(replace(drop, newest=now, looked_at=now), stored.etag), "too_many_files", why)
+        return
     verdict = judge_drop(drop, seen, route, now)
     if verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen):
         verdict = judge_loose_file(ports.drops.loose(route.name, route.single_files), route) or verdict
@@ -169,7 +176,7 @@ def _look_once_more(ports: Ports, stored: Stored[Drop]) -> None:
     Else nothing is written: an event that comes twice, the second time much later, opens the drop for one look in vain.
     """
     drop = stored.value
-    seen = survey(drop.key, drop_blobs(ports.blobs, drop.key))
+    seen = survey(drop.key, in_time(drop_blobs(ports.blobs, drop.key), ports.clock))
     route = _route(ports.routes, drop.key)
     if route is not None and seen.fingerprint != drop.listed and seen.newest is not None:
         open_drop(ports, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))

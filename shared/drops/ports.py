@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Protocol
 
@@ -77,8 +77,8 @@ class Drops(Protocol):
     def loose(self, route: str, limit: int) -> int:
         """How many loose files of the route became runs (`is_loose`), at most `limit`."""
 
-    def cursor(self, walk: str) -> str:
-        """How far a walk over many things has come, '' at its beginning."""
+    def cursors(self, walks: Iterable[str]) -> dict[str, str]:
+        """How far each of these walks over many things has come, '' at its beginning. One request for all."""
 
     def move_cursor(self, walk: str, at: str) -> None:
         """Remember how far it has come."""

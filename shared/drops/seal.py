@@ -139,6 +139,9 @@ def _written(ports: Ports, route: Route, job_file: JobFile | None, folder: Place
     """What the job file says, in words of ours; `folder` is None before there is a drop. Raises BrokenJobFile."""
     if job_file is None:
         return None
+    if not route.trains:
+        why = f"Route {route.name!r} trains nothing: its drops take no job files and no parameters. Leave them out."
+        return Written(Layer(problems=(Problem("", why),)))
     if not route.job_file.allowed:
         why = f"route {route.name!r} takes no job files. Remove it, and close the drop with _SUCCESS."
         return Written(Layer(problems=(Problem("", why),)))

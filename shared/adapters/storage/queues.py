@@ -50,14 +50,7 @@ class StorageQueues:
                     raise
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
-        """One request says which of several are there: poison queues mostly are not."""
-        names = list(queues)
-        there = self._there() if len(names) > 1 else set(names)
-        return {queue: self._count(queue) if queue in there else 0 for queue in names}
-
-    def _there(self) -> set[str]:
-        with translated("could not list the queues"):
-            return {str(queue.name) for queue in self._service.list_queues()}
+        return {queue: self._count(queue) for queue in queues}
 
     def ages(self, queues: Iterable[str]) -> dict[str, float]:
         return {queue: self._age(queue) for queue in queues}

@@ -14,7 +14,7 @@ l!<route>!   that the loose files of this route from before these rows have thei
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -158,9 +158,13 @@ class TableDrops:
         low, _ = keys.route_range(route)
         self._table.write(table.put({"PartitionKey": self._PARTITION, "RowKey": f"l!{low}"}))
 
-    def cursor(self, walk: str) -> str:
-        row = self._table.get(self._PARTITION, f"c!{keys.token(walk)}")
-        return str(row.get("at", "")) if row else ""
+    def cursors(self, walks: Iterable[str]) -> dict[str, str]:
+        row_keys = {walk: f"c!{keys.token(walk)}" for walk in walks}
+        if not row_keys:
+            return {}
+        low, high = min(row_keys.values()), f"{max(row_keys.values())}\x20"
+        places = {str(row["RowKey"]): str(row.get("at", "")) for row in self._table.query(self._PARTITION, low, high)}
+        return {walk: places.get(row_key, "") for walk, row_key in row_keys.items()}
 
     def move_cursor(self, walk: str, at: str) -> None:
         self._table.write(table.put({"PartitionKey": self._PARTITION, "RowKey": f"c!{keys.token(walk)}", "at": at}))
