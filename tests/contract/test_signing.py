@@ -1,12 +1,7 @@
-"""Signed addresses: what they open, with the account's key and with a user delegation key, on real Azurites."""
+"""Signed addresses: what they open, with the account's key and with a user delegation key."""
 
 from __future__ import annotations
 
-import base64
-import json
-import re
-import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,31 +14,31 @@ import requests
 from azure.core.credentials import AccessToken
 from azure.storage.blob import BlobServiceClient
 
-from emulators import certs
-from emulators.process import wait_for
+from emulators import certs, tokens
+from emulators.arm.access import built_in
+from emulators.storage import services
+from emulators.storage.common.identities import AUDIENCE
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.storage.signing import KEY_LIFE, MARGIN, Signer
-from tests import azurite
 from tests.contract.wire import Recording
 
 Names = Callable[[], str]
 
 
+KEY, APP = "k" * 40, "11111111-1111-1111-1111-111111111111"
+
+
 class Identity:
-    """A credential whose tokens Azurite's basic check accepts: it looks at issuer, audience and times."""
+    """What Entra ID gives the app: a token for storage."""
 
     def get_token(self, *_: str, **__: object) -> AccessToken:
-        now = int(time.time())
-        claims = {"iss": "https://sts.windows.net/0/", "aud": "https://storage.azure.com", "nbf": now - 60, "iat": now}
-        parts = ({"alg": "none", "typ": "JWT"}, {**claims, "exp": now + 3600, "oid": "o", "tid": "t"})
-        header, body = (base64.urlsafe_b64encode(json.dumps(p).encode()).decode().rstrip("=") for p in parts)
-        return AccessToken(f"{header}.{body}.c2ln", now + 3600)
+        return AccessToken(tokens.issue(KEY, APP, AUDIENCE), int(time.time()) + 3600)
 
 
 @dataclass(frozen=True)
 class Secure:
-    """An Azurite that takes bearer tokens, which it does over HTTPS only."""
+    """An account that takes the tokens of an identity with a role, which clients send over HTTPS only."""
 
     address: str
     bundle: str
@@ -59,18 +54,11 @@ class Secure:
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
     home = tmp_path_factory.mktemp("oauth")
-    pair = certs.ensure(home / "certs")
-    program = azurite.default_node_home() / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
-    if not (node := shutil.which("node")):
-        pytest.skip("there is no node on PATH")
-    argv = [node, str(program), "--blobPort", "0", "--oauth", "basic", "--cert", str(pair.server)]
-    argv += ["--key", str(pair.server), "--location", str(home), "--skipApiVersionCheck", "--disableTelemetry"]
-    with (home / "log").open("wb") as log, subprocess.Popen(argv, cwd=home, stdout=log, stderr=log) as process:
-        try:
-            found = wait_for(lambda: re.search(r"listens on (https://\S+)", (home / "log").read_text()), 60, "Azurite")
-            yield Secure(f"{found[1]}/devstoreaccount1", str(pair.bundle))
-        finally:
-            process.terminate()
+    role = next(role for role in built_in() if role.name == "Storage Blob Data Contributor")
+    grant = {"principal": APP, "actions": role.actions, "data_actions": role.data_actions}
+    identities = {"key": KEY, "grants": [grant]}
+    with services.start(home, certs=str(home / "certs"), identities=identities) as running:
+        yield Secure(str(running.part.info["blob_tls_url"]), str(certs.ensure(home / "certs").bundle))
 
 
 NAME = "run-0/a b/ü#?%41.pt"

@@ -113,6 +113,13 @@ class Tables:
         """Raises StorageError, 404, if there is no such table."""
         self._id(name)
 
+    def named(self, name: str) -> str:
+        """The name as it was made. Raises StorageError, 404, if there is no such table."""
+        row = self._db.execute("SELECT name FROM tables WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise not_found()
+        return str(row[0])
+
     def policies(self, name: str) -> str:
         """The stored access policies, as the XML that set them, or nothing."""
         self._id(name)

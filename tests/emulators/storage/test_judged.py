@@ -194,6 +194,17 @@ def test_the_list_of_tables_may_end_in_a_slash(side: Side) -> None:
     assert "value" in answer.json()
 
 
+def test_one_table_is_asked_for(table: Any, side: Side) -> None:
+    """By its name, in whatever case; one that is not there is 404."""
+    asked = f"{side.table_url}/Tables('{{}}')?{table_sas()}"
+    answers = [
+        requests.get(asked.format(name), headers={"Accept": "application/json"}, timeout=10)
+        for name in (table.table_name.upper(), "missing")
+    ]
+    assert (answers[0].status_code, answers[0].json()["TableName"]) == (200, table.table_name)
+    assert (answers[1].status_code, answers[1].headers["x-ms-error-code"]) == (404, "ResourceNotFound")
+
+
 def table_sas() -> str:
     from azure.core.credentials import AzureNamedKeyCredential
     from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
