@@ -26,14 +26,19 @@ from tests.contract.wire import Recording
 Names = Callable[[], str]
 
 
-KEY, APP = "k" * 40, "11111111-1111-1111-1111-111111111111"
+KEY = "k" * 40
+APP, READER = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
+ROLES = {APP: "Storage Blob Data Contributor", READER: "Storage Blob Data Reader"}
 
 
+@dataclass(frozen=True)
 class Identity:
-    """What Entra ID gives the app: a token for storage."""
+    """What Entra ID gives the app, or another: a token for storage."""
+
+    principal: str
 
     def get_token(self, *_: str, **__: object) -> AccessToken:
-        return AccessToken(tokens.issue(KEY, APP, AUDIENCE), int(time.time()) + 3600)
+        return AccessToken(tokens.issue(KEY, self.principal, AUDIENCE), int(time.time()) + 3600)
 
 
 @dataclass(frozen=True)
@@ -44,19 +49,24 @@ class Secure:
     bundle: str
 
     @contextmanager
-    def service(self, transport: Recording) -> Iterator[BlobServiceClient]:
+    def service(self, transport: Recording, principal: str = APP) -> Iterator[BlobServiceClient]:
         """A client with an identity and no key."""
         transport.connection_config.verify = self.bundle
-        with BlobServiceClient(self.address, credential=Identity(), transport=transport, retry_total=0) as service:
+        with BlobServiceClient(
+            self.address, credential=Identity(principal), transport=transport, retry_total=0
+        ) as service:
             yield service
 
 
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
     home = tmp_path_factory.mktemp("oauth")
-    role = next(role for role in built_in() if role.name == "Storage Blob Data Contributor")
-    grant = {"principal": APP, "actions": role.actions, "data_actions": role.data_actions}
-    identities = {"key": KEY, "grants": [grant]}
+    roles = {role.name: role for role in built_in()}
+    grants = [
+        {"principal": principal, "actions": roles[name].actions, "data_actions": roles[name].data_actions}
+        for principal, name in ROLES.items()
+    ]
+    identities = {"key": KEY, "grants": grants}
     with services.start(home, certs=str(home / "certs"), identities=identities) as running:
         yield Secure(str(running.part.info["blob_tls_url"]), str(certs.ensure(home / "certs").bundle))
 
@@ -112,6 +122,18 @@ def test_an_identity_signs_too(secure: Secure) -> None:
     assert (got.status_code, got.content) == (200, b"weights")
     assert {"skoid", "ske", "sig"} <= set(parse_qs(urlsplit(url).query))
     assert parse_qs(urlsplit(url).query)["spr"] == ["https"]
+
+
+def test_nobody_signs_away_more_than_they_may(secure: Secure) -> None:
+    """An address for writing that a reader signed writes nothing; one for reading reads."""
+    with secure.service(Recording()) as service:
+        StorageBlobs(service).write("output", "read", b"there", "text/plain")
+    with secure.service(Recording(), READER) as service:
+        url = StorageBlobs(service).create_url("output", "written", 60)
+        there = StorageBlobs(service).read_url("output", "read", 60)
+    answer = requests.put(url, b"x", headers={"x-ms-blob-type": "BlockBlob"}, timeout=10, verify=secure.bundle)
+    assert (answer.status_code, answer.headers["x-ms-error-code"]) == (403, "AuthorizationPermissionMismatch")
+    assert requests.get(there, timeout=10, verify=secure.bundle).content == b"there"
 
 
 def test_a_delegation_key_is_asked_for_once_until_it_nears_its_end(secure: Secure) -> None:

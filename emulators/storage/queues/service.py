@@ -49,9 +49,6 @@ class QueueService(Service[Account]):
     def purge(self) -> bool:
         return self._queues.purge()
 
-    def close(self) -> None:
-        self._queues.close()
-
     # /
 
     def _service(self, call: Call) -> Answer:
