@@ -26,7 +26,7 @@ from emulators.storage.common.reserve import Reserve
 from emulators.storage.keys import KEY
 from tests.emulators.storage import inside
 from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, refusal
+from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
 
 OLD = "Mon, 01 Jan 2001 00:00:00 GMT"
 
@@ -233,6 +233,13 @@ def test_cors_of_queues_and_tables(side: Side, queues: QueueServiceClient) -> No
     answer = requests.options(side.queue_url, headers=question, timeout=10)
     assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (200, "http://app.test")
     queues.set_service_properties(cors=[])
+
+
+def test_an_update_says_until_when_it_hides(side: Side, queues: QueueServiceClient, unique: Callable[[], str]) -> None:
+    """Without the time, which is mandatory, it is refused before anything is looked for."""
+    name, sas = queues.create_queue(unique()).queue_name, account_sas(services="q")
+    answer = requests.put(f"{side.queue_url}/{name}/messages/any?popreceipt=AAAA&{sas}", timeout=10)
+    assert (answer.status_code, answer.headers["x-ms-error-code"]) == (400, "MissingRequiredQueryParameter")
 
 
 def test_alone_it_has_a_key_of_its_own(tmp_path: Path) -> None:
