@@ -87,7 +87,7 @@ class Oracle:
         return Look(stored, drops, runs, pending)
 
     def judge(self, acknowledged: dict[str, Files], seen: Look, written: Files) -> Verdict:
-        """Compare what clients were told with the snapshot. `written` are all contents that ever lay in a drop, by MD5."""
+        """Compare what clients were told with the snapshot. `written` are all contents ever written, by their MD5."""
         verdict, self._written = Verdict(), written
         for name, files in acknowledged.items():
             self._judge_drop(name, files, seen, verdict)

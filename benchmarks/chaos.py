@@ -4,10 +4,10 @@
 
 Clients upload drops and repeat what was not acknowledged, and overwrite a file of some while their runs wait; meanwhile
 parts are killed (SIGKILL) at random moments, alone or two at once, and started again by the supervisor, as in `up`, or
-hang for some seconds (SIGSTOP); and events of jobs that begin are stolen. Then all is left alone until every drop has come
-to an end. The oracle reads blobs, manifests and the job list directly. Azurite itself loses what it wrote in its last
-seconds, acknowledged or not: that is counted by itself, and such a drop is judged by what is left of it. Poison
-messages are counted too: a message is tried five times, and kills may take all five. Ends with 1 if anything else is
+hang for some seconds (SIGSTOP); and events of jobs that begin are stolen. Then all is left alone until every drop has
+come to an end. The oracle reads blobs, manifests and the job list directly. What the storage itself loses in its last
+seconds is counted by itself, and such a drop is judged by what is left of it. Poison messages that still matter are
+counted too: a message is tried five times, and kills may take all five. Ends with 1 if anything else is
 wrong.
 """
 
