@@ -29,9 +29,11 @@ from shared.runs.content import JOB_FILES, Survey, survey
 from shared.runs.data import Listing, keep_listing
 from shared.runs.decide import first_moment
 from shared.runs.facts import RunRecorded
+from shared.runs.intake.due import with_date
 from shared.runs.intake.from_job import run_of
+from shared.runs.intake.wish import wish_of_route, wish_of_tags
 from shared.runs.model import Run, RunState, run_name
-from shared.runs.ports import HasPurse, HasRuns
+from shared.runs.ports import HasMarkets, HasPurse, HasRuns
 
 
 class Ports(
@@ -44,6 +46,7 @@ class Ports(
     HasReaders,
     HasRuns,
     HasPurse,
+    HasMarkets,
     HasDrops,
     Protocol,
 ):
@@ -220,4 +223,6 @@ def _run(ports: Ports, drop: Drop) -> Run:
         owner=drop.owner,
         project=ports.purse.project_of(job.tags, drop.key.route),
     )
-    return run.changed(history=first_moment(run))
+    run = run.changed(history=first_moment(run))
+    wish = wish_of_tags(job.tags, now)
+    return with_date(ports, run, wish.over(wish_of_route(route)), route.limits) if route else run
