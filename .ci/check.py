@@ -68,7 +68,7 @@ SLOW = (
     "tests/emulators/host/test_host_timers.py",
     "tests/emulators/storage/blobs",
     "tests/infra/test_roles.py",
-    "tests/microsoft/test_*blobs.py",
+    "tests/microsoft/test_blobs.py",
     "tests/infra/test_package_runtime.py",
     "tests/infra/test_package_worker.py",
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypedDict
 
+from shared.deadlines.pool import Pool
 from shared.kernel.drop_key import DropKey
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState
@@ -80,6 +81,40 @@ class Purse(Protocol):
 
     def refusal(self, run: Run) -> Refusal | None:
         """Why its budget would not let the run start now; None if it would. Keeps nothing back."""
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A cluster, and the dollars that an hour of one of its nodes costs."""
+
+    cluster: str
+    price: float
+
+
+@dataclass(frozen=True)
+class Tiers:
+    """What a run with a date may choose from. `change`: seconds that new nodes take; `pool`: how low ones are."""
+
+    low: Tier
+    dedicated: Tier
+    change: float
+    pool: Pool
+
+
+class Markets(Protocol):
+    """Which nodes are to be had, and at what price? Money answers."""
+
+    def of(self, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
+        """The cluster and one of the same machines in the other tier, within `allowed` (None: any).
+
+        Raises Impossible where there is none, or where a price is not known.
+        """
+
+    def free(self, cluster: str) -> int:
+        """How many of the cluster's nodes are up and idle now."""
+
+    def usual_seconds(self, run: Run) -> float | None:
+        """How long the newest runs of this kind took, as their median; None if there are none."""
 
 
 PRICED = ("project", "price", "price_from", "estimated_cost", "greatest_cost")  # the fields that `Purse.priced` fills
@@ -158,8 +193,8 @@ class Runs(Protocol):
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
         """Up to `limit` names of runs that begin with this text, in their order."""
 
-    def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
-        """(name, cluster) of the runs in this state, newest first."""
+    def live(self) -> list[tuple[str, str, RunState]]:
+        """(name, cluster, state) of the runs that have not ended. One that goes on meanwhile is among them."""
 
     def hours(self) -> list[str]:
         """The hours in which runs were made that may not be settled yet, in order."""
@@ -182,6 +217,11 @@ class HasRuns(Protocol):
 class HasPurse(Protocol):
     @property
     def purse(self) -> Purse: ...
+
+
+class HasMarkets(Protocol):
+    @property
+    def markets(self) -> Markets: ...
 
 
 class HasCapacity(Protocol):

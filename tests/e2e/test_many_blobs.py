@@ -19,7 +19,7 @@ from azure.storage.blob import ContainerClient
 from emulators import process
 from local.cloud import Cloud, Options
 
-BLOBS = int(os.environ.get("TRAINYARD_TEST_BLOBS", "700"))
+BLOBS = int(os.environ.get("TRAINYARD_TEST_BLOBS", "300"))
 ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster, quiet_seconds: 3600}}\n"
 TEMPLATE = """
 command: python -c "print('done')"
@@ -83,7 +83,7 @@ def upload(cloud: Cloud) -> None:
 
 @pytest.mark.timeout(600)
 def test_blobs_told_of_thrice_and_shuffled_are_one_run_and_one_job(tmp_path: Path) -> None:
-    """700 blobs, every event delivered three times in any order, make one generation, one run and one job."""
+    """300 blobs, every event delivered three times in any order, make one generation, one run and one job."""
     (tmp_path / "routes.yaml").write_text(ROUTES)
     (tmp_path / "noop.yaml").write_text(TEMPLATE)
     with (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,11 +16,13 @@ import requests
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
+import emulators
 from emulators.__main__ import cluster, main
 from emulators.process import PartFailed, heed_ctrl_c, wait_for
 from emulators.up import Options, start
 from tests.emulators.azureml.clouds import gone
 
+EMULATORS = Path(emulators.__file__).parent
 READY_SECONDS = 60.0  # on a machine that does much else
 ARRIVALS: dict[str, Any] = {
     "name": "arrivals",
@@ -101,6 +104,18 @@ def test_addresses_and_state_stay(tmp_path: Path) -> None:
         assert {**second.record, "env": None} == {**record, "env": None}
         with BlobServiceClient.from_connection_string(second.connection_string) as blobs:
             assert "box" in {container.name for container in blobs.list_containers()}
+
+
+def test_the_readmes_fixture_serves_other_repositories(tmp_path: Path) -> None:
+    """Its lines are a test that passes where nothing else of this repository is."""
+    (tmp_path / "emulators").symlink_to(EMULATORS)
+    readme = (EMULATORS / "README.md").read_text("utf-8")
+    (block,) = [block for block in readme.split("```") if "emulators.testing" in block]
+    (tmp_path / "test_mine.py").write_text(block.removeprefix("python"))
+    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", ".", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTEST_ADDOPTS": ""}
+    done = subprocess.run([*command, "test_mine.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_part_that_does_not_start_stops_all(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def run(package: str, files: list[str], folder: Path) -> dict[str, str]:
     """What became of each test: `passed`, or how it failed. `folder` is for the services' state and the report."""
     report, root = folder / "report.xml", HERE.parent.parent
     plugins = ["-p", "tests.microsoft.live", "-p", "no:cacheprovider"]
-    argv = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", ".", *plugins, "-q", "--tb=short"]
+    argv = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", ".", *plugins, "-q", "--tb=line"]
     environment = {
         **os.environ,
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
@@ -96,13 +96,10 @@ def differences(package: str, outcomes: dict[str, str]) -> list[str]:
     ]
 
 
-def judge(package: str, folder: Path, half: int | None = None) -> None:
-    """Run a package's modules, or one half of them, and fail with what is not as listed.
-
-    Skips where the package can't be had.
-    """
+def judge(package: str, folder: Path) -> None:
+    """Run a package's modules, and fail with what is not as listed. Skips where the package can't be had."""
     try:
-        chosen = modules(package)[half or 0 :: 1 if half is None else 2]
+        chosen = modules(package)
     except NotThere as error:
         pytest.skip(f"{NOT_THERE} of {package}: {error}")
     found = differences(package, run(package, chosen, folder))

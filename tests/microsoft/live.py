@@ -9,6 +9,7 @@ import os
 import sys
 import time
 import types
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 import requests
-from azure.core.pipeline.transport import RequestsTransport
+from azure.core.pipeline.transport import HttpTransport
+from azure.storage.blob import _download
 
 from emulators import process, tokens
 from emulators.storage.common.identities import AUDIENCE
@@ -29,9 +31,10 @@ clock = Clock(STATE)
 
 
 class Time:
-    """The module `time`, as a test sees it."""
+    """The module `time`, as a test sees it, or the client between two tries."""
 
-    sleep = staticmethod(clock.sleep)
+    def __init__(self, sleep: Callable[[float], None]) -> None:
+        self.sleep = sleep
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)
@@ -47,7 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(partial(_stop, part))
     _without_azure()
     _send_here({name: urlsplit(part.info[f"{name}_url"]).port or 0 for name in ("blob", "queue", "table")})
-    RequestsTransport.sleep = lambda _self, _seconds: None  # between two tries
+    # Between two tries of a client.
+    HttpTransport.sleep = lambda _self, _seconds: None  # type: ignore[assignment, method-assign]
+    _download.time = Time(lambda _seconds: None)  # type: ignore[assignment, attr-defined]
 
 
 def _without_azure() -> None:
@@ -72,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="plays a recording"))
         module = getattr(item, "module", None)
         if module is not None and getattr(module, "time", None) is time:
-            module.time = Time()
+            module.time = Time(clock.sleep)
         if module is not None and getattr(module, "sleep", None) is time.sleep:
             module.sleep = clock.sleep
 
@@ -92,6 +97,7 @@ def _send_here(ports: dict[str, int]) -> None:
         if service in ports:
             url = urlunsplit(("http", f"127.0.0.1:{ports[service]}", *parts[2:]))
             more["headers"] = {**(more.get("headers") or {}), "Host": f"{name}.{service}.localhost"}
+            session.trust_env = False  # or each request would look for proxies and passwords
         return send(session, method, url, *given, **more)
 
     requests.Session.request = sent  # type: ignore[method-assign, assignment]

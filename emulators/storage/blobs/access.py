@@ -6,7 +6,6 @@ https://learn.microsoft.com/rest/api/storageservices/create-service-sas
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from emulators.storage.common import sas
 from emulators.storage.common.account import Account
@@ -15,7 +14,6 @@ from emulators.storage.common.errors import unauthenticated
 from emulators.storage.common.rights import Right
 
 OLDEST = "2018-11-09"  # of the texts to sign that are known here
-AUTHORIZED = ("saoid", "suoid", "scid")
 # Headers of the answer that a signature may set.
 OVERRIDES = {
     "rscc": "Cache-Control",
@@ -40,20 +38,10 @@ class BlobAccount(Account):
             raise unauthenticated(f"This emulator knows signatures for sr=b, bs and c, of version {OLDEST} or later.")
         container, blob = _named(call)
         resource = f"/blob/{self.name}/{container}" + ("" if kind == "c" else f"/{blob}")
-        head = [*sas.texts(call, "sp", "st", "se"), resource]
         middle = sas.texts(call, "sip", "spr", "sv", "sr")
         middle += [call.text("snapshot") if kind == "bs" else ""]
         middle += sas.texts(call, "ses") if version >= sas.WITH_SCOPE else []
-        tail = sas.texts(call, *OVERRIDES)
-        if "skoid" not in call.query:
-            return ["\n".join([*head, call.text("si"), *middle, *tail])]
-        # Each version signs more than the one before it.
-        own = sas.texts(call, *sas.DELEGATED)
-        later = [*own, *sas.texts(call, *AUTHORIZED)]
-        latest = [*later, *sas.texts(call, *sas.DELEGATED_USER)]
-        bound = [_signed_headers(call), _signed_parameters(call)]
-        choices = [(latest, bound), (latest, []), (later, []), (own, [])]
-        return ["\n".join([*head, *lines, *middle, *more, *tail]) for lines, more in choices]
+        return sas.service_texts(call, resource, middle, sas.texts(call, *OVERRIDES))
 
     def _is_for(self, call: Call, right: Right) -> bool:
         """Blobs; of what is done with containers, a signature for one allows to list it and search it alone."""
@@ -69,14 +57,3 @@ def _named(call: Call) -> tuple[str, str]:
     if call.text("restype") == "container" or ("restype" in call.query and "/" not in call.resource):
         return call.resource.partition("/")[0], ""
     return split(call.resource)
-
-
-def _signed_headers(call: Call) -> str:
-    """What `srh` names, as the request has it: who signed may bind the signature to it."""
-    names = [unquote(name) for name in call.text("srh").split(",") if name]
-    return "".join(f"{name}:{call.headers.get(name, '')}\n" for name in names)
-
-
-def _signed_parameters(call: Call) -> str:
-    names = [unquote(name) for name in call.text("srq").split(",") if name]
-    return "".join(f"\n{name}:{call.text(name)}" for name in names)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 
-from emulators.storage.common.calls import Answer, Call
+from emulators.storage.common.calls import VERSION, Answer, Call
 from emulators.storage.common.errors import StorageError, invalid_input
-from emulators.storage.common.multipart import PART_HEAD, headers_of, operation, parts, split_part
+from emulators.storage.common.multipart import PART_HEAD, answered, headers_of, operation, parts, split_part
 
 MOST = 256
 ALLOWED = {("DELETE", ""), ("PUT", "tier")}
@@ -47,8 +46,6 @@ async def _one(
 
 
 def _part(content_id: str, one: Answer) -> str:
-    lines = [f"HTTP/1.1 {one.status} {HTTPStatus(one.status).phrase}"]
-    lines += [f"{name}: {value}" for name, value in one.headers.items()]
-    lines += ["x-ms-version: 2021-12-02", f"x-ms-request-id: {uuid.uuid4()}", f"Content-Length: {len(one.body)}"]
     head = PART_HEAD.replace("\r\n\r\n", f"\r\nContent-ID: {content_id}\r\n\r\n")
-    return head + "\r\n".join(lines) + "\r\n\r\n" + one.body.decode()
+    own = {"x-ms-version": VERSION, "x-ms-request-id": str(uuid.uuid4()), "Content-Length": str(len(one.body))}
+    return answered(one, own, head)

@@ -11,23 +11,23 @@ import hashlib
 from dataclasses import replace
 
 from emulators.storage.blobs import headers, xml
-from emulators.storage.blobs.conditions import Conditions, invalid_header, not_met
+from emulators.storage.blobs.conditions import Conditions, not_met
 from emulators.storage.blobs.extents import Piece, Upload
 from emulators.storage.blobs.leases import Lease
 from emulators.storage.blobs.model import Block, Content
-from emulators.storage.blobs.operations import XML, BlobOperations
-from emulators.storage.blobs.requests import Requests, Target, blob_not_found, invalid_type, lease_id
+from emulators.storage.blobs.operations import BlobOperations
+from emulators.storage.blobs.requests import Operations, Requests, Target, blob_not_found, invalid_type, lease_id
 from emulators.storage.common.calls import Answer, Call
-from emulators.storage.common.errors import StorageError, bad_parameter, mismatch, out_of_range
+from emulators.storage.common.errors import StorageError, bad_parameter, invalid_header, mismatch, out_of_range
+from emulators.storage.common.service import XML
 
 LONGEST_ID = 64
 MOST_APPENDED = 50_000
 
 
-class BlockOperations:
+class BlockOperations(Operations):
     def __init__(self, requests: Requests, operations: BlobOperations) -> None:
-        self._requests = requests
-        self._blobs = requests.blobs
+        super().__init__(requests)
         self._operations = operations
 
     async def put_block(self, call: Call) -> Answer:

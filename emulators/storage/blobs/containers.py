@@ -13,11 +13,12 @@ from emulators.storage.blobs import headers, xml
 from emulators.storage.blobs.conditions import Conditions
 from emulators.storage.blobs.listing import ITSELF, Wanted
 from emulators.storage.blobs.model import Container, Listed
-from emulators.storage.blobs.operations import XML
-from emulators.storage.blobs.requests import Requests, checked_container, lease_id
+from emulators.storage.blobs.requests import Operations, checked_container, lease_id
 from emulators.storage.common.calls import Answer, Call
 from emulators.storage.common.errors import StorageError, bad_parameter
+from emulators.storage.common.naming import as_headers, metadata
 from emulators.storage.common.policies import NONE, text_of
+from emulators.storage.common.service import XML
 
 MOST = 5000  # in one answer
 UNTIL = 2**31 - 1
@@ -27,15 +28,11 @@ INCLUDES = frozenset(
 )
 
 
-class ContainerOperations:
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
-        self._blobs = requests.blobs
-
+class ContainerOperations(Operations):
     def create(self, call: Call) -> Answer:
         self._requests.admit(call, "c", "w", kind="c")
         _check_private(call)
-        made = self._blobs.create_container(checked_container(call.resource), headers.metadata(call.headers))
+        made = self._blobs.create_container(checked_container(call.resource), metadata(call.headers))
         return Answer(201, headers=headers.version(made))
 
     def delete(self, call: Call) -> Answer:
@@ -48,11 +45,11 @@ class ContainerOperations:
         lease = headers.lease(container.lease, self._blobs.clock())
         facts = {"x-ms-has-immutability-policy": "false", "x-ms-has-legal-hold": "false"}
         facts["x-ms-immutable-storage-with-versioning-enabled"] = "false"
-        found = {**headers.version(container), **headers.with_prefix(container.metadata), **lease}
+        found = {**headers.version(container), **as_headers(container.metadata), **lease}
         return Answer(200, headers={**found, **facts})
 
     def set_metadata(self, call: Call) -> Answer:
-        return self._changed(replace(self._writable(call, "w"), metadata=headers.metadata(call.headers)))
+        return self._changed(replace(self._writable(call, "w"), metadata=metadata(call.headers)))
 
     def policies(self, call: Call) -> Answer:
         """The stored access policies, for the holder of the key."""

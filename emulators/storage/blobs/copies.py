@@ -13,23 +13,23 @@ from urllib.parse import urlsplit
 from emulators.origin import LOCAL_NAMES
 from emulators.storage.blobs import headers
 from emulators.storage.blobs.blocks import BlockOperations, block_id
-from emulators.storage.blobs.conditions import Conditions, invalid_header
+from emulators.storage.blobs.conditions import Conditions
 from emulators.storage.blobs.extents import Piece, Upload, part_of
 from emulators.storage.blobs.model import Content
 from emulators.storage.blobs.operations import BlobOperations
-from emulators.storage.blobs.requests import Requests, Target, lease_id
+from emulators.storage.blobs.requests import Operations, Requests, Target, lease_id
 from emulators.storage.common.calls import Answer, Call, http_date, parse_query
-from emulators.storage.common.errors import StorageError
+from emulators.storage.common.errors import StorageError, invalid_header
+from emulators.storage.common.naming import metadata
 
 SOURCE = "x-ms-copy-source"
 AUTHORIZATION = "x-ms-copy-source-authorization"
 TAGS = "x-ms-copy-source-tag-option"
 
 
-class CopyOperations:
+class CopyOperations(Operations):
     def __init__(self, requests: Requests, operations: BlobOperations, blocks: BlockOperations) -> None:
-        self._requests = requests
-        self._blobs = requests.blobs
+        super().__init__(requests)
         self._operations = operations
         self._blocks = blocks
 
@@ -45,7 +45,7 @@ class CopyOperations:
         await self._checked(call, content.pieces)
         facts = replace(
             blob,
-            metadata=headers.metadata(call.headers) or blob.metadata,
+            metadata=metadata(call.headers) or blob.metadata,
             tags=_tags(call, blob.tags),
             tier=tier or blob.tier,
             tier_set=now if tier else 0.0,

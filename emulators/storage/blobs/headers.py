@@ -12,17 +12,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import parse_qsl
 
-from emulators.storage.blobs.conditions import invalid_header
 from emulators.storage.blobs.crc64 import Crc64
 from emulators.storage.blobs.extents import Upload
 from emulators.storage.blobs.leases import FOR_EVER, Lease
 from emulators.storage.blobs.model import Blob, Container
 from emulators.storage.common.calls import Call, http_date
-from emulators.storage.common.errors import StorageError
+from emulators.storage.common.errors import StorageError, invalid_header
+from emulators.storage.common.naming import as_headers
 
-METADATA = "x-ms-meta-"
-MOST_METADATA = 8 * 1024
-METADATA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # The content's headers in an answer, and the names under which a request sets them.
 CONTENT = {
     "Content-Type": "x-ms-blob-content-type",
@@ -38,18 +35,6 @@ ARCHIVE, SMART = "Archive", "Smart"
 RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})", re.ASCII)
 MOST_TAGS = 10
 TAG_NAME, TAG_VALUE = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII), re.compile(r"[\w +\-./:=]{0,256}", re.ASCII)
-
-
-def metadata(headers: Mapping[str, str]) -> dict[str, str]:
-    """Those of a request, by name. Raises StorageError, 400, for a name or value that can be none."""
-    found = {key[len(METADATA) :]: value for key, value in headers.items() if key.lower().startswith(METADATA)}
-    if len({name.lower() for name in found}) < len(found) or sum(map(len, (*found, *found.values()))) > MOST_METADATA:
-        sentence = f"The metadata is at most {MOST_METADATA} characters, and each name is there once."
-        raise StorageError(400, "InvalidMetadata", f"The metadata specified is invalid. {sentence}")
-    for name, value in found.items():
-        if not METADATA_NAME.fullmatch(name) or not value.isascii():
-            raise StorageError(400, "InvalidMetadata", "The metadata specified is invalid. It has invalid characters.")
-    return found
 
 
 def tags(text: str | None) -> dict[str, str]:
@@ -161,10 +146,6 @@ def lease(of: Lease, now: float) -> dict[str, str]:
     return found
 
 
-def with_prefix(found: Mapping[str, str]) -> dict[str, str]:
-    return {f"{METADATA}{name}": value for name, value in found.items()}
-
-
 def properties(blob: Blob, now: float) -> dict[str, str]:
     """What an answer with a blob, or about one, says of it."""
     found = {
@@ -176,7 +157,7 @@ def properties(blob: Blob, now: float) -> dict[str, str]:
         "Content-Type": OCTETS,
         **blob.headers,
         **lease(blob.lease, now),
-        **with_prefix(blob.metadata),
+        **as_headers(blob.metadata),
         **{f"x-ms-copy-{name}": value for name, value in blob.copy.items()},
     }
     if blob.tags:

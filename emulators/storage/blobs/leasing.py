@@ -9,20 +9,16 @@ import uuid
 from dataclasses import replace
 
 from emulators.storage.blobs import headers
-from emulators.storage.blobs.conditions import Conditions, invalid_header
+from emulators.storage.blobs.conditions import Conditions
 from emulators.storage.blobs.leases import FOR_EVER, Lease
-from emulators.storage.blobs.requests import Requests, checked_container, lease_id
+from emulators.storage.blobs.requests import Operations, checked_container, lease_id
 from emulators.storage.common.calls import Answer, Call
-from emulators.storage.common.errors import missing_header
+from emulators.storage.common.errors import invalid_header, missing_header
 
 STATUS = {"acquire": 201, "renew": 200, "change": 200, "release": 200, "break": 202}
 
 
-class LeaseOperations:
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
-        self._blobs = requests.blobs
-
+class LeaseOperations(Operations):
     def of_blob(self, call: Call) -> Answer:
         action = _action(call)
         self._requests.admit(call, "w")

@@ -9,25 +9,22 @@ from dataclasses import replace
 
 from emulators.storage.blobs import headers, xml
 from emulators.storage.blobs.access import OVERRIDES
-from emulators.storage.blobs.conditions import Conditions, invalid_header
+from emulators.storage.blobs.conditions import Conditions
 from emulators.storage.blobs.extents import Upload, part_of
 from emulators.storage.blobs.leases import Lease
 from emulators.storage.blobs.model import Blob, Content
-from emulators.storage.blobs.requests import Requests, Target, blob_not_found, lease_id, not_here
+from emulators.storage.blobs.requests import Operations, Target, blob_not_found, lease_id, not_here
 from emulators.storage.common.calls import Answer, Call
-from emulators.storage.common.errors import StorageError, bad_parameter, missing_header
+from emulators.storage.common.errors import StorageError, bad_parameter, invalid_header, missing_header
+from emulators.storage.common.naming import as_headers, metadata
+from emulators.storage.common.service import XML
 from emulators.storage.common.service_xml import HEAD
 
-XML = {"Content-Type": "application/xml"}
 DELETE_SNAPSHOTS = "x-ms-delete-snapshots"
 MOST_HASHED = 4 * 1024 * 1024  # bytes of a range whose hash an answer has
 
 
-class BlobOperations:
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
-        self._blobs = requests.blobs
-
+class BlobOperations(Operations):
     # Writing
 
     async def put(self, call: Call) -> Answer:
@@ -54,7 +51,7 @@ class BlobOperations:
         return Blob(
             kind,
             headers=found,
-            metadata=headers.metadata(call.headers),
+            metadata=metadata(call.headers),
             tags=headers.tags(call.headers.get("x-ms-tags")),
             tier=headers.tier(call),
         )
@@ -127,11 +124,11 @@ class BlobOperations:
 
     def metadata(self, call: Call) -> Answer:
         blob = self._requests.readable(call, "r").there
-        return Answer(200, headers={**headers.version(blob), **headers.with_prefix(blob.metadata)})
+        return Answer(200, headers={**headers.version(blob), **as_headers(blob.metadata)})
 
     def set_metadata(self, call: Call) -> Answer:
         target = self._requests.writable(call, "w")
-        blob = replace(target.there, metadata=headers.metadata(call.headers))
+        blob = replace(target.there, metadata=metadata(call.headers))
         return Answer(200, headers={**self.changed(target, blob), "x-ms-request-server-encrypted": "true"})
 
     def set_properties(self, call: Call) -> Answer:
@@ -172,7 +169,7 @@ class BlobOperations:
         """Keep the blob as it is. One who holds no lease may do so too."""
         self._requests.admit(call, "w", "c")
         target = self._requests.target(call)
-        blob, own = target.there, headers.metadata(call.headers)
+        blob, own = target.there, metadata(call.headers)
         blob.lease.admit_read(self._blobs.clock(), lease_id(call), "Blob")
         Conditions.of(call.headers).allow_write(blob.etag, blob.modified, blob.tags)
         if own:

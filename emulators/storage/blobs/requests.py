@@ -9,14 +9,15 @@ from urllib.parse import unquote
 
 from emulators.storage.blobs import headers
 from emulators.storage.blobs.access import BlobAccount, split
-from emulators.storage.blobs.conditions import ANY, Conditions, invalid_header
+from emulators.storage.blobs.conditions import ANY, Conditions
 from emulators.storage.blobs.crc64 import Crc64
 from emulators.storage.blobs.extents import Upload
 from emulators.storage.blobs.model import Blob, Container, Content, settled
 from emulators.storage.blobs.snapshots import TIME
 from emulators.storage.blobs.store import Blobs
 from emulators.storage.common.calls import Call
-from emulators.storage.common.errors import StorageError, bad_parameter
+from emulators.storage.common.errors import StorageError, bad_length, bad_parameter, invalid_header
+from emulators.storage.common.naming import checked_name
 from emulators.storage.common.rights import Right
 
 CONTAINER_NAME = re.compile(r"\$root|\$logs|\$web|[a-z0-9](?:-?[a-z0-9]){2,62}")
@@ -127,17 +128,20 @@ class Requests:
         return upload
 
 
+class Operations:
+    """What is done with some of what requests name."""
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self._blobs = requests.blobs
+
+
 async def _once(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 
 def checked_container(name: str) -> str:
-    if CONTAINER_NAME.fullmatch(name):
-        return name
-    if not 3 <= len(name) <= 63:
-        sentence = "The specified resource name length is not within the permissible limits."
-        raise StorageError(400, "OutOfRangeInput", sentence)
-    raise StorageError(400, "InvalidResourceName", "The specified resource name contains invalid characters.")
+    return checked_name(name, CONTAINER_NAME)
 
 
 def check_encoding(path: str) -> None:
@@ -150,8 +154,7 @@ def check_encoding(path: str) -> None:
 
 def checked_blob(name: str) -> str:
     if not 1 <= len(name) <= LONGEST_NAME:
-        sentence = "The specified resource name length is not within the permissible limits."
-        raise StorageError(400, "OutOfRangeInput", sentence)
+        raise bad_length()
     if CONTROL.search(name):
         sentence = "A name may hold no control characters: a listing, which is XML, could not be written."
         raise StorageError(400, "InvalidUri", sentence)

@@ -9,19 +9,15 @@ from dataclasses import replace
 
 from emulators.storage.blobs import xml
 from emulators.storage.blobs.containers import marker_of, page_of
-from emulators.storage.blobs.operations import XML
-from emulators.storage.blobs.requests import Requests, checked_container
+from emulators.storage.blobs.requests import Operations, checked_container
 from emulators.storage.blobs.tag_query import parse
 from emulators.storage.blobs.tags import Start
 from emulators.storage.common.calls import Answer, Call
 from emulators.storage.common.errors import bad_parameter
+from emulators.storage.common.service import XML
 
 
-class SearchOperations:
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
-        self._blobs = requests.blobs
-
+class SearchOperations(Operations):
     def of_all(self, call: Call, endpoint: str) -> Answer:
         self._requests.admit(call, "f", kind="s")
         return self._found(call, endpoint, "")

@@ -29,7 +29,7 @@ from emulators.storage.blobs.model import (
     facts_of,
     pieces_of,
 )
-from emulators.storage.common.database import Settings, open_database, transaction
+from emulators.storage.common.database import Store, transaction
 from emulators.storage.common.errors import StorageError
 
 STAGED_SECONDS = 7 * 24 * 3600  # after which blocks that no list took are gone
@@ -37,30 +37,24 @@ PURGED_AT_ONCE = 500
 
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS containers (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, facts TEXT);
-CREATE TABLE IF NOT EXISTS dropped (container INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS blobs (
     container INTEGER, name TEXT, facts TEXT, content TEXT, PRIMARY KEY (container, name)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS blocks (
     container INTEGER, name TEXT, id TEXT, size INTEGER, staged REAL, pieces TEXT,
     PRIMARY KEY (container, name, id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS blocks_by_age ON blocks (staged);
-{Settings.SCHEMA}{EXTENTS_SCHEMA}{snapshots.SCHEMA}{tags.SCHEMA}"""
+{EXTENTS_SCHEMA}{snapshots.SCHEMA}{tags.SCHEMA}"""
 
 
-class Blobs:
+class Blobs(Store):
     """The blobs of one account; `extents` holds their bytes."""
 
     def __init__(self, file: Path, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        self._db = open_database(file, SCHEMA)
+        super().__init__(file, SCHEMA, clock)
         self.extents = Extents(self._db, folder)
         self._snapshots = snapshots.Snapshots(self._db, self.extents)
         self.tags = tags.TagIndex(self._db)
-        self.settings = Settings(self._db)
-        self.clock = clock
         self._ticks = 0
-
-    def close(self) -> None:
-        self._db.close()
 
     def new_etag(self) -> str:
         """One that no version had before."""
@@ -95,7 +89,7 @@ class Blobs:
         """Remove it. Its blobs go from the file little by little, in `purge`."""
         with transaction(self._db):
             self._db.execute("DELETE FROM containers WHERE id = ?", (container.id,))
-            self._db.execute("INSERT INTO dropped VALUES (?)", (container.id,))
+            self._dropped.add(container.id)
 
     def containers(self, prefix: str, start: str, limit: int) -> list[Container]:
         """Those whose names have this prefix, from `start` on, in order."""
@@ -230,24 +224,20 @@ class Blobs:
         Says whether there may be more.
         """
         with transaction(self._db):
-            more = self._purge_dropped() | self._purge_staged()
+            more = self._dropped.purge(self._remove) | self._purge_staged()
         with transaction(self._db):
             return self.extents.purge() | more
 
-    def _purge_dropped(self) -> bool:
-        dropped = self._db.execute("SELECT container FROM dropped LIMIT 1").fetchone()
-        if dropped is None:
-            return False
+    def _remove(self, container: int) -> int:
+        """Some of the blobs of a container that is gone; says how many."""
         names = self._db.execute(
             "SELECT name FROM blobs WHERE container = ?1 UNION SELECT name FROM blocks WHERE container = ?1"
             " UNION SELECT name FROM snapshots WHERE container = ?1 LIMIT ?2",
-            (*dropped, PURGED_AT_ONCE),
+            (container, PURGED_AT_ONCE),
         ).fetchall()
         for (name,) in names:
-            self._delete(dropped[0], name)
-        if not names:
-            self._db.execute("DELETE FROM dropped WHERE container = ?", dropped)
-        return True
+            self._delete(container, name)
+        return len(names)
 
     def _purge_staged(self) -> bool:
         old = self._db.execute(

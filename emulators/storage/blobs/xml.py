@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import quoteattr
 
 from emulators.storage.blobs.headers import OCTETS, SMART, pending
 from emulators.storage.blobs.leases import FOR_EVER, Lease
@@ -17,16 +17,9 @@ from emulators.storage.blobs.model import Blob, Block, Container, Listed, settle
 from emulators.storage.blobs.tags import Found
 from emulators.storage.common.calls import http_date
 from emulators.storage.common.errors import StorageError, bad_xml
-from emulators.storage.common.service_xml import HEAD, parsed, printable
+from emulators.storage.common.service_xml import HEAD, listing, pairs, parsed, text_of
 
 MOST_BLOCKS = 50_000
-ECHOED = (
-    ("where", "Where"),
-    ("prefix", "Prefix"),
-    ("marker", "Marker"),
-    ("maxresults", "MaxResults"),
-    ("delimiter", "Delimiter"),
-)
 UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # for an XML document
 
 
@@ -41,21 +34,13 @@ class Page:
     following: str
 
 
-def text_of(value: str) -> str:
-    # A carriage return would be read back as a line feed if it stood there as itself.
-    return escape(value if value.isprintable() else printable(value), {"\r": "&#13;"})
-
-
 def _name(name: str) -> str:
     """Encoded, if XML can't hold it as it is."""
     return f'<Name Encoded="true">{quote(name)}</Name>' if UNFIT.search(name) else f"<Name>{text_of(name)}</Name>"
 
 
 def _list(page: Page, attributes: str, tag: str, entries: Iterable[str]) -> bytes:
-    asked = "".join(f"<{name}>{text_of(page.asked[key])}</{name}>" for key, name in ECHOED if key in page.asked)
-    where = f"ServiceEndpoint={quoteattr(page.endpoint)}{attributes}"
-    inner = f"{asked}<{tag}>{''.join(entries)}</{tag}><NextMarker>{page.following}</NextMarker>"
-    return f"{HEAD}<EnumerationResults {where}>{inner}</EnumerationResults>".encode()
+    return listing(page.endpoint, page.asked, f"<{tag}>{''.join(entries)}</{tag}>", page.following, attributes)
 
 
 def containers(page: Page, found: Iterable[Container]) -> bytes:
@@ -69,7 +54,7 @@ def _container(one: Container, page: Page) -> str:
         "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
         "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
     )
-    more = _pairs("Metadata", one.metadata) if "metadata" in page.includes else ""
+    more = pairs("Metadata", one.metadata) if "metadata" in page.includes else ""
     return f"<Container><Name>{one.name}</Name><Properties>{facts}</Properties>{more}</Container>"
 
 
@@ -113,7 +98,7 @@ def _blob(name: str, blob: Blob, page: Page) -> str:
     if "copy" in page.includes:
         facts += "".join(f"<{_copy_tag(key)}>{text_of(value)}</{_copy_tag(key)}>" for key, value in blob.copy.items())
     facts += "<SmartAccessTier>Hot</SmartAccessTier>" if blob.tier == SMART else ""
-    more = _pairs("Metadata", blob.metadata) if "metadata" in page.includes else ""
+    more = pairs("Metadata", blob.metadata) if "metadata" in page.includes else ""
     if "tags" in page.includes and blob.tags:
         more += tags(blob.tags)
     snapshot = f"<Snapshot>{blob.snapshot}</Snapshot>" if blob.snapshot else ""
@@ -131,10 +116,6 @@ def _lease(lease: Lease, now: float) -> str:
     if state == "leased":
         text += f"<LeaseDuration>{'infinite' if lease.duration == FOR_EVER else 'fixed'}</LeaseDuration>"
     return text
-
-
-def _pairs(tag: str, found: Mapping[str, str]) -> str:
-    return f"<{tag}>{''.join(f'<{key}>{text_of(value)}</{key}>' for key, value in found.items())}</{tag}>"
 
 
 def tags(found: Mapping[str, str]) -> str:

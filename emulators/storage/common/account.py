@@ -11,12 +11,11 @@ import hmac
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 
 from emulators.storage.common import sas
-from emulators.storage.common.calls import Call
+from emulators.storage.common.calls import Call, moment
 from emulators.storage.common.errors import StorageError, mismatch, unauthenticated
 from emulators.storage.common.identities import Identities, no_tokens
 from emulators.storage.common.rights import KEY_HOLDER, Right, Terms
@@ -197,7 +196,9 @@ class Account:
         return base64.b64decode(self.delegation_key(grant))
 
     def _texts_of_service_sas(self, call: Call) -> list[str]:
-        return sas.service_texts(call, self.service, self.name, self._resource_of_sas(call))
+        resource = f"/{self.service}/{self.name}/{self._resource_of_sas(call)}"
+        ranges = sas.texts(call, "spk", "srk", "epk", "erk") if self.service == "table" else []
+        return sas.service_texts(call, resource, sas.texts(call, "sip", "spr", "sv"), ranges)
 
     def _terms(self, call: Call) -> Terms:
         own = sas.terms(call)
@@ -237,7 +238,6 @@ def _order(header: tuple[str, str]) -> tuple[list[int], list[bool]]:
 
 def _seconds(text: str) -> float:
     try:
-        moment = datetime.fromisoformat(text)
+        return moment(text).timestamp()
     except ValueError:
         raise unauthenticated(f"{text!r} is not a time as in ISO 8601.") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -6,10 +6,11 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email.utils import formatdate
 from urllib.parse import parse_qsl, unquote
 
-from emulators.storage.common.errors import StorageError, bad_parameter, out_of_range
+from emulators.storage.common.errors import StorageError, bad_parameter, invalid_header, out_of_range
 
 AHEAD_SECONDS = 2 * 365 * 86400  # of today; clients are not held up for being new
 VERSION = "2021-12-02"
@@ -84,10 +85,7 @@ def checked_version(headers: Mapping[str, str], now: float) -> None:
     text = headers.get("x-ms-version")
     latest = time.strftime("%Y-%m-%d", time.gmtime(now + AHEAD_SECONDS))
     if text is not None and not (re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) and OLDEST <= text <= latest):
-        sentence = "The value for one of the HTTP headers is not in the correct format."
-        raise StorageError(
-            400, "InvalidHeaderValue", sentence, {"HeaderName": "x-ms-version", "HeaderValue": text[:40]}
-        )
+        raise invalid_header("x-ms-version", text)
 
 
 def parse_query(text: str) -> dict[str, str]:
@@ -96,6 +94,12 @@ def parse_query(text: str) -> dict[str, str]:
         return dict(parse_qsl(text, keep_blank_values=True))
     except ValueError:
         raise StorageError(400, "InvalidUri", "The requested URI does not represent any resource.") from None
+
+
+def moment(text: str) -> datetime:
+    """A time as in ISO 8601, of UTC unless it says otherwise. Raises ValueError."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def http_date(seconds: float) -> str:

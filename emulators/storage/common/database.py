@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -49,6 +49,19 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+class Store:
+    """What the stores of blobs, queues and tables have in common: a file, settings, and what was deleted."""
+
+    def __init__(self, path: Path, schema: str, clock: Callable[[], float]) -> None:
+        self._db = open_database(path, f"{Settings.SCHEMA}{Dropped.SCHEMA}{schema}")
+        self.clock = clock
+        self.settings = Settings(self._db)
+        self._dropped = Dropped(self._db)
+
+    def close(self) -> None:
+        self._db.close()
+
+
 class Settings:
     """What a service keeps of itself, beside its data: by name, as text."""
 
@@ -65,22 +78,27 @@ class Settings:
     def put(self, name: str, value: str) -> None:
         self._db.execute("REPLACE INTO settings VALUES (?, ?)", (name, value))
 
+    def drop(self, name: str) -> None:
+        self._db.execute("DELETE FROM settings WHERE name = ?", (name,))
 
-class Policies:
-    """The stored access policies of queues or tables, by their numbers, as the XML that set them."""
 
-    SCHEMA = "CREATE TABLE IF NOT EXISTS policies (owner INTEGER PRIMARY KEY, text TEXT);"
+class Dropped:
+    """Containers, queues or tables that were deleted, by their numbers. What was in them goes little by little."""
+
+    SCHEMA = "CREATE TABLE IF NOT EXISTS dropped (owner INTEGER PRIMARY KEY);"
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection
 
-    def get(self, owner: int) -> str:
-        row = self._db.execute("SELECT text FROM policies WHERE owner = ?", (owner,)).fetchone()
-        return row[0] if row else ""
+    def add(self, owner: int) -> None:
+        """Part of a transaction."""
+        self._db.execute("INSERT INTO dropped VALUES (?)", (owner,))
 
-    def put(self, owner: int, text: str) -> None:
-        self._db.execute("REPLACE INTO policies VALUES (?, ?)", (owner, text))
-
-    def move(self, owner: int, new: int) -> None:
-        """They are another number's from now on. Part of a transaction."""
-        self._db.execute("UPDATE policies SET owner = ? WHERE owner = ?", (new, owner))
+    def purge(self, remove: Callable[[int], int]) -> bool:
+        """Remove some of what is in one of them; `remove` says how many it found. Says whether there may be more."""
+        row = self._db.execute("SELECT rowid FROM dropped LIMIT 1").fetchone()  # whatever the file calls its column
+        if row is None:
+            return False
+        if not remove(row[0]):
+            self._db.execute("DELETE FROM dropped WHERE rowid = ?", row)
+        return True

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from xml.sax.saxutils import escape
 
 from emulators.storage.common.account import Account
-from emulators.storage.common.calls import VERSION, Call
+from emulators.storage.common.calls import VERSION, Call, moment
 from emulators.storage.common.errors import StorageError, bad_xml
 from emulators.storage.common.rights import Right
 from emulators.storage.common.sas import Delegation
@@ -48,7 +48,6 @@ def delegation_key(account: Account, call: Call) -> bytes:
 
 def _moment(text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
+        return moment(text)
     except ValueError:
         raise bad_xml(f"{text!r:.80} is not a time as in ISO 8601.") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -82,6 +82,16 @@ def too_large(limit: int) -> StorageError:
     )
 
 
+def invalid_header(name: str, value: object) -> StorageError:
+    sentence = "The value for one of the HTTP headers is not in the correct format."
+    return StorageError(400, "InvalidHeaderValue", sentence, {"HeaderName": name, "HeaderValue": str(value)[:200]})
+
+
+def bad_length() -> StorageError:
+    sentence = "The specified resource name length is not within the permissible limits."
+    return StorageError(400, "OutOfRangeInput", sentence)
+
+
 def missing_header(name: str) -> StorageError:
     return StorageError(
         400,

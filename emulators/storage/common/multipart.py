@@ -6,11 +6,13 @@ https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-tra
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from multidict import CIMultiDict
 
-from emulators.storage.common.calls import Call, parse_query
+from emulators.storage.common.calls import Answer, Call, parse_query
 from emulators.storage.common.errors import StorageError, invalid_input
 
 BOUNDARY = re.compile(r'multipart/mixed\s*;.*?boundary="?([^";\r\n]+)"?', re.IGNORECASE)
@@ -47,6 +49,13 @@ def split_part(part: bytes) -> tuple[bytes, bytes]:
     """Head and body of a part. A part without a body may lack the empty line behind its head."""
     pieces = BLANK_LINE.split(part.lstrip(b"\r\n"), maxsplit=1)
     return pieces[0], pieces[1] if len(pieces) > 1 else b""
+
+
+def answered(one: Answer, headers: Mapping[str, str], head: str = PART_HEAD) -> str:
+    """An answer, with these headers before its own, as a part."""
+    lines = [f"HTTP/1.1 {one.status} {HTTPStatus(one.status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in {**headers, **one.headers}.items()]
+    return head + "\r\n".join(lines) + "\r\n\r\n" + one.body.decode()
 
 
 def operation(request: bytes, outer: Call) -> Call:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from emulators.storage.common.calls import Call
 from emulators.storage.common.rights import Terms
 
 WITH_SCOPE = "2020-12-06"  # from here on the encryption scope is signed too
 DELEGATED = ("skoid", "sktid", "skt", "ske", "sks", "skv")
+AUTHORIZED = ("saoid", "suoid", "scid")
 DELEGATED_USER = ("skdutid", "sduoid")  # of later versions; empty if the signature is for whoever has it
 
 
@@ -54,17 +56,27 @@ def account_text(call: Call, name: str) -> str:
     return "\n".join([name, *(call.text(each) for each in names)]) + "\n"
 
 
-def service_texts(call: Call, service: str, account: str, resource: str) -> list[str]:
-    """Of a queue or table. With a user delegation key there is one for each version that signs otherwise."""
-    head = texts(call, "sp", "st", "se")
-    head.append(f"/{service}/{account}/{resource}")
-    tail = texts(call, "sip", "spr", "sv")
-    if service == "table":
-        tail += texts(call, "spk", "srk", "epk", "erk")
+def service_texts(call: Call, resource: str, middle: list[str], tail: list[str]) -> list[str]:
+    """Of a container, blob, queue or table. With a user delegation key each version signs more than the one before."""
+    head = [*texts(call, "sp", "st", "se"), resource]
     if "skoid" not in call.query:
-        return ["\n".join([*head, call.text("si"), *tail])]
-    own = [texts(call, *DELEGATED, *DELEGATED_USER), texts(call, *DELEGATED)]
-    return ["\n".join([*head, *lines, *tail]) for lines in own]
+        return ["\n".join([*head, call.text("si"), *middle, *tail])]
+    own = texts(call, *DELEGATED)
+    user, later = texts(call, *DELEGATED_USER), [*own, *texts(call, *AUTHORIZED)]
+    bound = [_signed_headers(call), _signed_parameters(call)]
+    choices = [([*later, *user], bound), ([*later, *user], []), (later, []), ([*own, *user], []), (own, [])]
+    return ["\n".join([*head, *lines, *middle, *more, *tail]) for lines, more in choices]
+
+
+def _signed_headers(call: Call) -> str:
+    """What `srh` names, as the request has it: who signed may bind the signature to it."""
+    names = [unquote(name) for name in call.text("srh").split(",") if name]
+    return "".join(f"{name}:{call.headers.get(name, '')}\n" for name in names)
+
+
+def _signed_parameters(call: Call) -> str:
+    names = [unquote(name) for name in call.text("srq").split(",") if name]
+    return "".join(f"\n{name}:{call.text(name)}" for name in names)
 
 
 def texts(call: Call, *names: str) -> list[str]:

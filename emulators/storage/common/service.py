@@ -7,7 +7,7 @@ https://learn.microsoft.com/rest/api/storageservices/set-blob-service-properties
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
@@ -18,7 +18,7 @@ from emulators.storage.common.calls import SECONDARY, Answer, Call, checked_vers
 from emulators.storage.common.database import Settings
 from emulators.storage.common.delegation import delegation_key
 from emulators.storage.common.errors import StorageError, bad_parameter, not_served
-from emulators.storage.common.policies import policies_of
+from emulators.storage.common.policies import NONE, policies_of, text_of
 from emulators.storage.common.reserve import Reserve
 from emulators.storage.common.rights import Right, Terms
 
@@ -115,6 +115,17 @@ class Service(ABC, Generic[Admitting]):
                 return Answer(200, service_xml.statistics(self.account.clock()), XML)
             case "POST", "service", "userdelegationkey":
                 return Answer(200, delegation_key(self.account, call), XML)
+        raise not_served(call.method, call.path)
+
+    def _of_policies(self, call: Call, name: str, change: Callable[[str, str], None]) -> Answer:
+        """The stored access policies of a queue or table, for the holder of the key or of a role."""
+        verb = "set" if call.method == "PUT" else "get"
+        self.account.admit(call, Right("c", (), name, f"{self.account.service}s/{verb}Acl/action"))
+        if call.method == "PUT":
+            change(name, text_of(call.body))
+            return Answer(204)
+        if call.method in ("GET", "HEAD"):
+            return Answer(200, (self._policies_text(name) or NONE).encode(), XML)
         raise not_served(call.method, call.path)
 
     def _policy(self, name: str, policy: str) -> Terms | None:

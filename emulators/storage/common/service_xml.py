@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from xml.etree import ElementTree as ET
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 from emulators.storage.common.calls import http_date
 from emulators.storage.common.errors import StorageError, bad_xml
 
 HEAD = '<?xml version="1.0" encoding="utf-8"?>'
+ECHOED = (
+    ("where", "Where"),
+    ("prefix", "Prefix"),
+    ("marker", "Marker"),
+    ("maxresults", "MaxResults"),
+    ("delimiter", "Delimiter"),
+)
 MOST_DAYS = 365  # that logs and metrics are kept
 DEFAULT_PROPERTIES = (
     "<StorageServiceProperties>"
@@ -57,6 +65,23 @@ def merged(before: str, body: bytes) -> str:
     return HEAD + ET.tostring(root, encoding="unicode")
 
 
+def listing(endpoint: str, asked: Mapping[str, str], entries: str, following: str, attributes: str = "") -> bytes:
+    """A page of a list, with the parameters that it was asked for, and where the next begins."""
+    echoed = "".join(f"<{name}>{text_of(asked[key])}</{name}>" for key, name in ECHOED if key in asked)
+    where = f"ServiceEndpoint={quoteattr(endpoint)}{attributes}"
+    inner = f"{echoed}{entries}<NextMarker>{following}</NextMarker>"
+    return f"{HEAD}<EnumerationResults {where}>{inner}</EnumerationResults>".encode()
+
+
+def pairs(tag: str, found: Mapping[str, str]) -> str:
+    return f"<{tag}>{''.join(f'<{key}>{text_of(value)}</{key}>' for key, value in found.items())}</{tag}>"
+
+
+def text_of(value: str) -> str:
+    # A carriage return would be read back as a line feed if it stood there as itself.
+    return escape(value if value.isprintable() else printable(value), {"\r": "&#13;"})
+
+
 def statistics(now: float) -> bytes:
     """Of the other region, which here is always at the same place."""
     inner = f"<Status>live</Status><LastSyncTime>{http_date(now)}</LastSyncTime>"
@@ -71,4 +96,4 @@ def failure(error: StorageError, note: str) -> bytes:
 
 
 def printable(value: object) -> str:
-    return re.sub(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", str(value))
+    return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", str(value))

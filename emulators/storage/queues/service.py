@@ -11,7 +11,7 @@ from typing import ClassVar
 from emulators.storage.common.account import Account
 from emulators.storage.common.calls import Answer, Call, http_date
 from emulators.storage.common.errors import StorageError, bad_parameter, not_served
-from emulators.storage.common.policies import NONE, text_of
+from emulators.storage.common.naming import as_headers, checked_name, metadata
 from emulators.storage.common.rights import Right
 from emulators.storage.common.service import XML, Service
 from emulators.storage.queues import xml
@@ -20,7 +20,6 @@ from emulators.storage.queues.store import Queues
 WEEK = 7 * 24 * 3600
 MOST_MESSAGES, MOST_QUEUES = 32, 5000
 QUEUE_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9]){1,62}")
-METADATA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class QueueService(Service[Account]):
@@ -37,11 +36,11 @@ class QueueService(Service[Account]):
             case [""]:
                 return self._service(call)
             case [name]:
-                return self._queue(call, _checked(name))
+                return self._queue(call, checked_name(name, QUEUE_NAME))
             case [name, "messages"]:
-                return self._messages(call, _checked(name))
+                return self._messages(call, checked_name(name, QUEUE_NAME))
             case [name, "messages", message]:
-                return self._message(call, _checked(name), message)
+                return self._message(call, checked_name(name, QUEUE_NAME), message)
         raise not_served(call.method, call.path)
 
     def _policies_text(self, name: str) -> str:
@@ -49,9 +48,6 @@ class QueueService(Service[Account]):
 
     def purge(self) -> bool:
         return self._queues.purge()
-
-    def close(self) -> None:
-        self._queues.close()
 
     # /
 
@@ -74,7 +70,7 @@ class QueueService(Service[Account]):
         match call.method, call.text("comp"):
             case "PUT", "":
                 self._admit(call, "c", "c", "w", name=name)
-                return Answer(201 if self._queues.create(name, _metadata(call)) else 204)
+                return Answer(201 if self._queues.create(name, metadata(call.headers)) else 204)
             case "DELETE", "":
                 self._admit(call, "c", "d", name=name)
                 self._queues.delete(name)
@@ -84,20 +80,17 @@ class QueueService(Service[Account]):
                 return Answer(200, headers=self._properties(name))
             case "PUT", "metadata":
                 self._admit(call, "c", "w", name=name)
-                self._queues.set_metadata(name, _metadata(call))
+                self._queues.set_metadata(name, metadata(call.headers))
                 return Answer(204)
-            case "GET" | "HEAD", "acl":
-                self.account.admit(call, Right("c", (), name, "queues/getAcl/action"))
-                return Answer(200, (self._queues.policies(name) or NONE).encode(), XML)
-            case "PUT", "acl":
-                self.account.admit(call, Right("c", (), name, "queues/setAcl/action"))
-                self._queues.set_policies(name, text_of(call.body))
-                return Answer(204)
+            case _, "acl":
+                return self._of_policies(call, name, self._queues.set_policies)
         raise not_served(call.method, call.path)
 
     def _properties(self, name: str) -> dict[str, str]:
-        metadata = {f"x-ms-meta-{key}": value for key, value in self._queues.metadata(name).items()}
-        return {**metadata, "x-ms-approximate-messages-count": str(self._queues.count(name))}
+        return {
+            **as_headers(self._queues.metadata(name)),
+            "x-ms-approximate-messages-count": str(self._queues.count(name)),
+        }
 
     # /QUEUE/messages
 
@@ -138,14 +131,15 @@ class QueueService(Service[Account]):
         match call.method:
             case "PUT":
                 self._admit(call, "o", "u", name=name)
-                seconds = call.number("visibilitytimeout", 30, 0, WEEK)
+                _required(call, "visibilitytimeout")
+                seconds = call.number("visibilitytimeout", 0, 0, WEEK)
                 text = xml.message_text(call.body) if call.body else None
-                new = self._queues.update(name, message, _receipt(call), seconds, text)
+                new = self._queues.update(name, message, _required(call, "popreceipt"), seconds, text)
                 headers = {"x-ms-popreceipt": new.receipt, "x-ms-time-next-visible": http_date(new.visible)}
                 return Answer(204, headers=headers)
             case "DELETE":
                 self._admit(call, "o", "p", "d", name=name)
-                self._queues.remove(name, message, _receipt(call))
+                self._queues.remove(name, message, _required(call, "popreceipt"))
                 return Answer(204)
         raise not_served(call.method, call.path)
 
@@ -153,33 +147,9 @@ class QueueService(Service[Account]):
         self.account.admit(call, Right(kind, any_of, name))
 
 
-def _checked(name: str) -> str:
-    """The name of a queue, if it can be one."""
-    if not 3 <= len(name) <= 63:
-        sentence = "The specified resource name length is not within the permissible limits."
-        raise StorageError(400, "OutOfRangeInput", sentence)
-    if not QUEUE_NAME.fullmatch(name):
-        sentence = "The specified resource name contains invalid characters."
-        raise StorageError(400, "InvalidResourceName", sentence)
-    return name
-
-
-def _metadata(call: Call) -> dict[str, str]:
-    prefix = "x-ms-meta-"
-    found = {key[len(prefix) :]: value for key, value in call.headers.items() if key.lower().startswith(prefix)}
-    for name in found:
-        if not METADATA_NAME.fullmatch(name):
-            raise StorageError(400, "InvalidMetadata", "The metadata specified is invalid. It has invalid characters.")
-    return found
-
-
-def _receipt(call: Call) -> str:
-    receipt = call.query.get("popreceipt")
-    if receipt is None:
-        raise StorageError(
-            400,
-            "MissingRequiredQueryParameter",
-            "A query parameter that's mandatory for this request is not specified.",
-            {"QueryParameterName": "popreceipt"},
-        )
-    return receipt
+def _required(call: Call, name: str) -> str:
+    value = call.query.get(name)
+    if value is None:
+        sentence = "A query parameter that's mandatory for this request is not specified."
+        raise StorageError(400, "MissingRequiredQueryParameter", sentence, {"QueryParameterName": name})
+    return value

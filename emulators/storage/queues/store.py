@@ -17,16 +17,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from emulators.storage.common.database import Policies, Settings, open_database, transaction
+from emulators.storage.common.database import Store, transaction
 from emulators.storage.common.errors import StorageError
 
 FOR_EVER = 253402300799.0  # 9999-12-31T23:59:59Z, the service's word for a message that never expires
 PURGED_AT_ONCE = 500
 
-SCHEMA = f"""
-{Settings.SCHEMA}{Policies.SCHEMA}
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS queues (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, metadata TEXT);
-CREATE TABLE IF NOT EXISTS dropped (queue INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS messages (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER, id TEXT, receipt TEXT, inserted REAL, expires REAL,
     visible REAL, dequeues INTEGER, text TEXT);
@@ -51,19 +49,13 @@ class Message:
     text: str
 
 
-class Queues:
+class Queues(Store):
     """The queues of one account. Every method that names a queue raises StorageError, 404, if it is not there."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._db = open_database(path, SCHEMA)
-        self._clock = clock
-        self.settings = Settings(self._db)
-        self._policies = Policies(self._db)
+        super().__init__(path, SCHEMA, clock)
         self._ids = dict[str, int](self._db.execute("SELECT name, id FROM queues"))
         self._counts = Counter[int](dict(self._db.execute("SELECT queue, count(*) FROM messages GROUP BY queue")))
-
-    def close(self) -> None:
-        self._db.close()
 
     # Queues
 
@@ -81,6 +73,7 @@ class Queues:
         queue = self._id(name)
         with transaction(self._db):
             self._drop(queue)
+            self.settings.drop(f"policies {name}")
         del self._ids[name]
 
     def clear(self, name: str) -> None:
@@ -89,7 +82,6 @@ class Queues:
         with transaction(self._db):
             self._drop(queue)
             new = self._insert(name, json.dumps(metadata))
-            self._policies.move(queue, new)
         self._ids[name] = new
 
     def metadata(self, name: str) -> dict[str, str]:
@@ -103,10 +95,12 @@ class Queues:
 
     def policies(self, name: str) -> str:
         """The stored access policies, as the XML that set them, or nothing."""
-        return self._policies.get(self._id(name))
+        self._id(name)
+        return self.settings.get(f"policies {name}")
 
     def set_policies(self, name: str, text: str) -> None:
-        self._policies.put(self._id(name), text)
+        self._id(name)
+        self.settings.put(f"policies {name}", text)
 
     def count(self, name: str) -> int:
         """How many messages there are, hidden ones too; those that expired in the last second may be among them."""
@@ -124,7 +118,7 @@ class Queues:
 
     def put(self, name: str, text: str, delay: float, seconds_to_live: float | None) -> Message:
         """Add a message that is visible after `delay` seconds. Without `seconds_to_live` it never expires."""
-        queue, now = self._id(name), self._clock()
+        queue, now = self._id(name), self.clock()
         expires = FOR_EVER if seconds_to_live is None else min(now + seconds_to_live, FOR_EVER)
         values = (queue, str(uuid.uuid4()), _receipt(), now, expires, now + delay, 0, text)
         seq = self._db.execute(
@@ -137,7 +131,7 @@ class Queues:
 
     def get(self, name: str, limit: int, seconds: float) -> list[Message]:
         """Take the messages that have been visible longest, and hide them for `seconds`."""
-        queue, now = self._id(name), self._clock()
+        queue, now = self._id(name), self.clock()
         taken = [
             replace(message, receipt=_receipt(), visible=now + seconds, dequeues=message.dequeues + 1)
             for message in self._visible(queue, now, limit)
@@ -153,11 +147,11 @@ class Queues:
 
     def peek(self, name: str, limit: int) -> list[Message]:
         """The messages that `get` would take, left as they are."""
-        return list(self._visible(self._id(name), self._clock(), limit))
+        return list(self._visible(self._id(name), self.clock(), limit))
 
     def update(self, name: str, message: str, receipt: str, seconds: float, text: str | None) -> Message:
         """Hide a message for `seconds` from now, under a new receipt; with `text` it says something else."""
-        found, now = self._held(name, message, receipt), self._clock()
+        found, now = self._held(name, message, receipt), self.clock()
         new = replace(found, receipt=_receipt(), visible=now + seconds, text=found.text if text is None else text)
         self._db.execute(
             "UPDATE messages SET receipt = ?, visible = ?, text = ? WHERE seq = ?",
@@ -175,11 +169,11 @@ class Queues:
         """Remove some messages that have expired, and some of deleted queues. Says whether there are more of them."""
         gone = self._db.execute(
             "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE expires <= ? LIMIT ?) RETURNING queue",
-            (self._clock(), PURGED_AT_ONCE),
+            (self.clock(), PURGED_AT_ONCE),
         ).fetchall()
         for (queue,) in gone:
             self._counts[queue] -= 1
-        return len(gone) == PURGED_AT_ONCE or self._purge_dropped()
+        return len(gone) == PURGED_AT_ONCE or self._dropped.purge(self._remove)
 
     def _id(self, name: str) -> int:
         if name not in self._ids:
@@ -191,7 +185,7 @@ class Queues:
 
     def _drop(self, queue: int) -> None:
         self._db.execute("DELETE FROM queues WHERE id = ?", (queue,))
-        self._db.execute("INSERT INTO dropped VALUES (?)", (queue,))
+        self._dropped.add(queue)
 
     def _visible(self, queue: int, now: float, limit: int) -> Iterator[Message]:
         rows = self._db.execute(
@@ -202,7 +196,7 @@ class Queues:
         return (Message(*row) for row in rows.fetchall())
 
     def _held(self, name: str, message: str, receipt: str) -> Message:
-        queue, now = self._id(name), self._clock()
+        queue, now = self._id(name), self.clock()
         row = self._db.execute(
             f"SELECT {COLUMNS} FROM messages WHERE queue = ? AND id = ? AND expires > ?",  # noqa: S608 (a constant)
             (queue, message, now),
@@ -215,18 +209,13 @@ class Queues:
             raise StorageError(400, "PopReceiptMismatch", sentence)
         return found
 
-    def _purge_dropped(self) -> bool:
-        dropped = self._db.execute("SELECT queue FROM dropped LIMIT 1").fetchone()
-        if dropped is None:
-            return False
-        gone = self._db.execute(
-            "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE queue = ? LIMIT ?)",
-            (*dropped, PURGED_AT_ONCE),
-        ).rowcount
-        if gone == 0:
-            self._db.execute("DELETE FROM dropped WHERE queue = ?", dropped)
-            del self._counts[dropped[0]]
-        return True
+    def _remove(self, queue: int) -> int:
+        """Some of the messages of a queue that is gone; says how many."""
+        text = "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE queue = ? LIMIT ?)"
+        gone = self._db.execute(text, (queue, PURGED_AT_ONCE)).rowcount
+        if not gone:
+            del self._counts[queue]
+        return gone
 
 
 def _receipt() -> str:

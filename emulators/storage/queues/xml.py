@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from xml.sax.saxutils import escape, quoteattr
 
 from emulators.storage.common.calls import http_date
 from emulators.storage.common.errors import bad_xml, too_large
-from emulators.storage.common.service_xml import HEAD, parsed
+from emulators.storage.common.service_xml import HEAD, listing, pairs, parsed, text_of
 from emulators.storage.queues.store import Message
 
 LONGEST_TEXT = 64 * 1024
@@ -57,23 +56,14 @@ def _hold(message: Message) -> str:
 
 
 def _content(message: Message) -> str:
-    # A carriage return would be read back as a line feed if it stood there as itself.
-    text = escape(message.text, {"\r": "&#13;"})
-    return f"<DequeueCount>{message.dequeues}</DequeueCount><MessageText>{text}</MessageText>"
+    return f"<DequeueCount>{message.dequeues}</DequeueCount><MessageText>{text_of(message.text)}</MessageText>"
 
 
 def queue_list(endpoint: str, asked: Mapping[str, str], found: Iterable[Listed], after: str) -> bytes:
     """`asked`: the parameters of the request; `after`: the next name, or nothing at the end of the list."""
-    echoed = (("prefix", "Prefix"), ("marker", "Marker"), ("maxresults", "MaxResults"))
-    head = "".join(f"<{tag}>{escape(asked[key])}</{tag}>" for key, tag in echoed if key in asked)
     with_metadata = "metadata" in asked.get("include", "")
-    queues = "".join(_queue(name, metadata if with_metadata else None) for name, metadata in found)
-    tail = f"<Queues>{queues}</Queues><NextMarker>{after}</NextMarker>"
-    return (
-        f"{HEAD}<EnumerationResults ServiceEndpoint={quoteattr(endpoint)}>{head}{tail}</EnumerationResults>"
-    ).encode()
-
-
-def _queue(name: str, metadata: Mapping[str, str] | None) -> str:
-    inner = "".join(f"<{key}>{escape(value)}</{key}>" for key, value in (metadata or {}).items())
-    return f"<Queue><Name>{name}</Name>{'' if metadata is None else f'<Metadata>{inner}</Metadata>'}</Queue>"
+    queues = "".join(
+        f"<Queue><Name>{name}</Name>{pairs('Metadata', metadata) if with_metadata else ''}</Queue>"
+        for name, metadata in found
+    )
+    return listing(endpoint, asked, f"<Queues>{queues}</Queues>", after)

@@ -6,11 +6,10 @@ https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-tra
 from __future__ import annotations
 
 from collections.abc import Iterable
-from http import HTTPStatus
 
 from emulators.storage.common.calls import Answer, Call
 from emulators.storage.common.errors import invalid_input
-from emulators.storage.common.multipart import PART_HEAD, headers_of, operation, parts, split_part
+from emulators.storage.common.multipart import answered, headers_of, operation, parts, split_part
 
 CONTENT_TYPE = {"Content-Type": "multipart/mixed; boundary=batchresponse_1"}
 
@@ -32,13 +31,13 @@ def operations(call: Call) -> Call | list[Call]:
 
 
 def answer_to_query(query: Call, one: Answer) -> Answer:
-    body = f"--batchresponse_1\r\n{PART_HEAD}{_part(query, one)}\r\n--batchresponse_1--\r\n"
+    body = f"--batchresponse_1\r\n{_part(query, one)}\r\n--batchresponse_1--\r\n"
     return Answer(202, body.encode(), dict(CONTENT_TYPE))
 
 
 def answer(answers: Iterable[tuple[Call | None, Answer]]) -> Answer:
     """The answer to a transaction: one part for each operation, or the only one of the operation that was refused."""
-    done = "".join(f"--changesetresponse_1\r\n{PART_HEAD}{_part(call, one)}\r\n" for call, one in answers)
+    done = "".join(f"--changesetresponse_1\r\n{_part(call, one)}\r\n" for call, one in answers)
     body = (
         "--batchresponse_1\r\nContent-Type: multipart/mixed; boundary=changesetresponse_1\r\n\r\n"
         f"{done}--changesetresponse_1--\r\n--batchresponse_1--\r\n"
@@ -50,6 +49,4 @@ def _part(call: Call | None, one: Answer) -> str:
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache", "DataServiceVersion": "3.0;"}
     if call and (content_id := call.headers.get("Content-ID")):
         headers["Content-ID"] = content_id
-    lines = [f"HTTP/1.1 {one.status} {HTTPStatus(one.status).phrase}"]
-    lines += [f"{name}: {value}" for name, value in {**headers, **one.headers}.items()]
-    return "\r\n".join(lines) + "\r\n\r\n" + one.body.decode()
+    return answered(one, headers)

@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 from emulators.storage.common.account import Account
 from emulators.storage.common.calls import Answer, Call
 from emulators.storage.common.errors import StorageError, bad_parameter, invalid_input, not_served
-from emulators.storage.common.policies import NONE, text_of
 from emulators.storage.common.rights import Right, Terms
-from emulators.storage.common.service import XML, Service
+from emulators.storage.common.service import Service
 from emulators.storage.tables import batch, writes
 from emulators.storage.tables.answers import Format
 from emulators.storage.tables.entity import TYPE, moment_of
@@ -53,10 +52,15 @@ class TableService(Service[Account]):
         if resource.removesuffix("/").rstrip("()") == "Tables" or ONE_TABLE.fullmatch(resource):
             return self._table(call)
         if call.text("comp") == "acl":
-            return self._access(call)
+            table = writes.checked_table(writes.table_of(resource))
+            return self._of_policies(call, table, self._tables.set_policies)
         if call.method == "GET":
             match = writes.ENTITY.fullmatch(resource)
-            return self._get(call, match) if match else await self._query(call, resource.removesuffix("()"))
+            return (
+                self._get(call, match)
+                if match
+                else await self._query(call, resource.removesuffix("/").removesuffix("()"))
+            )
         aimed = writes.aim(call)
         terms = self.account.admit(call, aimed.right)
         self._tables.check(aimed.table)
@@ -90,9 +94,9 @@ class TableService(Service[Account]):
             name = writes.checked_table(writes.document(call).get("TableName"))
             self._tables.create(name)
             return form.created(form.table(name), form.place(f"Tables('{name}')"))
-        if call.method == "GET" and not match:
+        if call.method == "GET":
             self.account.admit(call, Right("c", ("l", "r")))
-            return self._list(call, form)
+            return form.one_table(self._tables.named(match[1])) if match else self._list(call, form)
         raise not_served(call.method, call.path)
 
     def _list(self, call: Call, form: Format) -> Answer:
@@ -101,20 +105,6 @@ class TableService(Service[Account]):
         names = [name for name in self._tables.names(start) if wanted is None or wanted({"TableName": name})]
         more = {"x-ms-continuation-NextTableName": _encoded(names[top])} if len(names) > top else {}
         return form.tables(names[:top], more)
-
-    # /TABLE?comp=acl
-
-    def _access(self, call: Call) -> Answer:
-        """The stored access policies, for the holder of the key or a role."""
-        name = writes.checked_table(writes.table_of(call.resource))
-        if call.method in ("GET", "HEAD"):
-            self.account.admit(call, Right("c", (), name, "tables/getAcl/action"))
-            return Answer(200, (self._tables.policies(name) or NONE).encode(), XML)
-        if call.method == "PUT":
-            self.account.admit(call, Right("c", (), name, "tables/setAcl/action"))
-            self._tables.set_policies(name, text_of(call.body))
-            return Answer(204)
-        raise not_served(call.method, call.path)
 
     # /TABLE(...)
 

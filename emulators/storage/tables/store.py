@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulators.storage.common.database import Policies, Settings, open_database, transaction
+from emulators.storage.common.database import Store, transaction
 from emulators.storage.common.errors import StorageError, invalid_input
 from emulators.storage.tables.entity import ENTITY_BYTES, TICKS, Json, entity_too_large, etag_of, size_of
 from emulators.storage.tables.filter import Bounds, Plan
 
 PURGED_AT_ONCE = 500
 
-SCHEMA = f"""
-{Settings.SCHEMA}{Policies.SCHEMA}
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS tables (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE COLLATE NOCASE);
-CREATE TABLE IF NOT EXISTS dropped (tbl INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS entities (
     tbl INTEGER, partition TEXT, row TEXT, ticks INTEGER, body TEXT, PRIMARY KEY (tbl, partition, row));
 """
@@ -70,21 +68,15 @@ class Failed(StorageError):
         self.index = index
 
 
-class Tables:
+class Tables(Store):
     """The tables of one account; their names are found in whatever case."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._db = open_database(path, SCHEMA)
-        self._clock = clock
-        self.settings = Settings(self._db)
-        self._policies = Policies(self._db)
+        super().__init__(path, SCHEMA, clock)
         self._last = 0
         self._ids: dict[str, int] = {
             name.lower(): number for name, number in self._db.execute("SELECT name, id FROM tables")
         }
-
-    def close(self) -> None:
-        self._db.close()
 
     # Tables
 
@@ -101,7 +93,8 @@ class Tables:
         table = self._ids[name.lower()]
         with transaction(self._db):
             self._db.execute("DELETE FROM tables WHERE id = ?", (table,))
-            self._db.execute("INSERT INTO dropped VALUES (?)", (table,))
+            self.settings.drop(f"policies {name.lower()}")
+            self._dropped.add(table)
         del self._ids[name.lower()]
 
     def names(self, start: str = "") -> list[str]:
@@ -113,25 +106,26 @@ class Tables:
         """Raises StorageError, 404, if there is no such table."""
         self._id(name)
 
+    def named(self, name: str) -> str:
+        """The name as it was made. Raises StorageError, 404, if there is no such table."""
+        row = self._db.execute("SELECT name FROM tables WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise not_found()
+        return str(row[0])
+
     def policies(self, name: str) -> str:
         """The stored access policies, as the XML that set them, or nothing."""
-        return self._policies.get(self._id(name))
+        self._id(name)
+        return self.settings.get(f"policies {name.lower()}")
 
     def set_policies(self, name: str, text: str) -> None:
-        self._policies.put(self._id(name), text)
+        self._id(name)
+        self.settings.put(f"policies {name.lower()}", text)
 
     def purge(self) -> bool:
         """Remove some entities of deleted tables. Says whether there are more of them."""
-        dropped = self._db.execute("SELECT tbl FROM dropped LIMIT 1").fetchone()
-        if dropped is None:
-            return False
-        gone = self._db.execute(
-            "DELETE FROM entities WHERE rowid IN (SELECT rowid FROM entities WHERE tbl = ? LIMIT ?)",
-            (*dropped, PURGED_AT_ONCE),
-        ).rowcount
-        if gone == 0:
-            self._db.execute("DELETE FROM dropped WHERE tbl = ?", dropped)
-        return True
+        text = "DELETE FROM entities WHERE rowid IN (SELECT rowid FROM entities WHERE tbl = ? LIMIT ?)"
+        return self._dropped.purge(lambda table: self._db.execute(text, (table, PURGED_AT_ONCE)).rowcount)
 
     # Entities
 
@@ -219,7 +213,7 @@ class Tables:
 
     def _ticks(self, old: int) -> int:
         """Now, and later than any version that this process gave out and than the entity's last, whatever the clock."""
-        self._last = max(int(self._clock() * TICKS), self._last + 1, old + 1)
+        self._last = max(int(self.clock() * TICKS), self._last + 1, old + 1)
         return self._last
 
 

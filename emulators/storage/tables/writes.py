@@ -9,12 +9,13 @@ from typing import Any
 from emulators.serving import parse_json
 from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import StorageError, invalid_input, missing_header, not_served
+from emulators.storage.common.naming import checked_name
 from emulators.storage.common.rights import Right
 from emulators.storage.tables.entity import TYPE, Json, checked_key, checked_properties, utf16
 from emulators.storage.tables.store import Failed, Write
 
 MOST_OPERATIONS = 100
-TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+TABLE_NAME = re.compile(r"(?i:(?!tables$))[A-Za-z][A-Za-z0-9]*")
 ENTITY = re.compile(r"(\w+)\(PartitionKey='((?:[^']|'')*)',\s*RowKey='((?:[^']|'')*)'\)")
 KEYED = re.compile(r"[^/]+/.*\(.*\)")  # something with a key below a table
 ETAG = re.compile(r'\*|(W/)?"[^"]*"')
@@ -127,13 +128,7 @@ def table_of(resource: str) -> str:
 
 def checked_table(name: Any) -> str:
     """The name of a table, if it can be one."""
-    if not isinstance(name, str) or not TABLE_NAME.fullmatch(name) or name.lower() == "tables":
-        sentence = "The specified resource name contains invalid characters."
-        raise StorageError(400, "InvalidResourceName", sentence)
-    if not 3 <= len(name) <= 63:
-        sentence = "The specified resource name length is not within the permissible limits."
-        raise StorageError(400, "OutOfRangeInput", sentence)
-    return name
+    return checked_name(name if isinstance(name, str) else "", TABLE_NAME)
 
 
 def unquoted(key: str) -> str:

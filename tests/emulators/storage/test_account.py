@@ -36,12 +36,12 @@ from azure.storage.queue import (
     generate_queue_sas,
 )
 
-from emulators.storage import services
 from emulators.storage.common.account import Account
 from emulators.storage.common.calls import Call, http_date
 from emulators.storage.common.errors import StorageError
 from emulators.storage.common.rights import Right
 from tests.azurite import ACCOUNT, KEY
+from tests.emulators.storage import inside
 from tests.emulators.storage.conftest import Side
 
 OTHER_KEY = "b3RoZXI="
@@ -211,11 +211,11 @@ def test_nobody_comes_in_without_a_signature(ours: Side) -> None:
 
 def test_an_account_of_ones_own(tmp_path: Any) -> None:
     """Name and key are configurable; the published ones are then unknown."""
-    with services.start(tmp_path, account="mine", key=OTHER_KEY) as running:
+    with inside.start(tmp_path, account="mine", key=OTHER_KEY) as running:
         with TableServiceClient.from_connection_string(running.connection_string) as tables:
             tables.create_table("one")
             assert [table.name for table in tables.list_tables()] == ["one"]
-        url = running.table_url.replace("/mine", f"/{ACCOUNT}")
+        url = running.urls["table_url"].replace("/mine", f"/{ACCOUNT}")
         with TableServiceClient(url, credential=AzureNamedKeyCredential(ACCOUNT, KEY), retry_total=0) as tables:
             assert status_of(tables.create_table, "two")[0] == 404
-    assert OTHER_KEY not in json.dumps(running.part.info)
+    assert OTHER_KEY not in json.dumps(running.urls)

@@ -20,13 +20,13 @@ from azure.storage.blob import (
 from azure.storage.queue import QueueServiceClient
 
 from emulators import tokens
-from emulators.storage import services
 from emulators.storage.blobs.tag_query import condition, parse
 from emulators.storage.common.identities import AUDIENCE
 from emulators.storage.common.reserve import Reserve
 from emulators.storage.keys import KEY
+from tests.emulators.storage import inside
 from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, refusal
+from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
 
 OLD = "Mon, 01 Jan 2001 00:00:00 GMT"
 
@@ -194,6 +194,17 @@ def test_the_list_of_tables_may_end_in_a_slash(side: Side) -> None:
     assert "value" in answer.json()
 
 
+def test_one_table_is_asked_for(table: Any, side: Side) -> None:
+    """By its name, in whatever case; one that is not there is 404."""
+    asked = f"{side.table_url}/Tables('{{}}')?{table_sas()}"
+    answers = [
+        requests.get(asked.format(name), headers={"Accept": "application/json"}, timeout=10)
+        for name in (table.table_name.upper(), "missing")
+    ]
+    assert (answers[0].status_code, answers[0].json()["TableName"]) == (200, table.table_name)
+    assert (answers[1].status_code, answers[1].headers["x-ms-error-code"]) == (404, "ResourceNotFound")
+
+
 def table_sas() -> str:
     from azure.core.credentials import AzureNamedKeyCredential
     from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
@@ -224,9 +235,16 @@ def test_cors_of_queues_and_tables(side: Side, queues: QueueServiceClient) -> No
     queues.set_service_properties(cors=[])
 
 
+def test_an_update_says_until_when_it_hides(side: Side, queues: QueueServiceClient, unique: Callable[[], str]) -> None:
+    """Without the time, which is mandatory, it is refused before anything is looked for."""
+    name, sas = queues.create_queue(unique()).queue_name, account_sas(services="q")
+    answer = requests.put(f"{side.queue_url}/{name}/messages/any?popreceipt=AAAA&{sas}", timeout=10)
+    assert (answer.status_code, answer.headers["x-ms-error-code"]) == (400, "MissingRequiredQueryParameter")
+
+
 def test_alone_it_has_a_key_of_its_own(tmp_path: Path) -> None:
     """Not the one that Microsoft published; that is for who asks for it."""
-    with services.start(tmp_path) as running:
+    with inside.start(tmp_path) as running:
         assert KEY not in running.connection_string
         with BlobServiceClient.from_connection_string(running.connection_string) as client:
             client.create_container("own")
@@ -236,8 +254,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """And no other process is suspected."""
     blocked = tmp_path / "state"
     blocked.write_text("a file")
-    with pytest.raises(Exception, match="state"):
-        services.start(tmp_path)
+    with pytest.raises(FileExistsError, match="state"), inside.start(tmp_path):
+        pass
 
 
 def test_a_reserve_is_spent_once(tmp_path: Path) -> None:
@@ -256,13 +274,14 @@ def test_tokens_open_blobs_and_queues_as_their_roles_allow(tmp_path: Path) -> No
     key, reader = "k" * 32, "11111111-1111-1111-1111-111111111111"
     data = ["Microsoft.Storage/storageAccounts/blobServices/containers/blobs/read"]
     identities = {"key": key, "grants": [{"principal": reader, "container": "mine", "data_actions": data}]}
-    with services.start(tmp_path, identities=identities) as running:
+    with inside.start(tmp_path, identities=identities) as running:
         with BlobServiceClient.from_connection_string(running.connection_string) as client:
             for name in ("mine", "other"):
                 client.create_container(name).upload_blob("a", b"1")
         headers = {"Authorization": f"Bearer {tokens.issue(key, reader, AUDIENCE)}", "x-ms-version": "2021-12-02"}
+        url = running.urls["blob_url"]
         found = {
-            (method, name): requests.request(method, f"{running.blob_url}/{name}/a", headers=headers, timeout=10)
+            (method, name): requests.request(method, f"{url}/{name}/a", headers=headers, timeout=10)
             for method in ("GET", "DELETE")
             for name in ("mine", "other")
         }
@@ -272,6 +291,6 @@ def test_tokens_open_blobs_and_queues_as_their_roles_allow(tmp_path: Path) -> No
             ("DELETE", "mine"): 403,
             ("DELETE", "other"): 403,
         }
-        wrong = requests.get(f"{running.blob_url}/mine/a", headers={"Authorization": "Bearer no"}, timeout=10)
+        wrong = requests.get(f"{url}/mine/a", headers={"Authorization": "Bearer no"}, timeout=10)
         assert wrong.status_code == 401
         assert "authorization_uri=" in wrong.headers["WWW-Authenticate"]

@@ -24,6 +24,7 @@ def test_a_new_container_of_an_old_name_is_empty(blobs: BlobServiceClient, uniqu
 
 @pytest.mark.parametrize(("name", "code"), [
     ("ab", "OutOfRangeInput"),
+    ("-".join("a" * 33), "OutOfRangeInput"),
     ("a" * 64, "OutOfRangeInput"),
     ("Upper", "InvalidResourceName"),
     ("a--b", "InvalidResourceName"),

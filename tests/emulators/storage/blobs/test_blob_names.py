@@ -17,6 +17,7 @@ ODD = [
     "a&b=c", "semi;colon,comma", "quote'\"", "<xml>&amp;]]>", "dollar$ at@ star*", "back`tick{brace}|pipe^",
     "bücher/größe", "數據/🚂", "e\u0301", "\u00e9", "a/b/c", "a//b", "//", "ends/", "dots...", "..a", ".hidden",
     "~tilde", "\u00a0no-break", "\u200bzero-width", "\u202eright-to-left", "x.tar.gz", "CON", "a:b", "MiXeD",
+    "carriage\rreturn",
 ]  # fmt: skip
 
 

@@ -16,13 +16,14 @@ from azure.storage.blob import BlobBlock, BlobServiceClient, ContentSettings, Co
 from emulators.process import wait_for
 from emulators.storage import services
 from tests.azurite import ACCOUNT, KEY
+from tests.emulators.storage import inside
 from tests.emulators.storage.conftest import PAGE
 from tests.emulators.storage.raw import BLOCK_BLOB, Raw
 
 
 @contextmanager
-def client_of(running: services.Services) -> Iterator[BlobServiceClient]:
-    with BlobServiceClient(running.blob_url, AzureNamedKeyCredential(ACCOUNT, KEY), retry_total=0) as client:
+def client_of(url: str) -> Iterator[BlobServiceClient]:
+    with BlobServiceClient(url, AzureNamedKeyCredential(ACCOUNT, KEY), retry_total=0) as client:
         yield client
 
 
@@ -33,7 +34,7 @@ def kill(running: services.Services) -> None:
 
 def test_what_was_acknowledged_is_there(tmp_path: Path) -> None:
     """Containers, bytes, metadata, tags, settings, staged blocks, leases and rules of CORS, after a kill."""
-    with services.start(tmp_path, published_key=True) as running, client_of(running) as client:
+    with services.start(tmp_path, published_key=True) as running, client_of(running.blob_url) as client:
         container = client.create_container("kept", metadata={"one": "1"})
         blob = container.upload_blob(
             "a/ü", b"x" * 100_000, metadata={"Two": "2"}, tags={"k": "v"},
@@ -51,7 +52,7 @@ def test_what_was_acknowledged_is_there(tmp_path: Path) -> None:
         before = blob.get_blob_properties()
         client.set_service_properties(cors=[CorsRule([PAGE], ["GET"])])
         kill(running)
-    with services.start(tmp_path, published_key=True) as running, client_of(running) as client:
+    with services.start(tmp_path, published_key=True) as running, client_of(running.blob_url) as client:
         container = client.get_container_client("kept")
         assert container.get_container_properties().metadata == {"one": "1"}
         assert [one.name for one in container.list_blobs()] == ["a/ü", "log"]
@@ -73,7 +74,7 @@ def test_a_kill_among_writes(tmp_path: Path) -> None:
     """Whatever was acknowledged is whole, and what was not is whole or absent; never a part, never a listed ghost."""
     data = {f"{number:04}": os.urandom(20_000) for number in range(200)}
     acknowledged: list[str] = []
-    with services.start(tmp_path, published_key=True) as running, client_of(running) as client:
+    with services.start(tmp_path, published_key=True) as running, client_of(running.blob_url) as client:
         container = client.create_container("kept")
 
         def write() -> None:
@@ -89,7 +90,7 @@ def test_a_kill_among_writes(tmp_path: Path) -> None:
         wait_for(lambda: len(acknowledged) >= 20, 60, "some blobs to be written")
         kill(running)
         writer.join()
-    with services.start(tmp_path, published_key=True) as running, client_of(running) as client:
+    with services.start(tmp_path, published_key=True) as running, client_of(running.blob_url) as client:
         container = client.get_container_client("kept")
         listed = [blob.name for blob in container.list_blobs()]
         assert listed[: len(acknowledged)] == acknowledged
@@ -103,7 +104,7 @@ def test_nothing_is_left_of_what_was_deleted(tmp_path: Path) -> None:
     def size() -> int:
         return sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
 
-    with services.start(tmp_path, published_key=True) as running, client_of(running) as client:
+    with inside.start(tmp_path, published_key=True) as running, client_of(running.urls["blob_url"]) as client:
         container = client.create_container("kept")
         empty = size()
         for number in range(3):
@@ -121,10 +122,10 @@ def test_names_are_no_paths(tmp_path: Path) -> None:
     """Whatever a blob is called, nothing is written outside of the service's own folder."""
     home = tmp_path / "home"
     home.mkdir()
-    with services.start(home, published_key=True) as running, client_of(running) as client:
+    with inside.start(home, published_key=True) as running, client_of(running.urls["blob_url"]) as client:
         container = client.create_container("kept")
         for name in PATHS:
-            Raw(running.blob_url).ask("PUT", f"kept/{name}", headers=BLOCK_BLOB, body=b"mine")
+            Raw(running.urls["blob_url"]).ask("PUT", f"kept/{name}", headers=BLOCK_BLOB, body=b"mine")
         container.upload_blob("after", b"")
     assert {path.name for path in tmp_path.iterdir()} == {"home"}
     assert not list(tmp_path.rglob("*escaped*"))

@@ -19,8 +19,10 @@ from emulators import process
 from emulators.process import wait_for
 from emulators.storage import services
 from emulators.storage.common.errors import StorageError
-from emulators.storage.queues.service import _checked
+from emulators.storage.common.naming import checked_name
+from emulators.storage.queues.service import QUEUE_NAME
 from emulators.storage.queues.store import PURGED_AT_ONCE, Queues
+from tests.emulators.storage import inside
 
 
 class Time:
@@ -133,7 +135,7 @@ TestQueueRules = QueueRules.TestCase
 @pytest.mark.parametrize("name", ["a-b", "abc", "0-0-0", "a" * 63])
 def test_a_queues_name_has_3_to_63_characters(name: str) -> None:
     """The shortest and the longest names are taken, also with a hyphen in the middle."""
-    assert _checked(name) == name
+    assert checked_name(name, QUEUE_NAME) == name
 
 
 def test_what_is_deleted_leaves_the_file(tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def test_no_operation_scans(tmp_path: Path) -> None:
 def test_one_process_serves_a_folder(tmp_path: Path) -> None:
     """A second one on the same data is refused, with the file in the error, and the first goes on."""
     with (
-        services.start(tmp_path) as running,
+        inside.start(tmp_path) as running,
         QueueClient.from_connection_string(running.connection_string, "one") as queue,
     ):
         queue.create_queue()
