@@ -165,6 +165,8 @@ export const W = {
     claim: "by their own word",
     canceledBy: "Canceled by",
     continues: "Goes on from",
+    doneBy: "Done by",
+    doneShare: (percent) => `${percent} % of it is done`,
     fromRun: "Began with the model of",
     goOnWith: "With parameters",
     words: "Azure's own words",

@@ -18,8 +18,9 @@ OTHER_KINDS = {
     "sweep": "Submit a command job for each set of parameters, with -p NAME=VALUE.",
     "pipeline": "Submit each of its steps as a command job.",
 }
+DATES = {"done_by": "--done-by", "within_seconds": "--within", "takes_seconds": "--takes"}
 # What a request may hold and a job file can't, with the option that gives it.
-NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep_warm_seconds": "--keep-warm"}
+NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep_warm_seconds": "--keep-warm", **DATES}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from shared.kernel.facts import Fact
 from shared.runs.model import Run
@@ -37,6 +38,15 @@ class RunLosesNodes(Fact):
     run: Run
     before: int
     after: int
+
+
+@dataclass(frozen=True)
+class RunWillBeLate(Fact):
+    """The run's work is larger than was said: it will be done at `done_at`, after its date. Stated before the row says
+    so."""
+
+    run: Run
+    done_at: datetime
 
 
 @dataclass(frozen=True)

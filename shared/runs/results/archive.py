@@ -225,9 +225,11 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
 
 
 def _metrics(ports: Ports, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
-    """The last and best metrics of the archived files, or else of what was printed."""
-    metrics_files = metric_files.archived(archive_folder(run), files) or metric_files.printed(ports, run)
-    return fold_metrics(row for file in metrics_files for row in metric_files.rows(ports.blobs, file, Mark()))
+    """The last and best metrics of the archived files; without a curve among them, of what was printed too."""
+    with_metrics = metric_files.archived(archive_folder(run), files)
+    if not any(file.has_curves for file in with_metrics):
+        with_metrics = [*metric_files.printed(ports, run), *with_metrics]
+    return fold_metrics(row for file in with_metrics for row in metric_files.rows(ports.blobs, file, Mark()))
 
 
 def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found, finished: dict[str, Any]) -> None:
