@@ -22,7 +22,7 @@ from shared.sweeps.model import Trial, TrialState
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-FILLED = 8  # trials at the second rung, before the model learns from them
+FILLED = 16  # trials at the second rung, before the model learns from them
 BEST_SEEN, SEEN = 25, 100  # of very many trials the model sees these
 RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't hold
 Draw = dict[str, Drawn]
