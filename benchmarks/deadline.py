@@ -1,6 +1,6 @@
 """Done by a date at the least cost: what our decision pays on traces of spot nodes, beside what others do.
 
-python -m benchmarks.deadline [--traces FILE ...] [--every N] [--json]
+python -m benchmarks.deadline [--traces FILE ...] [--every N] [--png FILE] [--json]
 
 One job of 48 hours on one node, dates of 52 and 70 hours, changes of nodes that take 3 and 12 minutes. Costs are
 multiples of what somebody pays who knows the future and changes nodes for nothing: the mean over all windows, and 95 %
@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import fmean, quantiles
 
 from benchmarks._spot import Outcome, Policy, Window, bound, play, read_windows, spells
+from benchmarks._spot_picture import draw
 from benchmarks._spot_policies import dedicated_only, uniform_progress, until_the_last_moment
 from benchmarks._spot_team import NODES, restart_over_stay
 from shared.deadlines.decide import choose
@@ -139,10 +140,25 @@ def elasticity(step: float, pools: list[list[Window]], setting: Setting) -> str:
     return f"{setting.name}: {fmean(ratios):.2f}"
 
 
+def picture(files: list[tuple[float, dict[str, list[Window]]]], path: Path) -> None:
+    """The 52 hours of a window in which the pool has nodes for about half of the time."""
+    step, pools = files[0]
+    setting = SETTINGS[1]
+    steps = int(setting.left * HOUR / step)
+    window = min(
+        (window for windows in pools.values() for window in windows),
+        key=lambda window: abs(sum(window.steps[:steps]) / steps - 0.55),
+    )
+    terms, left = setting.terms(step), setting.left * HOUR
+    pool = learn(spells(window.before[: known(window, step)], step))
+    draw(our_policy(pool, terms, setting), window, terms, left, WORK, path)
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--traces", type=Path, nargs="+", default=[TRACES], help="files of windows")
     parser.add_argument("--every", type=int, default=1, help="only each N-th window of a pool")
+    parser.add_argument("--png", type=Path, help="draw the job of one window here, and measure nothing")
     parser.add_argument("--json", action="store_true", help="one line of means, last")
     options = parser.parse_args(argv)
     for path in options.traces:
@@ -150,6 +166,9 @@ def main(argv: list[str] | None = None) -> None:
             asked = 0 if path == TRACES else 2  # a clone may come without the traces
             parser.exit(asked, f"There is no {path}. Give files of windows with --traces.\n")
     files = [read_windows(path) for path in options.traces]
+    if options.png:
+        picture(files, options.png)
+        return
     traces = [(step, windows[:: options.every]) for step, pools in files for windows in pools.values()]
     with ProcessPoolExecutor(min(os.cpu_count() or 1, 8)) as processes:
         results = measure(traces, processes.map)

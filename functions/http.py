@@ -29,6 +29,7 @@ from shared.kernel.errors import (
     TrainyardError,
     Unavailable,
 )
+from shared.runs.intake.due import date_of
 
 if TYPE_CHECKING:
     from shared.runs.model import Run
@@ -59,7 +60,7 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
 def accepted(run: Run) -> func.HttpResponse:
     """202 for a run that was made, with where it is and what it may cost."""
     body: dict[str, Any] = {"run": run.name, "state": run.progress.state}
-    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest}
+    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest, "date": date_of(run)}
     return answer(body, 202, {"Location": f"/api/runs/{run.name}"})
 
 

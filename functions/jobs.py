@@ -21,7 +21,7 @@ with on_demand():
     from shared import reconcile
     from shared.events import announce, incoming
     from shared.runs import data, model
-    from shared.runs.progress import follow, hourly_reconcile
+    from shared.runs.progress import follow, hourly_reconcile, steer
     from shared.runs.results import archive
     from shared.sweeps import look
 
@@ -70,6 +70,10 @@ def run_looks(message: func.QueueMessage) -> None:
         run = incoming.text(request, "data_of")
         with telemetry.span("check data", run=run):
             data.check_data(the_system(), run)
+    elif "paced" in request:
+        run = incoming.text(request, "paced")
+        with telemetry.span("look at pace", run=run), _one_at_a_time.of(run):
+            steer.look_at_pace(the_system(), run, request.get("token"))
     else:
         with telemetry.span("look at runs"):
             hourly_reconcile.look_at_hour(the_system(), incoming.text(request, "hour"))

@@ -165,6 +165,8 @@ export const W = {
     claim: "by their own word",
     canceledBy: "Canceled by",
     continues: "Goes on from",
+    doneBy: "Done by",
+    doneShare: (percent) => `${percent} % of it is done`,
     fromRun: "Began with the model of",
     goOnWith: "With parameters",
     words: "Azure's own words",
@@ -244,7 +246,7 @@ export const W = {
     falling: "falling",
     level: "level",
     summary: (s) =>
-      `${s.name}: ${s.points} points. First ${s.first}, last ${s.last}, least ${s.least} at ${s.leastAt}, ` +
+      `${s.name}: ${s.points === 1 ? "1 point" : `${s.points} points`}. First ${s.first}, last ${s.last}, least ${s.least} at ${s.leastAt}, ` +
       `greatest ${s.greatest} at ${s.greatestAt}; ${s.trend} towards the end.`,
     none: "no points",
   },

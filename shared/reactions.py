@@ -26,6 +26,7 @@ from shared.money import facts as money
 from shared.notices.decide import crossed, is_idle_too_long
 from shared.runs import facts as runs
 from shared.runs.model import SWEEP
+from shared.runs.progress.pace_looks import ask_for_pace
 from shared.runs.progress.transitions import ask_for_archive, ask_for_submission, ask_for_sweep_look
 from shared.schedules import facts as schedules
 
@@ -85,6 +86,22 @@ def tell_of_evictions(ports: Ports, fact: runs.RunLosesNodes) -> None:
     """Once, when it has become often."""
     if crossed(fact.before, fact.after):
         tell(ports, "RunEvicted", fact.run.name, {"run": fact.run.name, "evictions": fact.after})
+
+
+def begin_pace(ports: Ports, fact: runs.RunRecorded) -> None:
+    """The first look at a run that has a date; each sends the next."""
+    if fact.run.due.done_by:
+        ask_for_pace(ports.queues, fact.run.name, "")
+
+
+def look_at_pace(ports: Ports, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
+    """A look out of turn: its nodes came or went. The row says so only after the fact is stated."""
+    if fact.run.due.done_by:
+        ask_for_pace(ports.queues, fact.run.name, delay=1.0)
+
+
+def tell_of_lateness(ports: Ports, fact: runs.RunWillBeLate) -> None:
+    tell(ports, "RunWillBeLate", fact.run.name, {"run": fact.run.name, "done at": fact.done_at.isoformat()})
 
 
 def tell_of_lost_archive(ports: Ports, fact: runs.ArchiveGivenUp) -> None:
@@ -149,11 +166,12 @@ def tell_of_failed_schedule(ports: Ports, fact: schedules.ScheduleFailed) -> Non
 
 REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
     drops.DropSealed: (announce_sealed,),
-    runs.RunRecorded: (submit,),
+    runs.RunRecorded: (submit, begin_pace),
     runs.RunSubmitted: (announce_submitted, look_at_sweep),
-    runs.RunStarted: (look_at_cluster, look_at_its_sweep),
+    runs.RunStarted: (look_at_cluster, look_at_pace, look_at_its_sweep),
     runs.CancelCarriedOut: (look_at_sweep,),
-    runs.RunLosesNodes: (tell_of_evictions,),
+    runs.RunLosesNodes: (tell_of_evictions, look_at_pace),
+    runs.RunWillBeLate: (tell_of_lateness,),
     runs.RunEnded: (archive, keep_warm, look_at_cluster, look_at_its_sweep),
     runs.RunArchived: (announce_archived, challenge),
     runs.ArchiveGivenUp: (tell_of_lost_archive,),

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
+from shared import settled
 from shared.drops.checks import send_check
 from shared.drops.find_unannounced import find_missed_drops, routes_with_folders
 from shared.drops.model import DropState
@@ -44,6 +45,7 @@ def reconcile(ports: Ports, schedules: Schedules | None = None) -> None:
     _try(errors, "workspace", ports.jobs.check)
     _try(errors, "assets", partial(register_assets, ports.jobs, ports.trainers))
     _try(errors, "runs", partial(ask_for_looks, ports))
+    _try(errors, "settled poison", partial(settled.clear, ports))
     _try(errors, "poison", partial(look_at_poison, ports))
     if schedules:
         _try(errors, "schedules", partial(ask_for_overdue, ports, schedules))

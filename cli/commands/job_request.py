@@ -17,8 +17,9 @@ JOB_SUFFIXES = (".yml", ".yaml", ".json")
 OTHER_KINDS = {
     "pipeline": "Submit each of its steps as a command job.",
 }
+DATES = {"done_by": "--done-by", "within_seconds": "--within", "takes_seconds": "--takes"}
 # What a request may hold and a job file can't, with the option that gives it.
-NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep_warm_seconds": "--keep-warm"}
+NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep_warm_seconds": "--keep-warm", **DATES}
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,17 @@ DropNodes = Annotated[int, Option("--nodes", min=0, metavar="N", help="How many 
 Resubmissions = Annotated[
     int | None, Option(min=0, metavar="N", help="How many jobs may replace lost ones in an elastic run.")
 ]
+DoneBy = Annotated[
+    str,
+    Option(
+        metavar="WHEN",
+        help="Done by then at the least cost, on low-priority and dedicated nodes: 18:00, or 2026-01-31T18:00.",
+    ),
+]
+Within = Annotated[str, Option(metavar="TIME", help="The same, so long from now: 90m, 6h, 2d.")]
+Takes = Annotated[
+    str, Option(metavar="TIME", help="How long it takes on all its nodes; else as the newest runs of its kind took.")
+]
 Node = Annotated[int | None, Option(min=0, metavar="N", help="Which node, from 0. Default: one that runs, by chance.")]
 Every = Annotated[str, Option(metavar="TIME", help="Again and again, with this pause, until the run is over: 60s, 5m.")]
 Notice = Annotated[str, Option(metavar="TIME", help="Local cloud: announce it so long before, as Azure does: 30s.")]
@@ -304,7 +315,7 @@ On = Annotated[
     Option(
         "--on",
         metavar="KIND",
-        help="completed, failed, canceled, evicted, budget, idle, schedule or poison. Repeat it for more.",
+        help="completed, failed, canceled, evicted, late, budget, idle, schedule or poison. Repeat it for more.",
     ),
 ]
 NoticeTo = Annotated[

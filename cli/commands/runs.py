@@ -44,6 +44,9 @@ def submit(
     start: options.FromRun = "",
     nodes: options.Nodes = "",
     resubmissions: options.Resubmissions = None,
+    done_by: options.DoneBy = "",
+    within: options.Within = "",
+    takes: options.Takes = "",
     cluster: options.Cluster = "",
     experiment: options.Experiment = "",
     timeout: options.Timeout = "",
@@ -110,6 +113,9 @@ def requested(session: Session, words: dict[str, Any], later: bool = False) -> d
         "data": _data(session, words["data"], later),
         "nodes": _nodes(words["nodes"]),
         "resubmissions": words["resubmissions"],
+        "done_by": _date(words["done_by"]),
+        "within_seconds": seconds(words["within"]) if words["within"] else None,
+        "takes_seconds": seconds(words["takes"]) if words["takes"] else None,
         "cluster": words["cluster"],
         "experiment": words["experiment"],
         "timeout_seconds": seconds(timeout) if timeout else None,
@@ -168,6 +174,8 @@ def runs(
         shown, more = run_list.ordered(shown, sort)[:limit], len(shown) > limit
     order = f"by {sort}" if sort else "the newest"
     session.tell(shown, show.runs.many(shown, f"{order}, {len(shown)} shown; --limit for more" if more else ""))
+    if page.hint:
+        session.remark(page.hint, "yellow")
     if page.gave_up:
         session.remark(f"These are of the newest {page.looked_at:,} runs; --experiment, --owner or --since find older.")
 
@@ -268,7 +276,9 @@ def go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
         session.tell_json(answer)
     else:
         session.out.print(name, soft_wrap=True)
-        if answer.get("greatest_cost") is not None:
+        if answer.get("date"):
+            session.remark(answer["date"]["why"], "dim")
+        elif answer.get("greatest_cost") is not None:
             session.remark(f"It costs {before(answer['estimated_cost'], answer['greatest_cost'])}.", "dim")
         session.remark(f"Watch it: {session.program} logs -f {name}", "dim")
 
@@ -280,8 +290,25 @@ def _tell_plan(session: Session, plan: dict[str, Any]) -> None:
     if not session.as_json:
         of = f" of project {cost['project']}" if cost["project"] else ""
         session.remark(f"cost{of}: {before(cost['estimated'], cost['greatest'], cost['price_from'])}", "dim")
+        if date := plan.get("date"):
+            session.remark(date["why"], "dim")
         for reason in reasons:
             session.remark(reason, "yellow" if plan["reasons"] else "green")
+
+
+def _date(text: str) -> str | None:
+    """A moment in this machine's time zone, or the next `18:00` there, as ISO 8601 with its zone."""
+    if not text:
+        return None
+    now = datetime.now().astimezone()
+    try:
+        if clock := re.fullmatch(r"(\d{1,2}):(\d\d)", text):
+            at = now.replace(hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)
+            return (at if at > now else at + timedelta(days=1)).isoformat()
+        return datetime.fromisoformat(text).astimezone().isoformat()
+    except ValueError:
+        words = f"--done-by is {text!r}; write a time of day such as 18:00, or a moment such as 2026-01-31T18:00."
+        raise typer.BadParameter(words) from None
 
 
 def _nodes(text: str) -> int | dict[str, int] | None:

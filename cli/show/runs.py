@@ -38,6 +38,7 @@ def one(run: dict[str, Any]) -> RenderableType:
         **_sweep(run),
         **_canceled(run),
         **({"waits for": Text(_waiting(run), "yellow")} if run.get("waiting") else {}),
+        **date(run),
         **_removed(run),
         "attempts": Text(str(run.get("attempts", ""))),
         "code": Text(_code(run)),
@@ -62,6 +63,23 @@ def one(run: dict[str, Any]) -> RenderableType:
     if run.get("trial_runs"):
         parts += [Text(), many(run["trial_runs"], "the trials, newest first")]
     return Group(*parts, *_reason(run))
+
+
+def date(run: dict[str, Any]) -> dict[str, Text]:
+    """When it must be done, where it stands against that, and why it holds the nodes that it holds."""
+    if not run.get("done_by"):
+        return {}
+    done = f", done {run['done_share']:.0%}" if run.get("done_share") else ""
+    then = f", at {clock(run['expected_done_at'])} on dedicated nodes from now" if run.get("expected_done_at") else ""
+    words = one_line(run.get("holds_why") or "")
+    style = "red" if run.get("late_since") else "yellow" if run.get("holds") == "dedicated" else "green"
+    expected = f"about {costs.dollars(run['cost_expected'])}, {costs.dollars(run['cost_at_best'])} at best"
+    return {
+        "done by": Text(f"{clock(run['done_by'])}{done}{then}"),
+        "nodes": Text(words, style),
+        "clusters": Text(f"{run['low_cluster']}, {run['dedicated_cluster']} (dedicated)"),
+        "expected cost": Text(f"{expected}, {costs.dollars(run['cost_at_worst'])} on dedicated nodes alone"),
+    }
 
 
 def _canceled(run: dict[str, Any]) -> dict[str, Text]:

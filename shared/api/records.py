@@ -112,7 +112,19 @@ class Cost(Struct):
     unpriced: bool
 
 
-_RUN_SKIPS = ("name", "request", "asked", "reads", "last_metrics", "best_metrics", "archive_tries")
+_RUN_SKIPS = (
+    "name",
+    "request",
+    "asked",
+    "reads",
+    "last_metrics",
+    "best_metrics",
+    "archive_tries",
+    "pool",
+    "next_look",
+    "moves_to",
+    "places",
+)
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
 _SUMMARY: dict[str, Any] = {
     "best": Annotated[Best | None, Meta(description="The metric that tells most, and its best value.")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -23,11 +24,24 @@ class ComparedMetric(Struct):
     best: Annotated[int | None, Meta(description="Which run has the best of them; null if all are the same.")]
 
 
+class Date(Struct):
+    """What a run that must be done by a date costs, in dollars: at best, as expected, on dedicated nodes alone."""
+
+    done_by: datetime
+    takes_seconds: float
+    clusters: Annotated[list[str], Meta(description="With low-priority nodes, and with dedicated ones.")]
+    best: float
+    expected: float
+    worst: float
+    why: str
+
+
 class Accepted(Struct):
     run: str
     state: RunState
     estimated_cost: Annotated[float | None, Meta(description="Dollars; null where nothing is known.")] = None
     greatest_cost: Annotated[float | None, Meta(description="Dollars; null where no price is known.")] = None
+    date: Date | None = None
 
 
 class Finding(Struct):
@@ -58,6 +72,7 @@ class DryRun(Struct):
     job: dict[str, Any]
     reasons: list[Reason]
     cost: Costs
+    date: Date | None = None
     report: list[Finding] = []
 
 
@@ -85,6 +100,7 @@ class RunPage(Struct):
         msgspec.field(name="continue")
     )
     looked_at: Annotated[int, Meta(ge=0, description="Among how many runs these were found; with a filter or `where`.")]
+    hint: Annotated[str, Meta(description="Only where no run was found: names in `where` that none has.")] = ""
 
 
 class Series(Struct):

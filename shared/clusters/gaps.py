@@ -18,7 +18,7 @@ def gaps_of(runs: Iterable[Run], now: datetime) -> list[float]:
     """The seconds in which none of these runs of one cluster had or wanted a node, in the order of their ends."""
     spells = sorted(
         (min(s.begin for s in (*use.waited, *use.ran)), max(s.end for s in (*use.waited, *use.ran)))
-        for use in (workload(run).use(run, now) for run in runs)
+        for use in (use for run in runs for use in workload(run).uses(run, now))
         if use.waited or use.ran
     )
     gaps, end = [], None
@@ -31,7 +31,7 @@ def gaps_of(runs: Iterable[Run], now: datetime) -> list[float]:
 
 def start_seconds(runs: Iterable[Run], now: datetime) -> float:
     """The seconds of node time that a start costs: the median of the newest runs' waits that a start may explain."""
-    uses = [workload(run).use(run, now) for run in runs]
+    uses = [use for run in runs for use in workload(run).uses(run, now)]
     waits = [(use.waited[0].end - use.waited[0].begin).total_seconds() for use in uses if use.waited and use.ran]
     starts = [wait for wait in waits if LEAST_START <= wait <= MOST_START]
     return median(starts[-STARTS_USED:]) if starts else START_SECONDS

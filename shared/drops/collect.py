@@ -15,8 +15,8 @@ from shared.drops.decide import (
     becomes_loose,
     first_look,
     judge_drop,
-    judge_loose_file,
     on_upload,
+    one_too_many,
     why_not_a_drop,
 )
 from shared.drops.model import Drop, DropState
@@ -63,6 +63,20 @@ def note_upload(ports: Ports, blob_name: str, at: datetime | None, form: str = "
         except Changed:
             stored = ports.drops.get(key)
     raise Changed(f"Drop {key} changed {WRITE_ATTEMPTS} times while an upload was noted.")
+
+
+def is_noted(ports: Ports, blob_name: str) -> bool:
+    """Whether an upload of this blob is known by now: its drop is open, or closed with what it holds."""
+    stored = ports.drops.get(DropKey.of(blob_name))
+    return stored is not None and (stored.value.state is DropState.OPEN or holds_what_was_listed(ports, stored.value))
+
+
+def holds_what_was_listed(ports: Ports, drop: Drop) -> bool:
+    """Whether it is closed, and holds what the listing that closed it showed; one may be rejected by its name alone."""
+    if drop.state is DropState.REJECTED and not drop.listed:
+        return True
+    closed = drop.state in (DropState.SEALED, DropState.REJECTED)
+    return closed and survey(drop.key, drop_blobs(ports.blobs, drop.key)).fingerprint == drop.listed
 
 
 @dataclass(frozen=True)
@@ -146,8 +160,9 @@ def _judge(ports: Ports, stored: Stored[Drop], last: bool) -> None:
         reject(ports.drops, Stored(replace(drop, newest=now, looked_at=now), stored.etag), "too_many_files", why)
         return
     verdict = judge_drop(drop, seen, route, now)
-    if verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen):
-        verdict = judge_loose_file(ports.drops.loose(route.name, route.single_files), route) or verdict
+    loose = verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen)
+    if loose and not ports.drops.take_loose(drop.key, route.single_files):
+        verdict, loose = one_too_many(route), False
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is Verdict.WAIT:
         if not last:
@@ -165,7 +180,8 @@ def _judge(ports: Ports, stored: Stored[Drop], last: bool) -> None:
         reject(ports.drops, Stored(looked, stored.etag), verdict.code, verdict.why)
     else:
         complete = Complete(seen, verdict, route, listing)
-        seal(ports, Stored(looked, stored.etag), complete)
+        if not seal(ports, Stored(looked, stored.etag), complete) and loose:
+            ports.drops.give_loose(drop.key)
     if ports.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):  # so it may have found the drop open still
         send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
 

@@ -75,7 +75,16 @@ class Drops(Protocol):
         """
 
     def loose(self, route: str, limit: int) -> int:
-        """How many loose files of the route became runs (`is_loose`), at most `limit`."""
+        """How many loose files of the route became runs (`is_loose`), or are about to, at most `limit`."""
+
+    def take_loose(self, key: DropKey, limit: int) -> bool:
+        """Count this one among its route's loose files, unless `limit` others are. True for one that is counted.
+
+        Of several at once no more than `limit` are. Raises Unavailable if others were quicker again and again.
+        """
+
+    def give_loose(self, key: DropKey) -> None:
+        """Count it no more: it became no run. Nothing happens for one that isn't counted."""
 
     def cursors(self, walks: Iterable[str]) -> dict[str, str]:
         """How far each of these walks over many things has come, '' at its beginning. One request for all."""

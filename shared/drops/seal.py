@@ -29,9 +29,11 @@ from shared.runs.content import JOB_FILES, Survey, survey
 from shared.runs.data import Listing, keep_listing
 from shared.runs.decide import first_moment
 from shared.runs.facts import RunRecorded
+from shared.runs.intake.due import with_date
 from shared.runs.intake.from_job import run_of
+from shared.runs.intake.wish import wish_of_route, wish_of_tags
 from shared.runs.model import Run, RunState, run_name
-from shared.runs.ports import HasPurse, HasRuns
+from shared.runs.ports import HasMarkets, HasPurse, HasRuns
 
 
 class Ports(
@@ -44,6 +46,7 @@ class Ports(
     HasReaders,
     HasRuns,
     HasPurse,
+    HasMarkets,
     HasDrops,
     Protocol,
 ):
@@ -60,8 +63,9 @@ class Complete:
     listing: Listing
 
 
-def seal(ports: Ports, stored: Stored[Drop], complete: Complete) -> None:
-    """Write what the run will be (the write-ahead mark), then make the run. Rejects a drop that can't become one."""
+def seal(ports: Ports, stored: Stored[Drop], complete: Complete) -> bool:
+    """Write what the run will be (the write-ahead mark), then make the run. Rejects a drop that can't become one, and
+    returns False."""
     drop, seen, route = stored.value, complete.seen, complete.route
     name = run_name(drop.key, seen.fingerprint)
     try:
@@ -70,17 +74,18 @@ def seal(ports: Ports, stored: Stored[Drop], complete: Complete) -> None:
         built = build(_order(name, drop.key, seen, route, written)) if route.trains else _no_job(route, written)
     except BrokenJobFile as exc:
         reject(ports.drops, stored, "bad_job_file", str(exc))
-        return
+        return False
     problems = _problems(ports.jobs, built, written)
     if problems or built.job is None:
         code = "bad_job_file" if job_file else "bad_job"
         reject(ports.drops, stored, code, (job_file or JobFile("The job", {}, {})).explain(problems))
-        return
+        return False
     sealing = _sealing(drop, complete, built.job, ports.clock())
     summary = written.summary if written else ""
     sealing = replace(sealing, run=name if route.trains else "", why=f"{sealing.why} {summary}".strip())
     keep_listing(ports.blobs, generation_of(sealing).folder, complete.listing)
     finish_sealing(ports, ports.drops.replace(sealing, stored))
+    return True
 
 
 def _sealing(drop: Drop, complete: Complete, job: JobSpec, at: datetime) -> Drop:
@@ -105,6 +110,7 @@ def _no_job(route: Route, written: Written | None) -> Built:
     """What a route that trains nothing makes of a drop."""
     problems = written.layer.problems if written else ()
     return Built(None if problems else JobSpec(experiment=route.experiment), problems)
+    return True
 
 
 def finish_sealing(ports: Ports, stored: Stored[Drop]) -> None:
@@ -217,4 +223,6 @@ def _run(ports: Ports, drop: Drop) -> Run:
         owner=drop.owner,
         project=ports.purse.project_of(job.tags, drop.key.route),
     )
-    return run.changed(history=first_moment(run))
+    run = run.changed(history=first_moment(run))
+    wish = wish_of_tags(job.tags, now)
+    return with_date(ports, run, wish.over(wish_of_route(route)), route.limits) if route else run

@@ -28,6 +28,8 @@ NUMBERS = {  # key: (default, least, most)
     "gpus": (-1, 0, 64),  # -1: as many as the VM size has
     "single_files": (0, 0, 1000),
     "timeout_seconds": (DAY, 60, 30 * DAY),
+    "within_seconds": (0, 1, 30 * DAY),
+    "takes_seconds": (0, 1, 30 * DAY),
     "quiet_seconds": (60, 0.1, 7 * DAY),
     "settle_seconds": (3, 0, 3600),
     "max_wait_seconds": (3600, 1, 30 * DAY),
@@ -98,6 +100,10 @@ class Route:
     resubmissions: int = 10
     move_to: str = ""  # the cluster where a run goes on that was preempted `move_after` times within so many seconds
     move_after: int = 3
+    within_seconds: float = (
+        0.0  # so long after it was made a run is done, if its nodes are to be chosen for that; 0: no date
+    )
+    takes_seconds: float = 0.0  # of work on all its nodes; 0: as the newest runs of its kind took
     move_within_seconds: float = 3600
     clusters: frozenset[str] = frozenset()  # further ones that a job may name
     max_processes: int = 64

@@ -87,7 +87,7 @@ def priced(ports: Ports, run: Run) -> Run:
     if run.asked.kind == SWEEP:  # its trials have prices
         return run
     try:
-        cluster, before = clusters(ports).get(run.asked.cluster), _seconds_before(ports, run)
+        cluster, before = clusters(ports).get(run.asked.cluster), seconds_before(ports, run)
     except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that
         return run if run.money.price else run.changed(price_from=str(exc))
     if not run.money.project and cluster and cluster.project:
@@ -165,9 +165,14 @@ def clusters(ports: Ports) -> dict[str, Cluster]:
     return {cluster.name: cluster for cluster in all_clusters}
 
 
-def _seconds_before(ports: Ports, run: Run) -> list[float]:
-    """How long the newest runs of this kind took: of the same experiment and route, on as many nodes."""
+def newest_runs(ports: Ports) -> list[Run]:
     newest: list[Run] = _remembered(ports, "runs", RUNS_KEPT, lambda: ports.runs.newest(RUNS_READ))
+    return newest
+
+
+def seconds_before(ports: Ports, run: Run) -> list[float]:
+    """How long the newest runs of this kind took: of the same experiment and route, on as many nodes."""
+    newest = newest_runs(ports)
     kind = (run.asked.experiment, run.asked.route, run.asked.nodes)
     durations = [seconds_of(old) for old in newest if (old.asked.experiment, old.asked.route, old.asked.nodes) == kind]
     return [seconds for seconds in durations if seconds is not None][:RUNS_USED]

@@ -124,7 +124,8 @@ def _known(ports: Ports, since: datetime, now: datetime) -> Known:
     runs = {run.name: run for run in _runs(ports, since)}
     uses: dict[str, list[Use]] = defaultdict(list)
     for run in runs.values():
-        uses[run.asked.cluster].append(workload(run).use(run, now))
+        for use in workload(run).uses(run, now):
+            uses[use.cluster].append(use)
     made = ports.leases.made_between(since - LONGEST_POSSIBLE, now)
     leases = {lease.id: (_hold(lease), Person(lease.owner, lease.owner_id), lease.project) for lease in made}
     projects = {name: cluster.project for name, cluster in clusters(ports).items()}
@@ -183,7 +184,7 @@ def _day(facts: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
             shares.append(share)
             key = (share.kind, share.who)
             seconds[key] += share.node_seconds
-            price = _price(facts, share, hourly.dollars if hourly else None)
+            price = _price(facts, cluster, share, hourly.dollars if hourly else None)
             so_far = dollars.get(key, 0.0)
             dollars[key] = None if price is None or so_far is None else so_far + share.node_seconds * price / _HOUR
     rows = tuple(
@@ -207,9 +208,13 @@ def _row(facts: Known, cluster: str, share: tuple[str, str], node_seconds: float
     return Row(kind, who, owner.name, project, node_seconds, dollars, owner.id)
 
 
-def _price(facts: Known, share: Share, hourly: float | None) -> float | None:
+def _price(facts: Known, cluster: str, share: Share, hourly: float | None) -> float | None:
     """What an hour of a node costs: for a run as it was when it was submitted."""
     run = facts.runs.get(share.who)
+    if run and cluster == run.due.dedicated_cluster:
+        return run.due.dedicated_price
+    if run and cluster == run.due.low_cluster:
+        return run.due.low_price
     return run.money.price if run and run.money.price else hourly
 
 

@@ -49,6 +49,14 @@ def _evicted(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
     return _of_run(notice, run, Kind.EVICTED, f"Run {run.name} lost its nodes {data.get('evictions')} times.", {})
 
 
+def _late(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
+    run = _run(runs, data)
+    if run is None:
+        return None
+    hint = "Let it go on, cancel it, or continue it on more nodes."
+    return _of_run(notice, run, Kind.LATE, f"Run {run.name} will be late: {run.pace.holds_why}", {"what to do": hint})
+
+
 def _idle(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"Cluster {data.get('cluster')} has {_nodes(data.get('nodes'))} and had nothing to do for an hour."
     return _plain(notice, Kind.IDLE, title, data)
@@ -92,6 +100,7 @@ _MAKERS: dict[str, _Maker] = {
     "RunArchived": _archived,
     "RunGivenUp": _given_up,
     "RunEvicted": _evicted,
+    "RunWillBeLate": _late,
     "ClusterIdle": _idle,
     "BudgetWarned": _budget,
     "BudgetReached": _budget,

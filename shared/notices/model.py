@@ -22,6 +22,7 @@ class Kind(StrEnum):
     FAILED = "failed"
     CANCELED = "canceled"
     EVICTED = "evicted"
+    LATE = "late"
     BUDGET = "budget"
     IDLE = "idle"
     SCHEDULE = "schedule"

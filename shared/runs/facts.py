@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from shared.kernel.facts import Fact
 from shared.runs.model import Run
@@ -44,6 +45,15 @@ class CancelCarriedOut(Fact):
     """The run's jobs are asked to end, because someone asked the run to."""
 
     run: Run
+
+
+@dataclass(frozen=True)
+class RunWillBeLate(Fact):
+    """The run's work is larger than was said: it will be done at `done_at`, after its date. Stated before the row says
+    so."""
+
+    run: Run
+    done_at: datetime
 
 
 @dataclass(frozen=True)

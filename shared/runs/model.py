@@ -24,6 +24,8 @@ from typing import Any
 
 import msgspec
 
+from shared.deadlines.plan import Hold
+from shared.deadlines.pool import Pool
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.parts import column, from_columns, part, with_columns
@@ -65,12 +67,19 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
 RUN_NAME = re.compile(r"[a-z][a-z0-9-]{2,62}")
 
 
-def asked_run_name(kind: str, what: str) -> str:
+def asked_run_name(kind: str, what: str, route: str = "") -> str:
     """The name of the run that someone asked for: `run-<16 hex digits>`, the same for the same kind and text.
 
     It says nothing of what was asked, so that another request under the same Idempotency-Key meets the first one's run.
+    One that is made from another run keeps the name of that one's route.
     """
-    return f"run-{hashlib.sha256(f'{kind} {what}'.encode()).hexdigest()[:16]}"
+    return f"{_slug(route)}-{hashlib.sha256(f'{kind} {what}'.encode()).hexdigest()[:16]}"
+
+
+def _slug(route: str) -> str:
+    """The route with only letters, digits and dashes, and a letter first; `run` for none."""
+    slug = re.sub(r"[^a-z0-9]+", "-", route.lower()).strip("-")[:32].strip("-")
+    return slug if slug[:1].isalpha() else f"run-{slug}".strip("-")
 
 
 def run_name(drop: DropKey, fingerprint: str) -> str:
@@ -79,10 +88,8 @@ def run_name(drop: DropKey, fingerprint: str) -> str:
     `<route>-<16 hex digits>`, where the route keeps only letters, digits and dashes. 64 bits: two drops in a million
     meet with a probability of 3e-8.
     """
-    slug = re.sub(r"[^a-z0-9]+", "-", drop.route.lower()).strip("-")[:32].strip("-")
-    slug = slug if slug[:1].isalpha() else f"run-{slug}".strip("-")
     digest = hashlib.sha256(f"{drop}\n{fingerprint}".encode()).hexdigest()
-    return f"{slug}-{digest[:16]}"
+    return f"{_slug(drop.route)}-{digest[:16]}"
 
 
 class Moment(msgspec.Struct, frozen=True, array_like=True):
@@ -111,6 +118,9 @@ class Audited(msgspec.Struct, frozen=True, array_like=True):
     by_id: str = ""
 
 
+DEDICATED_FROM = 1000  # the numbers of members on dedicated nodes, in a run with a date
+
+
 class Member(msgspec.Struct, frozen=True, array_like=True):
     """One node's place in an elastic run. Its jobs follow each other; `attempt` counts them from 1.
 
@@ -124,6 +134,10 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     at: datetime
     why: str = ""
     ran: float = 0.0
+
+    @property
+    def is_dedicated(self) -> bool:
+        return self.index >= DEDICATED_FROM
 
 
 class Loss(msgspec.Struct, frozen=True, array_like=True):
@@ -155,11 +169,13 @@ class Elastic:
     deadline: datetime
     members: tuple[Member, ...]
     sizes: tuple[Size, ...] = ()
+    dedicated: int = 0  # how many further members a run with a date has on dedicated nodes now
+    dedicated_sizes: tuple[Size, ...] = ()  # of these alone
     losses: tuple[Loss, ...] = ()
 
     @property
     def resubmitted(self) -> int:
-        return sum(member.attempt - 1 for member in self.members)
+        return sum(member.attempt - 1 for member in self.members if not member.is_dedicated)
 
 
 # A run's own name ends with 16 digits, so it is none of these.
@@ -315,6 +331,49 @@ class Cancel:
     by_id: str = column("canceled_by_id", "")
 
 
+class Placed(msgspec.Struct, frozen=True, array_like=True):
+    """On which cluster a run's job is since `at`."""
+
+    at: datetime
+    cluster: str
+
+
+@dataclass(frozen=True)
+class Due:
+    """When it must be done, what it may choose from until then, and what that was expected to cost, in dollars.
+
+    Written when the run is recorded, and never again. `pool` is how low-priority nodes had come and gone until then.
+    Prices are an hour of one node; `change_seconds` is what new nodes take.
+    """
+
+    done_by: datetime | None = None
+    takes_seconds: float = 0.0  # of work on all its nodes
+    low_cluster: str = ""
+    dedicated_cluster: str = ""
+    low_price: float = 0.0
+    dedicated_price: float = 0.0
+    change_seconds: float = 0.0
+    cost_at_best: float = 0.0
+    cost_at_worst: float = 0.0
+    cost_expected: float = 0.0
+    pool: Pool | None = None
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Where it stands against its date. The looks at it write this, and a plain run's jobs where they are."""
+
+    done_share: float = 0.0  # of the work, from 0 to 1
+    holds: Hold | None = None
+    holds_why: str = ""
+    done_at: datetime | None = column("expected_done_at", None)  # with dedicated nodes from now on
+    paced_at: datetime | None = None  # the last look
+    next_look: str = ""  # the token of the message that brings the next one
+    late_since: datetime | None = None  # when it was clear that the work is larger than was said
+    moves_to: str = ""  # the cluster of its next job, once the present one has ended
+    places: tuple[Placed, ...] = ()  # where its jobs were, if not all on one cluster
+
+
 @dataclass(frozen=True)
 class Removed:
     """What was let go of it. Removals write it; `cleared`: what retention took, checkpoints or copies."""
@@ -340,6 +399,13 @@ class Run:
     people: People = part(People)
     cancel: Cancel = part(Cancel)
     removed: Removed = part(Removed)
+    due: Due = part(Due)
+    pace: Pace = part(Pace)
+
+    @property
+    def on_cluster(self) -> str:
+        """Where its present job is, or its low-priority members."""
+        return self.pace.places[-1].cluster if self.pace.places else self.asked.cluster
 
     @classmethod
     def of(cls, **values: Any) -> Run:

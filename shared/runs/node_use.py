@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import pairwise
 
-from shared.runs.model import FINAL, Run, RunState
+from shared.runs.model import FINAL, Placed, Run, RunState
 
 WAITING = (RunState.SUBMITTED, RunState.QUEUED)
 
@@ -51,6 +52,31 @@ def use_of_one_job(run: Run, now: datetime) -> Use:
         Spell(begin, end, run.asked.nodes) for state, begin, end in spells if state is RunState.RUNNING and begin < end
     )
     return Use(run.name, run.asked.cluster, run.created_at, waited, ran, ended)
+
+
+def worked_seconds(uses: Iterable[Use], nodes: int) -> float:
+    """For how long so many nodes would have had to work for what these uses had."""
+    spells = (spell for use in uses for spell in use.ran)
+    return sum(spell.nodes * (spell.end - spell.begin).total_seconds() for spell in spells) / nodes
+
+
+def by_place(use: Use, places: Sequence[Placed]) -> list[Use]:
+    """The use of a run whose jobs were on several clusters, one after the other, as a use of each."""
+    if len(places) < 2:
+        return [replace(use, cluster=places[0].cluster) if places else use]
+    ends = [place.at for place in places[1:]] + [datetime.max.replace(tzinfo=UTC)]
+    uses: dict[str, Use] = {}
+    for place, until in zip(places, ends, strict=True):
+        begin = place.at if uses else min(place.at, use.created)
+        before = uses.get(place.cluster, replace(use, cluster=place.cluster, waited=(), ran=()))
+        waited, ran = (_within(spells, begin, until) for spells in (use.waited, use.ran))
+        uses[place.cluster] = replace(before, waited=before.waited + waited, ran=before.ran + ran)
+    return list(uses.values())
+
+
+def _within(spells: Iterable[Spell], begin: datetime, end: datetime) -> tuple[Spell, ...]:
+    cut = (replace(spell, begin=max(spell.begin, begin), end=min(spell.end, end)) for spell in spells)
+    return tuple(spell for spell in cut if spell.begin < spell.end)
 
 
 def end_of(run: Run) -> datetime | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypedDict
 
+from shared.deadlines.pool import Pool
 from shared.kernel.drop_key import DropKey
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState
@@ -80,6 +81,40 @@ class Purse(Protocol):
 
     def refusal(self, run: Run) -> Refusal | None:
         """Why its budget would not let the run start now; None if it would. Keeps nothing back."""
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A cluster, and the dollars that an hour of one of its nodes costs."""
+
+    cluster: str
+    price: float
+
+
+@dataclass(frozen=True)
+class Tiers:
+    """What a run with a date may choose from. `change`: seconds that new nodes take; `pool`: how low ones are."""
+
+    low: Tier
+    dedicated: Tier
+    change: float
+    pool: Pool
+
+
+class Markets(Protocol):
+    """Which nodes are to be had, and at what price? Money answers."""
+
+    def of(self, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
+        """The cluster and one of the same machines in the other tier, within `allowed` (None: any).
+
+        Raises Impossible where there is none, or where a price is not known.
+        """
+
+    def free(self, cluster: str) -> int:
+        """How many of the cluster's nodes are up and idle now."""
+
+    def usual_seconds(self, run: Run) -> float | None:
+        """How long the newest runs of this kind took, as their median; None if there are none."""
 
 
 PRICED = ("project", "price", "price_from", "estimated_cost", "greatest_cost")  # the fields that `Purse.priced` fills
@@ -182,6 +217,11 @@ class HasRuns(Protocol):
 class HasPurse(Protocol):
     @property
     def purse(self) -> Purse: ...
+
+
+class HasMarkets(Protocol):
+    @property
+    def markets(self) -> Markets: ...
 
 
 class HasCapacity(Protocol):

@@ -155,7 +155,7 @@ class _Look:
         """What the trials' nodes cost so far; of those that ended before, the runs are asked again."""
         now = self.ports.clock()
         there = (runs[trial.number] if trial.number in runs else self._run(trial) for trial in trials)
-        return sum(_cost(run, workload(run).use(run, now)) for run in there if run)
+        return sum(_cost(run, workload(run).uses(run, now)) for run in there if run)
 
     def _why_closing(self, dollars: float) -> str:
         sweep, parent = self.sweep, self.parent
@@ -213,9 +213,9 @@ class _Look:
             transition(self.ports, self.parent.name, state, "", lambda _: standing)
 
 
-def _cost(run: Run, use: Use) -> float:
+def _cost(run: Run, uses: list[Use]) -> float:
     """What it cost: as the books have it, or as its price says until they do."""
-    spells = (*use.waited, *use.ran) if run.jobs.elastic else use.ran
+    spells = [spell for use in uses for spell in ((*use.waited, *use.ran) if run.jobs.elastic else use.ran)]
     seconds = sum((spell.end - spell.begin).total_seconds() * spell.nodes for spell in spells)
     booked = run.money.cost.dollars if run.money.cost else 0.0
     return max(booked, seconds * run.money.price / 3600)

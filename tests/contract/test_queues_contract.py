@@ -77,6 +77,18 @@ def test_messages_are_given_back_as_they_are(queues: Queues, unique: Callable[[]
     assert queues.give_back(unique(), target, 100) == 0
 
 
+def test_what_is_settled_is_cleared_and_the_rest_stays(queues: Queues, unique: Callable[[], str]) -> None:
+    """Of up to so many messages those go whose text is settled; the others are there at once, unchanged."""
+    name = unique()
+    for i in range(40):
+        queues.send(name, {"i": i})
+    assert queues.clear(name, lambda text: json.loads(text)["i"] % 2 == 0, 100) == 20
+    assert queues.clear(name, lambda text: json.loads(text)["i"] % 2 == 0, 100) == 0
+    assert queues.counts([name]) == {name: 20}
+    assert all(json.loads(text)["i"] % 2 for text in queues.peek(name))
+    assert queues.clear(unique(), lambda _: True, 100) == 0
+
+
 def test_a_queue_that_is_not_there_is_empty(queues: Queues, unique: Callable[[], str]) -> None:
     """Counting or peeking at an unknown queue gives nothing, beside others that are there."""
     name, missing = unique(), unique()

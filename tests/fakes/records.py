@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -37,6 +38,8 @@ class FakeDrops:
         self.rows: dict[DropKey, Stored[Drop]] = {}
         self.walks: dict[str, str] = {}
         self.kept: dict[tuple[DropKey, int], Generation] = {}
+        self.loose_taken: set[DropKey] = set()
+        self._taking = threading.Lock()
         self.closings: list[tuple[str, datetime, int]] = []  # route, when, and how many files more
         self._etags = Etags()
 
@@ -74,6 +77,7 @@ class FakeDrops:
 
     def forget(self, before: Stored[Drop]) -> None:
         self.delete(before)
+        self.give_loose(before.value.key)
         self.kept = {key: kept for key, kept in self.kept.items() if key[0] != before.value.key}
 
     def open(self) -> Iterator[Drop]:
@@ -96,7 +100,20 @@ class FakeDrops:
         return sum(files for of, at, files in self.closings if of == route and since <= at < until)
 
     def loose(self, route: str, limit: int) -> int:
-        return min(limit, sum(is_loose(row.value) for key, row in self.rows.items() if key.route == route))
+        made = {key for key, row in self.rows.items() if is_loose(row.value)} | self.loose_taken
+        return min(limit, sum(key.route == route for key in made))
+
+    def take_loose(self, key: DropKey, limit: int) -> bool:
+        with self._taking:
+            row = self.rows.get(key)
+            counted = key in self.loose_taken or (row is not None and is_loose(row.value))
+            if not counted and self.loose(key.route, limit) < limit:
+                self.loose_taken.add(key)
+                counted = True
+        return counted
+
+    def give_loose(self, key: DropKey) -> None:
+        self.loose_taken.discard(key)
 
     def cursors(self, walks: Iterable[str]) -> dict[str, str]:
         return {walk: self.walks.get(walk, "") for walk in walks}

@@ -37,7 +37,7 @@ from shared.removals import remove
 from shared.removals.model import What
 from shared.runs import data
 from shared.runs.model import Run, run_of_job
-from shared.runs.progress import follow, hourly_reconcile, submit
+from shared.runs.progress import follow, hourly_reconcile, steer, submit
 from shared.runs.results import archive
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.outputs import archive_folder
@@ -291,6 +291,8 @@ def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | Non
             look.look_at_sweep(system_, further["studies"], body["sweep"], body.get("number"))
         elif "data_of" in body:
             data.check_data(system_, body["data_of"])
+        elif "paced" in body:
+            steer.look_at_pace(system_, body["paced"], body.get("token"))
         else:
             hourly_reconcile.look_at_hour(system_, body["hour"])
     elif queue == places.CLUSTER_LOOKS:

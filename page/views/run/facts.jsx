@@ -43,6 +43,15 @@ export function What({ run }) {
               </>
             ),
           ],
+          [
+            W.run.doneBy,
+            run.done_by && (
+              <>
+                {clock(run.done_by)}, {W.run.doneShare(Math.round(100 * run.done_share))}
+                <small>{visible(run.holds_why)}</small>
+              </>
+            ),
+          ],
           [W.run.continues, run.continues && <a href={to("run", [run.continues])}>{visible(run.continues)}</a>],
           [W.run.fromRun, run.from_run && <a href={to("run", [run.from_run])}>{visible(run.from_run)}</a>],
           [W.run.retryOf, run.retry_of && <a href={to("run", [run.retry_of])}>{visible(run.retry_of)}</a>],

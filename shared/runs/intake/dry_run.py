@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from shared.jobs.build import build
+from shared.runs.intake.due import date_of
 from shared.runs.intake.insert_run import Ports as InsertRunPorts
 from shared.runs.intake.insert_run import run_name
 from shared.runs.intake.parse_request import Asked, first_record, in_words, read_request
@@ -35,7 +36,13 @@ def dry_run(ports: Ports, request: RunRequest, key: str | None = None) -> dict[s
     run = ports.purse.priced(run)
     if why := ports.purse.refusal(run):
         reasons.append(Reason(code=why.code, message=why.why))
-    return {"job": ports.jobs.document(job), "reasons": reasons, "cost": costs(run), **_told(parsed_request)}
+    return {
+        "job": ports.jobs.document(job),
+        "reasons": reasons,
+        "cost": costs(run),
+        "date": date_of(run),
+        **_told(parsed_request),
+    }
 
 
 def plan(ports: Ports, request: RunRequest) -> dict[str, Any]:

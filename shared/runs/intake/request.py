@@ -85,6 +85,18 @@ class RunRequest(Struct, forbid_unknown_fields=True):
     ] = None
     cluster: Name | None = None
     experiment: Name | None = None
+    done_by: Annotated[
+        Annotated[str, Meta(min_length=4, max_length=40)] | None,
+        Meta(description="When it must be done: 2026-01-31T18:00+01:00, or 18:00, the next one, in UTC."),
+    ] = None
+    within_seconds: Annotated[
+        Annotated[float, Meta(ge=1, le=30 * DAY)] | None,
+        Meta(description="Or: how long from now. It then chooses between low-priority and dedicated nodes."),
+    ] = None
+    takes_seconds: Annotated[
+        Annotated[float, Meta(ge=1, le=30 * DAY)] | None,
+        Meta(description="How long it takes on all its nodes; else as the newest runs of its kind took."),
+    ] = None
     timeout_seconds: Annotated[float, Meta(ge=60, le=30 * DAY, multiple_of=1)] | None = None
     keep_warm_seconds: Annotated[
         Annotated[float, Meta(ge=0, le=31 * DAY)] | None,

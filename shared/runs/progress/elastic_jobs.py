@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace as with_
 
+from shared.deadlines.plan import Hold
 from shared.jobs.assets import assets
 from shared.jobs.model import JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
@@ -16,12 +17,18 @@ from shared.jobs.spec import JobSpec, resolve
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.has import HasClock
 from shared.runs.decide import is_over
-from shared.runs.model import FINAL, Elastic, Member, Run, RunState, member_job
+from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Member, Run, RunState, member_job
 from shared.runs.node_use import Use
 from shared.runs.ports import HasRendezvous, HasRuns
-from shared.runs.progress.elastic_policy import judge_members, member_request, use_of_members
+from shared.runs.progress.elastic_policy import (
+    judge_members,
+    member_request,
+    nodes_of_members,
+    steer_members,
+    uses_of_members,
+)
 from shared.runs.progress.single_job import for_every_job
-from shared.runs.progress.workload import Look, MembersView, Seen, Submitted
+from shared.runs.progress.workload import Look, MembersView, Nodes, Seen, Submitted
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +41,7 @@ class Members:
     def jobs(self, run: Run) -> dict[int, str]:
         """The first jobs have their members' numbers, those that replaced them these plus the number of members."""
         pairs = ((m.index, attempt) for m in _elastic(run).members for attempt in range(1, m.attempt + 1))
-        return {
-            (attempt - 1) * run.asked.nodes + index: member_job(run.name, index, attempt) for index, attempt in pairs
-        }
+        return {_number(run, index, attempt): member_job(run.name, index, attempt) for index, attempt in pairs}
 
     def live_jobs(self, run: Run) -> list[str]:
         return [_job(run, m) for m in _elastic(run).members if m.state not in FINAL]
@@ -54,8 +59,15 @@ class Members:
     def losses(self, run: Run) -> int:
         return _elastic(run).resubmitted
 
-    def use(self, run: Run, now: datetime) -> Use:
-        return use_of_members(run, now)
+    def uses(self, run: Run, now: datetime) -> list[Use]:
+        return uses_of_members(run, now)
+
+    def nodes(self, run: Run, now: datetime) -> Nodes:
+        return nodes_of_members(run)
+
+    def steer(self, run: Run, hold: Hold, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
+        elastic, surplus = steer_members(run, hold, now)
+        return {"elastic": elastic}, tuple(_job(run, member) for member in surplus)
 
     def bounds(self, run: Run) -> tuple[int, int]:
         return _elastic(run).min_nodes, run.asked.resubmissions
@@ -142,9 +154,9 @@ class Members:
             ports.jobs.cancel(job)
 
     def evict(self, ports: Ports, run: Run, index: int) -> str:
-        members = _elastic(run).members
-        if not 0 <= index < len(members):
-            raise NotFound(f"Run {run.name} has no member {index}; it has 0 to {len(members) - 1}.")
+        members = {member.index: member for member in _elastic(run).members}
+        if index not in members:
+            raise NotFound(f"Run {run.name} has no member {index}; it has 0 to {run.asked.nodes - 1}.")
         member = members[index]
         if member.state is not RunState.RUNNING:
             raise Conflict(f"Member {index} of run {run.name} is {member.state}, not running.", "not_running")
@@ -168,7 +180,7 @@ class Members:
         """Cancel these jobs if the run ended while they were on their way."""
         run = ports.runs.get(name).value
         for member in sent:
-            if _elastic(run).members[member.index].state in FINAL or is_over(run):
+            if is_over(run) or _job(run, member) not in self.live_jobs(run):
                 ports.jobs.cancel(_job(run, member))
 
 
@@ -180,6 +192,13 @@ def _elastic(run: Run) -> Elastic:
 
 def _job(run: Run, member: Member) -> str:
     return member_job(run.name, member.index, member.attempt)
+
+
+def _number(run: Run, index: int, attempt: int) -> int:
+    """The number of a member's job among all that the run has had: the same when further ones come."""
+    if index >= DEDICATED_FROM:
+        return index * DEDICATED_FROM + attempt
+    return (attempt - 1) * run.asked.nodes + index
 
 
 def _place(run: Run, job: str) -> str:

@@ -12,19 +12,21 @@ the training is done. The run is over when all of its members are, and it went a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 from msgspec.structs import replace as with_
 
+from shared.deadlines.plan import Hold
 from shared.jobs.limits import DAY
 from shared.jobs.model import JobState, JobStatus
 from shared.jobs.spec import JobSpec, on_each_node
 from shared.runs.decide import first_line
-from shared.runs.model import FINAL, Elastic, Loss, Member, Run, RunState, Size, member_job
+from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size, member_job
 from shared.runs.node_use import Spell, Use, use_of_one_job
+from shared.runs.progress.workload import Nodes
 
 MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
 GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
@@ -68,25 +70,78 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
         name=member_job(run.name, member.index, member.attempt),
         title=f"{job.title or run.name} (member {member.index})",
         nodes=1,
+        cluster=run.due.dedicated_cluster if member.is_dedicated else run.due.low_cluster or job.cluster,
         timeout_seconds=seconds,
         variables={**job.variables, **meeting},
         tags={**job.tags, **tags},
     )
 
 
-def use_of_members(run: Run, now: datetime) -> Use:
-    """What the run had of its cluster: as many nodes as members ran. Its members wait for the others all the time."""
+def uses_of_members(run: Run, now: datetime) -> list[Use]:
+    """What the run had of its clusters: of each as many nodes as members ran there."""
     assert run.jobs.elastic is not None
+    both, dedicated = run.jobs.elastic.sizes, run.jobs.elastic.dedicated_sizes
+    if not dedicated:
+        return [replace(_use(run, both, now), cluster=run.on_cluster)]
+    low = [Size(at, _at(both, at) - _at(dedicated, at)) for at in sorted({size.at for size in (*both, *dedicated)})]
+    there = replace(_use(run, dedicated, now), cluster=run.due.dedicated_cluster)
+    return [replace(_use(run, low, now), cluster=run.on_cluster), replace(there, waited=())]
+
+
+def _at(sizes: Sequence[Size], at: datetime) -> int:
+    return next((size.nodes for size in reversed(sizes) if size.at <= at), 0)
+
+
+def _use(run: Run, of: Sequence[Size], now: datetime) -> Use:
+    """What it had of one cluster. Its members wait for the others all the time."""
     as_one = use_of_one_job(run, now)
     spells = sorted((*as_one.waited, *as_one.ran), key=lambda spell: spell.begin)
     waited = (Spell(spells[0].begin, max(spell.end for spell in spells), run.asked.nodes),) if spells else ()
-    sizes = [(size.nodes, size.at) for size in run.jobs.elastic.sizes]
+    sizes = [(size.nodes, size.at) for size in of]
     ran = tuple(
         Spell(begin, end, nodes)
         for (nodes, begin), (_, end) in pairwise([*sizes, (0, as_one.ended or now)])
         if nodes and begin < end
     )
     return replace(as_one, waited=waited, ran=ran)
+
+
+def nodes_of_members(run: Run) -> Nodes:
+    """What a run with a date holds, as its members are."""
+    assert run.jobs.elastic is not None
+    low, dedicated = _by_tier(run.jobs.elastic)
+    running = sum(m.state is RunState.RUNNING for m in (*low, *dedicated))
+    missing = [m for m in low if m.state is not RunState.RUNNING]
+    since = min((m.at for m in missing), default=None) or max(m.at for m in low)
+    return Nodes(True, not missing, since, bool(dedicated), running >= run.asked.nodes)
+
+
+def steer_members(run: Run, hold: Hold, now: datetime) -> tuple[Elastic, tuple[Member, ...]]:
+    """The members with which the run holds this, and those to end.
+
+    Low-priority members stay in their queue, where they cost nothing. Dedicated ones fill the places of those that have
+    no node, or stand by if nothing else keeps the date; they go once they are not needed.
+    """
+    assert run.jobs.elastic is not None
+    elastic = run.jobs.elastic
+    low, dedicated = _by_tier(elastic)
+    missing = sum(m.state is not RunState.RUNNING for m in low)
+    wanted = elastic.dedicated if hold is Hold.BOTH else (missing or len(low)) if hold is Hold.DEDICATED else 0
+    by_index = {m.index: m for m in elastic.members}
+    for index in range(DEDICATED_FROM, DEDICATED_FROM + wanted):
+        member = by_index.get(index)
+        if member is None:
+            by_index[index] = Member(index, 1, RunState.RECEIVED, now, run.pace.holds_why)
+        elif member.state in FINAL:
+            by_index[index] = _next(member, now)
+    surplus = tuple(m for m in dedicated if m.index >= DEDICATED_FROM + wanted)
+    return replace(elastic, dedicated=wanted, members=tuple(by_index[index] for index in sorted(by_index))), surplus
+
+
+def _by_tier(elastic: Elastic) -> tuple[list[Member], list[Member]]:
+    """All members on low-priority nodes, and those on dedicated ones that are alive."""
+    low = [m for m in elastic.members if not m.is_dedicated]
+    return low, [m for m in elastic.members if m.is_dedicated and m.state not in FINAL]
 
 
 @dataclass(frozen=True)
@@ -112,7 +167,9 @@ def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) ->
 def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Plan:
     assert run.jobs.elastic is not None
     members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.jobs.elastic.members)
-    elastic = replace(run.jobs.elastic, members=members, sizes=_sizes(run.jobs.elastic.sizes, members, now))
+    before, dedicated = run.jobs.elastic, tuple(member for member in members if member.is_dedicated)
+    sizes, dedicated_sizes = _sizes(before.sizes, members, now), _sizes(before.dedicated_sizes, dedicated, now)
+    elastic = replace(before, members=members, sizes=sizes, dedicated_sizes=dedicated_sizes)
     if done := [m for m in members if m.state is RunState.COMPLETED]:
         return _ending(elastic, RunState.COMPLETED, "", _overdue(members, min(m.at for m in done), now))
     if run.cancel.asked_at is not None:
@@ -125,8 +182,10 @@ def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Plan:
 def _going_on(run: Run, elastic: Elastic, now: datetime) -> Plan:
     """Replace lost members; fail when too few are left or the time is over."""
     late, alive = now >= elastic.deadline, _alive(elastic.members)
-    gone = sorted((m for m in elastic.members if m.state in FINAL), key=lambda m: m.at)
-    replaced = gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
+    ended_members = (m for m in elastic.members if m.state in FINAL and m.index < DEDICATED_FROM + elastic.dedicated)
+    gone = sorted(ended_members, key=lambda m: m.at)
+    lasting = run.due.done_by is not None
+    replaced = gone if lasting else gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
     if len(alive) + len(replaced) >= elastic.min_nodes and not late:
         members = tuple(_next(m, now) if m in replaced else m for m in elastic.members)
         return Plan(replace(elastic, members=members), _together(_alive(members)), "")

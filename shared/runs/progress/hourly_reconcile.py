@@ -22,6 +22,7 @@ from shared.runs.facts import ArchiveGivenUp
 from shared.runs.model import SWEEP, Run, RunState, hour_has_passed, start_of_hour
 from shared.runs.progress.follow import Ports as FollowPorts
 from shared.runs.progress.follow import explained, follow
+from shared.runs.progress.pace_looks import ask_for_pace
 from shared.runs.progress.transitions import (
     ask_for_archive,
     ask_for_submission,
@@ -33,6 +34,7 @@ from shared.runs.progress.workloads import workload
 log = logging.getLogger(__name__)
 
 PATIENCE = timedelta(seconds=60)  # a message sent within that time is probably on its way still
+PACE_PATIENCE = timedelta(minutes=11)  # twice the longest time between two looks at a run with a date, and more
 AGAIN_SECONDS = 20.0  # an hour that was looked at so shortly ago is not looked at again
 APART_SECONDS = 10.0  # between the looks at two hours: all at once would hold up the events
 ALL_WITHIN_SECONDS = 240.0  # less than the timer's period
@@ -149,6 +151,8 @@ class _HourLook:
             ask_for_submission(self.ports.queues, run.name)
         if run.asked.kind == SWEEP:
             ask_for_sweep_look(self.ports.queues, run)
+        if run.due.done_by and run.jobs.job and now - (run.pace.paced_at or run.created_at) > PACE_PATIENCE:
+            ask_for_pace(self.ports.queues, run.name, run.pace.next_look)
         self._follow(stored, listed)
 
     def _follow(self, stored: Stored[Run], listed: dict[str, JobStatus]) -> None:

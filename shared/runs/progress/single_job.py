@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from shared.deadlines.plan import Hold
 from shared.jobs.assets import assets
 from shared.jobs.model import JobState, JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
@@ -18,10 +19,10 @@ from shared.jobs.spec import HOUR_PROPERTY, JobSpec, resolve
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
 from shared.runs.decide import first_line, is_over, overdue, why_step
-from shared.runs.model import FINAL, Run, RunState, hour_of, plain_job
-from shared.runs.node_use import Use, use_of_one_job
+from shared.runs.model import FINAL, Placed, Run, RunState, hour_of, plain_job
+from shared.runs.node_use import Use, by_place, use_of_one_job
 from shared.runs.ports import HasRendezvous, HasRuns
-from shared.runs.progress.workload import Look, MembersView, Seen, Submitted
+from shared.runs.progress.workload import Look, MembersView, Nodes, Seen, Submitted
 
 PREEMPTED = re.compile(r"\W*(PreemptionError\b|Nodes of this job got pre-?empted)", re.IGNORECASE)
 LEAST_SECONDS = 60  # a job that may run for less is not sent
@@ -44,6 +45,8 @@ class Plain:
 
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         request = replace(for_every_job(run, run.asked.request), name=job)
+        if run.due.done_by:
+            request = replace(request, cluster=run.on_cluster)
         if run.jobs.number > 1 and (left := _seconds_left(run, now)) is not None:
             return replace(request, timeout_seconds=max(LEAST_SECONDS, left))
         return request
@@ -54,8 +57,18 @@ class Plain:
     def losses(self, run: Run) -> int:
         return max(run.progress.attempts - 1, 0)
 
-    def use(self, run: Run, now: datetime) -> Use:
-        return use_of_one_job(run, now)
+    def uses(self, run: Run, now: datetime) -> list[Use]:
+        return by_place(use_of_one_job(run, now), run.pace.places)
+
+    def nodes(self, run: Run, now: datetime) -> Nodes:
+        on_low, runs = run.on_cluster == run.due.low_cluster, run.progress.state is RunState.RUNNING
+        return Nodes(on_low, on_low and runs, run.progress.history[-1].at, not on_low, runs)
+
+    def steer(self, run: Run, hold: Hold, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
+        target = run.due.dedicated_cluster if hold is Hold.DEDICATED else run.due.low_cluster
+        if run.jobs.resubmit or (target == run.on_cluster and not run.pace.moves_to):
+            return {}, ()
+        return {"moves_to": run.pace.moves_to or target}, (_job(run),)
 
     def bounds(self, run: Run) -> tuple[int, int]:
         return 0, run.asked.resubmissions
@@ -100,6 +113,8 @@ class Plain:
             if run.progress.state is RunState.RECEIVED or now - run.progress.history[-1].at < MISSING_FOR:
                 return None
             return Look(RunState.FAILED, f"Azure ML has no job {_job(run)} any more.")
+        if status.state is JobState.CANCELED and run.pace.moves_to and run.cancel.asked_at is None:
+            return _moved(run, now)
         if status.state is JobState.FAILED:
             if lost_its_nodes(status):
                 return _after_a_loss(run, first_line(status.error), now)
@@ -161,12 +176,22 @@ def _after_a_loss(run: Run, words: str, now: datetime) -> Look:
     if run.cancel.asked_at is not None:
         return Look(RunState.CANCELED, run.cancel.why or "Canceled as asked.")
     used, left = run.jobs.number - 1, _seconds_left(run, now)
-    if used >= run.asked.resubmissions or (left is not None and left < LEAST_SECONDS):
-        end = _count(used) if used >= run.asked.resubmissions else "its time limit is used up."
+    spent = used >= run.asked.resubmissions and run.due.done_by is None
+    if spent or (left is not None and left < LEAST_SECONDS):
+        end = _count(used) if spent else "its time limit is used up."
         why = f"Its nodes were taken, and {end}"
         return Look(RunState.FAILED, why, failed_job=_job(run), error=why)
     why = f"Its nodes were taken; job {run.jobs.number + 1} goes on from its checkpoints. Azure ML: {words}"
-    return Look(RunState.QUEUED, why, {"job_number": run.jobs.number + 1, "resubmit": True})
+    moved = _moved(run, now).changes if run.pace.moves_to else {}
+    return Look(RunState.QUEUED, why, {"job_number": run.jobs.number + 1, "resubmit": True} | moved)
+
+
+def _moved(run: Run, now: datetime) -> Look:
+    """The further job of a run that ended its job to go on elsewhere."""
+    cluster = run.pace.moves_to
+    why = f"Job {run.jobs.number + 1} goes on from its checkpoints on {cluster}. {run.pace.holds_why}"
+    changes = {"job_number": run.jobs.number + 1, "resubmit": True, "moves_to": ""}
+    return Look(RunState.QUEUED, why, {**changes, "places": (*run.pace.places, Placed(now, cluster))})
 
 
 def _seconds_left(run: Run, now: datetime) -> int | None:

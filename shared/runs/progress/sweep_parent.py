@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from shared.deadlines.plan import Hold
 from shared.jobs.assets import Assets
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Impossible
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import Use, end_of
-from shared.runs.progress.workload import Look, MembersView, Ports, Seen, Submitted
+from shared.runs.progress.workload import Look, MembersView, Nodes, Ports, Seen, Submitted
 
 
 class SweepParent:
@@ -37,8 +38,14 @@ class SweepParent:
     def losses(self, run: Run) -> int:  # noqa: ARG002
         return 0
 
-    def use(self, run: Run, now: datetime) -> Use:  # noqa: ARG002
-        return Use(run.name, "", run.created_at, ended=end_of(run))
+    def uses(self, run: Run, now: datetime) -> list[Use]:  # noqa: ARG002
+        return [Use(run.name, "", run.created_at, ended=end_of(run))]
+
+    def nodes(self, run: Run, now: datetime) -> Nodes:  # noqa: ARG002
+        return Nodes(False, False, run.created_at, False, False)
+
+    def steer(self, run: Run, hold: Hold, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:  # noqa: ARG002
+        return {}, ()
 
     def bounds(self, run: Run) -> tuple[int, int]:
         return 0, run.asked.resubmissions

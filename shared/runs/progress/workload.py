@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from shared.deadlines.plan import Hold
 from shared.jobs.assets import Assets
 from shared.jobs.model import JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
@@ -57,6 +58,17 @@ class MembersView:
 
 
 @dataclass(frozen=True)
+class Nodes:
+    """What a run with a date holds. `low_since`: for how long its low-priority nodes have all been there, or not."""
+
+    on_low: bool  # whether it asks for low-priority nodes
+    low_runs: bool  # whether it has all of them
+    low_since: datetime
+    dedicated: bool  # whether it has, or asks for, dedicated ones
+    works: bool  # whether as many nodes work as it may have
+
+
+@dataclass(frozen=True)
 class Submitted:
     """The ids of code and environment that the jobs have, and the names of the jobs.
 
@@ -87,8 +99,14 @@ class Workload(Protocol):
     def losses(self, run: Run) -> int:
         """How often it lost nodes."""
 
-    def use(self, run: Run, now: datetime) -> Use:
-        """What it had of its cluster's nodes until now."""
+    def uses(self, run: Run, now: datetime) -> list[Use]:
+        """What it had of the nodes of each of its clusters until now."""
+
+    def nodes(self, run: Run, now: datetime) -> Nodes:
+        """What a run with a date holds now."""
+
+    def steer(self, run: Run, hold: Hold, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """How a run with a date comes to hold this: changes of its fields, and the jobs that are to end."""
 
     def bounds(self, run: Run) -> tuple[int, int]:
         """The fewest nodes (0: all of them) and the number of resubmissions, for another run like it."""

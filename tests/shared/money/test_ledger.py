@@ -143,7 +143,7 @@ def test_a_run_waits_again_when_it_loses_its_nodes() -> None:
     """A preempted run waits between its two trainings; one that goes on has its nodes until now."""
     history = [(S.RECEIVED, 0), (S.SUBMITTED, 1), (S.RUNNING, 5), (S.QUEUED, 8), (S.RUNNING, 10)]
     run = run_of(*(moment(state, minutes) for state, minutes in history))
-    found = workload(run).use(run, at(30))
+    (found,) = workload(run).uses(run, at(30))
     assert found.waited == (spell(1, 5, 2), spell(8, 10, 2))
     assert found.ran == (spell(5, 8, 2), spell(10, 30, 2))
     assert found.ended is None
@@ -154,7 +154,7 @@ def test_an_elastic_run_has_as_many_nodes_as_members() -> None:
     """The sizes of an elastic run are its nodes; for the others, up to its most, it waits."""
     sizes = (Size(at(2), 1), Size(at(5), 2), Size(at(9), 1))
     run = run_of(moment(S.SUBMITTED, 1), moment(S.RUNNING, 2), elastic=Elastic(1, 3, at(90), (), sizes))
-    found = workload(run).use(run, at(20))
+    (found,) = workload(run).uses(run, at(20))
     assert found.ran == (spell(2, 5, 1), spell(5, 9, 2), spell(9, 20, 1))
     assert {(s.kind, s.nodes) for s in split(spell(10, 11, 4), [found])} == {
         ("training", 1),

@@ -1,0 +1,100 @@
+"""Which nodes a run that has a date may choose from: clusters of both tiers, their prices, and how they behaved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+
+from shared.clusters.model import Cluster
+from shared.deadlines.pool import Spell, learn
+from shared.kernel.errors import Impossible
+from shared.kernel.suggest import there_are
+from shared.money.admission import Ports, clusters, newest_runs, price_of, seconds_before
+from shared.runs.decide import has_run
+from shared.runs.model import Run, RunState
+from shared.runs.node_use import WAITING
+from shared.runs.ports import Tier, Tiers
+
+LOW, DEDICATED = "low_priority", "dedicated"
+CHANGE = 300.0  # seconds that new nodes take where nobody has seen any
+LEAST_CHANGE = 2.0
+
+
+@dataclass(frozen=True)
+class ClusterTiers:
+    """Answers from the workspace's clusters as they are, the prices that are known, and the newest runs."""
+
+    ports: Ports
+
+    def of(self, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
+        """See shared.runs.ports.Markets."""
+        asked = clusters(self.ports).get(cluster)
+        if asked is None:
+            raise Impossible(f"The workspace has no cluster {cluster!r}.", "unknown_cluster")
+        tiers = {
+            tier: self._tier(asked if asked.tier == tier else self._other(asked, tier, nodes, allowed))
+            for tier in (LOW, DEDICATED)
+        }
+        spells, waits = _seen(newest_runs(self.ports), tiers[LOW].cluster, self.ports.clock())
+        change = max(LEAST_CHANGE, median(waits)) if waits else CHANGE
+        return Tiers(tiers[LOW], tiers[DEDICATED], change, learn(spells))
+
+    def free(self, cluster: str) -> int:
+        """See shared.runs.ports.Markets."""
+        now = next((each for each in self.ports.clusters.list() if each.name == cluster), None)
+        return now.idle_nodes if now else 0
+
+    def usual_seconds(self, run: Run) -> float | None:
+        """See shared.runs.ports.Markets."""
+        seconds = seconds_before(self.ports, run)
+        return median(seconds) if seconds else None
+
+    def _other(self, asked: Cluster, tier: str, nodes: int, allowed: frozenset[str] | None) -> Cluster:
+        """The cluster of the same machines in the other tier; the cheapest, were there several."""
+        same = [
+            each
+            for name, each in sorted(clusters(self.ports).items())
+            if each.tier == tier and each.vm_size == asked.vm_size and (allowed is None or name in allowed)
+        ]
+        large = [each for each in same if each.max_nodes >= nodes]
+        if large:
+            return large[0]
+        kind = tier.replace("_", "-")
+        why = (
+            f"{there_are([each.name for each in same])} has fewer than {nodes} nodes"
+            if same
+            else f"there is none with {asked.vm_size} that the route's `clusters` allow"
+        )
+        words = f"A run with a date uses {asked.name} and a {kind} cluster of the same machines, and {why}."
+        raise Impossible(words, "one_tier")
+
+    def _tier(self, cluster: Cluster) -> Tier:
+        price = price_of(self.ports, cluster)
+        if price is None:
+            words = (
+                f"No price of {cluster.vm_size} ({cluster.tier}) is known; an administrator can write it in money.yaml."
+            )
+            raise Impossible(words, "no_price")
+        return Tier(cluster.name, price.dollars)
+
+
+def _seen(runs: list[Run], cluster: str, now: datetime) -> tuple[list[Spell], list[float]]:
+    """How the cluster's nodes came and went in these runs, and how long each run's first nodes took, in seconds."""
+    spells, waits = [], []
+    for run in runs:
+        if run.asked.cluster != cluster or not has_run(run):
+            continue
+        moments = [*((moment.state, moment.at) for moment in run.progress.history), (None, now)]
+        first = True
+        for (state, begin), (after, end) in pairwise(moments):
+            seconds = (end - begin).total_seconds()
+            if state is RunState.RUNNING:
+                spells.append(Spell(True, seconds, after is RunState.QUEUED))
+                first = False
+            elif state in WAITING and after is RunState.RUNNING and first:
+                waits.append(seconds)
+            elif state is RunState.QUEUED and not first:
+                spells.append(Spell(False, seconds, after is RunState.RUNNING))
+    return spells, waits

@@ -1,0 +1,194 @@
+"""One look at a run that has a date: where it stands, what it should hold now, and what follows from that.
+
+Each look sends the message of the next one. A loss of nodes, and nodes that came, bring a look forward; the hourly look
+begins the chain anew if it was lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from shared.deadlines.decide import choose
+from shared.deadlines.outlook import plan_for, terms_of
+from shared.deadlines.plan import Hold, Plan, Standing
+from shared.jobs.ports import HasJobs, HasTrainers
+from shared.kernel.errors import TrainyardError
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
+from shared.kernel.versioned import Stored
+from shared.runs.decide import is_over
+from shared.runs.facts import RunWillBeLate
+from shared.runs.model import Run
+from shared.runs.node_use import worked_seconds
+from shared.runs.ports import HasMarkets, HasRendezvous, HasRuns
+from shared.runs.progress.pace_looks import ask_for_pace
+from shared.runs.progress.workload import Look, Nodes
+from shared.runs.progress.workloads import workload
+from shared.runs.views.downsample import Point
+from shared.runs.views.metrics import EPOCH, Cursor, since
+
+log = logging.getLogger(__name__)
+
+DONE = "done"  # the metric by which a trainer says how much of its work is done, from 0 to 1
+EARLY = 0.1  # of the work; before that its pace says little
+LARGER = 1.02  # times the work that was said: so much is no rounding
+
+
+class Ports(
+    HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, HasMarkets, Protocol
+):
+    """What is needed here from outside."""
+
+
+def plan_of(run: Run) -> Plan:
+    """The run's plan: the same one as long as it lives."""
+    due = run.due
+    assert due.done_by is not None
+    assert due.pool is not None
+    left = (due.done_by - run.created_at).total_seconds()
+    nodes, elastic = run.asked.nodes, run.jobs.elastic is not None
+    terms = terms_of(due.low_price * nodes, due.dedicated_price * nodes, due.change_seconds, left, elastic)
+    return plan_for(terms, due.pool, left, left - due.takes_seconds)
+
+
+def look_at_pace(ports: Ports, name: str, token: str | None = None) -> None:
+    """Choose what the run holds until the next look, write it down, and act on it.
+
+    With the token that the row names it is the next of the run's chain of looks, and sends its successor; one with an
+    older token is a repeat, and does nothing. Raises Changed if the row was changed meanwhile: the message comes again.
+    """
+    stored = ports.runs.get(name)
+    run, now = stored.value, ports.clock()
+    stale = token is not None and token != run.pace.next_look
+    if run.due.done_by is None or is_over(run) or run.cancel.asked_at is not None or stale:
+        return
+    step, following = plan_of(run).terms.step, {"next_look": now.isoformat()} if token is not None else {}
+    if run.jobs.job:
+        stored = _steer(ports, stored, following)
+    elif following:  # it is on its way to Azure ML
+        stored = ports.runs.update(stored, **following)
+    if following:
+        ask_for_pace(ports.queues, name, following["next_look"], step)
+
+
+def _steer(ports: Ports, stored: Stored[Run], following: dict[str, str]) -> Stored[Run]:
+    run, now = stored.value, ports.clock()
+    pace = judge(run, _share(ports, run), _free(ports, run), now)
+    changes, to_cancel = workload(run).steer(run, pace.hold, now)
+    if pace.late and run.pace.late_since is None:
+        ports.happened(RunWillBeLate(run, pace.done_at))
+    after = ports.runs.update(stored, **pace.columns(run, now), **changes, **following)
+    for job in to_cancel:
+        ports.jobs.cancel(job)
+    sent = workload(run).act(ports, after.value, Look(run.progress.state))
+    written = workload(run).sent(after.value, sent)
+    return ports.runs.update(after, **written) if written else after
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a look found: the share of the work that is done, what to hold and why, and when it will be done."""
+
+    share: float
+    hold: Hold
+    why: str
+    done_at: datetime
+    late: bool
+
+    def columns(self, run: Run, now: datetime) -> dict[str, Any]:
+        late_since = run.pace.late_since or (now if self.late else None)
+        return {
+            "done_share": self.share,
+            "holds": self.hold,
+            "holds_why": self.why,
+            "expected_done_at": self.done_at,
+            "paced_at": now,
+            "late_since": late_since,
+        }
+
+
+def judge(run: Run, told: float | None, free: int, now: datetime) -> Pace:
+    """Where the run stands, and what it should hold. `told`: the share of the work that its metrics tell, if they do;
+    `free`: the low-priority nodes that are up and idle."""
+    due, plan, nodes = run.due, plan_of(run), workload(run).nodes(run, now)
+    assert due.done_by is not None
+    worked = worked_seconds(workload(run).uses(run, now), run.asked.nodes)
+    share = max(run.pace.done_share, min(1.0, told if told is not None else worked / due.takes_seconds))
+    takes = due.takes_seconds
+    if told is not None and told >= EARLY and worked / told > takes * LARGER:
+        takes = worked / told
+    work, left = takes * (1 - share), (due.done_by - now).total_seconds()
+    standing = _standing(run, nodes, free, work, left, now)
+    hold = choose(plan, standing)
+    done_at = now + timedelta(seconds=work + (0.0 if nodes.works else due.change_seconds))
+    late = done_at > due.done_by
+    return Pace(share, hold, _why(hold, standing, plan, late, done_at), done_at, late)
+
+
+def _standing(run: Run, nodes: Nodes, free: int, work: float, left: float, now: datetime) -> Standing:
+    """New nodes count as there while they are no later than they mostly are."""
+    age, change = (now - nodes.low_since).total_seconds(), run.due.change_seconds
+    coming = nodes.on_low and not nodes.low_runs and age < 2 * change
+    available = nodes.low_runs or coming or (not nodes.on_low and free >= run.asked.nodes)
+    replaced = nodes.on_low and nodes.low_runs and age >= change  # its successors work, whatever else it still has
+    holds = Hold.DEDICATED if nodes.dedicated and not replaced else Hold.LOW if available else Hold.NONE
+    starting = 0.0 if nodes.works else max(0.0, change - age)
+    return Standing(left, work, holds, available, age, starting)
+
+
+def _why(hold: Hold, now: Standing, plan: Plan, late: bool, done_at: datetime) -> str:
+    spare = f"{_span(max(0.0, now.slack))} more than it needs"
+    if late:
+        return f"The work is larger than was said: on dedicated nodes it will be done at {done_at:%Y-%m-%d %H:%M} UTC."
+    if hold is Hold.DEDICATED and now.slack < plan.terms.reserve + plan.terms.step:
+        return f"Dedicated nodes: only {spare}, so nothing else keeps the date."
+    if hold is Hold.DEDICATED:
+        return f"Dedicated nodes: waiting for low-priority ones is expected to cost more. It has {spare}."
+    if hold is Hold.NONE or not now.available:
+        return f"It waits for low-priority nodes: it has {spare}."
+    return f"Low-priority nodes, while there are some: it has {spare}."
+
+
+def _span(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return (
+        f"{minutes // 60} h {minutes % 60:02d} min"
+        if minutes >= 60
+        else f"{minutes} min"
+        if minutes
+        else f"{seconds:.0f} s"
+    )
+
+
+def _share(ports: Ports, run: Run) -> float | None:
+    """How much is done: what the metric `done` tells, else the epochs of the parameter `epochs`; None without both."""
+    try:
+        told = since(ports, run, Cursor(), f"{DONE},{EPOCH}")
+    except TrainyardError as exc:
+        log.warning("run %s: how far it is can't be read: %s", run.name, exc)
+        return None
+    if told.get(DONE):
+        return max(0.0, told[DONE][-1][1] or 0.0)
+    epochs = run.asked.parameters.get("epochs")
+    return share_of_epochs(told.get(EPOCH, []), epochs) if isinstance(epochs, int) and epochs > 0 else None
+
+
+def share_of_epochs(points: Sequence[Point], epochs: int) -> float | None:
+    """How much of so many epochs is done, by the epoch at each step; None before the first of them has ended."""
+    steps = [(step, epoch) for step, epoch, _ in points if epoch is not None]
+    if not steps or steps[-1][1] == steps[0][1]:
+        return None
+    (first, base), (last, epoch) = steps[0], steps[-1]
+    began = next(step for step, at in steps if at == epoch)
+    of_one = (began - first) / (epoch - base)
+    return min(1.0, (epoch - base + (last - began) / of_one) / epochs) if of_one > 0 else None
+
+
+def _free(ports: Ports, run: Run) -> int:
+    try:
+        return ports.markets.free(run.due.low_cluster)
+    except TrainyardError:
+        return 0

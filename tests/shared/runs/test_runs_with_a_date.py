@@ -1,0 +1,268 @@
+"""Runs that must be done by a date: promised, steered between two clusters, and done in time whatever the pool does."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.clusters.model import Cluster
+from shared.clusters.samples import sample_of
+from shared.jobs.readers.azureml import read_job
+from shared.kernel import places
+from shared.kernel.errors import Conflict, Impossible
+from shared.money.charge_costs import keep_books
+from shared.money.policy import Budget, Policy
+from shared.money.prices import Price, Prices
+from shared.notices.subscribe import Wish, subscribe
+from shared.runs.intake import create
+from shared.runs.intake.dry_run import dry_run
+from shared.runs.intake.request import RunRequest
+from shared.runs.model import Run, RunState
+from shared.runs.progress.steer import share_of_epochs
+from tests.fakes.azureml import FakeJobs
+from tests.fakes.world import ELASTIC, ROUTE, TEMPLATE, World, trainers_folder
+
+SIZE, LOW, DEDICATED = "Standard_NC6s_v3", "cpu-cluster", "sure"
+HOUR, DATA = 3600, "azureml://datastores/workspaceblobstore/paths/p"
+PLAIN = replace(ROUTE, clusters=frozenset({DEDICATED}), nodes=1, timeout_seconds=20 * HOUR)
+MEMBERS = replace(PLAIN, template=read_job(ELASTIC), nodes=2, min_nodes=1)
+START_SECONDS = 300.0
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return made(tmp_path)
+
+
+def made(folder: Path, route: Any = PLAIN, **budgets: Budget) -> World:
+    world = World(trainers_folder(folder), [route])
+    world.jobs.clusters = {LOW, DEDICATED}
+    world.clusters.clusters = {
+        name: Cluster(name, 0, 4, 120, tier=tier, vm_size=SIZE)
+        for name, tier in ((LOW, "low_priority"), (DEDICATED, "dedicated"))
+    }
+    prices = Prices(
+        [Price(SIZE, "low_priority", "eastus", 1.0, "test"), Price(SIZE, "dedicated", "eastus", 3.0, "test")]
+    )
+    world.system = replace(world.system, money=Policy("eastus", budgets, prices))
+    return world
+
+
+def ask(world: World, **more: Any) -> Run:
+    words: dict[str, Any] = {"within_seconds": 6 * HOUR, "takes_seconds": 4 * HOUR, **more}
+    run = create.create_run(world.system, RunRequest(template="mnist", data=DATA, **words))
+    world.run_until_idle()
+    return world.runs.get(run.name).value
+
+
+@dataclass
+class Azure:
+    """Nodes that come and go, and a training that does its work on those that it has."""
+
+    world: World
+    run: str
+    work: float  # seconds on all nodes
+    nodes: int
+    pool: Callable[[], int]  # how many low-priority nodes are to be had now
+    done: float = 0.0
+    since: dict[str, float] = field(default_factory=dict)  # for how long each job has had its node
+    ended: set[str] = field(default_factory=set)  # canceled jobs of which Azure ML has told
+    took: dict[str, float] = field(default_factory=dict)  # node seconds of each cluster
+
+    def minutes(self, most: int) -> None:
+        for _ in range(most):
+            if self.world.runs.get(self.run).value.progress.state in (RunState.COMPLETED, RunState.FAILED):
+                return
+            self._minute()
+
+    def _minute(self) -> None:
+        for name, job in self.world.jobs.jobs.items():
+            if job.raw == "Canceled" and name not in self.ended:
+                self.ended.add(name)
+                self.world.job_goes(name, "Canceled")
+        alive = [(n, j) for n, j in self.world.jobs.jobs.items() if j.raw in ("Queued", "Running")]
+        free = {LOW: self.pool(), DEDICATED: 99}
+        for name, job in alive:
+            cluster = job.spec["compute"].removeprefix("azureml:")
+            if free[cluster] <= 0:
+                self.since.pop(name, None)
+                self._goes(name, "Queued")
+                continue
+            free[cluster] -= 1
+            self.since[name] = self.since.get(name, 0.0) + 60
+            self.took[cluster] = self.took.get(cluster, 0.0) + 60
+            if self.since[name] > START_SECONDS:
+                self._goes(name, "Running")
+        working = sum(self.since[name] > START_SECONDS for name, _ in alive if name in self.since)
+        self.done += 60 * min(working, self.nodes) / self.nodes
+        if self.done >= self.work:
+            for name, _ in alive:
+                self.world.job_goes(name, "Completed")
+        else:
+            self._told()
+        self._count()
+        self.world.clock.advance(60)
+        self.world.deliver_all()
+        self.world.run_until_idle()
+
+    def _goes(self, name: str, raw: str) -> None:
+        if self.world.jobs.jobs[name].raw != raw:
+            self.world.job_goes(name, raw)
+
+    def _told(self) -> None:
+        rows = json.dumps(
+            {"time": self.world.clock().timestamp(), "step": int(self.done), "done": self.done / self.work}
+        )
+        self.world.blobs.put("azureml-blobstore", f"trainyard/{self.run}/metrics/metrics.jsonl", rows.encode() + b"\n")
+
+    def _count(self) -> None:
+        for name, cluster in self.world.clusters.clusters.items():
+            count = sum(
+                job.spec["compute"].endswith(name) and job.raw == "Running" for job in self.world.jobs.jobs.values()
+            )
+            self.world.samples.record(sample_of(replace(cluster, nodes=count, running_nodes=count), self.world.clock()))
+
+
+def bursts(seed: int, nodes: int) -> Callable[[], int]:
+    dice, state = random.Random(seed), {"left": 0, "free": 0}
+
+    def pool() -> int:
+        if not state["left"]:
+            state["left"], state["free"] = dice.randint(1, dice.choice((10, 60, 240))), dice.choice((0, nodes))
+        state["left"] -= 1
+        return state["free"]
+
+    return pool
+
+
+POOLS: dict[str, Callable[[int], Callable[[], int]]] = {
+    "never": lambda _: lambda: 0,
+    "always": lambda nodes: lambda: nodes,
+    **{f"bursts {seed}": (lambda nodes, seed=seed: bursts(seed, nodes)) for seed in range(4)},  # type: ignore[misc]
+}
+
+
+@pytest.mark.parametrize("route", [PLAIN, MEMBERS], ids=["plain", "elastic"])
+@pytest.mark.parametrize("pool", POOLS)
+def test_it_is_done_in_time(tmp_path: Path, route: Any, pool: str) -> None:
+    """A run is done by its date whatever its pool does; on a good pool it uses no dedicated node, and the books say
+    what each cluster's nodes cost."""
+    world = made(tmp_path, route)
+    run = ask(world)
+    azure = Azure(world, run.name, 4 * HOUR, route.nodes, POOLS[pool](route.nodes))
+    azure.minutes(7 * 60)
+    run = world.runs.get(run.name).value
+    assert run.progress.state is RunState.COMPLETED, run.progress.reason
+    assert run.due.done_by
+    assert run.progress.history[-1].at <= run.due.done_by
+    assert run.pace.late_since is None
+    assert bool(azure.took.get(DEDICATED)) == (pool != "always")
+    keep_books(world.system)
+    cost = world.runs.get(run.name).value.money.cost
+    assert cost
+    running = sum(job.spec["compute"].endswith(DEDICATED) for job in world.jobs.jobs.values())
+    assert cost.training > 0
+    if not running:
+        assert cost.training == pytest.approx(4 * route.nodes, rel=0.1), "a dollar for each hour of each node"
+
+
+def test_what_it_costs_is_said_before_it_starts(world: World) -> None:
+    """A dry run and the record say what it costs at best, at worst and as expected; both clusters may be used."""
+    request = RunRequest(template="mnist", data=DATA, within_seconds=6 * HOUR, takes_seconds=4 * HOUR)
+    date = dry_run(world.system, request)["date"]
+    assert date["best"] < date["expected"] < date["worst"]
+    assert (date["best"], date["worst"]) == pytest.approx((4.08, 12.25), abs=0.01)
+    assert date["clusters"] == [LOW, DEDICATED]
+    run = ask(world)
+    assert (run.due.cost_expected, run.money.greatest) == (date["expected"], date["worst"])
+    assert dry_run(world.system, RunRequest(template="mnist", data=DATA))["date"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (
+            {"within_seconds": 4 * HOUR},
+            "too_soon",
+            r"takes 4 h 00 min on 1 nodes.* The earliest date is 2026-\d\d-\d\d",
+        ),
+        ({"takes_seconds": None}, "unknown_work", "--takes 5h"),
+        ({"takes_seconds": 25 * HOUR, "within_seconds": 40 * HOUR}, "over_time_limit", "its time limit is 20 h"),
+        ({"done_by": "yesterday", "within_seconds": None}, "bad_date", "'yesterday'; write a moment such as"),
+        ({"done_by": "2020-01-01T18:00", "within_seconds": None}, "too_soon", "which has passed"),
+        ({"done_by": "18:00"}, "bad_date", "both say when"),
+        ({"nodes": 5}, "nodes", ""),
+    ],
+)
+def test_what_cannot_be_promised_is_refused(world: World, words: dict[str, Any], code: str, message: str) -> None:
+    """Too early a date is refused with the earliest one; so is what nobody can know or read."""
+    if code == "nodes":
+        world.clusters.clusters[DEDICATED] = replace(world.clusters.clusters[DEDICATED], max_nodes=1)
+        code, words, message = "one_tier", {"nodes": 2}, "has fewer than 2 nodes"
+    with pytest.raises(Impossible, match=message) as refused:
+        ask(world, **words)
+    assert refused.value.code == code
+
+
+def test_a_job_file_and_a_route_may_name_the_date(tmp_path: Path) -> None:
+    """The tags `within` and `takes` of a drop's job file are a date, over that of its route."""
+    world = made(tmp_path, replace(PLAIN, within_seconds=9 * HOUR, takes_seconds=HOUR))
+    world.complete("1.bin")
+    run = world.only_run()
+    assert run.due.done_by == run.created_at + timedelta(hours=9)
+    world = made(tmp_path, replace(PLAIN, within_seconds=9 * HOUR, takes_seconds=HOUR))
+    world.complete("1.bin", job_file='tags: {within: 3h, takes: "90m"}')
+    run = world.only_run()
+    assert run.due.done_by == run.created_at + timedelta(hours=3)
+    assert run.due.takes_seconds == 5400
+    assert read_job(TEMPLATE)
+
+
+def test_a_budget_binds_it(tmp_path: Path) -> None:
+    """What it costs on dedicated nodes alone is reserved; a budget that has less refuses it."""
+    world = made(tmp_path, replace(PLAIN, project="vision"), vision=Budget(month=12))
+    with pytest.raises(Conflict, match="12"):
+        ask(world)
+    assert ask(world, takes_seconds=3 * HOUR).money.project == "vision"
+
+
+def test_larger_work_than_was_said_is_told_at_once(world: World) -> None:
+    """A run whose metrics show that it takes longer than was said moves to dedicated nodes and says when it will be
+    done, as soon as that is known."""
+    subscribe(world.system, world.post, Wish(["late"], "https://example.org/hook"))
+    run = ask(world)
+    azure = Azure(world, run.name, 7 * HOUR, 1, lambda: 1)
+    azure.minutes(3 * 60)
+    run = world.runs.get(run.name).value
+    assert run.pace.late_since
+    assert run.pace.late_since - run.created_at < timedelta(hours=1.2)
+    assert "larger than was said" in run.pace.holds_why
+    world.run_until_idle()
+    (told,) = (json.loads(body)["data"]["title"] for _, body, _ in world.sender.posts)
+    assert "will be late: The work is larger than was said" in told
+    assert run.on_cluster == DEDICATED
+
+
+def test_epochs_tell_how_much_is_done() -> None:
+    """Without the metric `done`, the epochs at the steps and the parameter `epochs` tell the share."""
+    points = [(float(step), float(step // 100), None) for step in range(0, 251, 10)]
+    assert share_of_epochs(points, 5) == pytest.approx(0.5)
+    assert share_of_epochs(points[:5], 5) is None
+
+
+def test_repeated_messages_make_no_second_chain(world: World) -> None:
+    """A look whose token is not the row's does nothing: however often a message comes, one look follows another."""
+    run = ask(world)
+    before = len(world.queues.messages[places.RUN_LOOKS])
+    for token in ("", "old"):
+        world.queues.send(places.RUN_LOOKS, {"paced": run.name, "token": token})
+    world.run_until_idle()
+    assert len(world.queues.messages[places.RUN_LOOKS]) == before
+    assert isinstance(world.jobs, FakeJobs)
