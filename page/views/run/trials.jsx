@@ -29,7 +29,14 @@ export function Trials({ run }) {
         {W.sweep.standing(run.trials, run.trials_ended, number(run.trials_dollars))}
         {run.sweep_closing && ` ${visible(run.sweep_closing)}`}{" "}
         {order.length > 1 && (
-          <a href={to("compare", [], { runs: order.slice(0, COMPARED).map((trial) => trial.run).join(",") })}>
+          <a
+            href={to("compare", [], {
+              runs: order
+                .slice(0, COMPARED)
+                .map((trial) => trial.run)
+                .join(","),
+            })}
+          >
             {W.sweep.compare}
           </a>
         )}
@@ -84,7 +91,8 @@ export function Trials({ run }) {
           <ul class="plain">
             {Object.entries(value.importance).map(([name, part]) => (
               <li key={name}>
-                {visible(name)} <meter min="0" max="1" value={part} aria-label={visible(name)} /> {Math.round(part * 100)} %
+                {visible(name)} <meter min="0" max="1" value={part} aria-label={visible(name)} />{" "}
+                {Math.round(part * 100)} %
               </li>
             ))}
           </ul>
@@ -94,7 +102,8 @@ export function Trials({ run }) {
   );
 }
 
-const shown = (value) => (value === undefined || value === null ? "" : typeof value === "number" ? number(value) : visible(String(value)));
+const shown = (value) =>
+  value === undefined || value === null ? "" : typeof value === "number" ? number(value) : visible(String(value));
 
 /** A trial as the parallel coordinates read a run. */
 const asRecord = (trial, metric) => ({
