@@ -22,6 +22,7 @@ from functions.on_demand import on_demand
 from shared.kernel import measure
 from shared.kernel.errors import NotFound
 from shared.kernel.places import QUEUES
+from shared.kernel.turns import Turns
 
 with on_demand():
     from shared.money import admission
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
 OTLP = "OTEL_EXPORTER_OTLP_ENDPOINT"
 NAME = "trainyard"
 EXPORT_MILLISECONDS = 10_000
+LOOKS_FOR_ALL = 3  # of measure_queues
 
 log = logging.getLogger(__name__)
+_turns = Turns(LOOKS_FOR_ALL)
 
 
 @cache
@@ -51,7 +54,7 @@ def on() -> bool:
         monitor.start()
     else:
         return False
-    measure.listen(_count)
+    measure.listen(_count, _level)
     return True
 
 
@@ -95,16 +98,18 @@ def gauge(name: str, value: float, unit: str = "1", **attributes: str) -> None:
 
 
 def measure_queues(system: System) -> None:
-    """Gauges of what waits: messages of each queue and of what was set aside, and drops that collect."""
+    """Gauges of what waits: messages of each queue, and for how long. The reconcile timer measures what it sees itself.
+
+    Each queue is a request, so the empty ones are asked by turns.
+    """
     if not on():
         return
-    counts = system.queues.counts([*QUEUES, *(f"{queue}-poison" for queue in QUEUES)])
+    counts = system.queues.counts(_turns.next(QUEUES))
+    _turns.saw(counts)
+    ages = system.queues.ages(queue for queue, waiting in counts.items() if waiting)
     for queue, waiting in counts.items():
         gauge("queue.messages", waiting, queue=queue)
-    ages = system.queues.ages(queue for queue in QUEUES if counts[queue])
-    for queue in QUEUES:
         gauge("queue.age", ages.get(queue, 0.0), "s", queue=queue)
-    gauge("drops.open", sum(1 for _ in system.drops.open()))
 
 
 def measure_clusters(system: System) -> None:
@@ -118,6 +123,10 @@ def measure_clusters(system: System) -> None:
         price = price_list.find(cluster.vm_size, cluster.tier, system.money.region)
         if price:
             gauge("cost", cluster.nodes * price.dollars, "USD/h", cluster=cluster.name)
+
+
+def _level(name: str, value: float, attributes: Mapping[str, str]) -> None:
+    gauge(name, value, **attributes)
 
 
 def _count(name: str, attributes: Mapping[str, str]) -> None:

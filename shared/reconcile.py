@@ -11,11 +11,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
+from shared import settled
 from shared.drops.checks import send_check
-from shared.drops.find_unannounced import find_missed_drops
+from shared.drops.find_unannounced import find_missed_drops, routes_with_folders
 from shared.drops.model import DropState
 from shared.events.poison import look_at_poison
 from shared.jobs.register import register_assets
+from shared.kernel import measure
 from shared.kernel.errors import Unavailable
 from shared.runs.progress.hourly_reconcile import ask_for_looks
 from shared.schedules.fire import Ports as FirePorts
@@ -43,22 +45,28 @@ def reconcile(ports: Ports, schedules: Schedules | None = None) -> None:
     _try(errors, "workspace", ports.jobs.check)
     _try(errors, "assets", partial(register_assets, ports.jobs, ports.trainers))
     _try(errors, "runs", partial(ask_for_looks, ports))
+    _try(errors, "settled poison", partial(settled.clear, ports))
     _try(errors, "poison", partial(look_at_poison, ports))
     if schedules:
         _try(errors, "schedules", partial(ask_for_overdue, ports, schedules))
-    for route in sorted(ports.routes):
-        _try(errors, f"route {route}", partial(find_missed_drops, ports, route))
+    walks = dict[str, str]()
+    _try(errors, "routes", lambda: walks.update(routes_with_folders(ports, ports.routes)))
+    for route, begin in walks.items():
+        _try(errors, f"route {route}", partial(find_missed_drops, ports, route, begin))
     _try(errors, "drops", partial(_check_open_drops, ports, until))
     if errors:
         raise errors[0]
 
 
 def _check_open_drops(ports: Ports, until: datetime) -> None:
+    still_open = 0
     for drop in ports.drops.open():
+        still_open += 1
         if ports.clock() > until:
             raise Unavailable(f"open drops took longer than {PATIENCE}; the rest come with their own looks")
         if drop.state is not DropState.BROKEN:
             send_check(ports.queues, drop, last=True)
+    measure.level("drops.open", still_open)
 
 
 def _try(errors: list[Exception], what: str, step: Callable[[], object]) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import NotFound
+from ..errors import CliError, NotFound
 from .client import Api
 
 WHOLE = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{16}")  # nothing needs to be asked about it
@@ -55,20 +55,31 @@ def data_ref(api: Api, text: str) -> str:
 
 
 def data_path(api: Api, text: str) -> str:
-    """Data on the other side as the API knows them: `drops/<route>/<name>/...`, also where a run names its drop."""
+    """Data on the other side as the API knows them: `drops/<route>/<name>/...`, also where a run names its drop, or the
+    drop's own name stands alone. What names no drop stays: it may be a datastore's path."""
     if "://" in text or text.startswith("azureml:"):
         return text
     if "@" in text:
         return f"drops/{drop_name(api, text)}"
-    container, _, below = text.partition("/")
-    parts = below.split("/", 2)
-    if container != "drops" or len(parts) < 2:
+    parts = text.removeprefix("drops/").split("/", 2)
+    if len(parts) < 2:
         return text
+    named = "/".join(parts[:2])
+    if not text.startswith("drops/"):
+        return f"drops/{text}" if _is_drop(api, named) else text
     try:
-        parts[:2] = [drop_name(api, "/".join(parts[:2]))]
+        parts[:2] = [drop_name(api, named)]
     except NotFound:
         return text  # an upload that nobody saw yet; the API looks for the files themselves
     return "/".join(["drops", *parts])
+
+
+def _is_drop(api: Api, name: str) -> bool:
+    """Whether a drop has this very name."""
+    try:
+        return bool(api.get("find", name=name)["drop"] == name)
+    except CliError:
+        return False
 
 
 def _find(api: Api, text: str) -> tuple[str, str]:

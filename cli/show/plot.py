@@ -60,6 +60,8 @@ def plot(curves: Curves, title: str, width: int) -> RenderableType:
     points = [point for curve in shown.values() for point in curve]
     if not points:
         return Text(f"{title}: no finite value", "dim")
+    if all(len(curve) < 2 for curve in shown.values()):  # a number is no curve
+        return _legend(title, shown)
     left, right = min(x for x, _ in points), max(x for x, _ in points)
     low, high = _limits([y for _, y in points])
     labels = [_number(high), _number((low + high) / 2), _number(low)]

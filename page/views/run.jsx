@@ -174,7 +174,7 @@ function joined(old, more) {
 function useArtifacts(name, archived) {
   const [left, set] = useState(null);
   useEffect(() => {
-    if (archived) get(["runs", name, "artifacts"], { pictures: "true" }).then(set, () => set(null));
+    if (archived) get(["runs", name, "artifacts"], { pictures: "true" }).then(set, (fault) => set({ fault }));
   }, [name, archived]);
   return left;
 }

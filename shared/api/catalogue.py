@@ -83,6 +83,6 @@ def check(ports: Ports, name: str, asked: RouteCheck) -> Json:
         raise NotFound(f"There is no route {name[:80]!r}.{did_you_mean(name, ports.routes)} Routes: {route_names}.")
     job, problems = route_problems(ports, DropKey(name, "example"), route, asked.job)
     if job is None or problems:
-        words = "\n".join(f"{path_of(problem.path)}: {problem.message}" for problem in problems)
+        words = "\n".join(": ".join(filter(None, (path_of(p.path), p.message))) for p in problems)
         raise Impossible(words, problems[0].code)
     return {"route": name, "trains": route.trains, "job": ports.jobs.document(job) if route.trains else {}}

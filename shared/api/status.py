@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
@@ -16,9 +17,10 @@ from shared.clusters.azureml_cache import waiting as waiting_for
 from shared.clusters.ports import HasLeases, HasSweeps
 from shared.clusters.waiting import WAITING
 from shared.kernel.errors import NoAnswer, TrainyardError
-from shared.kernel.has import HasBlobs, HasQueues
 from shared.kernel.places import QUEUES
 from shared.runs.views.run_list import in_state
+from shared.settled import Ports as SettledPorts
+from shared.settled import is_settled
 
 KEPT_FOR = timedelta(seconds=10)
 _lock = threading.Lock()
@@ -30,7 +32,7 @@ _ASIDE = ThreadPoolExecutor(8, "check")
 LISTED = 50  # open and rejected drops shown
 
 
-class Ports(QueriesPorts, HasQueues, HasBlobs, HasSweeps, HasLeases, Protocol):
+class Ports(QueriesPorts, SettledPorts, HasSweeps, HasLeases, Protocol):
     """What is needed here from outside."""
 
 
@@ -55,8 +57,14 @@ def _health(ports: Ports) -> dict[str, Any]:
 
 def _errors(ports: Ports) -> dict[str, TrainyardError | None]:
     answers = asked(ports)
-    wait(answers.values(), PATIENCE)
+    wait(answers.values(), patient(PATIENCE))
     return {name: _error(name, answer) for name, answer in answers.items()}
+
+
+def patient(seconds: float) -> float:
+    """So many seconds, and more where more wants to run than the machine's cores can."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return seconds * max(1.0, load / (2 * (os.cpu_count() or 1)))
 
 
 def _error(name: str, answer: Future[None]) -> TrainyardError | None:
@@ -80,13 +88,16 @@ def asked(ports: Ports) -> dict[str, Future[None]]:
 
 
 def status(ports: Ports) -> dict[str, Any]:
-    """Queues with their poison messages, drops that wait or were rejected, the newest runs, and the clusters."""
+    """Queues with poison messages that still matter, drops that wait or were rejected, newest runs, and clusters."""
     errors = _errors(ports)
-    waiting, poison = ports.queues.counts(QUEUES), ports.queues.counts(f"{q}-poison" for q in QUEUES)
+    waiting, aside = ports.queues.counts(QUEUES), ports.queues.counts(f"{q}-poison" for q in QUEUES)
+    texts = {q: ports.queues.peek(f"{q}-poison") for q in QUEUES if aside[f"{q}-poison"]}
+    poison = {q: [text for text in its if not is_settled(ports, q, text)] for q, its in texts.items()}
+    done = {q: len(its) - len(poison[q]) for q, its in texts.items()}
     return {
         "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
-        "queues": {q: {"messages": waiting[q], "poison": poison[f"{q}-poison"]} for q in QUEUES},
-        "poison": {q: ports.queues.peek(f"{q}-poison") for q in QUEUES if poison[f"{q}-poison"]},
+        "queues": {q: {"messages": waiting[q], "poison": aside[f"{q}-poison"] - done.get(q, 0)} for q in QUEUES},
+        "poison": {q: its for q, its in poison.items() if its},
         "drops": [
             records.drop(drop)
             for drop in (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))

@@ -16,10 +16,9 @@ from shared.clusters.ports import HasBudgets
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasJobs, HasRoutes
 from shared.runs.decide import is_over
-from shared.runs.model import Run, RunState
+from shared.runs.model import LIVE, Run
 from shared.runs.ports import HasRuns
 
-UNFINISHED = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
 RECENT = 100  # runs looked at for the time of a cluster's last use
 
 
@@ -45,9 +44,8 @@ def use(ports: Ports) -> Use:
         if is_over(run) and run.asked.keep_warm_seconds and run.jobs.job:
             keep_warm(ports, run)
     busy = {cluster: f"Job {job} is queued or running." for job, cluster in ports.jobs.active()}
-    for state in UNFINISHED:
-        for name, cluster in ports.runs.in_state(state):
-            busy[cluster] = f"Run {name} is {state}."
+    for name, cluster, state in sorted(ports.runs.live(), key=lambda run: LIVE.index(run[2])):
+        busy[cluster] = f"Run {name} is {state}."
     return Use(busy, expected, _last_used(recent), tuple(ports.leases.open()))
 
 

@@ -30,8 +30,8 @@ class Clusters(Protocol):
 class SweepLog(Protocol):
     """What the sweeps decided."""
 
-    def record(self, decision: Decision) -> None:
-        """Store the decision as the cluster's latest, and in its history if action or code changed."""
+    def record(self, decision: Decision, last: Decision | None) -> None:
+        """Store the decision as the cluster's latest, and in its history if action or code are not those of `last`."""
 
     def latest(self, cluster: str) -> Decision | None:
         """The cluster's latest decision, or None."""

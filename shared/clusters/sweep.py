@@ -8,7 +8,7 @@ under way whose maker died puts it back too, if the cluster is needed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -37,11 +37,12 @@ class Ports(RunWarningsPorts, NeedsPorts, HasEach, HasClusters, HasSweeps, HasSa
 def sweep(ports: Ports) -> list[Decision]:
     """Look at every cluster once, do what is decided, and record each decision. One that refuses stops no other."""
     clusters = ports.clusters.list()
-    _close_leases(ports)
     warnings, moved = watch(ports), move(ports)
     for cluster, words in moved.items():
         warnings[cluster] = [*warnings.get(cluster, []), *words]
-    return _swept(_Pass(ports, use(ports), "sweep", warnings), clusters)
+    used = use(ports)
+    _close_leases(ports, used.leases)
+    return _swept(_Pass(ports, used, "sweep", warnings), clusters)
 
 
 def sweep_one(ports: Ports, name: str) -> None:
@@ -60,13 +61,14 @@ def scale_to_zero(ports: Ports, name: str, force: bool = False, by: Person = NOB
     clusters = {cluster.name: cluster for cluster in ports.clusters.list() if cluster.kind != INSTANCE}
     if (cluster := clusters.get(name)) is None:
         raise NotFound(f"There is no cluster {name[:80]!r}; there are: {', '.join(sorted(clusters)) or 'none'}.")
-    decision = judge_cluster(cluster, need(ports, cluster, use(ports)), ports.sweeps.latest(name), ports.clock())
+    latest = ports.sweeps.latest(name)
+    decision = judge_cluster(cluster, need(ports, cluster, use(ports)), latest, ports.clock())
     if force and decision.code == "idle_time":
         why = "Asked for, before its idle time was over."
         decision = replace(decision, action="to-zero", code="forced", why=why, min_nodes=0)
     if decision.action == "to-zero":
         decision = _lower(ports, cluster, replace(decision, asked_by=by.name, asked_by_id=by.id), None)
-        ports.sweeps.record(decision)
+        ports.sweeps.record(decision, latest)
     if decision.action != "to-zero" and decision.code not in ("scales_itself", "at_zero"):
         raise Conflict(f"Cluster {name} stays. {decision.why}", decision.code)
     return decision
@@ -91,7 +93,7 @@ class _Pass:
                 self.ports.happened(ClusterAtZero(cluster, decision.at))
             if cluster.nodes and decision.idle_since is not None:
                 self.ports.happened(ClusterIdles(cluster, decision.idle_since, self.ports.clock()))
-            self.ports.sweeps.record(decision)
+            self.ports.sweeps.record(decision, latest)
         except TrainyardError as exc:
             log.warning("cluster %s: %s", cluster.name, exc)
             return exc
@@ -151,7 +153,7 @@ def _lowers(cluster: Cluster, decision: Decision) -> bool:
 def _lower(ports: Ports, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
     """Lower the minimum, unless something comes to need the cluster meanwhile; the decision as it then is."""
     if latest is None or latest.replaces != cluster.min_nodes:  # it may be written down since a try that was refused
-        ports.sweeps.record(replace(decision, replaces=cluster.min_nodes))
+        ports.sweeps.record(replace(decision, replaces=cluster.min_nodes), latest)
     ports.clusters.scale(cluster.name, min_nodes=decision.min_nodes)
     if needed := _came_meanwhile(ports, cluster, decision):
         after = judge_cluster(cluster, needed, decision, ports.clock())
@@ -172,9 +174,9 @@ def _needed_now(ports: Ports, cluster: Cluster) -> Need:
     return need(ports, cluster, use(ports))
 
 
-def _close_leases(ports: Ports) -> None:
+def _close_leases(ports: Ports, leases: Iterable[Lease]) -> None:
     now = ports.clock()
-    over: list[Lease] = [lease for lease in ports.leases.open() if lease.ended_at <= now]
+    over = [lease for lease in leases if lease.ended_at <= now]
     ports.each(partial(_close, ports.leases), over)
 
 

@@ -15,8 +15,8 @@ from shared.drops.decide import (
     becomes_loose,
     first_look,
     judge_drop,
-    judge_loose_file,
     on_upload,
+    one_too_many,
     why_not_a_drop,
 )
 from shared.drops.model import Drop, DropState
@@ -28,7 +28,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.has import HasQueues, HasTokens
 from shared.kernel.versioned import Stored
-from shared.runs.content import drop_blobs, survey
+from shared.runs.content import MANY, ListingTooLong, drop_blobs, in_time, survey
 from shared.runs.data import Listing
 
 log = logging.getLogger(__name__)
@@ -63,6 +63,20 @@ def note_upload(ports: Ports, blob_name: str, at: datetime | None, form: str = "
         except Changed:
             stored = ports.drops.get(key)
     raise Changed(f"Drop {key} changed {WRITE_ATTEMPTS} times while an upload was noted.")
+
+
+def is_noted(ports: Ports, blob_name: str) -> bool:
+    """Whether an upload of this blob is known by now: its drop is open, or closed with what it holds."""
+    stored = ports.drops.get(DropKey.of(blob_name))
+    return stored is not None and (stored.value.state is DropState.OPEN or holds_what_was_listed(ports, stored.value))
+
+
+def holds_what_was_listed(ports: Ports, drop: Drop) -> bool:
+    """Whether it is closed, and holds what the listing that closed it showed; one may be rejected by its name alone."""
+    if drop.state is DropState.REJECTED and not drop.listed:
+        return True
+    closed = drop.state in (DropState.SEALED, DropState.REJECTED)
+    return closed and survey(drop.key, drop_blobs(ports.blobs, drop.key)).fingerprint == drop.listed
 
 
 @dataclass(frozen=True)
@@ -137,10 +151,18 @@ def _judge(ports: Ports, stored: Stored[Drop], last: bool) -> None:
         write(ports.drops, stored, _rejected(ports, stored, drop.key, "", ports.clock()))
         return
     now, listing = ports.clock(), Listing()
-    seen = survey(drop.key, listing.through(drop_blobs(ports.blobs, drop.key)))
+    try:
+        seen = survey(drop.key, listing.through(in_time(drop_blobs(ports.blobs, drop.key), ports.clock)))
+    except ListingTooLong as exc:
+        if exc.seen < MANY:  # storage is slow: the message comes again
+            raise
+        why = f"{exc} Upload fewer, larger files, such as archives."
+        reject(ports.drops, Stored(replace(drop, newest=now, looked_at=now), stored.etag), "too_many_files", why)
+        return
     verdict = judge_drop(drop, seen, route, now)
-    if verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen):
-        verdict = judge_loose_file(ports.drops.loose(route.name, route.single_files), route) or verdict
+    loose = verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen)
+    if loose and not ports.drops.take_loose(drop.key, route.single_files):
+        verdict, loose = one_too_many(route), False
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is Verdict.WAIT:
         if not last:
@@ -158,7 +180,8 @@ def _judge(ports: Ports, stored: Stored[Drop], last: bool) -> None:
         reject(ports.drops, Stored(looked, stored.etag), verdict.code, verdict.why)
     else:
         complete = Complete(seen, verdict, route, listing)
-        seal(ports, Stored(looked, stored.etag), complete)
+        if not seal(ports, Stored(looked, stored.etag), complete) and loose:
+            ports.drops.give_loose(drop.key)
     if ports.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):  # so it may have found the drop open still
         send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
 
@@ -169,7 +192,7 @@ def _look_once_more(ports: Ports, stored: Stored[Drop]) -> None:
     Else nothing is written: an event that comes twice, the second time much later, opens the drop for one look in vain.
     """
     drop = stored.value
-    seen = survey(drop.key, drop_blobs(ports.blobs, drop.key))
+    seen = survey(drop.key, in_time(drop_blobs(ports.blobs, drop.key), ports.clock))
     route = _route(ports.routes, drop.key)
     if route is not None and seen.fingerprint != drop.listed and seen.newest is not None:
         open_drop(ports, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))

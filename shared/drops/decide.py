@@ -149,10 +149,8 @@ def becomes_loose(drop: Drop, seen: Survey) -> bool:
     return seen.single_file and not drop.key.is_archive() and not drop.generation
 
 
-def judge_loose_file(made: int, route: Route) -> DropVerdict | None:
-    """Refuse a loose file where the route has `made` as many runs of such as it takes."""
-    if made < route.single_files:
-        return None
+def one_too_many(route: Route) -> DropVerdict:
+    """The verdict on a loose file where the route has made as many runs of such as it takes."""
     why = f"Route {route.name!r} makes at most {route.single_files} runs of loose files. Upload files into a folder."
     return DropVerdict(Verdict.REJECT, "too_many_files", why)
 

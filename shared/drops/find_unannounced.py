@@ -7,6 +7,7 @@ however many drops were ever made. Where all fit into one look, each look sees a
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Protocol
 
 from shared.drops.checks import open_drop
@@ -27,10 +28,16 @@ class Ports(HasClock, HasTokens, HasQueues, HasBlobs, HasDrops, Protocol):
     """What is needed here from outside."""
 
 
-def find_missed_drops(ports: Ports, route: str) -> None:
+def routes_with_folders(ports: Ports, routes: Iterable[str]) -> dict[str, str]:
+    """Those of the routes that somebody ever uploaded to, each with where its walk goes on. Two requests."""
+    top = ports.blobs.folders(Place(DROPS_CONTAINER, ""), limit=FOLDERS_A_LOOK)
+    there = sorted(routes) if top.token else sorted({*routes}.intersection(top.names))
+    walks = ports.drops.cursors([_walk(route) for route in there])
+    return {route: walks[_walk(route)] for route in there}
+
+
+def find_missed_drops(ports: Ports, route: str, begin: str) -> None:
     """Open those of the route's next folders that have no drop, or were rejected before the route existed."""
-    walk = f"missed/{route}"
-    begin = ports.drops.cursor(walk)
     page = ports.blobs.folders(Place(DROPS_CONTAINER, f"{route}/"), begin, FOLDERS_A_LOOK)
     if page.names:
         codes = ports.drops.codes(route, page.names[0], page.names[-1])
@@ -38,7 +45,11 @@ def find_missed_drops(ports: Ports, route: str) -> None:
             if codes.get(name, "unknown_route") == "unknown_route":
                 _open_missed(ports, DropKey(route, name))
     if page.token != begin:
-        ports.drops.move_cursor(walk, page.token)
+        ports.drops.move_cursor(_walk(route), page.token)
+
+
+def _walk(route: str) -> str:
+    return f"missed/{route}"
 
 
 def _open_missed(ports: Ports, key: DropKey) -> None:

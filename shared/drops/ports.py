@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Protocol
 
@@ -75,10 +75,19 @@ class Drops(Protocol):
         """
 
     def loose(self, route: str, limit: int) -> int:
-        """How many loose files of the route became runs (`is_loose`), at most `limit`."""
+        """How many loose files of the route became runs (`is_loose`), or are about to, at most `limit`."""
 
-    def cursor(self, walk: str) -> str:
-        """How far a walk over many things has come, '' at its beginning."""
+    def take_loose(self, key: DropKey, limit: int) -> bool:
+        """Count this one among its route's loose files, unless `limit` others are. True for one that is counted.
+
+        Of several at once no more than `limit` are. Raises Unavailable if others were quicker again and again.
+        """
+
+    def give_loose(self, key: DropKey) -> None:
+        """Count it no more: it became no run. Nothing happens for one that isn't counted."""
+
+    def cursors(self, walks: Iterable[str]) -> dict[str, str]:
+        """How far each of these walks over many things has come, '' at its beginning. One request for all."""
 
     def move_cursor(self, walk: str, at: str) -> None:
         """Remember how far it has come."""

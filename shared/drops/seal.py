@@ -63,8 +63,9 @@ class Complete:
     listing: Listing
 
 
-def seal(ports: Ports, stored: Stored[Drop], complete: Complete) -> None:
-    """Write what the run will be (the write-ahead mark), then make the run. Rejects a drop that can't become one."""
+def seal(ports: Ports, stored: Stored[Drop], complete: Complete) -> bool:
+    """Write what the run will be (the write-ahead mark), then make the run. Rejects a drop that can't become one, and
+    returns False."""
     drop, seen, route = stored.value, complete.seen, complete.route
     name = run_name(drop.key, seen.fingerprint)
     try:
@@ -73,17 +74,18 @@ def seal(ports: Ports, stored: Stored[Drop], complete: Complete) -> None:
         built = build(_order(name, drop.key, seen, route, written)) if route.trains else _no_job(route, written)
     except BrokenJobFile as exc:
         reject(ports.drops, stored, "bad_job_file", str(exc))
-        return
+        return False
     problems = _problems(ports.jobs, built, written)
     if problems or built.job is None:
         code = "bad_job_file" if job_file else "bad_job"
         reject(ports.drops, stored, code, (job_file or JobFile("The job", {}, {})).explain(problems))
-        return
+        return False
     sealing = _sealing(drop, complete, built.job, ports.clock())
     summary = written.summary if written else ""
     sealing = replace(sealing, run=name if route.trains else "", why=f"{sealing.why} {summary}".strip())
     keep_listing(ports.blobs, generation_of(sealing).folder, complete.listing)
     finish_sealing(ports, ports.drops.replace(sealing, stored))
+    return True
 
 
 def _sealing(drop: Drop, complete: Complete, job: JobSpec, at: datetime) -> Drop:
@@ -108,6 +110,7 @@ def _no_job(route: Route, written: Written | None) -> Built:
     """What a route that trains nothing makes of a drop."""
     problems = written.layer.problems if written else ()
     return Built(None if problems else JobSpec(experiment=route.experiment), problems)
+    return True
 
 
 def finish_sealing(ports: Ports, stored: Stored[Drop]) -> None:
@@ -139,6 +142,9 @@ def _written(ports: Ports, route: Route, job_file: JobFile | None, folder: Place
     """What the job file says, in words of ours; `folder` is None before there is a drop. Raises BrokenJobFile."""
     if job_file is None:
         return None
+    if not route.trains:
+        why = f"Route {route.name!r} trains nothing: its drops take no job files and no parameters. Leave them out."
+        return Written(Layer(problems=(Problem("", why),)))
     if not route.job_file.allowed:
         why = f"route {route.name!r} takes no job files. Remove it, and close the drop with _SUCCESS."
         return Written(Layer(problems=(Problem("", why),)))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from shared.events.facts import MessagePoisoned
+from shared.kernel import measure
 from shared.kernel.has import HasFacts, HasQueues
 from shared.kernel.places import QUEUES
+from shared.kernel.turns import Turns
 
 
 class Ports(HasQueues, HasFacts, Protocol):
@@ -15,6 +18,9 @@ class Ports(HasQueues, HasFacts, Protocol):
 
 
 MOST_KEPT = 1000  # messages of one queue
+LOOKS_FOR_ALL = 3  # of look_at_poison
+
+_turns: WeakKeyDictionary[object, Turns] = WeakKeyDictionary()
 
 
 def keep_poison(ports: Ports) -> None:
@@ -26,10 +32,13 @@ def keep_poison(ports: Ports) -> None:
 
 
 def look_at_poison(ports: Ports) -> None:
-    """State each message that lies in a poison queue."""
-    counts = ports.queues.counts(f"{queue}-poison" for queue in QUEUES)
-    for queue in QUEUES:
-        if counts[f"{queue}-poison"]:
-            for text in ports.queues.peek(f"{queue}-poison"):
+    """State each message that lies in a poison queue. Each queue is a request, so the empty ones are asked by turns."""
+    turns = _turns.setdefault(ports, Turns(LOOKS_FOR_ALL))
+    counts = ports.queues.counts(turns.next(f"{queue}-poison" for queue in QUEUES))
+    turns.saw(counts)
+    for poison, count in counts.items():
+        measure.level("queue.messages", count, queue=poison)
+        if count:
+            for text in ports.queues.peek(poison):
                 digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-                ports.happened(MessagePoisoned(queue, digest))
+                ports.happened(MessagePoisoned(poison.removesuffix("-poison"), digest))

@@ -22,6 +22,7 @@ Parameters = Mapping[str, Schema]  # by name, in the order in which they are sho
 
 # Azure ML puts literal inputs and the paths of files into the command as they are, and a shell reads that: these need
 # no quotes anywhere.
+MOST_UNKNOWN = 50  # names; more are refused before each is explained
 PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*")
 AUTO = "^auto$"  # the pattern of a parameter that may be left to the trainer
 TYPES = ("integer", "number", "string", "boolean")
@@ -89,11 +90,15 @@ def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def unknown_names(schemas: Parameters, names: Mapping[str, Any], at: str) -> Iterator[Problem]:
-    """A problem for each name that is no parameter."""
-    for name in names:
-        if name not in schemas:
-            words = f"is not a parameter.{did_you_mean(name, schemas)} There are: {there_are(schemas)}."
-            yield Problem(f"{at}.{name}", words, "unknown_parameter")
+    """A problem for each name that is no parameter; one for all of very many."""
+    unknown = [name for name in names if name not in schemas]
+    if len(unknown) > MOST_UNKNOWN:
+        words = f"has {len(unknown):,} names that are no parameters, as {unknown[0][:80]!r}."
+        yield Problem(at, f"{words} There are: {there_are(schemas)}.", "unknown_parameter")
+        return
+    for name in unknown:
+        words = f"is not a parameter.{did_you_mean(name, schemas)} There are: {there_are(schemas)}."
+        yield Problem(f"{at}.{name}", words, "unknown_parameter")
 
 
 def bad_values(schemas: Parameters, values: Mapping[str, Any], at: str) -> Iterator[Problem]:

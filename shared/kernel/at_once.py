@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from shared.kernel.errors import TrainyardError
@@ -21,19 +22,22 @@ log = logging.getLogger(__name__)
 CAUGHT_AFTER = 60.0  # seconds until the message comes by itself, even if we are still at it: a repeat does no harm
 
 
-P = TypeVar("P", bound=Any)  # a dataclass with a field `queues`
+P = TypeVar("P", bound=Any)  # a dataclass with the fields `queues` and `clock`
 
 
 @contextmanager
 def at_once(ports: P, queues: Collection[str], handle: Callable[[P, str, dict[str, Any]], None]) -> Iterator[P]:
     """Let messages that are sent to these queues inside, without delay, be handled right after it; theirs too.
 
-    An error of ours in one leaves its message where it is; nothing else of the invocation fails by it.
+    An error of ours in one leaves its message where it is; nothing else of the invocation fails by it. So does an
+    invocation that has taken so long that the message comes by itself.
     """
-    going_on = GoingOn(ports.queues, queues)
+    going_on, until = GoingOn(ports.queues, queues), ports.clock() + timedelta(seconds=CAUGHT_AFTER)
     inner = replace(ports, queues=going_on)
     yield inner
     for queue, message, sent in going_on.pending():
+        if ports.clock() >= until:
+            return
         try:
             handle(inner, queue, message)
             going_on.take_back(queue, sent)

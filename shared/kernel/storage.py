@@ -7,7 +7,7 @@ message is then tried again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -54,6 +54,12 @@ class Queues(Protocol):
 
         A message is in the other one before it leaves this one, so one that dies on the way comes twice, never not at
         all. Those that somebody else has just taken stay.
+        """
+
+    def clear(self, queue: str, settled: Callable[[str], bool], limit: int) -> int:
+        """Delete those of up to `limit` messages that are there now whose text is settled; returns how many.
+
+        The others stay. Those that somebody else has just taken are left alone.
         """
 
     def peek(self, queue: str, limit: int = 32) -> list[str]:

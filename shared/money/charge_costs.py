@@ -6,9 +6,11 @@ Whatever is done here can be done again: it is made from node counts, and only w
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from shared.kernel.errors import Changed, TrainyardError
 from shared.money import decide
@@ -16,6 +18,7 @@ from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_ru
 from shared.money.daily_charges import Ports as DailyChargesPorts
 from shared.money.decide import WARNED, Consequence, Spent
 from shared.money.facts import BudgetReached, BudgetWarned
+from shared.money.ledger import HOLDS
 from shared.money.model import Account, Row, month_of
 from shared.money.policy import Budget
 from shared.money.ports import HasRetail
@@ -28,9 +31,17 @@ from shared.runs.progress.cancel import cancel_run
 log = logging.getLogger(__name__)
 
 REFRESHED_EVERY = timedelta(days=1)
+CHARGED_EVERY = timedelta(hours=1)  # where no cluster has a node: a day is to be closed, a month begins
+CLOCKS_DIFFER = timedelta(minutes=1)
+NEVER = datetime.min.replace(tzinfo=UTC)
 WRITE_ATTEMPTS = 20
 MOST_RUNS = 200  # told what they cost in one look; the others in the next one
 LEAST_CHANGE = 0.01  # of what a run has cost; less is not worth a write
+
+_asked_at: WeakKeyDictionary[object, dict[str, datetime]] = (
+    WeakKeyDictionary()
+)  # when each size's prices were asked for
+_charged_at: WeakKeyDictionary[object, datetime] = WeakKeyDictionary()  # when all was charged and told
 
 
 class Ports(DailyChargesPorts, CancelPorts, HasRetail, Protocol):
@@ -57,30 +68,47 @@ def _refresh_prices(ports: Ports) -> None:
     """Ask Azure for the prices of the clusters' sizes, once a day each."""
     if ports.retail is None:
         return
-    stored_prices = {(p.vm_size.lower(), p.region): p for p in ports.books.prices()}
-    for cluster in ports.clusters.list():
-        before = stored_prices.get((cluster.vm_size.lower(), ports.money.region))
-        asked_at = before.asked_at if before else None
-        if cluster.vm_size and (asked_at is None or ports.clock() - asked_at >= REFRESHED_EVERY):
-            new_prices = ports.retail.of(cluster.vm_size, ports.money.region)
-            ports.books.keep_prices([replace(price, asked_at=ports.clock()) for price in new_prices])
-            log.info("prices: %d of %s from %s", len(new_prices), cluster.vm_size, RETAIL)
+    now, asked_at = ports.clock(), _asked_at.setdefault(ports, {})
+    sizes = sorted({cluster.vm_size for cluster in ports.clusters.list() if cluster.vm_size})
+    if all(now - asked_at.get(size.lower(), NEVER) < REFRESHED_EVERY for size in sizes):
+        return
+    stored = (price for price in ports.books.prices() if price.region == ports.money.region and price.asked_at)
+    asked_at.update({price.vm_size.lower(): price.asked_at for price in stored if price.asked_at})
+    for size in sizes:
+        if now - asked_at.get(size.lower(), NEVER) >= REFRESHED_EVERY:
+            new_prices = ports.retail.of(size, ports.money.region)
+            ports.books.keep_prices([replace(price, asked_at=now) for price in new_prices])
+            asked_at[size.lower()] = now
+            log.info("prices: %d of %s from %s", len(new_prices), size, RETAIL)
 
 
 def _charge(ports: Ports) -> None:
     now = ports.clock()
-    if not ports.samples.clusters():
+    clusters = ports.samples.clusters()
+    if not clusters or _is_charged(ports, clusters, now):
         return
     close_days(ports)
     books = charged(ports, now - KEPT, now)
     costs = of_runs(books.days)
-    _tell_runs(ports, books.runs, costs)
+    all_told = _tell_runs(ports, books.runs, costs)
     for project, budget in sorted(ports.money.budgets.items()):
         _hold_to(ports, project, budget, _spent(project, books, costs, now))
+    if all_told and all(map(is_over, books.runs.values())):
+        _charged_at[ports] = now
 
 
-def _tell_runs(ports: Ports, runs: dict[str, Run], costs: dict[str, dict[str, Row]]) -> None:
-    """Write on each run what it has cost by now; those first whose cost changed most."""
+def _is_charged(ports: Ports, clusters: Iterable[str], now: datetime) -> bool:
+    """Whether this process has charged all there is: shortly ago, no run is newer, and no cluster had a node."""
+    charged_at = _charged_at.get(ports, NEVER)
+    if now - charged_at >= CHARGED_EVERY:
+        return False
+    if any(run.created_at > charged_at - CLOCKS_DIFFER for run in ports.runs.newest(1)):
+        return False
+    return not any(sample.nodes for name in clusters for sample in ports.samples.between(name, now - HOLDS, now))
+
+
+def _tell_runs(ports: Ports, runs: dict[str, Run], costs: dict[str, dict[str, Row]]) -> bool:
+    """Write on each run what it has cost by now; those first whose cost changed most. False: one was not told."""
     now = ports.clock()
     changed = []
     for name in runs.keys() & costs.keys():
@@ -89,11 +117,14 @@ def _tell_runs(ports: Ports, runs: dict[str, Run], costs: dict[str, dict[str, Ro
         difference = abs(cost.dollars - (before.dollars if before else 0.0))
         if before is None or difference > LEAST_CHANGE * before.dollars:
             changed.append((difference, name, cost))
+    told = 0
     for _, name, cost in sorted(changed, reverse=True, key=lambda change: change[:2])[:MOST_RUNS]:
         try:
             ports.runs.update(ports.runs.get(name), cost=cost)
+            told += 1
         except TrainyardError as exc:  # it changed just now, or can't be read: the next look tells it
             log.info("books: run %s: %s", name, exc)
+    return told == len(changed)
 
 
 def _cost(rows: dict[str, Row], now: datetime) -> Cost:

@@ -23,7 +23,7 @@ from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Users, defa
 from shared.money.model import Day, Row
 from shared.money.prices import Prices
 from shared.runs.decide import is_over
-from shared.runs.model import Run, RunState
+from shared.runs.model import Run
 from shared.runs.node_use import Spell, Use
 from shared.runs.ports import RunFilter
 from shared.runs.progress.workloads import workload
@@ -33,7 +33,6 @@ DAY = timedelta(days=1)
 CLOSED_AFTER = timedelta(hours=6)  # from the end of a day: its runs' ends are known by then
 KEPT = timedelta(days=35)  # a month, and runs that began before it; older days are closed or were never known
 QUEUED = timedelta(days=2)  # so long before its time limit begins a run may have been made
-LIVE = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
 _HOUR = 3600
 
 _old: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
@@ -151,7 +150,7 @@ def _runs(ports: Ports, since: datetime) -> Iterator[Run]:
         recent_names.add(run.name)
         yield run
     old = _old.setdefault(ports, set())
-    old |= {name for state in LIVE for name, _ in ports.runs.in_state(state)} - recent_names
+    old |= {name for name, _, _ in ports.runs.live()} - recent_names
     for name in sorted(old):
         try:
             run = ports.runs.get(name).value

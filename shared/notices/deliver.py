@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from shared.kernel.errors import BadMessage, Changed, Impossible, Unavailable
 from shared.kernel.has import HasClock, HasQueues
-from shared.kernel.places import DELIVERIES
+from shared.kernel.places import DELIVERIES, NOTICES
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.notices import render
@@ -26,6 +26,7 @@ from shared.runs.ports import HasRuns
 
 log = logging.getLogger(__name__)
 
+PATIENCE = timedelta(minutes=2)  # well within functionTimeout, which ends the worker
 PRUNED_AT_ONCE = 5000  # two seconds' writes for each thousand; what is left goes the next day
 _HELD = "It is being tried."  # what a delivery says while a try holds it
 
@@ -43,13 +44,20 @@ class Post:
 
 
 def spread(ports: Ports, post: Post, message: dict[str, Any]) -> None:
-    """Make a delivery for each subscription that wants this event. A repeated event makes none."""
-    subscriptions = post.notices.all()
+    """Make a delivery for each subscription that wants this event, or as many as PATIENCE allows: a message goes on.
+
+    A repeated event makes none.
+    """
+    after, until = str(message.get("after", "")), ports.clock() + PATIENCE
+    subscriptions = sorted((each for each in post.notices.all() if each.id > after), key=lambda each: each.id)
     if not subscriptions or (notice := compose(ports.runs, *_event(message))) is None:
         return
     for subscription in subscriptions:
         if wants(subscription, notice):
             begin(ports.queues, post, subscription, notice)
+        if ports.clock() > until:
+            ports.queues.send(NOTICES, {**message, "after": subscription.id})
+            return
 
 
 def begin(queues: Queues, post: Post, subscription: Subscription, notice: Notice) -> None:

@@ -39,9 +39,9 @@ log = logging.getLogger(__name__)
 WRITE_ATTEMPTS = 10
 SENT_AGAIN = 1000  # the newest removals: one request
 LOST_AFTER, SENT_FOR = timedelta(hours=1), timedelta(days=30)
-_BATCH = 1000  # blobs deleted before the next are listed
+_BATCH = 200  # blobs deleted before the next are listed
 
-PATIENCE = timedelta(minutes=4)  # well within functionTimeout, which ends the worker
+PATIENCE = timedelta(minutes=2)  # a batch may take as long once more; functionTimeout, 10 minutes, ends the worker
 
 
 class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRuns, HasDrops, HasNamed, Protocol):

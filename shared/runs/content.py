@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import Unavailable
 from shared.kernel.names import path_problem
 from shared.kernel.parsing import one_line
 from shared.kernel.places import DROPS_CONTAINER
@@ -18,6 +19,27 @@ JOB_FILES = ("job.yaml", "job.yml", "job.json")
 SUCCESS_MARKER = "_SUCCESS"
 OWNER = "trainyard_owner"  # metadata of uploaded blobs: who uploads, percent-encoded
 OWNER_LIMIT = 256
+PATIENCE = timedelta(minutes=4)  # for one listing; functionTimeout, 10 minutes, ends the worker
+MANY = 1_000_000  # files; so many are listed within seconds to minutes
+_LOOKED_EVERY = 100  # files
+
+
+class ListingTooLong(Unavailable):
+    """A folder was not listed within PATIENCE; `seen` says how many files were."""
+
+    def __init__(self, seen: int) -> None:
+        minutes = PATIENCE // timedelta(minutes=1)
+        super().__init__(f"Its files could not be listed within {minutes} minutes; {seen:,} were seen by then.")
+        self.seen = seen
+
+
+def in_time(blobs: Iterable[Blob], clock: Callable[[], datetime]) -> Iterator[Blob]:
+    """The same blobs. Raises ListingTooLong rather than go on for longer than PATIENCE."""
+    until = clock() + PATIENCE
+    for number, blob in enumerate(blobs):
+        if number % _LOOKED_EVERY == 0 and clock() > until:
+            raise ListingTooLong(number)
+        yield blob
 
 
 def drop_blobs(blobs: Blobs, key: DropKey) -> Iterator[Blob]:

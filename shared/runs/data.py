@@ -22,11 +22,11 @@ from shared.jobs.ports import HasJobs
 from shared.jobs.spec import DataInput
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, NotFound, TrainyardError
-from shared.kernel.has import HasBlobs
+from shared.kernel.has import HasBlobs, HasClock
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER, RUN_LOOKS
 from shared.kernel.storage import Blob, Blobs, Queues
-from shared.runs.content import SUCCESS_MARKER, drop_blobs, survey
+from shared.runs.content import SUCCESS_MARKER, ListingTooLong, drop_blobs, in_time, survey
 from shared.runs.decide import has_run
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasDatasets, HasRuns
@@ -42,7 +42,7 @@ WRITE_ATTEMPTS = 10
 log = logging.getLogger(__name__)
 
 
-class Ports(HasBlobs, HasRuns, HasJobs, HasDatasets, Protocol):
+class Ports(HasBlobs, HasClock, HasRuns, HasJobs, HasDatasets, Protocol):
     """What is needed here from outside."""
 
 
@@ -91,8 +91,8 @@ def change_at_end(ports: Ports, run: Run) -> dict[str, Any] | None:
 
 
 def verdict_at_end(ports: Ports, run: Run) -> dict[str, Any]:
-    """The same however long it takes. Raises what the services raise."""
-    return _note(run, _compared(ports, run, None, _blobs(ports, run))) if _is_due(run) else {}
+    """The same, which may take minutes. Raises what the services raise."""
+    return _note(run, _verdict(ports, run)) if _is_due(run) else {}
 
 
 def ask_for_check(queues: Queues, run: Run) -> None:
@@ -106,7 +106,7 @@ def check_data(ports: Ports, name: str) -> None:
         stored = ports.runs.recent(name)
     except NotFound:
         return
-    verdict = _compared(ports, stored.value, None, _blobs(ports, stored.value))
+    verdict = _verdict(ports, stored.value)
     for _ in range(WRITE_ATTEMPTS):
         changes = _doubt(_note(stored.value, verdict))
         if not changes or stored.value.archive.at is not None:
@@ -163,6 +163,13 @@ def _note(run: Run, verdict: Verdict | None) -> dict[str, Any]:
 
 def _blobs(ports: Ports, run: Run) -> Iterator[Blob]:
     return drop_blobs(ports.blobs, DropKey.of(run.asked.drop))
+
+
+def _verdict(ports: Ports, run: Run) -> Verdict | None:
+    try:
+        return _compared(ports, run, None, in_time(_blobs(ports, run), ports.clock))
+    except ListingTooLong as exc:
+        return Verdict(TrainedOn.UNKNOWN, f"Whether drop {run.asked.drop} changed is not known. {exc}")
 
 
 def _compared(ports: Ports, run: Run, jobs: Collection[str] | None, blobs: Iterable[Blob]) -> Verdict | None:

@@ -43,6 +43,7 @@ class RunState(StrEnum):
 
 
 FINAL = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELED})
+LIVE = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
 
 
 # A job may be seen at any later state first, because events get lost: skipping forward is legal.

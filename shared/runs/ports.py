@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypedDict
@@ -193,8 +193,8 @@ class Runs(Protocol):
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
         """Up to `limit` names of runs that begin with this text, in their order."""
 
-    def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
-        """(name, cluster) of the runs in this state, newest first."""
+    def live(self) -> list[tuple[str, str, RunState]]:
+        """(name, cluster, state) of the runs that have not ended. One that goes on meanwhile is among them."""
 
     def hours(self) -> list[str]:
         """The hours in which runs were made that may not be settled yet, in order."""

@@ -11,15 +11,19 @@ from typing import Any
 
 import pytest
 
+from shared.adapters.azureml import sdk_job
 from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.tables.asset_table import TableAssets
+from shared.jobs.batchai.job import Beside
+from shared.jobs.batchai.job import read_job as read_batchai
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes
+from shared.jobs.parameters import wrong_parameters
 from shared.jobs.spec import Environment
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
-from tests.contract.sides import FakeSide, RealSide, Side, environment, snapshot, with_keys
+from tests.contract.sides import FakeSide, RealSide, Side, environment, job_of, snapshot, with_keys
 from tests.contract.wire import LocalAzureML
 from tests.fakes.ports import FakeAssets, FakeJobs
 
@@ -110,6 +114,18 @@ def test_what_can_not_be_had_is_told_before_submission(side: Side, unique: Calla
     (why,) = side.jobs.lacks(replace(job, environment=Environment("r-base:4.3")))
     assert "R can't be installed" in why
     assert side.jobs.status(name) is None
+
+
+def test_very_many_unknown_keys_are_refused_before_each_is_explained() -> None:
+    """20,000 of them are one problem; as many variables are nobody's business."""
+    many = {f"k{number}": "1" for number in range(20_000)}
+    job = {**job_of("crowded", "true"), "resources": {"instance_count": 1, **many}}
+    [problem] = sdk_job.problems(job)
+    assert (problem.path, "has 20,001 keys" in problem.message) == ("resources", True)
+    [problem] = wrong_parameters({}, many, {})
+    assert (problem.path, "has 20,000 names" in problem.message) == ("inputs", True)
+    document = {"properties": {"nodeCount": 1, "customToolkitSettings": {"commandLine": "true"}, **many}}
+    assert [p.path for p in read_batchai(document, Beside()).report.problems] == ["properties"]
 
 
 def test_canceling_ends_a_job_and_harms_nothing_else(side: Side, unique: Callable[[], str]) -> None:

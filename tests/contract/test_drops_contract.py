@@ -308,6 +308,22 @@ def test_loose_files_that_became_runs_are_counted(drops: Drops) -> None:
     assert drops.loose("mnist", 10) == 2
 
 
+def test_of_loose_files_at_once_no_more_than_the_limit_are_counted(drops: Drops) -> None:
+    """Ten at once share three places; whoever has one keeps it, and one that is given back is free again."""
+    names = [DropKey("mnist", f"{number}.csv") for number in range(10)]
+
+    def take(key: DropKey) -> bool:
+        return drops.take_loose(key, 3)
+
+    with ThreadPoolExecutor(10) as pool:
+        taken = [key for key, got in zip(names, pool.map(take, names), strict=True) if got]
+    assert (len(taken), drops.loose("mnist", 10)) == (3, 3)
+    assert drops.take_loose(taken[0], 3)
+    drops.give_loose(taken[0])
+    drops.give_loose(taken[0])
+    assert drops.take_loose(next(key for key in names if key not in taken), 3)
+
+
 def test_loose_files_from_before_their_rows_are_found(tables: StorageClients) -> None:
     """The first question walks over the route once, and writes what was missing; later ones cost one request."""
     drops = TableDrops(tables.table)

@@ -13,7 +13,7 @@ from shared.adapters.tables.recent_rows import SECONDS, RecentRows
 from shared.adapters.tables.run_table import TableRuns
 from shared.jobs.spec import DataInput, JobSpec
 from shared.kernel.errors import Changed, Impossible, NotFound
-from shared.runs.model import Elastic, Member, Moment, RunState, Size
+from shared.runs.model import LIVE, Elastic, Member, Moment, RunState, Size
 from shared.runs.ports import RunFilter, RunPage, Runs
 from tests.contract.some_runs import HOUR, NOW, pages, run
 from tests.fakes.ports import FakeRuns
@@ -247,7 +247,14 @@ def test_runs_are_found_by_owner_tag_and_state(runs: Runs) -> None:
     assert names(tag="a=x y", owner="ann") == ["mnist-1"]
     assert (names(state="submitted"), names(state="received")) == (["mnist-2"], ["mnist-3", "mnist-1"])
     assert names(state="submitted", owner="bob") == []
-    assert list(runs.in_state(RunState.SUBMITTED)) == [("mnist-2", "cpu-cluster")]
+
+
+def test_runs_that_have_not_ended_are_found_at_once(runs: Runs) -> None:
+    """Whatever their states are, with these; those that have ended are not among them."""
+    for state in (state for state in RunState if state is not RunState.BROKEN):
+        runs.insert(run(f"mnist-{state}"))
+        runs.update(runs.get(f"mnist-{state}"), state=state)
+    assert sorted(runs.live()) == sorted((f"mnist-{state}", "cpu-cluster", state) for state in LIVE)
 
 
 def test_the_rows_that_find_a_run_follow_it(runs: Runs) -> None:

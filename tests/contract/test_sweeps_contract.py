@@ -42,7 +42,7 @@ def test_nothing_is_known_of_a_cluster_that_was_never_swept(sweeps: SweepLog) ->
     """`latest` is None and `history` empty, before the first record and for another cluster."""
     assert sweeps.latest("cpu-cluster") is None
     assert sweeps.history("cpu-cluster") == []
-    sweeps.record(decision("busy", 0))
+    sweeps.record(decision("busy", 0), None)
     assert sweeps.latest("gpu") is None
 
 
@@ -50,19 +50,19 @@ def test_latest_is_the_last_one_and_history_holds_what_changed(sweeps: SweepLog)
     """Every decision becomes the latest; one with the action and code of the last one isn't added to the history."""
     decisions = [decision("busy", 0), decision("busy", 5), decision("idle", 10), decision("idle", 15)]
     for one in decisions:
-        sweeps.record(one)
+        sweeps.record(one, sweeps.latest("cpu-cluster"))
     assert sweeps.latest("cpu-cluster") == decisions[-1]
     assert sweeps.history("cpu-cluster") == [decisions[2], decisions[0]]
     changed = decision("idle", 20, action="to-zero")
-    sweeps.record(changed)
+    sweeps.record(changed, decisions[-1])
     assert sweeps.history("cpu-cluster") == [changed, decisions[2], decisions[0]]
     assert sweeps.history("cpu-cluster", limit=2) == [changed, decisions[2]]
 
 
 def test_clusters_have_logs_of_their_own(sweeps: SweepLog) -> None:
     """A decision about one cluster is not in another's log, also when one name begins the other."""
-    sweeps.record(decision("busy", 0, "cpu"))
-    sweeps.record(decision("idle", 0, "cpu-2"))
+    sweeps.record(decision("busy", 0, "cpu"), None)
+    sweeps.record(decision("idle", 0, "cpu-2"), None)
     assert [d.code for d in sweeps.history("cpu")] == ["busy"]
     assert sweeps.latest("cpu-2") == decision("idle", 0, "cpu-2")
 
@@ -82,7 +82,7 @@ def test_a_decision_comes_back_whole(sweeps: SweepLog) -> None:
         decision("idle", 0, action="to-zero"), min_nodes=0, replaces=2, findings=("a", 'b "c"'), dry_run=True
     )
     for one in (full, decision("busy", 5)):
-        sweeps.record(one)
+        sweeps.record(one, None)
         assert sweeps.latest("cpu-cluster") == one
 
 

@@ -54,7 +54,7 @@ def prices(tables: StorageClients) -> tuple[str, Read]:
 def decisions(tables: StorageClients) -> tuple[str, Read]:
     kept = TableSweepLog(tables.table)
     for second in range(2):
-        kept.record(Decision("c", "keep", f"code{second}", "why", NOW + timedelta(seconds=second)))
+        kept.record(Decision("c", "keep", f"code{second}", "why", NOW + timedelta(seconds=second)), None)
     return "at", lambda: len(kept.history("c")) + (kept.latest("c") is not None)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +19,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.parts import flat
 from shared.kernel.versioned import Stored
-from shared.runs.model import Run, RunState, hour_of
+from shared.runs.model import LIVE, Run, RunState, hour_of
 from shared.runs.ports import RunChanges, RunFilter, RunPage
 
 
@@ -35,8 +36,10 @@ class Etags:
 class FakeDrops:
     def __init__(self) -> None:
         self.rows: dict[DropKey, Stored[Drop]] = {}
-        self.cursors: dict[str, str] = {}
+        self.walks: dict[str, str] = {}
         self.kept: dict[tuple[DropKey, int], Generation] = {}
+        self.loose_taken: set[DropKey] = set()
+        self._taking = threading.Lock()
         self.closings: list[tuple[str, datetime, int]] = []  # route, when, and how many files more
         self._etags = Etags()
 
@@ -74,6 +77,7 @@ class FakeDrops:
 
     def forget(self, before: Stored[Drop]) -> None:
         self.delete(before)
+        self.give_loose(before.value.key)
         self.kept = {key: kept for key, kept in self.kept.items() if key[0] != before.value.key}
 
     def open(self) -> Iterator[Drop]:
@@ -96,13 +100,26 @@ class FakeDrops:
         return sum(files for of, at, files in self.closings if of == route and since <= at < until)
 
     def loose(self, route: str, limit: int) -> int:
-        return min(limit, sum(is_loose(row.value) for key, row in self.rows.items() if key.route == route))
+        made = {key for key, row in self.rows.items() if is_loose(row.value)} | self.loose_taken
+        return min(limit, sum(key.route == route for key in made))
 
-    def cursor(self, walk: str) -> str:
-        return self.cursors.get(walk, "")
+    def take_loose(self, key: DropKey, limit: int) -> bool:
+        with self._taking:
+            row = self.rows.get(key)
+            counted = key in self.loose_taken or (row is not None and is_loose(row.value))
+            if not counted and self.loose(key.route, limit) < limit:
+                self.loose_taken.add(key)
+                counted = True
+        return counted
+
+    def give_loose(self, key: DropKey) -> None:
+        self.loose_taken.discard(key)
+
+    def cursors(self, walks: Iterable[str]) -> dict[str, str]:
+        return {walk: self.walks.get(walk, "") for walk in walks}
 
     def move_cursor(self, walk: str, at: str) -> None:
-        self.cursors[walk] = at
+        self.walks[walk] = at
 
     def _put(self, drop: Drop) -> Stored[Drop]:
         self.rows[drop.key] = Stored(drop, self._etags.next())
@@ -199,8 +216,9 @@ class FakeRuns:
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
         return sorted(name for name in self.rows if name.startswith(prefix))[:limit]
 
-    def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
-        yield from [(run.name, run.asked.cluster) for run in self.newest(len(self.rows)) if run.progress.state is state]
+    def live(self) -> list[tuple[str, str, RunState]]:
+        runs = [row.value for row in self.rows.values() if row.value.progress.state in LIVE]
+        return [(run.name, run.asked.cluster, run.progress.state) for run in runs]
 
     def hours(self) -> list[str]:
         return sorted(self.hour_rows)
@@ -246,8 +264,7 @@ class FakeSweepLog:
         self._history: dict[str, list[Decision]] = defaultdict(list)
         self._looks: dict[str, datetime] = {}
 
-    def record(self, decision: Decision) -> None:
-        last = self._latest.get(decision.cluster)
+    def record(self, decision: Decision, last: Decision | None) -> None:
         if last is None or (last.action, last.code) != (decision.action, decision.code):
             self._history[decision.cluster].insert(0, decision)
         self._latest[decision.cluster] = decision

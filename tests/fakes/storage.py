@@ -82,6 +82,12 @@ class FakeQueues:
             self.messages[source].remove(message)
         return len(moved)
 
+    def clear(self, queue: str, settled: Callable[[str], bool], limit: int) -> int:
+        gone = [message for message in self.visible(queue)[:limit] if settled(message.text)]
+        for message in gone:
+            self.messages[queue].remove(message)
+        return len(gone)
+
     def visible(self, queue: str) -> list[Message]:
         return [message for message in self.messages.get(queue, []) if message.visible_at <= self.clock()]
 

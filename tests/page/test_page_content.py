@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local import page_bundle
+from shared.drops.model import Drop, DropState
+from shared.kernel.drop_key import DropKey
 from tests.batchai.documents import practitioner
 from tests.page.lab import NOW, PATIENCE, Lab, a_run
 
@@ -274,3 +276,23 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
     page.get_by_role("button", name="Made").click()
     expect(page.locator("tr[data-row]").first).to_contain_text("old-129")
     page.close()
+
+
+def test_a_very_long_name_leaves_the_other_columns_in_sight(lab: Lab) -> None:
+    """The list of drops is as wide as its place, whatever a drop's name is."""
+    name = "a" * 700
+    lab.system.drops.insert(Drop(DropKey("mnist", name), DropState.REJECTED, "t", NOW, why="No such route."))
+    page = lab.page("drops")
+    expect(page.get_by_role("link", name=f"mnist/{name}")).to_be_visible()
+    assert page.locator(".scroll.tall").evaluate("(box) => box.scrollWidth <= box.clientWidth")
+    expect(page.get_by_role("cell", name="No such route.")).to_be_in_viewport()
+    page.close()
+
+
+def test_files_that_cannot_be_had_say_why(lab: Lab) -> None:
+    """Of an archived run whose manifest is gone the page shows what the API says, and not that it has to wait."""
+    lab.system.runs.insert(a_run("no-manifest", archived_at=NOW))
+    (told := lab.page("run/no-manifest")).locator("#part-files .notice.bad").wait_for()
+    expect(told.locator("#part-files")).to_contain_text("no-manifest")
+    expect(told.locator("#part-files")).not_to_contain_text("once the run is archived")
+    told.close()

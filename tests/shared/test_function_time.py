@@ -2,99 +2,269 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shared.events.announce import tell
 from shared.kernel import places
 from shared.kernel.person import NOBODY
 from shared.kernel.settings import ROOT
-from shared.removals.remove import Asked, remove_run
+from shared.notices.model import Channel, Kind, Subscription
+from shared.removals.model import What
+from shared.removals.remove import Asked, clear, remove_run
+from shared.runs.intake.create import create_run
+from shared.runs.intake.request import RunRequest
+from shared.runs.model import Run
+from shared.schedules.model import CatchUp, Overlap, Schedule
 from tests.fakes.storage import Clock
-from tests.fakes.world import World, trainers_folder
+from tests.fakes.world import ROUTE, World, trainers_folder
 
 HOURS, MINUTES, SECONDS = map(int, json.loads((ROOT / "host.json").read_text())["functionTimeout"].split(":"))
 LIMIT = timedelta(hours=HOURS, minutes=MINUTES, seconds=SECONDS) / 2
 FILES = 600
+RUNS = 200
+CALL = 0.2  # seconds of any call
+ITEM = 0.3  # of each thing that a call gives one after the other, as a listing of a very large folder would in sum
+SLOW = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "books", "events")
 
 
 class Slow:
-    """Blobs of which each copy takes a second, and each removal a third of one."""
+    """A port of which every call takes its time; each copy a second, each removal a third of one."""
 
-    def __init__(self, blobs: Any, clock: Clock) -> None:
-        self._blobs, self._clock = blobs, clock
+    def __init__(self, port: Any, clock: Clock) -> None:
+        self._port, self._clock = port, clock
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._blobs, name)
+        method = getattr(self._port, name)
+        return self._slowed(method) if callable(method) else method
+
+    def _slowed(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._clock.advance(CALL)
+            result = method(*args, **kwargs)
+            return self._items(result) if inspect.isgenerator(result) else result
+
+        return call
+
+    def _items(self, items: Iterator[Any]) -> Iterator[Any]:
+        for item in items:
+            self._clock.advance(ITEM)
+            yield item
 
     def copy(self, copies: Any, *rest: Any) -> Iterator[Any]:
-        made = len(self._blobs.copied)
-        for blob in self._blobs.copy(copies, *rest):
-            self._clock.advance(len(self._blobs.copied) - made)  # what is there already takes no time
-            made = len(self._blobs.copied)
+        made = len(self._port.copied)
+        for blob in self._port.copy(copies, *rest):
+            self._clock.advance(len(self._port.copied) - made)  # what is there already takes no time
+            made = len(self._port.copied)
             yield blob
 
-    def remove(self, container: str, names: list[str]) -> None:
-        self._clock.advance(0.3 * len(names))
-        self._blobs.remove(container, names)
+    def remove_listed(self, container: str, blobs: Any) -> None:
+        going = list(blobs)
+        self._clock.advance(0.3 * len(going))
+        self._port.remove_listed(container, going)
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A run of many files has just completed."""
-    world = World(trainers_folder(tmp_path))
+def slow(world: World) -> None:
+    """From now on every port takes its time."""
+    ports: dict[str, Any] = {name: Slow(getattr(world.system, name), world.clock) for name in SLOW}
+    world.system = replace(world.system, **ports)
+    object.__setattr__(world, "crashing", lambda _: world.system)
+    for name in ("notices", "schedules", "removals"):
+        setattr(world, name, Slow(getattr(world, name), world.clock))
+
+
+def ended(world: World, files: int) -> Run:
+    """A run whose job wrote so many files has just completed; its last event is on its queue."""
     world.complete("1.bin")
-    world.job_goes(world.only_run().name, "Running")
+    run = world.only_run()
+    world.job_goes(run.name, "Running")
     world.deliver_all()
     world.run_until_idle()
-    folder = f"trainyard/{world.only_run().name}/models"
-    for number in range(FILES):
-        world.blobs.put("azureml-blobstore", f"{folder}/{number:04}.pt", b"x")
-    world.job_goes(world.only_run().name, "Completed")
+    for number in range(files):
+        world.blobs.put("azureml-blobstore", f"trainyard/{run.name}/models/{number:04}.pt", b"x")
+    world.job_goes(run.name, "Completed")
     world.deliver_all()
-    object.__setattr__(world.system, "blobs", Slow(world.blobs, world.clock))
-    monkeypatch.setattr(world, "crashing", lambda _: world.system)
-    return world
+    return run
 
 
-def longest(world: World, done: Callable[[], object]) -> tuple[timedelta, int]:
-    """Handles messages until it is done. Returns the time of the longest, and how many there were of one queue."""
-    longest, handled = timedelta(0), dict[str, int]()
+Done = Callable[[], object]
+
+
+def an_archive_of_many_files(world: World) -> Done:
+    ended(world, FILES)
+    slow(world)
+    return lambda: world.only_run().archive.at
+
+
+def a_run_with_as_many_files_as_its_last_step_copies(world: World) -> Done:
+    ended(world, 90)
+    slow(world)
+    return lambda: world.only_run().archive.at
+
+
+def a_removal_of_many_files(world: World) -> Done:
+    run = ended(world, FILES)
+    world.run_until_idle()
+    slow(world)
+    asked = remove_run(world.system, world.removals, run.name, Asked(NOBODY))
+    return lambda: world.removals.get(asked.what, asked.name, asked.asked_at).done_at  # type: ignore[union-attr]
+
+
+def a_drop_that_takes_too_long_to_list(world: World) -> Done:
+    for number in range(2 * FILES):
+        world.blobs.put("drops", f"mnist/a/{number:04}.bin", b"x")
+    world.upload("mnist/a/_SUCCESS")
+    world.deliver_all()
+    slow(world)
+    return lambda: [drop for drop in world.drops.listed() if drop.code == "too_many_files"]
+
+
+def the_same_looked_at_by_its_event(world: World) -> Done:
+    world.goes_on = True
+    return a_drop_that_takes_too_long_to_list(world)
+
+
+def a_drop_whose_data_are_compared(world: World) -> Done:
+    for number in range(2 * FILES):
+        world.blobs.put("drops", f"mnist/a/{number:04}.bin", b"x")
+    world.complete("1.bin")
+    run = world.only_run()
+    world.queues.send(places.RUN_LOOKS, {"data_of": run.name})
+    slow(world)
+    return lambda: "not known" in world.only_run().progress.data_note
+
+
+def an_hour_of_many_runs(world: World) -> Done:
+    """All of them ended while no event came."""
+    world.blobs.put("drops", "mnist/a/1.bin")
+    for number in range(RUNS):
+        create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"), f"key{number}")
+    world.run_until_idle()
+    for job in list(world.jobs.jobs):
+        world.job_goes(job, "Failed")
+    world.in_flight.clear()
+    world.queues.send(places.RUN_LOOKS, {"hour": world.runs.hours()[0]})
+    slow(world)
+    return lambda: not world.runs.live()
+
+
+def a_model_that_is_brought_back(world: World) -> Done:
+    """What the run's job wrote is gone, and its archive has it still."""
+    template = replace(ROUTE.template, tags={"trainyard.from_model": "--from-model"})
+    world.system = replace(world.system, routes={"mnist": replace(ROUTE, template=template)})
+    run = ended(world, FILES)
+    world.run_until_idle()
+    clear(world.system, world.removals, What.COPIES, run.name, Asked(NOBODY))
+    world.run_until_idle()
+    wish = RunRequest(template="mnist", data="drops/mnist/a", from_run=run.name)
+    second = create_run(world.system, wish, "second").name
+    slow(world)
+    return lambda: world.runs.get(second).value.jobs.job
+
+
+def an_event_for_many_subscribers(world: World) -> Done:
+    for number in range(FILES):
+        name = f"s{number:04}"
+        kinds = (Kind.POISON,)
+        world.notices.add(Subscription(name, kinds, Channel.WEBHOOK, "https://example.com/x", world.clock()))
+    tell(world.system, "MessagePoisoned", "archives/0", {"queue": "archives"})
+    slow(world)
+    return lambda: len(world.notices.rows) == FILES
+
+
+def a_schedule_that_missed_much(world: World) -> Done:
+    world.blobs.put("drops", "mnist/a/1.bin")
+    request, now = {"template": "mnist", "data": "drops/mnist/a"}, world.clock()
+    rules: dict[str, Any] = {"catch_up": CatchUp.ALL, "overlap": Overlap.ALLOW}
+    behind = now - timedelta(minutes=FILES)
+    world.schedules.add(Schedule("often", request, behind, behind, "* * * * *", **rules))
+    world.queues.send(places.SCHEDULE_LOOKS, {"schedule": "often", "meant": ""})
+    slow(world)
+    return lambda: len(world.runs.rows) >= FILES
+
+
+def a_lifecycle_event(world: World) -> Done:
+    message = {"kind": "RunSubmitted", "subject": "mnist-1", "at": world.clock().isoformat(), "data": {}}
+    world.queues.send(places.ANNOUNCEMENTS, message)
+    slow(world)
+    return lambda: world.events.published
+
+
+SCENARIOS: dict[str, tuple[Callable[[World], Done], ...]] = {
+    places.DROP_EVENTS: (the_same_looked_at_by_its_event,),
+    places.DROP_CHECKS: (a_drop_that_takes_too_long_to_list,),
+    places.SUBMISSIONS: (a_model_that_is_brought_back,),
+    places.JOB_EVENTS: (a_run_with_as_many_files_as_its_last_step_copies,),
+    places.RUN_LOOKS: (an_hour_of_many_runs, a_drop_whose_data_are_compared),
+    places.CLUSTER_LOOKS: (a_run_with_as_many_files_as_its_last_step_copies,),
+    places.ARCHIVES: (an_archive_of_many_files,),
+    places.ANNOUNCEMENTS: (a_lifecycle_event,),
+    places.NOTICES: (an_event_for_many_subscribers,),
+    places.DELIVERIES: (an_event_for_many_subscribers,),
+    places.SCHEDULE_LOOKS: (a_schedule_that_missed_much,),
+    places.REMOVALS: (a_removal_of_many_files,),
+}
+
+
+def test_every_queue_has_its_longest_work() -> None:
+    """A new queue needs a scenario here."""
+    assert SCENARIOS.keys() == {*places.QUEUES}
+
+
+@pytest.mark.parametrize("scenario", list(dict.fromkeys(chain(*SCENARIOS.values()))))
+def test_no_message_takes_long(
+    scenario: Callable[[World], Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its queues' messages ends within half of functionTimeout, and so the work comes to its end."""
+    monkeypatch.setattr("shared.drops.collect.MANY", FILES // 2)
+    world = World(trainers_folder(tmp_path))
+    done = scenario(world)
+    handled, longest = set[str](), dict[str, timedelta]()
     for _ in range(100):
         for queue in places.QUEUES:
             began: datetime = world.clock()
             if world.handle(queue):
-                handled[queue] = handled.get(queue, 0) + 1
-                longest = max(longest, world.clock() - began)
+                handled.add(queue)
+                longest[queue] = max(longest.get(queue, timedelta(0)), world.clock() - began)
         if done():
             break
         world.clock.advance(1)
-    return longest, max(handled.values())
+    assert done()
+    assert max(longest.values()) < LIMIT, longest
+    assert {queue for queue, some in SCENARIOS.items() if scenario in some} <= handled
 
 
-def test_an_archive_of_many_files_takes_several_messages(world: World) -> None:
-    """Each copies for some minutes; the manifest has all files once, and there is no failure in between."""
-    time, messages = longest(world, lambda: world.only_run().archive.at)
-    assert time < LIMIT
-    assert messages >= 3
+def test_an_archive_that_takes_several_messages_is_whole(tmp_path: Path) -> None:
+    """The manifest has all files once, and there is no failure in between."""
+    world = World(trainers_folder(tmp_path))
+    done, messages = an_archive_of_many_files(world), 0
+    while not done():
+        messages += world.handle(places.ARCHIVES)
+        world.handle(places.JOB_EVENTS)
+        world.clock.advance(1)
     names = [file["name"] for file in world.manifest(world.only_run())["files"]]
+    assert messages >= 3
     assert len(names) == len(set(names))
     assert {f"models/{number:04}.pt" for number in range(FILES)} <= set(names)
     assert world.only_run().archive.error == ""
 
 
-def test_a_removal_of_many_files_takes_several_messages(world: World) -> None:
+def test_a_removal_that_takes_several_messages_counts_all(tmp_path: Path) -> None:
     """What was removed before counts into its record, which is done when everything is gone."""
-    longest(world, lambda: world.only_run().archive.at)
-    asked = remove_run(world.system, world.removals, world.only_run().name, Asked(NOBODY))
-    time, _ = longest(world, lambda: world.removals.get(asked.what, asked.name, asked.asked_at).done_at)  # type: ignore[union-attr]
-    done = world.removals.get(asked.what, asked.name, asked.asked_at)
-    assert done is not None
-    assert done.done_at is not None
-    assert done.files >= 2 * FILES
+    world = World(trainers_folder(tmp_path))
+    done, messages = a_removal_of_many_files(world), 0
+    while not done():
+        messages += world.handle(places.REMOVALS)
+        world.clock.advance(1)
+    (removal,) = world.removals.newest()
+    assert messages >= 2
+    assert removal.files >= 2 * FILES
     assert world.archived(world.only_run()) <= {"data.json.gz"}  # what it was trained on is its record's
-    assert time < 2 * LIMIT  # one batch of a listing may take as long once more

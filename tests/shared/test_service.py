@@ -199,7 +199,7 @@ def test_somebody_elses_job_keeps_its_cluster(world: World) -> None:
 def test_sweep_leaves_other_clusters_alone(world: World) -> None:
     """Each cluster is judged by itself."""
     world.clusters.clusters["gpu"] = Cluster("gpu", 2, 4, 120)
-    world.sweeps.record(Decision("gpu", "keep", "idle_time", "", world.clock(), world.clock()))
+    world.sweeps.record(Decision("gpu", "keep", "idle_time", "", world.clock(), world.clock()), None)
     world.clock.advance(500)
 
     assert [(d.cluster, d.code) for d in sweep.sweep(world.system)] == [

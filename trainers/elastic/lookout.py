@@ -21,8 +21,6 @@ from .means import Means
 from .protocol import Limits, Node, Round, Times, Unreadable, View, changes
 from .silences import Silences
 
-# A node lets its workers go on for this share of the lease without the table: the rest is for the step they are in.
-WORKING_SHARE = 0.8
 # A row that can't be read is deleted if it stays so for so many times the silence of a dead node.
 UNREADABLE = 2
 
@@ -62,7 +60,7 @@ class Lookout:
         self._told_at = self._sure_at = self.means.now()
         self._lock = self.means.lock()
         note("node", name=name)
-        self.unsure: Callable[[], None] = lambda: None
+        self.unsure: Callable[[], None] | None = None  # None: nobody makes its workers wait
         self.changed: Callable[[int, list[str]], None] = lambda _number, _why: None
         self.stands_still: Callable[[], bool | None] = lambda: None
 
@@ -75,15 +73,21 @@ class Lookout:
         """Write this node's row, with these facts and whom it can't reach."""
         with self._lock:
             began, unreached = self.means.now(), tuple(sorted(self.unreached()))
-            self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, **facts)  # type: ignore[arg-type]
+            self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, holds=self._holds, **facts)  # type: ignore[arg-type]
             self.backend.tell(self.me)
             self._told_at = began
-            if self.means.now() - self._sure_at < self.times.lease:  # else it came too late, and a look has to tell
+            if self.means.now() - self._sure_at < self.times.lease_of(
+                len(self.view.round.team), self._holds
+            ):  # else it came too late, and a look has to tell
                 self._sure_at = began
 
     def may_work(self) -> bool:
         """Whether nobody can have taken this node's round for abandoned: the table had its heartbeats in time."""
-        return self.means.now() - self._sure_at < self.times.lease * WORKING_SHARE
+        return self.means.now() - self._sure_at < self.times.working(len(self.view.round.team), self._holds)
+
+    @property
+    def _holds(self) -> bool:
+        return self.unsure is not None
 
     def unreached(self) -> frozenset[str]:
         """Who is out of reach, or refused a moment ago: of those that have a row."""
@@ -194,7 +198,10 @@ class Lookout:
         It may be at work without the table and without a way to this node, as long as its lease lasts. Its process is
         gone if its port refuses.
         """
-        return (silent & self.view.round.names) - self.silences.longer_than(self.times.lease) - self._closed
+        team = silent & self.view.round.names - self._closed
+        holds = {name for name in team if (node := self.view.nodes.get(name)) and node.holds}
+        lease = self.times.lease_of(len(self.view.round.team), holds == self.view.round.names)
+        return team - self.silences.longer_than(lease)
 
     def count_gone(self, silent: Iterable[str]) -> View:
         """The last view, without these and those that count as gone by their refusal."""

@@ -30,6 +30,9 @@ from typing import Any
 
 from .teams import best_team
 
+# Of a lease; of that of a node alone, which is so many times the silence of a dead node, the workers get one silence.
+WORKING_SHARE, LONE_LEASE = 0.8, 2.5
+
 
 class Unreadable(ValueError):
     """A row holds no round, or no node."""
@@ -39,7 +42,8 @@ class Unreadable(ValueError):
 class Node:
     """What a node says of itself. `joined` is the number of the round in which it works, or -1 while it waits.
 
-    `worked` is the last round in which it did, and `unreached` the others that it can't reach.
+    `worked` is the last round in which it did, and `unreached` the others that it can't reach. `holds`: its workers
+    wait while nobody can tell whether their round stands.
     """
 
     name: str
@@ -54,6 +58,7 @@ class Node:
     bell: int = 0  # where it answers with its name
     worked: int = 0
     unreached: tuple[str, ...] = ()
+    holds: bool = False
 
     def text(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -189,6 +194,20 @@ class Times:
     def silence(self) -> float:
         """How long a node may be silent that others wait for."""
         return self.interval * self.attempts
+
+    def lease_of(self, team: int, holds: bool) -> float:
+        """How long others leave a silent team of so many alone.
+
+        Nobody of a larger team would be left to see it die; a node alone is a team that one eviction ends. So its lease
+        is short, if its workers hold still for it.
+        """
+        return min(self.lease, LONE_LEASE * self.silence) if team == 1 and holds else self.lease
+
+    def working(self, team: int, holds: bool) -> float:
+        """For how long of its lease it lets its workers go on without the table: the rest is for the step they are
+        in."""
+        lease = self.lease_of(team, holds)
+        return min(lease * WORKING_SHARE, self.silence) if lease < self.lease else lease * WORKING_SHARE
 
 
 def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None:

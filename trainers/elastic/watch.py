@@ -60,7 +60,7 @@ class Watch:
                 lookout.say()
             if now >= self._look_at or (self._rung and not still):
                 self._look(now, still)
-        if not lookout.may_work() and self._sure:
+        if lookout.unsure and not lookout.may_work() and self._sure:
             lookout.unsure()
         self._sure = lookout.may_work()
         if lookout.links.lost and now >= self._probe_at:

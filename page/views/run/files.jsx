@@ -1,7 +1,7 @@
 // The pictures and files that a run left.
 import { get } from "../../api.js";
 import { bytes, visible } from "../../format.js";
-import { useOutcome } from "../../parts.jsx";
+import { Trouble, useOutcome } from "../../parts.jsx";
 import { W } from "../../words.js";
 
 export const Pictures = ({ pictures }) => (
@@ -21,6 +21,7 @@ export function Files({ run, left }) {
     attempt(async () => {
       location.assign((await get(["runs", run.run, "artifacts", ...name.split("/")], { link: "true" })).url);
     });
+  if (run.archived_at && !left?.files) return <Trouble error={left?.fault} value={undefined} />;
   if (!left?.complete) return <p class="dim">{W.run.noFiles}</p>;
   return (
     <>

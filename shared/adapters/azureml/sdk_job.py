@@ -18,6 +18,7 @@ _REMOTE = re.compile(r"azureml:|(?:https?|wasbs?|abfss?|adl)://", re.IGNORECASE)
 _TEXTS = ("command", "description", "display_name", "tags", "properties", "environment_variables")
 _SHORT_CODE = re.compile(r"azureml:(?P<name>[^/:@]+):(?P<version>[^/:@]+)")
 _UNRESOLVED_CODE = "azureml:/subscriptions/0/resourceGroups/r/providers/Microsoft.MachineLearningServices/workspaces/w"
+MOST_KEYS = 500  # of one mapping; more are refused before each is explained
 _MESSAGE_LIMIT = 300  # characters; some of the schema's messages go on for a page
 
 Job = dict[str, Any]
@@ -33,6 +34,8 @@ def load(job: Job, workspace_id: str) -> Any:
 
 def problems(job: Job) -> list[Problem]:
     """All that is wrong with the job as far as the schema can tell. Its `code` may still be a folder to register."""
+    if crowded := list(_crowded(job, "")):  # the schema takes a second for each five hundred keys that it doesn't know
+        return crowded
     if file_problems := list(local_files({**job, "code": ""})):
         return file_problems
     code = {"code": f"{_UNRESOLVED_CODE}/codes/c/versions/1"} if job.get("code") else {}
@@ -41,6 +44,22 @@ def problems(job: Job) -> list[Problem]:
     except _refusals() as exc:
         return _explained(exc)
     return []
+
+
+def _crowded(node: Any, path: str) -> Iterator[Problem]:
+    """Mappings with far more keys than any job has; names and texts of one's own are no keys of the schema."""
+    if isinstance(node, dict):
+        if len(node) > MOST_KEYS:
+            yield Problem(
+                path, f"has {len(node):,} keys, as {str(next(iter(node)))[:80]!r}; the most are {MOST_KEYS:,}."
+            )
+            return
+        for key, value in node.items():
+            if path or key not in _TEXTS:
+                yield from _crowded(value, f"{path}.{key}".lstrip("."))
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _crowded(value, f"{path}.{index}")
 
 
 def _refusals() -> tuple[type[Exception], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -50,14 +50,7 @@ class StorageQueues:
                     raise
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
-        """One request says which of several are there: poison queues mostly are not."""
-        names = list(queues)
-        there = self._there() if len(names) > 1 else set(names)
-        return {queue: self._count(queue) if queue in there else 0 for queue in names}
-
-    def _there(self) -> set[str]:
-        with translated("could not list the queues"):
-            return {str(queue.name) for queue in self._service.list_queues()}
+        return {queue: self._count(queue) for queue in queues}
 
     def ages(self, queues: Iterable[str]) -> dict[str, float]:
         return {queue: self._age(queue) for queue in queues}
@@ -89,6 +82,29 @@ class StorageQueues:
                 if not messages:
                     break
         return moved
+
+    def clear(self, queue: str, settled: Callable[[str], bool], limit: int) -> int:
+        deleted, seen, client = 0, 0, self._service.get_queue_client(queue)
+        with translated(f"could not clear queue {queue}"):
+            left = min(limit, self._count(queue))
+            kept = []
+            while left > seen:
+                some = min(left - seen, _MOST_PEEKED)
+                messages = list(
+                    client.receive_messages(max_messages=some, visibility_timeout=_HIDDEN, messages_per_page=some)
+                )
+                for message in messages:
+                    if settled(str(message.content)):
+                        client.delete_message(message)
+                        deleted += 1
+                    else:
+                        kept.append(message)
+                seen += len(messages)
+                if not messages:
+                    break
+            for message in kept:  # visible again at once; of one that died before, after a while
+                client.update_message(message, visibility_timeout=0)
+        return deleted
 
     def peek(self, queue: str, limit: int = 32) -> list[str]:
         with translated(f"could not peek at queue {queue}"):

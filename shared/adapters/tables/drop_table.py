@@ -14,7 +14,7 @@ l!<route>!   that the loose files of this route from before these rows have thei
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -27,12 +27,13 @@ from shared.adapters.tables.table import RowMissing, Table
 from shared.drops.model import Drop, DropState, Generation, generation_of, is_loose
 from shared.drops.ports import Taken
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import BadInput, Changed
+from shared.kernel.errors import BadInput, Changed, Unavailable
 from shared.kernel.versioned import Stored
 
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
+_ATTEMPTS = 20
 _BATCH = 100  # rows that one transaction may hold
 _MET = 10_000  # drops that are remembered to have a record, 2 MiB
 _LAST_GENERATION = 10**8 - 1
@@ -112,8 +113,7 @@ class TableDrops:
         while rows := list(islice(self._table.query(self._PARTITION, low, high, _BATCH, ["RowKey"]), _BATCH)):
             self._table.write(*(table.delete(self._PARTITION, str(row["RowKey"])) for row in rows))
         if is_loose(before.value):
-            with suppress(RowMissing):  # the call that died before
-                self._table.write(table.delete(self._PARTITION, self._key(before.value.key, "l")))
+            self.give_loose(before.value.key)
         self.delete(before)
 
     def open(self) -> Iterator[Drop]:
@@ -135,6 +135,26 @@ class TableDrops:
     def added(self, route: str, since: datetime, until: datetime) -> int:
         low, high = (f"{_closings(route)}{_milliseconds(at)}" for at in (since, until))
         return sum(int(row["files"]) for row in self._table.query(self._PARTITION, low, high, columns=["files"]))
+
+    def take_loose(self, key: DropKey, limit: int) -> bool:
+        mark = _mark(Drop(key, DropState.OPEN, "", keys.EPOCH))
+        for _ in range(_ATTEMPTS):
+            count, counted = self.loose(key.route, limit), self._table.get(self._PARTITION, str(mark["RowKey"]))
+            if counted or count >= limit:
+                return counted is not None
+            low, _ = keys.route_range(key.route)
+            route = self._table.get(self._PARTITION, f"l!{low}")
+            if route is None or self.loose(key.route, limit) != count:
+                continue
+            row = {"PartitionKey": self._PARTITION, "RowKey": f"l!{low}"}
+            with suppress(Changed):  # another one of this route was counted since it was read
+                self._table.write(table.replace(row, table.etag(route)), table.put(mark))
+                return True
+        raise Unavailable(f"The loose files of route {key.route} were counted {_ATTEMPTS} times at once.")
+
+    def give_loose(self, key: DropKey) -> None:
+        with suppress(RowMissing):
+            self._table.write(table.delete(self._PARTITION, self._key(key, "l")))
 
     def loose(self, route: str, limit: int) -> int:
         low, high = (f"l!{end}" for end in keys.route_range(route))
@@ -158,9 +178,13 @@ class TableDrops:
         low, _ = keys.route_range(route)
         self._table.write(table.put({"PartitionKey": self._PARTITION, "RowKey": f"l!{low}"}))
 
-    def cursor(self, walk: str) -> str:
-        row = self._table.get(self._PARTITION, f"c!{keys.token(walk)}")
-        return str(row.get("at", "")) if row else ""
+    def cursors(self, walks: Iterable[str]) -> dict[str, str]:
+        row_keys = {walk: f"c!{keys.token(walk)}" for walk in walks}
+        if not row_keys:
+            return {}
+        low, high = min(row_keys.values()), f"{max(row_keys.values())}\x20"
+        places = {str(row["RowKey"]): str(row.get("at", "")) for row in self._table.query(self._PARTITION, low, high)}
+        return {walk: places.get(row_key, "") for walk, row_key in row_keys.items()}
 
     def move_cursor(self, walk: str, at: str) -> None:
         self._table.write(table.put({"PartitionKey": self._PARTITION, "RowKey": f"c!{keys.token(walk)}", "at": at}))

@@ -14,7 +14,7 @@ from shared.adapters.tables import keys, table
 from shared.adapters.tables.records import Row, column_names, some_columns
 from shared.adapters.tables.table import Operation
 from shared.kernel.parts import columns
-from shared.runs.model import Run
+from shared.runs.model import LIVE, Run, RunState
 from shared.runs.ports import RunFilter
 
 PARTITION = "run"
@@ -60,9 +60,20 @@ def key_range(field: str, value: str) -> tuple[str, str]:
     return f"{head}!", f'{head}"'
 
 
+def live_range() -> tuple[str, str]:
+    """Where the runs lie that have not ended: no other state's name is between theirs."""
+    ranges = [key_range("state", state) for state in LIVE]
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def state_of(row: Row) -> RunState:
+    """The state by which a row of this range finds its run."""
+    return RunState(str(row["RowKey"]).split("!")[2])
+
+
 def best_entry(run_filter: RunFilter) -> Entry | None:
     """The index to read: the one that usually has the fewest runs."""
-    unfinished = run_filter.state in ("received", "submitted", "queued", "running")
+    unfinished = run_filter.state in LIVE
     order = ("tag", "owner", "experiment", "cluster", "state")
     for field in ("state", *order) if unfinished else order:
         if value := getattr(run_filter, field):

@@ -28,7 +28,7 @@ from shared.adapters.tables.records import Row, from_row, iso, some_columns, to_
 from shared.adapters.tables.table import RowMissing, Table, after_row
 from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
 from shared.kernel.versioned import Stored
-from shared.runs.model import RUN_NAME, Run, RunState, hour_of, start_of_hour
+from shared.runs.model import LIVE, RUN_NAME, Run, RunState, hour_of, start_of_hour
 from shared.runs.ports import RunChanges, RunFilter, RunPage
 
 if TYPE_CHECKING:
@@ -172,10 +172,17 @@ class TableRuns:
         rows = self._table.query(self._PARTITION, f"n!{prefix}", f"n!{prefix}~", limit, ["RowKey"])
         return [str(row["RowKey"]).removeprefix("n!") for row in islice(rows, limit)]
 
-    def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
+    def _in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
         low, high = index.key_range("state", state)
         for row in self._table.query(self._PARTITION, low, high, columns=["name", "cluster"]):
             yield str(row["name"]), str(row["cluster"])
+
+    def live(self) -> list[tuple[str, str, RunState]]:
+        low, high = index.live_range()
+        rows = list(self._table.query(self._PARTITION, low, high, columns=["RowKey", "name", "cluster"]))
+        if len(rows) >= _PAGE:  # one answer shows one moment; in a second one a run may have moved behind us
+            return [(name, cluster, state) for state in LIVE for name, cluster in self._in_state(state)]
+        return [(str(row["name"]), str(row["cluster"]), index.state_of(row)) for row in rows]
 
     def hours(self) -> list[str]:
         rows = self._table.query(self._PARTITION, *table.kind("h"), columns=["RowKey"])

@@ -28,9 +28,8 @@ class TableSweepLog:
         self._table = Table(service, "sweeps")
         self._last_looks: dict[str, datetime] = {}  # the latest look at each cluster that we know of
 
-    def record(self, decision: Decision) -> None:
-        partition, last = keys.token(decision.cluster), self.latest(decision.cluster)
-        row = {"PartitionKey": partition, **to_row(decision)}
+    def record(self, decision: Decision, last: Decision | None) -> None:
+        row = {"PartitionKey": keys.token(decision.cluster), **to_row(decision)}
         writes = [table.put(row | {"RowKey": "latest"})]
         if last is None or (last.action, last.code) != (decision.action, decision.code):
             writes.append(table.put(row | {"RowKey": f"h!{keys.newest_first(decision.at)}"}))

@@ -11,6 +11,7 @@ from typing import Any
 
 from shared.jobs.batchai.report import Report
 
+MOST_UNKNOWN = 100  # keys of one mapping; more are refused before they are explained
 _SHOWN = 60  # characters of a wrong value in a message
 
 
@@ -112,6 +113,13 @@ class Fields:
             self.report.told(self.at(key), meant, instead)
 
     def finish(self) -> None:
+        unread = [name for name, value in self._content.items() if name not in self._read and value is not None]
+        if len(unread) > MOST_UNKNOWN:
+            names = ", ".join(unread[:3])[:_SHOWN]
+            self.report.refuse(
+                self.path or "document", f"has {len(unread):,} keys that Batch AI did not know: {names}..."
+            )
+            return
         for name, value in self._content.items():
             if name not in self._read:
                 path = f"{self.path}.{name}".lstrip(".")

@@ -45,6 +45,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     landed: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    _told: set[Finding] = field(default_factory=set)
 
     def lost(self, path: str, meant: str, instead: str, decide: str = "") -> None:
         self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide)))
@@ -54,7 +55,8 @@ class Report:
         self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide), lossy=False))
 
     def _add(self, finding: Finding) -> None:
-        if finding not in self.findings:
+        if finding not in self._told:
+            self._told.add(finding)
             self.findings.append(finding)
 
     def land(self, path: str, where: str) -> None:

@@ -7,12 +7,13 @@ archive, on the server, before a job that begins with it is sent.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Protocol
 
 from shared.jobs.ports import HasJobs
 from shared.jobs.spec import FILE, Output
 from shared.kernel.errors import Changed, Impossible, NotFound
-from shared.kernel.has import HasBlobs
+from shared.kernel.has import HasBlobs, HasClock
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Copy, Place
 from shared.runs.model import Run, RunState
@@ -21,9 +22,10 @@ from shared.runs.progress.transitions import WRITE_ATTEMPTS
 
 COPIES = "copies"  # in `cleared`: retention let go of what the job itself wrote
 MODELS = "models/"  # in the archive
+PATIENCE = timedelta(minutes=4)  # one copy may take as long once more; functionTimeout, 10 minutes, ends the worker
 
 
-class Ports(HasBlobs, HasJobs, HasRuns, Protocol):
+class Ports(HasBlobs, HasClock, HasJobs, HasRuns, Protocol):
     """What is needed here from outside."""
 
 
@@ -44,20 +46,24 @@ def model_of(ports: Ports, name: str) -> str:
     return path
 
 
-def bring_back(ports: Ports, run: Run) -> None:
+def bring_back(ports: Ports, run: Run) -> bool:
     """Copy the model that the run begins with back from its archive, if it is gone from where the job reads it.
 
-    Twice copies once. Retention may let go of it again once no run needs it. Raises Impossible if the archive is gone.
+    False: PATIENCE is over before all is copied; the next call goes on. Twice copies once. Retention may let go of it
+    again once no run needs it. Raises Impossible if the archive is gone.
     """
     if not run.asked.from_run:
-        return
+        return True
     path, first = model_of(ports, run.asked.from_run), ports.runs.get(run.asked.from_run).value
     if not _is_gone(ports, first, path):
-        return
+        return True
+    until = ports.clock() + PATIENCE
     _mark(ports.runs, first.name, gone=True)
     for _ in ports.blobs.copy(_copies(ports, first, path)):
-        pass
+        if ports.clock() > until:
+            return False
     _mark(ports.runs, first.name, gone=False)
+    return True
 
 
 def _path(run: Run) -> str:

@@ -9,9 +9,8 @@ thousand live runs cost some hundred requests, where asking for each would cost 
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from shared.jobs.model import JobStatus
@@ -35,7 +34,8 @@ AGAIN_SECONDS = 20.0  # an hour that was looked at so shortly ago is not looked 
 APART_SECONDS = 10.0  # between the looks at two hours: all at once would hold up the events
 ALL_WITHIN_SECONDS = 240.0  # less than the timer's period
 RUNS_A_PAGE = 2000
-BUDGET_SECONDS = 40.0  # of one look; what is left goes on in the next
+BUDGET = timedelta(seconds=40)  # of one look, after which no page is begun; what is left goes on in the next
+LONGEST = timedelta(minutes=4)  # for a page; functionTimeout, 10 minutes, ends the worker
 ASKED_ALONE = 50  # jobs that the list did not show and that are asked for one by one, in one look
 ARCHIVE_TRIES = 12  # until archiving a run is given up
 SUBMIT_FOR = timedelta(days=1)  # until submitting a run is given up
@@ -65,7 +65,7 @@ def look_at_hour(ports: Ports, hour: str) -> None:
         raise BadInput(f"{hour[:40]!r} is not an hour like 20260131T08.") from exc
     if not ports.runs.claim_hour(hour, ports.clock(), AGAIN_SECONDS):
         return
-    look = _HourLook(ports, hour, time.monotonic() + BUDGET_SECONDS)
+    look = _HourLook(ports, hour, ports.clock())
     look.all_pages()
     if look.errors:
         raise look.errors[0]
@@ -75,7 +75,7 @@ def look_at_hour(ports: Ports, hour: str) -> None:
 class _HourLook:
     ports: Ports
     hour: str
-    until: float
+    began: datetime
     errors: list[TrainyardError] = field(default_factory=list)
     alone: int = ASKED_ALONE
     unsettled: int = 0
@@ -86,21 +86,27 @@ class _HourLook:
             page = self.ports.runs.unsettled(self.hour, RUNS_A_PAGE, before)
             live = [stored for stored in page if stored.value.progress.state is not RunState.BROKEN]
             self.unsettled += sum(stored.value.archive.gave_up_at is None for stored in live)
-            self._page(live)
-            if len(page) < RUNS_A_PAGE:
+            whole = self._page(live)
+            if whole and len(page) < RUNS_A_PAGE:
                 break
-            if time.monotonic() > self.until:  # the runs' rows remember nothing of a look: it begins anew
+            if not whole or self._took(BUDGET):  # the runs' rows remember nothing of a look: it begins anew
                 self.ports.queues.send(RUN_LOOKS, {"hour": self.hour}, AGAIN_SECONDS)
                 return
             before = page[-1].value
         if not self.unsettled and hour_has_passed(self.hour, self.ports.clock()):
             self.ports.runs.drop_hour(self.hour)
 
-    def _page(self, page: list[Stored[Run]]) -> None:
+    def _took(self, time: timedelta) -> bool:
+        return self.ports.clock() - self.began > time
+
+    def _page(self, page: list[Stored[Run]]) -> bool:
+        """Look after these runs. False: not after all of them, since that takes too long."""
         going = [stored for stored in page if not is_over(stored.value)]
         names = {job for stored in going for job in workload(stored.value).live_jobs(stored.value)}
         seen = self._listed(names) if names else {}
         for stored in page:
+            if self._took(LONGEST):
+                return False
             try:
                 self._look_after(stored, seen)
             except Changed:
@@ -108,6 +114,7 @@ class _HourLook:
             except TrainyardError as exc:
                 log.warning("look at run %s: %s", stored.value.name, exc)
                 self.errors.append(exc)
+        return True
 
     def _listed(self, names: set[str]) -> dict[str, JobStatus]:
         """Azure ML's statuses of these jobs, listed after their rows were read, so newer."""

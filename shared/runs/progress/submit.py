@@ -11,6 +11,7 @@ from shared.kernel.errors import BadInput, Conflict
 from shared.kernel.has import HasBlobs
 from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
+from shared.kernel.places import SUBMISSIONS
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import RunSubmitted
 from shared.runs.intake.warm_start import bring_back
@@ -62,9 +63,12 @@ def _cancel_unknown_jobs(ports: Ports, run: Run) -> None:
 
 
 def _paid_for(ports: Ports, run: Run) -> Run | None:
-    """The run with its price, once its budget allows it; None for one that was given up."""
+    """The run with its price, once its budget allows it; None for one that was given up, or that goes on later."""
     try:
-        bring_back(ports, run)
+        if not bring_back(ports, run):
+            log.info("run %s: the copy of the model that it begins with goes on in the next message", run.name)
+            ports.queues.send(SUBMISSIONS, {"run": run.name}, 1.0)
+            return None
         priced = ports.purse.priced(run)
         ports.purse.admit(priced)
     except (BadInput, Conflict) as exc:

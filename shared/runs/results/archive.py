@@ -42,6 +42,7 @@ MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 256 << 20  # bytes; a file takes some 150 of them
 WRITE_ATTEMPTS = 10
 PATIENCE = timedelta(minutes=4)  # one copy may take as long once more; functionTimeout, 10 minutes, ends the worker
+LEAST_COPYING = timedelta(minutes=1)  # however long the drop was listed
 AT_ONCE_FILES, AT_ONCE_BYTES = 100, 64 << 20  # copied by the service itself within a second
 NOTICE_AFTER = 2.0  # seconds; until then the write that makes a notice true was made
 LATE = timedelta(seconds=60)  # after a job's end; the clocks of app and storage differ by less
@@ -65,12 +66,15 @@ def archive_run(ports: Ports, name: str) -> None:
     run = stored.value
     if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
         return
-    run_outputs = _Found(ports, archive_folder(run))
+    run_outputs, until = _Found(ports, archive_folder(run)), ports.clock() + PATIENCE
     try:
         verdict = verdict_at_end(ports, run)
         run = run.changed(**verdict)
-        finished = verdict | _archive(ports, run, run_outputs, run_outputs.copies(run), until=ports.clock() + PATIENCE)
+        until = max(until, ports.clock() + LEAST_COPYING)
+        finished = verdict | _archive(ports, run, run_outputs, run_outputs.copies(run), until)
     except OutOfTime:
+        if verdict:  # so that the next message need not list the drop again
+            _record(ports.runs, stored, verdict)
         ask_for_archive(ports.queues, name)
         log.info("run %s: its archive goes on in the next message", name)
         return
@@ -221,9 +225,11 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
 
 
 def _metrics(ports: Ports, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
-    """The last and best metrics of the archived files, or else of what was printed."""
-    metrics_files = metric_files.archived(archive_folder(run), files) or metric_files.printed(ports, run)
-    return fold_metrics(row for file in metrics_files for row in metric_files.rows(ports.blobs, file, Mark()))
+    """The last and best metrics of the archived files; without a curve among them, of what was printed too."""
+    with_metrics = metric_files.archived(archive_folder(run), files)
+    if not any(file.has_curves for file in with_metrics):
+        with_metrics = [*metric_files.printed(ports, run), *with_metrics]
+    return fold_metrics(row for file in with_metrics for row in metric_files.rows(ports.blobs, file, Mark()))
 
 
 def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found, finished: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The rows of numbers that a run's jobs wrote into files, or printed.
 
 Those of its output `metrics` count: `*.jsonl`, `metrics.json` and TensorBoard's events. Where it has none,
-`metrics.json`, `metrics.jsonl` and events in any other output do; then what was printed does.
+`metrics.json`, `metrics.jsonl` and events in any other output do. Where no curve is among them, what was printed does.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ class MetricFile:
     blob: Blob
     whole: bool
     line_reader: printed_metrics.Reader | None = None  # of a log
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether it is no document of final numbers."""
+        return not self.name.endswith(".json")
 
 
 @dataclass

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Protocol
 
 from shared.jobs.ports import HasJobs
@@ -60,7 +61,7 @@ class Cursor:
 def series(ports: Ports, name: str, metrics: str | None = None) -> Series:
     """`{metric: [(step, value, unix time or None), ...]}` of all metrics, or of those named.
 
-    They are those of its files; of a run that has written none, what it logged to MLflow, or else printed.
+    They are those of its files; where no curve is among them, what it logged to MLflow, or else printed, comes first.
 
     `metrics` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
     number is left out.
@@ -100,8 +101,10 @@ def since(
 
 def _rows(ports: Ports, run: Run, cursor: Cursor) -> Iterator[tuple[float, Row]]:
     files = metric_files.written(ports, run)
-    rows = _of_files(ports, files, cursor) if files else _of_no_files(ports, run, cursor)
-    for row in rows:
+    curves = [file for file in files if file.has_curves]
+    rows = _of_files(ports, curves, cursor) if curves else _of_no_files(ports, run, cursor)
+    documents = [file for file in files if not file.has_curves]
+    for row in chain(rows, _of_files(ports, documents, cursor)):
         given = finite(row.get("step"))
         cursor.step = cursor.step + 1 if given is None else given
         yield cursor.step, row
@@ -116,7 +119,7 @@ def _of_files(ports: Ports, files: Iterable[MetricFile], cursor: Cursor) -> Iter
 
 
 def _of_no_files(ports: Ports, run: Run, cursor: Cursor) -> Iterator[Row]:
-    """What a run without metrics files logged to MLflow, or else printed."""
+    """What a run without curves in files logged to MLflow, or else printed."""
     begin = cursor.offsets.get(mlflow_metrics.NAME, 0)
     logged = [] if run.archive.at is not None else mlflow_metrics.now(ports.jobs, run)
     for row in logged[begin:]:

@@ -62,6 +62,7 @@ def test_show_tells_what_was_lost_and_who_asked(server: Any, run: Run, capsys: C
     record["audit"] = [
         {"what": "evicted member 1 (r-m1-1)", "by": "ann", "by_id": "", "at": "2026-01-01T00:01:00+00:00"}
     ]
+    record["from_run"] = "base-0123456789abcdef"
     lost = {"job": "r-m1-1", "at": "2026-01-01T00:02:00+00:00", "why": "Its job was canceled."}
     record["elastic"] |= {"losses": [lost]}
     record["elastic"]["members"][0] |= {"seconds": 90.0, "cost": 1.5}
@@ -72,6 +73,7 @@ def test_show_tells_what_was_lost_and_who_asked(server: Any, run: Run, capsys: C
     for words, line in zip(("running", "ann", "m1-1: Its job was canceled."), history[1:4], strict=True):
         assert words in line
     assert "$1.50" in said
+    assert "the model of base-0123456789abcdef" in said
     assert "What people did" not in said
 
 

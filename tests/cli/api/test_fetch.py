@@ -152,3 +152,18 @@ def test_predict_finds_a_model_that_was_saved_through_mlflow(files: list[str], o
         return
     with pytest.raises(CliError, match=outcome):
         predict._models_folder("r", files)
+
+
+def test_a_place_that_can_not_be_written_is_said_without_a_traceback(
+    server: Any, run: Run, capsys: Capture, tmp_path: Path
+) -> None:
+    """A file where the folder would be, and a folder that is somebody's file: a sentence with the path."""
+    archive(server)
+    there = tmp_path / "there"
+    there.write_text("mine")
+    for target in (there, there / "below"):
+        assert run("fetch", "r", "--to", str(target), "--url", server.url) == 1
+        said = capsys.readouterr().err
+        assert str(there) in said
+        assert "Traceback" not in said
+    assert there.read_text() == "mine"

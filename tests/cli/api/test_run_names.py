@@ -18,6 +18,7 @@ RUN = "mnist-0123456789abcdef"
 @pytest.fixture
 def api(server: Any) -> Api:
     server.says("/api/find?name=mnist%2Fdig", {"run": RUN, "drop": "mnist/digits-1"})
+    server.says("/api/find?name=data%2Fpoints", {"run": "", "drop": "data/points"})
     server.says("/api/find?name=mnist%40latest", {"run": RUN, "drop": ""})
     server.says("/api/find?name=mnist%2Fnone", {"detail": "There is no run or drop.", "code": "not_found"}, 404)
     server.says(f"/api/runs/{RUN}", {"run": RUN, "drop": "mnist/digits-1"})
@@ -40,6 +41,8 @@ def api(server: Any) -> Api:
         (run_names.data_path, "drops/mnist/none", "drops/mnist/none"),
         (run_names.data_path, "azureml://datastores/d/paths/a@b", "azureml://datastores/d/paths/a@b"),
         (run_names.data_path, "workspaceblobstore/some/path", "workspaceblobstore/some/path"),
+        (run_names.data_path, "data/points/x", "drops/data/points/x"),
+        (run_names.data_path, "mnist/dig", "mnist/dig"),
     ],
 )
 def test_a_name_is_made_whole(api: Api, told: Callable[[Api, str], str], text: str, meant: str) -> None:

@@ -122,3 +122,11 @@ def test_an_hour_that_is_asked_for_is_said_to_mean_its_day(
         server.says(f"/api/costs?{urlencode({'by': 'cluster', 'since': begin})}", report(line("p")))
         assert run("cost", "--by", "day", "--since", begin, "--url", server.url) == 0
     assert capsys.readouterr().err.count("this is all since 2026-01-30, 00:00 UTC") == 1
+
+
+def test_a_run_that_never_had_a_node_cost_nothing() -> None:
+    """One that was canceled while it waited is told so, not what it might have cost."""
+    history = [{"state": state, "at": "", "why": ""} for state in ("received", "queued", "canceled")]
+    run = {"state": "canceled", "history": history, "greatest_cost": 3.0, "estimated_cost": None, "cost": None}
+    assert of_run(run) == "none, it never had a node"
+    assert "at most $3.00" in of_run({**run, "state": "queued"})

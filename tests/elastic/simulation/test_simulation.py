@@ -90,16 +90,39 @@ def test_a_cut_that_comes_and_goes_leaves_a_half_at_work() -> None:
     assert max(later - earlier for earlier, later in pairwise([27.0, *times, 72.0])) < 1
 
 
-def a_team_of_one_is_cut_off(seed: int) -> Game:
-    """It reaches neither the table nor the newcomer, who reaches the table; its workers know nothing of that."""
-    game = Game(seed, nodes=1)
+def test_a_node_that_worked_alone_and_died_is_soon_replaced() -> None:
+    """Whoever comes waits for its own short lease, not for that of a team."""
+    game = Game(1, nodes=1)
     try:
         game.network.run(10.0)
         (alone,) = game.players
         game.players.append(Player(game, 1))
-        game.cut([alone], game.players[1:], LOST)
-        alone.machine.asleep_until = game.network.now + 2 * TIMES.lease
-        game.network.run(alone.machine.asleep_until)
+        alone.machine.host_gone = alone.machine.dead = True
+        game.network.run(10.0 + 0.8 * TIMES.lease)
+    finally:
+        game.network.end()
+    assert game.steps[-1][2] == {game.players[1].member.me.name}
+
+
+def a_team_of_one_is_cut_off(seed: int) -> Game:
+    return a_team_is_cut_off(seed, 1)
+
+
+def a_team_of_two_is_cut_off(seed: int) -> Game:
+    return a_team_is_cut_off(seed, 2)
+
+
+def a_team_is_cut_off(seed: int, nodes: int) -> Game:
+    """It reaches neither the table nor the newcomer, who reaches the table; its workers know nothing of that."""
+    game = Game(seed, nodes=nodes)
+    try:
+        game.network.run(10.0)
+        team, until = list(game.players), 10.0 + 2 * TIMES.lease
+        game.players.append(Player(game, nodes))
+        game.cut(team, game.players[nodes:], LOST)
+        for player in team:
+            player.machine.asleep_until = until
+        game.network.run(until)
         game.heal()
         game.settle(2 * TIMES.lease)
     finally:
@@ -122,7 +145,7 @@ def test_the_rules_can_be_broken(monkeypatch: pytest.MonkeyPatch) -> None:
             with pytest.raises(Broken, match="two teams can make steps"):
                 [story(seed) for seed in seeds]
 
-    assert_found(lookout.Lookout, "_leased", lambda _self, _silent: set(), a_team_of_one_is_cut_off, range(3))
+    assert_found(lookout.Lookout, "_leased", lambda _self, _silent: set(), a_team_of_two_is_cut_off, range(3))
     assert_found(lookout.Lookout, "may_work", lambda _self: True, a_team_of_one_is_cut_off, range(3))
     assert_found(protocol.View, "_holds", lambda _self, _member: False, play, range(10))
     assert_found(protocol.View, "at_work_elsewhere", lambda _self: False, play, range(4, 5))

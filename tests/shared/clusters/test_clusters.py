@@ -143,7 +143,7 @@ def test_an_instance_is_told_of_and_stopped_only_when_configured() -> None:
 
 def idle_for(world: World, cluster: str, seconds: float) -> None:
     since = world.clock() - timedelta(seconds=seconds)
-    world.sweeps.record(Decision(cluster, "wait", "idle_time", "", world.clock(), since))
+    world.sweeps.record(Decision(cluster, "wait", "idle_time", "", world.clock(), since), None)
 
 
 def test_a_cluster_that_refuses_stops_no_other(world: World) -> None:

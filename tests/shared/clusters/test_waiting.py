@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.api import queries
+from shared.api import queries, status
 from shared.api.requests import RunsQuery
 from shared.clusters.model import Cluster
 from shared.clusters.waiting import refusal, why_waiting
@@ -138,3 +138,17 @@ def test_a_dry_run_says_it_before_anything_is_sent(world: World) -> None:
     plan = dry_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
     assert [reason["code"] for reason in plan["reasons"]] == ["quota"]
     assert "standardNCSv3Family" in plan["reasons"][0]["message"]
+
+
+def test_clusters_tell_who_waits_for_them(world: World) -> None:
+    """Each cluster has the runs that wait for its nodes, the longest first, since when and why."""
+    first = submitted(world)
+    world.clock.advance(60)
+    second = submitted(world)
+    [cluster] = status.clusters(world.system)
+    assert [run["run"] for run in cluster["waiting"]] == [first, second]
+    assert "nodes" in cluster["waiting"][0]["why"]
+    world.job_goes(first, "Running")
+    world.deliver_all()
+    world.run_until_idle()
+    assert [run["run"] for run in status.clusters(world.system)[0]["waiting"]] == [second]

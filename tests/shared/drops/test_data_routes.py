@@ -12,6 +12,7 @@ from shared.api import catalogue
 from shared.api.requests import RouteCheck
 from shared.clusters import needs
 from shared.drops import retrain, versions
+from shared.drops.find_name import Found, find
 from shared.drops.model import Drop, DropState
 from shared.jobs.register import register
 from shared.jobs.routes_file import Route, load
@@ -75,6 +76,16 @@ def test_a_run_names_the_generation_of_its_data(world: World) -> None:
     assert (run.asked.drop, run.asked.generation, run.asked.fingerprint) == ("data/points", 1, drop.fingerprint)
 
 
+def test_data_are_named_by_their_newest_drop_and_their_generation(world: World) -> None:
+    """data@latest is the drop that closed last; a generation is a name only as long as it is what lies there."""
+    close(world, one="1")
+    assert find(world.system, "data@latest") == find(world.system, "data/points@1") == Found("", "data/points")
+    close(world, one="2")
+    assert find(world.system, "drops/data/points@2").drop == "data/points"
+    with pytest.raises(Conflict, match="generation 1 is not what lies there"):
+        find(world.system, "data/points@1")
+
+
 def test_a_data_drop_that_dies_half_closed_is_closed_by_the_next_look(world: World) -> None:
     """Wherever the handler dies, the drop comes to one generation, and to no run."""
     for dies_at in range(1, 12):
@@ -104,7 +115,7 @@ def test_a_data_drop_is_removed_like_others(world: World) -> None:
 
 def test_a_job_file_in_a_data_drop_is_refused(world: World) -> None:
     """It would mean nothing; whoever asks before the upload is told, and so is whoever looks at the drop."""
-    with pytest.raises(Impossible, match="takes no job files"):
+    with pytest.raises(Impossible, match=r"^Route 'data' trains nothing: its drops take no job files"):
         catalogue.check(world.system, "data", RouteCheck(job={"inputs": {"epochs": 1}}))
     assert catalogue.check(world.system, "data", RouteCheck(job=None)) == {"route": "data", "trains": False, "job": {}}
     world.upload("data/points/one", b"1")
@@ -116,7 +127,7 @@ def test_a_job_file_in_a_data_drop_is_refused(world: World) -> None:
     stored = world.drops.get(KEY)
     assert stored is not None
     assert (stored.value.state, stored.value.code) == (DropState.REJECTED, "bad_job_file")
-    assert "takes no job files" in stored.value.why
+    assert "take no job files" in stored.value.why
 
 
 def test_a_data_route_is_no_training(world: World) -> None:

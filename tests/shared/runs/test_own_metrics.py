@@ -154,6 +154,17 @@ def test_a_metrics_file_hides_what_was_printed(world: World, run: Run) -> None:
     assert series(world, run) == {"loss": [(1, 1.0)]}
 
 
+def test_a_metrics_json_stands_beside_what_was_printed(world: World, run: Run) -> None:
+    """A document of final numbers at the end does not hide the curve that was seen until then."""
+    say(world, run, "step=1 loss=9\nstep=2 loss=5\n")
+    write(world, run, "models/metrics.json", b'{"accuracy": 0.5}')
+    expected = {"loss": [(1, 9.0), (2, 5.0)], "accuracy": [(3, 0.5)]}
+    assert series(world, run) == expected
+    run = archived(world, run)
+    assert series(world, run) == expected
+    assert run.archive.best_metrics == {"loss": 5.0, "accuracy": 0.5}
+
+
 def test_a_pattern_says_what_a_printed_line_means(world: World, run: Run) -> None:
     """The tag metrics_pattern names the text before each number; of a line those count that are there. It can be set on
     a run that goes on."""

@@ -98,7 +98,7 @@ def test_a_mounted_input_can_only_be_read(cloud: Cloud, storage: BlobServiceClie
     and another attempt finds what the storage has."""
     storage.get_blob_client("drops", "only/sub/a.txt").upload_blob(b"a", overwrite=True)
     body = {"jobInputType": "uri_folder", "uri": "azureml://datastores/drops/paths/only/"}
-    for name, mode, says in (("mounted", None, "refused refused "), ("copied", "Download", "")):
+    for name, mode, says in (("mounted", "ReadOnlyMount", "refused refused "), ("copied", "Download", "")):
         given = {"data": {**body, "mode": mode}}
         try_it = "for f in a b; do { echo x > ${{inputs.data}}/sub/$f.txt; } 2>/dev/null || printf 'refused '; done"
         cloud.submit(f"{name}-input", "cpu-cluster", try_it, inputs=given)

@@ -1,0 +1,91 @@
+"""What the timers ask of storage while nobody uses the system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from functions import telemetry
+from shared.adapters import transport
+from shared.adapters.storage.account import clients as storage_clients
+from shared.adapters.storage.blobs import StorageBlobs
+from shared.adapters.storage.queues import StorageQueues
+from shared.adapters.tables.drop_table import TableDrops
+from shared.adapters.tables.lease_table import TableLeases
+from shared.adapters.tables.money_table import TableBooks
+from shared.adapters.tables.run_table import TableRuns
+from shared.adapters.tables.sample_table import TableSamples
+from shared.adapters.tables.schedule_table import TableSchedules
+from shared.adapters.tables.sweep_table import TableSweepLog
+from shared.clusters.auto_idle import set_idle_times
+from shared.clusters.sweep import sweep
+from shared.kernel import places
+from shared.kernel.settings import Storage
+from shared.money.charge_costs import keep_books
+from shared.reconcile import reconcile
+from tests import azurite
+from tests.contract.wire import Recording
+from tests.fakes.world import PERIOD, World, trainers_folder
+
+MOST = 25
+QUEUES = [*places.QUEUES, *(f"{queue}-poison" for queue in places.QUEUES)]  # as infra/ makes them
+
+
+@pytest.fixture
+def recording(monkeypatch: pytest.MonkeyPatch) -> Recording:
+    recording = Recording()
+    monkeypatch.setattr(transport, "transport", lambda **_: recording)
+    return recording
+
+
+@pytest.fixture
+def timers(recording: Recording, account: azurite.Azurite, tmp_path: Path) -> Iterator[Callable[[], None]]:
+    """Both timers once, five minutes later, with records and blobs in a real account."""
+    made = storage_clients(Storage(connection_string=account.connection_string))
+    with closing(made.blob), closing(made.queue), closing(made.table):
+        for table in made.table.list_tables():
+            made.table.delete_table(table.name)
+        for queue in QUEUES:
+            made.queue.create_queue(queue)
+        world = World(trainers_folder(tmp_path))
+        real = replace(
+            world.system,
+            drops=TableDrops(made.table),
+            runs=TableRuns(made.table),
+            sweeps=TableSweepLog(made.table),
+            samples=TableSamples(made.table),
+            leases=TableLeases(made.table),
+            books=TableBooks(made.table),
+            queues=StorageQueues(made.queue),
+            blobs=StorageBlobs(made.blob),
+        )
+        schedules = TableSchedules(made.table)
+
+        def both() -> None:
+            world.clock.advance(PERIOD)
+            set_idle_times(real)
+            sweep(real)
+            keep_books(real)
+            reconcile(real, schedules)
+            telemetry.measure_queues(real)
+
+        yield both
+        for queue in QUEUES:
+            made.queue.delete_queue(queue)
+
+
+def test_a_pair_of_timers_asks_little_while_nothing_happens(
+    timers: Callable[[], None], recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With telemetry it is at most 25 requests, whichever queues it counts this time."""
+    monkeypatch.setattr(telemetry, "on", lambda: True)
+    asked = []
+    for _ in range(6):
+        recording.requests.clear()
+        timers()
+        asked.append(len(recording.requests))
+    assert max(asked[3:]) <= MOST, recording.requests
