@@ -5,6 +5,7 @@ The oracle shares nothing with the system but the names that users see: drops/<r
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
@@ -85,9 +86,9 @@ class Oracle:
         pending = [f"{n}: {why}" for n in names if (why := _pending(stored.get(n, {}), drops[n], runs.get(n, [])))]
         return Look(stored, drops, runs, pending)
 
-    def judge(self, acknowledged: dict[str, Files], seen: Look) -> Verdict:
-        """Compare what clients were told with the snapshot."""
-        verdict = Verdict()
+    def judge(self, acknowledged: dict[str, Files], seen: Look, written: Files) -> Verdict:
+        """Compare what clients were told with the snapshot. `written` are all contents ever written, by their MD5."""
+        verdict, self._written = Verdict(), written
         for name, files in acknowledged.items():
             self._judge_drop(name, files, seen, verdict)
         for line in seen.open:
@@ -115,7 +116,8 @@ class Oracle:
             verdict.find("lost", f"{name} has {len(data)} files and no run")
         trained = [self._judge_run(name, run, bool(gone), verdict) for run in runs]
         results = Counter(found for found in trained if found)
-        for result, times in results.items():
+        own = Counter(found for found, run in zip(trained, runs, strict=True) if found and _as_recorded(run))
+        for result, times in own.items():
             if times > 1:
                 verdict.find("double", f"{name} was trained {times} times on the same content ({result[:12]})")
         if digest(files) in results:
@@ -153,7 +155,21 @@ class Oracle:
             verdict.find("archive without a model", f"{run['run']} of {name} completed, and its job's model is there")
         verdict.counts["models lost by the storage"] += model is None and not self._outputs(run["run"])
         verdict.counts["archives read"] += 1
+        if model is not None:
+            self._judge_trained_on(run, blobs, model.decode(), verdict)
         return None if model is None else model.decode()
+
+    def _judge_trained_on(self, run: dict[str, Any], blobs: Files, trained: str, verdict: Verdict) -> None:
+        """What the run says of its data, against the digest that its job computed of them."""
+        says = str(run.get("trained_on") or "nothing")
+        verdict.counts[f"says it trained on: {says}"] += 1
+        rows = json.loads(gzip.decompress(blobs["data.json.gz"])) if "data.json.gz" in blobs else None
+        if rows is None or any(md5 not in self._written for *_, md5 in rows):
+            return
+        recorded = digest({name.rpartition("/")[2]: self._written[md5] for name, _, _, md5 in rows})
+        verdict.counts["trained on other than recorded"] += recorded != trained
+        if (says == "recorded") != (recorded == trained) and says != "unknown":
+            verdict.find("verdict untrue", f"{run['run']} says {says}, its job read {trained[:12]} of {recorded[:12]}")
 
     def _stored(self) -> dict[str, Files]:
         drops: dict[str, Files] = {}
@@ -206,6 +222,11 @@ class Oracle:
             urllib.request.Request(url, headers=headers), timeout=20, context=context
         ) as answer:
             return json.load(answer)
+
+
+def _as_recorded(run: dict[str, Any]) -> bool:
+    """Whether a run of the same content is one too many: one that read what was meant for the next is not."""
+    return run.get("trained_on") not in ("other", "unknown")
 
 
 AWAY = (OSError, AzureError, ValueError, KeyError)  # what a look raises while a part is away; HTTPError is an OSError

@@ -2,17 +2,21 @@
 
     python3 trainyard.py bench chaos [--drops N] [--seed S] [--parts storage,host] [--quick] [--azure] [--json]
 
-Clients upload drops and repeat what was not acknowledged; meanwhile parts are killed (SIGKILL) at random moments, alone
-or two at once, and started again by the supervisor, as in `up`. Then the system is left alone until every drop has come
-to an end. The oracle reads blobs, manifests and the job list directly. Azurite itself loses what it wrote in its last
-seconds, acknowledged or not: that is counted by itself, and such a drop is judged by what is left of it. Poison
-messages are counted too: a message is tried five times, and kills may take all five. Ends with 1 if anything else is
+Clients upload drops and repeat what was not acknowledged, and overwrite a file of some while their runs wait; meanwhile
+parts are killed (SIGKILL) at random moments, alone or two at once, and started again by the supervisor, as in `up`, or
+hang for some seconds (SIGSTOP); and events of jobs that begin are stolen. Then all is left alone until every drop has
+come to an end. The oracle reads blobs, manifests and the job list directly. What the storage itself loses in its last
+seconds is counted by itself, and such a drop is judged by what is left of it. Poison messages that still matter are
+counted too: a message is tried five times, and kills may take all five. Ends with 1 if anything else is
 wrong.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import contextlib
+import hashlib
 import json
 import os
 import random
@@ -21,12 +25,15 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from azure.core.exceptions import AzureError
 from azure.storage.blob import ContainerClient
+from azure.storage.queue import QueueClient
 
 import local.cloud
 from benchmarks._oracle import AWAY, MARKER, ROUTE, Files, Look, Oracle, Verdict
@@ -38,7 +45,10 @@ STEADY_SECONDS = 7.0  # all has ended when nothing changed for so long: a closed
 PATIENCE_SECONDS = 180.0  # for everything to come to an end after the last kill
 AZURE_SECONDS = 720.0  # more, where a killed host's message is hidden for ten minutes and its timers for two
 BACK_SECONDS = 90.0  # for a part that was killed
-BAD = ("lost", "double", "stuck", "wrong content", "archive untrue", "archive without a model")
+BAD = ("lost", "double", "stuck", "wrong content", "archive untrue", "archive without a model", "verdict untrue")
+OVERWRITTEN = 0.25  # of the drops
+HUNG = 0.25  # of the strikes
+HANG_SECONDS = (2.0, 8.0)
 PROGRAM = (
     "import hashlib, pathlib, sys, time; top = pathlib.Path(sys.argv[1]); time.sleep(0.5); d = hashlib.sha256(); "
     "[d.update(p.name.encode() + hashlib.sha256(p.read_bytes()).digest()) "
@@ -62,6 +72,8 @@ class Clients:
     drops: int
     random: random.Random
     acknowledged: dict[str, Files] = field(default_factory=dict)
+    written: dict[str, bytes] = field(default_factory=dict)  # all contents ever, by their MD5
+    overwritten: int = 0
     retries: int = 0
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -75,7 +87,17 @@ class Clients:
         sizes = [self.random.randint(1, 20_000) for _ in range(self.random.randint(1, 6))]
         files = {f"f{i}.bin": self.random.randbytes(size) for i, size in enumerate(sizes)}
         marked = self.random.random() < 0.8
-        for file, content in [*files.items(), *([(MARKER, b"")] if marked else [])]:
+        marker = [(MARKER, b"")] if marked else []
+        self._upload(drops, name, [*files.items(), *marker])
+        if self.random.random() < OVERWRITTEN:
+            self.stop.wait(self.random.uniform(0, 6))
+            other = self.random.randbytes(self.random.randint(1, 20_000))
+            self._upload(drops, name, [("f0.bin", other), *marker])
+            self.overwritten += 1
+
+    def _upload(self, drops: ContainerClient, name: str, files: list[tuple[str, bytes]]) -> None:
+        for file, content in files:
+            self.written[hashlib.md5(content, usedforsecurity=False).hexdigest()] = content
             while not self.stop.is_set():
                 try:
                     drops.upload_blob(f"{ROUTE}/{name}/{file}", content, overwrite=True)
@@ -88,18 +110,49 @@ class Clients:
 
 
 @dataclass
+class Thief:
+    """Takes events of jobs that begin off their queue before the app sees them; the others go back at once."""
+
+    connection_string: str
+    stolen: int = 0
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        with QueueClient.from_connection_string(self.connection_string, "job-events", retry_total=0) as queue:
+            while not self.stop.wait(0.05):
+                try:
+                    for message in queue.receive_messages(max_messages=32, visibility_timeout=1):
+                        if self._tells_of_a_start(str(message.content)):
+                            queue.delete_message(message)
+                            self.stolen += 1
+                        else:
+                            queue.update_message(message, visibility_timeout=0)
+                except AzureError:
+                    continue  # the storage is away, or the queue not there yet
+
+    def _tells_of_a_start(self, text: str) -> bool:
+        event = text if text.lstrip().startswith(("{", "[")) else base64.b64decode(text).decode()
+        return '"Running"' in event
+
+
+@dataclass
 class Chaos:
-    """Kills parts of its own cloud and lets the supervisor start them again."""
+    """Kills parts of its own cloud and lets the supervisor start them again, or lets them hang."""
 
     cloud: Cloud
     random: random.Random
     parts: tuple[str, ...]
     kills: Counter[str] = field(default_factory=Counter)
     healing: list[float] = field(default_factory=list)
+    hangs: int = 0
+    health: list[float] = field(default_factory=list)  # seconds that /health took while a part hung
     last_kill: float = 0.0
 
     def strike(self) -> None:
         """Kill one part or two, and return when all run again."""
+        if self.random.random() < HUNG:
+            self._hang(self.random.choice(self.parts))
+            return
         chosen = self.random.sample(self.parts, min(len(self.parts), 1 + (self.random.random() < 0.3)))
         pids = self.cloud.record.parts
         self.last_kill = time.monotonic()
@@ -114,6 +167,23 @@ class Chaos:
             time.sleep(0.02)
         self.healing.append(time.monotonic() - self.last_kill)
 
+    def _hang(self, part: str) -> None:
+        """Stop it for some seconds; its connections stay."""
+        pid, until = self.cloud.record.parts[part], time.monotonic() + self.random.uniform(*HANG_SECONDS)
+        self.hangs += 1
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            while part != "host" and time.monotonic() < until:
+                began = time.monotonic()
+                with contextlib.suppress(urllib.error.HTTPError):  # 503 is an answer
+                    urllib.request.urlopen(f"{self.cloud.api}/health", timeout=60).close()
+                self.health.append(time.monotonic() - began)
+                time.sleep(0.5)
+            time.sleep(max(0.0, until - time.monotonic()))
+        finally:
+            os.kill(pid, signal.SIGCONT)
+            self.last_kill = time.monotonic()
+
 
 def run(options: argparse.Namespace, home: Path) -> tuple[Verdict, dict[str, float]]:
     (home / "routes.yaml").write_text(ROUTES)
@@ -126,20 +196,24 @@ def run(options: argparse.Namespace, home: Path) -> tuple[Verdict, dict[str, flo
     with Cloud.start(home / "cloud", settings) as cloud:
         clients = Clients(cloud.connection_string, options.drops, random.Random(made.random()))
         chaos = Chaos(cloud, random.Random(made.random()), tuple(options.parts.split(",")))
-        uploading = threading.Thread(target=clients.run)
+        uploading, thief = threading.Thread(target=clients.run), Thief(cloud.connection_string)
+        stealing = threading.Thread(target=thief.run)
         uploading.start()
+        stealing.start()
         try:
             while uploading.is_alive() or sum(chaos.kills.values()) < options.kills:
                 time.sleep(chaos.random.uniform(0.2, 2.5))
                 chaos.strike()
             oracle = Oracle(cloud)
             seen, healed = settle(oracle, cloud, sorted(clients.acknowledged), chaos.last_kill, _patience(options))
-            verdict = oracle.judge(clients.acknowledged, seen)
+            verdict = oracle.judge(clients.acknowledged, seen, clients.written)
             oracle.close()
         finally:
             clients.stop.set()
+            thief.stop.set()
             uploading.join()
-    return verdict, measured(clients, chaos, healed)
+            stealing.join()
+    return verdict, measured(clients, chaos, healed) | {"events of a start stolen": thief.stolen}
 
 
 def _patience(options: argparse.Namespace) -> float:
@@ -178,6 +252,9 @@ def measured(clients: Clients, chaos: Chaos, healed: float) -> dict[str, float]:
         "drops": len(clients.acknowledged),
         "kills": sum(chaos.kills.values()),
         **{f"kills of {part}": chaos.kills[part] for part in chaos.parts},
+        "hangs": chaos.hangs,
+        "/health while a part hung, slowest s": round(max(chaos.health, default=0.0), 2),
+        "drops overwritten": clients.overwritten,
         "uploads repeated by clients": clients.retries,
         "a part is back, median s": round(healing[len(healing) // 2], 2),
         "a part is back, slowest s": round(healing[-1], 2),

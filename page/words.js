@@ -246,7 +246,7 @@ export const W = {
     falling: "falling",
     level: "level",
     summary: (s) =>
-      `${s.name}: ${s.points} points. First ${s.first}, last ${s.last}, least ${s.least} at ${s.leastAt}, ` +
+      `${s.name}: ${s.points === 1 ? "1 point" : `${s.points} points`}. First ${s.first}, last ${s.last}, least ${s.least} at ${s.leastAt}, ` +
       `greatest ${s.greatest} at ${s.greatestAt}; ${s.trend} towards the end.`,
     none: "no points",
   },

@@ -25,6 +25,7 @@ class RunPage:
     runs: list[Run]
     more: bool
     looked_at: int
+    hint: str = ""  # names in a condition that no run has, where none was found
 
     @property
     def gave_up(self) -> bool:
@@ -35,13 +36,13 @@ def matching(api: Api, query: dict[str, str], limit: int, everything: bool = Fal
     """Up to `limit` runs. With `everything`, as many as are looked at for an order."""
     runs: list[Run] = []
     token: str | None = ""
-    looked_at, most = 0, SCANNED if everything else limit
+    looked_at, hint, most = 0, "", SCANNED if everything else limit
     while token is not None and len(runs) < most and looked_at < LOOKED_AT:
         answer = api.get("runs", **query, limit=min(most - len(runs), PAGE), **{"continue": token})
         runs += answer["runs"]
         looked_at += answer.get("looked_at") or PAGE  # an older deployment does not say
-        token = answer.get("continue")
-    return RunPage(runs[:most], token is not None or len(runs) > most, looked_at)
+        token, hint = answer.get("continue"), answer.get("hint", "")
+    return RunPage(runs[:most], token is not None or len(runs) > most, looked_at, hint)
 
 
 def ordered(runs: list[Run], by: str) -> list[Run]:
@@ -108,7 +109,7 @@ def own(api: Api, query: dict[str, str], limit: int, everything: bool = False) -
     runs = sorted(by_name.values(), key=lambda run: str(run["created_at"]), reverse=True)
     most = SCANNED if everything else limit
     more = len(runs) > most or any(part.more for part in parts)
-    return RunPage(runs[:most], more, max(part.looked_at for part in parts))
+    return RunPage(runs[:most], more, max(part.looked_at for part in parts), parts[0].hint if not runs else "")
 
 
 def own_rows(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

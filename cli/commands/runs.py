@@ -155,6 +155,8 @@ def runs(
         shown, more = run_list.ordered(shown, sort)[:limit], len(shown) > limit
     order = f"by {sort}" if sort else "the newest"
     session.tell(shown, show.runs.many(shown, f"{order}, {len(shown)} shown; --limit for more" if more else ""))
+    if page.hint:
+        session.remark(page.hint, "yellow")
     if page.gave_up:
         session.remark(f"These are of the newest {page.looked_at:,} runs; --experiment, --owner or --since find older.")
 

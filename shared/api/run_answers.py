@@ -100,6 +100,7 @@ class RunPage(Struct):
         msgspec.field(name="continue")
     )
     looked_at: Annotated[int, Meta(ge=0, description="Among how many runs these were found; with a filter or `where`.")]
+    hint: Annotated[str, Meta(description="Only where no run was found: names in `where` that none has.")] = ""
 
 
 class Series(Struct):

@@ -20,6 +20,7 @@ from shared.runs.intake.insert_run import record
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState, asked_run_name
 from shared.runs.progress.workloads import workload
+from shared.runs.views.summary import best_metric
 
 WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".onnx", ".npz", ".pkl", ".joblib", ".h5", ".ckpt")
 NAMED = 5
@@ -110,6 +111,7 @@ def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def _metrics(first: Run, run: Run) -> list[str]:
-    then, now = first.archive.best_metrics, run.archive.best_metrics
-    names = [name for name in sorted(then) if name in now and "second" not in name and then[name] != now[name]]
-    return [f"{name} was {then[name]:g}, now {now[name]:g}." for name in names[:NAMED]]
+    """The metric that tells most, where it differs: others measure time and memory."""
+    name, then = best_metric(first) or ("", 0.0)
+    now = run.archive.best_metrics.get(name, then)
+    return [f"{name} was {then:g}, now {now:g}."] if now != then else []

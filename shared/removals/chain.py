@@ -49,7 +49,8 @@ def _paths(run: Run) -> Iterator[str]:
 
 
 def _next(runs: Runs, run: Run) -> Run | None:
-    names = (asked_run_name(kind, run.name) for kind in ("continue", "move"))
+    routes = dict.fromkeys(("", run.asked.route))  # an older version left the route out
+    names = (asked_run_name(kind, run.name, route) for kind in ("continue", "move") for route in routes)
     return next((following_run for name in names if (following_run := _get(runs, name))), None)
 
 

@@ -65,12 +65,19 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
 RUN_NAME = re.compile(r"[a-z][a-z0-9-]{2,62}")
 
 
-def asked_run_name(kind: str, what: str) -> str:
+def asked_run_name(kind: str, what: str, route: str = "") -> str:
     """The name of the run that someone asked for: `run-<16 hex digits>`, the same for the same kind and text.
 
     It says nothing of what was asked, so that another request under the same Idempotency-Key meets the first one's run.
+    One that is made from another run keeps the name of that one's route.
     """
-    return f"run-{hashlib.sha256(f'{kind} {what}'.encode()).hexdigest()[:16]}"
+    return f"{_slug(route)}-{hashlib.sha256(f'{kind} {what}'.encode()).hexdigest()[:16]}"
+
+
+def _slug(route: str) -> str:
+    """The route with only letters, digits and dashes, and a letter first; `run` for none."""
+    slug = re.sub(r"[^a-z0-9]+", "-", route.lower()).strip("-")[:32].strip("-")
+    return slug if slug[:1].isalpha() else f"run-{slug}".strip("-")
 
 
 def run_name(drop: DropKey, fingerprint: str) -> str:
@@ -79,10 +86,8 @@ def run_name(drop: DropKey, fingerprint: str) -> str:
     `<route>-<16 hex digits>`, where the route keeps only letters, digits and dashes. 64 bits: two drops in a million
     meet with a probability of 3e-8.
     """
-    slug = re.sub(r"[^a-z0-9]+", "-", drop.route.lower()).strip("-")[:32].strip("-")
-    slug = slug if slug[:1].isalpha() else f"run-{slug}".strip("-")
     digest = hashlib.sha256(f"{drop}\n{fingerprint}".encode()).hexdigest()
-    return f"{slug}-{digest[:16]}"
+    return f"{_slug(drop.route)}-{digest[:16]}"
 
 
 class Moment(msgspec.Struct, frozen=True, array_like=True):

@@ -1,12 +1,7 @@
-"""Signed addresses: what they open, with the account's key and with a user delegation key, on real Azurites."""
+"""Signed addresses: what they open, with the account's key and with a user delegation key."""
 
 from __future__ import annotations
 
-import base64
-import json
-import re
-import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,58 +14,61 @@ import requests
 from azure.core.credentials import AccessToken
 from azure.storage.blob import BlobServiceClient
 
-from emulators import certs
-from emulators.process import wait_for
+from emulators import certs, tokens
+from emulators.arm.access import built_in
+from emulators.storage import services
+from emulators.storage.common.identities import AUDIENCE
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.storage.signing import KEY_LIFE, MARGIN, Signer
-from tests import azurite
 from tests.contract.wire import Recording
 
 Names = Callable[[], str]
 
 
+KEY = "k" * 40
+APP, READER = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
+ROLES = {APP: "Storage Blob Data Contributor", READER: "Storage Blob Data Reader"}
+
+
+@dataclass(frozen=True)
 class Identity:
-    """A credential whose tokens Azurite's basic check accepts: it looks at issuer, audience and times."""
+    """What Entra ID gives the app, or another: a token for storage."""
+
+    principal: str
 
     def get_token(self, *_: str, **__: object) -> AccessToken:
-        now = int(time.time())
-        claims = {"iss": "https://sts.windows.net/0/", "aud": "https://storage.azure.com", "nbf": now - 60, "iat": now}
-        parts = ({"alg": "none", "typ": "JWT"}, {**claims, "exp": now + 3600, "oid": "o", "tid": "t"})
-        header, body = (base64.urlsafe_b64encode(json.dumps(p).encode()).decode().rstrip("=") for p in parts)
-        return AccessToken(f"{header}.{body}.c2ln", now + 3600)
+        return AccessToken(tokens.issue(KEY, self.principal, AUDIENCE), int(time.time()) + 3600)
 
 
 @dataclass(frozen=True)
 class Secure:
-    """An Azurite that takes bearer tokens, which it does over HTTPS only."""
+    """An account that takes the tokens of an identity with a role, which clients send over HTTPS only."""
 
     address: str
     bundle: str
 
     @contextmanager
-    def service(self, transport: Recording) -> Iterator[BlobServiceClient]:
+    def service(self, transport: Recording, principal: str = APP) -> Iterator[BlobServiceClient]:
         """A client with an identity and no key."""
         transport.connection_config.verify = self.bundle
-        with BlobServiceClient(self.address, credential=Identity(), transport=transport, retry_total=0) as service:
+        with BlobServiceClient(
+            self.address, credential=Identity(principal), transport=transport, retry_total=0
+        ) as service:
             yield service
 
 
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
     home = tmp_path_factory.mktemp("oauth")
-    pair = certs.ensure(home / "certs")
-    program = azurite.default_node_home() / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
-    if not (node := shutil.which("node")):
-        pytest.skip("there is no node on PATH")
-    argv = [node, str(program), "--blobPort", "0", "--oauth", "basic", "--cert", str(pair.server)]
-    argv += ["--key", str(pair.server), "--location", str(home), "--skipApiVersionCheck", "--disableTelemetry"]
-    with (home / "log").open("wb") as log, subprocess.Popen(argv, cwd=home, stdout=log, stderr=log) as process:
-        try:
-            found = wait_for(lambda: re.search(r"listens on (https://\S+)", (home / "log").read_text()), 60, "Azurite")
-            yield Secure(f"{found[1]}/devstoreaccount1", str(pair.bundle))
-        finally:
-            process.terminate()
+    roles = {role.name: role for role in built_in()}
+    grants = [
+        {"principal": principal, "actions": roles[name].actions, "data_actions": roles[name].data_actions}
+        for principal, name in ROLES.items()
+    ]
+    identities = {"key": KEY, "grants": grants}
+    with services.start(home, certs=str(home / "certs"), identities=identities) as running:
+        yield Secure(str(running.part.info["blob_tls_url"]), str(certs.ensure(home / "certs").bundle))
 
 
 NAME = "run-0/a b/ü#?%41.pt"
@@ -124,6 +122,18 @@ def test_an_identity_signs_too(secure: Secure) -> None:
     assert (got.status_code, got.content) == (200, b"weights")
     assert {"skoid", "ske", "sig"} <= set(parse_qs(urlsplit(url).query))
     assert parse_qs(urlsplit(url).query)["spr"] == ["https"]
+
+
+def test_nobody_signs_away_more_than_they_may(secure: Secure) -> None:
+    """An address for writing that a reader signed writes nothing; one for reading reads."""
+    with secure.service(Recording()) as service:
+        StorageBlobs(service).write("output", "read", b"there", "text/plain")
+    with secure.service(Recording(), READER) as service:
+        url = StorageBlobs(service).create_url("output", "written", 60)
+        there = StorageBlobs(service).read_url("output", "read", 60)
+    answer = requests.put(url, b"x", headers={"x-ms-blob-type": "BlockBlob"}, timeout=10, verify=secure.bundle)
+    assert (answer.status_code, answer.headers["x-ms-error-code"]) == (403, "AuthorizationPermissionMismatch")
+    assert requests.get(there, timeout=10, verify=secure.bundle).content == b"there"
 
 
 def test_a_delegation_key_is_asked_for_once_until_it_nears_its_end(secure: Secure) -> None:

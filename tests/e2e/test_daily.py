@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import signal
 import subprocess
@@ -207,3 +208,31 @@ def _read_across_an_absence(desk: Desk, run: str) -> None:
     assert "does not answer" in away
     assert (back, err) == ("It is back.\n", "")
     assert reading.returncode == 5, out
+
+
+def test_a_model_is_promoted_proved_and_trained_again(first: dict[str, Any], desk: Desk) -> None:
+    """What promote signs, verify and OpenSSF's own program confirm; why holds; a reproduction has the same bytes."""
+    made = desk.ask("promote", first["run"], "digits", "--as", "production", "--why", "the first")
+    assert (made["number"], made["aliases"], made["asset"]) == (1, ["production"], "azureml:digits:1")
+    assert desk.ask("fetch", "digits@production", "--to", "proved")["new"] >= 6
+    checked = desk.ask("verify", "digits@production", "proved")
+    assert (checked["ok"], checked["model"]) == (True, "digits/1")
+    folder = desk.folder / "proved"
+    (key,) = (desk.folder / "config" / "signing-keys").iterdir()
+    argv = ["verify", "key", str(folder), "--signature", str(folder / "model.sig"), "--public_key", str(key)]
+    subprocess.run([sys.executable, "-m", "model_signing", *argv], check=True, capture_output=True)
+    told = json.loads((folder / "provenance.json").read_text())["predicate"]["buildDefinition"]
+    assert "torch" in told["internalParameters"]["node"]["packages"]
+    assert {each["name"] for each in told["resolvedDependencies"]} >= {"code", "environment", "torch"}
+    links = {link["link"]: link["state"] for link in desk.ask("why", "digits@production")["links"]}
+    assert links == dict.fromkeys(
+        ("name", "signature", "weights", "run", "data", "code", "environment", "cost"), "good"
+    )
+    assert "digits/1" in desk.type("rm", first["run"], "--yes", expect=1).stderr
+    again = desk.ask("reproduce", "digits@production")
+    assert (again["equal"], again["differs"], again["others"]) == (True, [], [])
+    (folder / "models" / "model.json").write_text("{}")
+    assert "models/model.json differs" in desk.type("verify", "digits/1", "proved", expect=1).stdout
+    assert "digits/1" in desk.type("models", "digits").stdout
+    desk.type("promote", "digits", "--as", "production", "--undo")
+    assert desk.ask("models")[0]["aliases"] == []

@@ -162,12 +162,15 @@ def test_the_number_of_processes_changes_rounding_alone(alone: None, colours: Pa
 
 
 def test_a_seed_fixes_the_result(alone: None, colours: Path, tmp_path: Path) -> None:
-    """The same seed gives the same losses to the last bit, with workers too; another seed does not."""
+    """The same seed gives the same losses and weights to the last bit, with workers too; another seed does not."""
     for name, seed, workers in (("a", 5, 0), ("b", 5, 1), ("c", 6, 0)):
-        args = ["--epochs", 1, "--seed", seed, "--workers", workers, "--metrics-dir", tmp_path / name]
-        assert here("--input-dir", colours, *SMALL, *args) == 0
+        folder = tmp_path / name
+        args = ["--epochs", 1, "--seed", seed, "--workers", workers, "--metrics-dir", folder, "--output-dir", folder]
+        assert here("--input-dir", colours, *SMALL, "--no-export", *args) == 0
     a, b, c = (values(tmp_path / name, "train_loss") for name in "abc")
     assert a == b != c
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in "abc"]
+    assert weights[0] == weights[1] != weights[2]
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from torch import nn
 def save(net: nn.Module, normalised: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
     """Write model.pt, model.pt2 and, with these facts, model.json. All take pixels as they are."""
     whole = nn.Sequential(normalised, net).cpu().eval()
-    with files.replacing(folder / "model.pt") as path:
-        torch.save({name: value.contiguous() for name, value in whole.state_dict().items()}, path)
+    with files.replacing(folder / "model.pt") as path, path.open("wb") as file:  # a path's own name would be in it
+        torch.save({name: value.contiguous() for name, value in whole.state_dict().items()}, file)
     with files.replacing(folder / "model.pt2") as path, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch.export, about itself
         pixels = torch.zeros(2, 3, batches.SIDE, batches.SIDE, dtype=torch.uint8)

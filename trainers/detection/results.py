@@ -19,8 +19,8 @@ SHOWN = 0.3  # boxes with a lower score are not drawn
 
 def save(net: nn.Module, plan: models.Plan, categories: list[Category], folder: Path, **facts: object) -> None:
     """Write model.pt (weights only) and model.json (how to build and feed the model). Each is whole or absent."""
-    with replacing(folder / "model.pt") as path:
-        torch.save({name: value.cpu().contiguous() for name, value in net.state_dict().items()}, path)
+    with replacing(folder / "model.pt") as path, path.open("wb") as file:  # a path's own name would be in it
+        torch.save({name: value.cpu().contiguous() for name, value in net.state_dict().items()}, file)
     content = {
         "weights": "model.pt",
         "plan": asdict(plan),

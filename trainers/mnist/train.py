@@ -277,8 +277,8 @@ def tally(logits: Tensor, labels: Tensor, loss: Tensor) -> Tensor:
 
 def save(net: nn.Module, folder: Path, facts: dict[str, object]) -> None:
     """Write model.pt (weights only) and model.json (how to build the net and feed it). Each is whole or not there."""
-    with files.replacing(folder / "model.pt") as path:
-        torch.save({name: value.cpu().contiguous() for name, value in net.state_dict().items()}, path)
+    with files.replacing(folder / "model.pt") as path, path.open("wb") as file:  # a path's own name would be in it
+        torch.save({name: value.cpu().contiguous() for name, value in net.state_dict().items()}, file)
     with files.replacing(folder / "model.json") as path:
         path.write_text(
             json.dumps({"weights": "model.pt", "architecture": "mnist.train.Net", **facts}, indent=2) + "\n"

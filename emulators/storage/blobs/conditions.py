@@ -6,15 +6,17 @@ https://learn.microsoft.com/rest/api/storageservices/specifying-conditional-head
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from typing import TypeVar
 
 from emulators.storage.blobs.tag_query import Condition, condition
 from emulators.storage.common.errors import StorageError, invalid_header
 
 ANY = "*"
 ETAG = re.compile(r'\*|(W/)?"[^"]*"|[\w.+/=-]+')
+Read = TypeVar("Read")
 NO_TAGS: Mapping[str, str] = {}
 
 
@@ -34,9 +36,9 @@ class Conditions:
         return cls(
             _etag(headers, f"{prefix}If-Match"),
             _etag(headers, f"{prefix}If-None-Match"),
-            _seconds(headers, f"{prefix}If-Modified-Since"),
-            _seconds(headers, f"{prefix}If-Unmodified-Since"),
-            _tags(headers, f"{prefix or 'x-ms-'}if-tags"),
+            _read(headers, f"{prefix}If-Modified-Since", _seconds),
+            _read(headers, f"{prefix}If-Unmodified-Since", _seconds),
+            _read(headers, f"{prefix or 'x-ms-'}if-tags", condition),
         )
 
     def allow_read(self, etag: str, modified: float, tags: Mapping[str, str]) -> None:
@@ -86,21 +88,13 @@ def _etag(headers: Mapping[str, str], name: str) -> str | None:
     return text.removeprefix("W/").strip('"')
 
 
-def _seconds(headers: Mapping[str, str], name: str) -> float | None:
+def _read(headers: Mapping[str, str], name: str, reader: Callable[[str], Read]) -> Read | None:
     text = headers.get(name)
-    if not text:
-        return None
     try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        raise invalid_header(name, text) from None
-
-
-def _tags(headers: Mapping[str, str], name: str) -> Condition | None:
-    text = headers.get(name)
-    if not text:
-        return None
-    try:
-        return condition(text)
-    except ValueError as error:
+        return reader(text) if text else None
+    except (ValueError, TypeError, OverflowError) as error:
         raise invalid_header(name, f"{text}: {error}") from None
+
+
+def _seconds(text: str) -> float:
+    return parsedate_to_datetime(text).timestamp()

@@ -29,7 +29,7 @@ from emulators.storage.blobs.model import (
     facts_of,
     pieces_of,
 )
-from emulators.storage.common.database import Dropped, Settings, open_database, transaction
+from emulators.storage.common.database import Store, transaction
 from emulators.storage.common.errors import StorageError
 
 STAGED_SECONDS = 7 * 24 * 3600  # after which blocks that no list took are gone
@@ -43,24 +43,18 @@ CREATE TABLE IF NOT EXISTS blocks (
     container INTEGER, name TEXT, id TEXT, size INTEGER, staged REAL, pieces TEXT,
     PRIMARY KEY (container, name, id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS blocks_by_age ON blocks (staged);
-{Settings.SCHEMA}{Dropped.SCHEMA}{EXTENTS_SCHEMA}{snapshots.SCHEMA}{tags.SCHEMA}"""
+{EXTENTS_SCHEMA}{snapshots.SCHEMA}{tags.SCHEMA}"""
 
 
-class Blobs:
+class Blobs(Store):
     """The blobs of one account; `extents` holds their bytes."""
 
     def __init__(self, file: Path, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        self._db = open_database(file, SCHEMA)
+        super().__init__(file, SCHEMA, clock)
         self.extents = Extents(self._db, folder)
         self._snapshots = snapshots.Snapshots(self._db, self.extents)
         self.tags = tags.TagIndex(self._db)
-        self.settings = Settings(self._db)
-        self._dropped = Dropped(self._db)
-        self.clock = clock
         self._ticks = 0
-
-    def close(self) -> None:
-        self._db.close()
 
     def new_etag(self) -> str:
         """One that no version had before."""

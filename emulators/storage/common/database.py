@@ -49,6 +49,19 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+class Store:
+    """What the stores of blobs, queues and tables have in common: a file, settings, and what was deleted."""
+
+    def __init__(self, path: Path, schema: str, clock: Callable[[], float]) -> None:
+        self._db = open_database(path, f"{Settings.SCHEMA}{Dropped.SCHEMA}{schema}")
+        self.clock = clock
+        self.settings = Settings(self._db)
+        self._dropped = Dropped(self._db)
+
+    def close(self) -> None:
+        self._db.close()
+
+
 class Settings:
     """What a service keeps of itself, beside its data: by name, as text."""
 

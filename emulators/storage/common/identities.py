@@ -18,7 +18,7 @@ AUDIENCE = "https://storage.azure.com"
 LOGIN = f"https://login.microsoftonline.com/{TENANT}/oauth2/authorize"
 CHALLENGE = f"Bearer authorization_uri={LOGIN} resource_id={AUDIENCE}"
 # What the letters of a shared access signature are called as actions of a role, below the service: of what is in a
-# container, queue or table, of these themselves, and of the service.
+# container, queue or table, of these themselves, and of the service. Of several, joined by |, one is enough.
 ACTIONS: dict[str, dict[str, dict[str, str]]] = {
     "blob": {
         "o": {
@@ -42,7 +42,7 @@ ACTIONS: dict[str, dict[str, dict[str, str]]] = {
     "queue": {
         "o": {
             "r": "queues/messages/read",
-            "a": "queues/messages/add/action",
+            "a": "queues/messages/add/action|queues/messages/write",
             "p": "queues/messages/process/action",
             "u": "queues/messages/write",
             "d": "queues/messages/delete",
@@ -53,8 +53,8 @@ ACTIONS: dict[str, dict[str, dict[str, str]]] = {
     "table": {
         "o": {
             "r": "tables/entities/read",
-            "a": "tables/entities/add/action",
-            "u": "tables/entities/update/action",
+            "a": "tables/entities/add/action|tables/entities/write",
+            "u": "tables/entities/update/action|tables/entities/write",
             "d": "tables/entities/delete",
         },
         "c": {"r": "tables/read", "l": "tables/read", "c": "tables/write", "w": "tables/write", "d": "tables/delete"},
@@ -107,8 +107,11 @@ class Identities:
     def check(self, principal: str, service: str, right: Right) -> None:
         """Return if the identity's roles allow this. Raises StorageError, 403."""
         roles = [g.role for g in self.grants if g.principal == principal and g.reaches(service, right.name)]
-        choices = actions_of(service, right)
-        if not any(all(any(role.allows(action) for role in roles) for action in actions) for actions in choices):
+
+        def allowed(actions: str) -> bool:
+            return any(role.allows(action) for role in roles for action in actions.split("|"))
+
+        if not any(all(map(allowed, needed)) for needed in actions_of(service, right)):
             sentence = "This request is not authorized to perform this operation using this permission."
             raise StorageError(403, "AuthorizationPermissionMismatch", sentence)
 
@@ -120,12 +123,15 @@ def _grant(one: Mapping[str, Any]) -> Grant:
 
 
 def actions_of(service: str, right: Right) -> list[list[str]]:
-    """What a request needs: all actions of one of these lists."""
+    """What a request needs: all actions of one of these lists, of several joined by | one."""
     below = f"Microsoft.Storage/storageAccounts/{service}Services"
     if right.action:
         return [[f"{below}/{right.action}"]]
     known = ACTIONS[service][right.kind]
-    return [[f"{below}/{known[letter]}" for letter in letters] for letters in right.any_of]
+    return [
+        ["|".join(f"{below}/{one}" for one in known[letter].split("|")) for letter in letters]
+        for letters in right.any_of
+    ]
 
 
 def no_tokens() -> StorageError:

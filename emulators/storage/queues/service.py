@@ -49,9 +49,6 @@ class QueueService(Service[Account]):
     def purge(self) -> bool:
         return self._queues.purge()
 
-    def close(self) -> None:
-        self._queues.close()
-
     # /
 
     def _service(self, call: Call) -> Answer:
@@ -134,14 +131,15 @@ class QueueService(Service[Account]):
         match call.method:
             case "PUT":
                 self._admit(call, "o", "u", name=name)
-                seconds = call.number("visibilitytimeout", 30, 0, WEEK)
+                _required(call, "visibilitytimeout")
+                seconds = call.number("visibilitytimeout", 0, 0, WEEK)
                 text = xml.message_text(call.body) if call.body else None
-                new = self._queues.update(name, message, _receipt(call), seconds, text)
+                new = self._queues.update(name, message, _required(call, "popreceipt"), seconds, text)
                 headers = {"x-ms-popreceipt": new.receipt, "x-ms-time-next-visible": http_date(new.visible)}
                 return Answer(204, headers=headers)
             case "DELETE":
                 self._admit(call, "o", "p", "d", name=name)
-                self._queues.remove(name, message, _receipt(call))
+                self._queues.remove(name, message, _required(call, "popreceipt"))
                 return Answer(204)
         raise not_served(call.method, call.path)
 
@@ -149,13 +147,9 @@ class QueueService(Service[Account]):
         self.account.admit(call, Right(kind, any_of, name))
 
 
-def _receipt(call: Call) -> str:
-    receipt = call.query.get("popreceipt")
-    if receipt is None:
-        raise StorageError(
-            400,
-            "MissingRequiredQueryParameter",
-            "A query parameter that's mandatory for this request is not specified.",
-            {"QueryParameterName": "popreceipt"},
-        )
-    return receipt
+def _required(call: Call, name: str) -> str:
+    value = call.query.get(name)
+    if value is None:
+        sentence = "A query parameter that's mandatory for this request is not specified."
+        raise StorageError(400, "MissingRequiredQueryParameter", sentence, {"QueryParameterName": name})
+    return value

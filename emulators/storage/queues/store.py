@@ -17,14 +17,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from emulators.storage.common.database import Dropped, Settings, open_database, transaction
+from emulators.storage.common.database import Store, transaction
 from emulators.storage.common.errors import StorageError
 
 FOR_EVER = 253402300799.0  # 9999-12-31T23:59:59Z, the service's word for a message that never expires
 PURGED_AT_ONCE = 500
 
-SCHEMA = f"""
-{Settings.SCHEMA}{Dropped.SCHEMA}
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS queues (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, metadata TEXT);
 CREATE TABLE IF NOT EXISTS messages (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER, id TEXT, receipt TEXT, inserted REAL, expires REAL,
@@ -50,19 +49,13 @@ class Message:
     text: str
 
 
-class Queues:
+class Queues(Store):
     """The queues of one account. Every method that names a queue raises StorageError, 404, if it is not there."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._db = open_database(path, SCHEMA)
-        self._clock = clock
-        self.settings = Settings(self._db)
-        self._dropped = Dropped(self._db)
+        super().__init__(path, SCHEMA, clock)
         self._ids = dict[str, int](self._db.execute("SELECT name, id FROM queues"))
         self._counts = Counter[int](dict(self._db.execute("SELECT queue, count(*) FROM messages GROUP BY queue")))
-
-    def close(self) -> None:
-        self._db.close()
 
     # Queues
 
@@ -125,7 +118,7 @@ class Queues:
 
     def put(self, name: str, text: str, delay: float, seconds_to_live: float | None) -> Message:
         """Add a message that is visible after `delay` seconds. Without `seconds_to_live` it never expires."""
-        queue, now = self._id(name), self._clock()
+        queue, now = self._id(name), self.clock()
         expires = FOR_EVER if seconds_to_live is None else min(now + seconds_to_live, FOR_EVER)
         values = (queue, str(uuid.uuid4()), _receipt(), now, expires, now + delay, 0, text)
         seq = self._db.execute(
@@ -138,7 +131,7 @@ class Queues:
 
     def get(self, name: str, limit: int, seconds: float) -> list[Message]:
         """Take the messages that have been visible longest, and hide them for `seconds`."""
-        queue, now = self._id(name), self._clock()
+        queue, now = self._id(name), self.clock()
         taken = [
             replace(message, receipt=_receipt(), visible=now + seconds, dequeues=message.dequeues + 1)
             for message in self._visible(queue, now, limit)
@@ -154,11 +147,11 @@ class Queues:
 
     def peek(self, name: str, limit: int) -> list[Message]:
         """The messages that `get` would take, left as they are."""
-        return list(self._visible(self._id(name), self._clock(), limit))
+        return list(self._visible(self._id(name), self.clock(), limit))
 
     def update(self, name: str, message: str, receipt: str, seconds: float, text: str | None) -> Message:
         """Hide a message for `seconds` from now, under a new receipt; with `text` it says something else."""
-        found, now = self._held(name, message, receipt), self._clock()
+        found, now = self._held(name, message, receipt), self.clock()
         new = replace(found, receipt=_receipt(), visible=now + seconds, text=found.text if text is None else text)
         self._db.execute(
             "UPDATE messages SET receipt = ?, visible = ?, text = ? WHERE seq = ?",
@@ -176,7 +169,7 @@ class Queues:
         """Remove some messages that have expired, and some of deleted queues. Says whether there are more of them."""
         gone = self._db.execute(
             "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE expires <= ? LIMIT ?) RETURNING queue",
-            (self._clock(), PURGED_AT_ONCE),
+            (self.clock(), PURGED_AT_ONCE),
         ).fetchall()
         for (queue,) in gone:
             self._counts[queue] -= 1
@@ -203,7 +196,7 @@ class Queues:
         return (Message(*row) for row in rows.fetchall())
 
     def _held(self, name: str, message: str, receipt: str) -> Message:
-        queue, now = self._id(name), self._clock()
+        queue, now = self._id(name), self.clock()
         row = self._db.execute(
             f"SELECT {COLUMNS} FROM messages WHERE queue = ? AND id = ? AND expires > ?",  # noqa: S608 (a constant)
             (queue, message, now),

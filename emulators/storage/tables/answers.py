@@ -48,6 +48,9 @@ class Format:
     def table(self, name: str) -> str:
         return json.dumps(self._metadata("Tables/@Element") | self._table(name))
 
+    def one_table(self, name: str) -> Answer:
+        return Answer(200, self.table(name).encode(), self._content_type())
+
     def tables(self, names: Sequence[str], headers: Mapping[str, str]) -> Answer:
         body = self._metadata("Tables") | {"value": [self._table(name) for name in names]}
         return Answer(200, json.dumps(body).encode(), {**self._content_type(), **headers})

@@ -11,7 +11,7 @@ import binascii
 import math
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 from emulators.storage.common.errors import StorageError, invalid_input
 
 Json = dict[str, Any]
+Check = Callable[[str, Any], tuple[Any, int, bool]]
 
 TYPE = "@odata.type"
 SYSTEM = ("PartitionKey", "RowKey", "Timestamp")
@@ -178,22 +179,16 @@ def _binary(name: str, value: Any) -> tuple[Any, int, bool]:
     return value, 4 + size, True
 
 
-def _int32(_: str, value: Any) -> tuple[Any, int, bool]:
-    if isinstance(value, bool | float):
-        raise TypeError
-    number = int(value)
-    if not -(2**31) <= number < 2**31:
-        raise ValueError
-    return number, 4, False
+def _whole(bits: int) -> Check:
+    def check(_: str, value: Any) -> tuple[Any, int, bool]:
+        if isinstance(value, bool | float):
+            raise TypeError
+        number = int(value)
+        if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+            raise ValueError
+        return (number, 4, False) if bits == 32 else (str(number), 8, True)  # JSON holds no 64 bits
 
-
-def _int64(_: str, value: Any) -> tuple[Any, int, bool]:
-    if isinstance(value, bool | float):
-        raise TypeError
-    number = int(value)
-    if not -(2**63) <= number < 2**63:
-        raise ValueError
-    return str(number), 8, True
+    return check
 
 
 def _double(_: str, value: Any) -> tuple[Any, int, bool]:
@@ -236,8 +231,8 @@ def _property_too_large(name: str) -> StorageError:
 _CHECKS = {
     "Edm.String": _string,
     "Edm.Binary": _binary,
-    "Edm.Int32": _int32,
-    "Edm.Int64": _int64,
+    "Edm.Int32": _whole(32),
+    "Edm.Int64": _whole(64),
     "Edm.Double": _double,
     "Edm.Boolean": _boolean,
     "Edm.DateTime": _datetime,

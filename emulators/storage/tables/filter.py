@@ -210,16 +210,16 @@ class _Parser:
         return node
 
     def _either(self) -> Node:
-        parts = [self._both()]
-        while self._took("or"):
-            parts.append(self._both())
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+        return self._joined("or", self._both, Either)
 
     def _both(self) -> Node:
-        parts = [self._one()]
-        while self._took("and"):
-            parts.append(self._one())
-        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+        return self._joined("and", self._one, Both)
+
+    def _joined(self, word: str, part: Callable[[], Node], made: Callable[[tuple[Node, ...]], Node]) -> Node:
+        parts = [part()]
+        while self._took(word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else made(tuple(parts))
 
     def _one(self) -> Node:
         self._depth += 1

@@ -56,7 +56,11 @@ class TableService(Service[Account]):
             return self._of_policies(call, table, self._tables.set_policies)
         if call.method == "GET":
             match = writes.ENTITY.fullmatch(resource)
-            return self._get(call, match) if match else await self._query(call, resource.removesuffix("()"))
+            return (
+                self._get(call, match)
+                if match
+                else await self._query(call, resource.removesuffix("/").removesuffix("()"))
+            )
         aimed = writes.aim(call)
         terms = self.account.admit(call, aimed.right)
         self._tables.check(aimed.table)
@@ -90,9 +94,9 @@ class TableService(Service[Account]):
             name = writes.checked_table(writes.document(call).get("TableName"))
             self._tables.create(name)
             return form.created(form.table(name), form.place(f"Tables('{name}')"))
-        if call.method == "GET" and not match:
+        if call.method == "GET":
             self.account.admit(call, Right("c", ("l", "r")))
-            return self._list(call, form)
+            return form.one_table(self._tables.named(match[1])) if match else self._list(call, form)
         raise not_served(call.method, call.path)
 
     def _list(self, call: Call, form: Format) -> Answer:

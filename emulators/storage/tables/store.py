@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulators.storage.common.database import Dropped, Settings, open_database, transaction
+from emulators.storage.common.database import Store, transaction
 from emulators.storage.common.errors import StorageError, invalid_input
 from emulators.storage.tables.entity import ENTITY_BYTES, TICKS, Json, entity_too_large, etag_of, size_of
 from emulators.storage.tables.filter import Bounds, Plan
 
 PURGED_AT_ONCE = 500
 
-SCHEMA = f"""
-{Settings.SCHEMA}{Dropped.SCHEMA}
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS tables (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE COLLATE NOCASE);
 CREATE TABLE IF NOT EXISTS entities (
     tbl INTEGER, partition TEXT, row TEXT, ticks INTEGER, body TEXT, PRIMARY KEY (tbl, partition, row));
@@ -69,21 +68,15 @@ class Failed(StorageError):
         self.index = index
 
 
-class Tables:
+class Tables(Store):
     """The tables of one account; their names are found in whatever case."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._db = open_database(path, SCHEMA)
-        self._clock = clock
-        self.settings = Settings(self._db)
-        self._dropped = Dropped(self._db)
+        super().__init__(path, SCHEMA, clock)
         self._last = 0
         self._ids: dict[str, int] = {
             name.lower(): number for name, number in self._db.execute("SELECT name, id FROM tables")
         }
-
-    def close(self) -> None:
-        self._db.close()
 
     # Tables
 
@@ -112,6 +105,13 @@ class Tables:
     def check(self, name: str) -> None:
         """Raises StorageError, 404, if there is no such table."""
         self._id(name)
+
+    def named(self, name: str) -> str:
+        """The name as it was made. Raises StorageError, 404, if there is no such table."""
+        row = self._db.execute("SELECT name FROM tables WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise not_found()
+        return str(row[0])
 
     def policies(self, name: str) -> str:
         """The stored access policies, as the XML that set them, or nothing."""
@@ -213,7 +213,7 @@ class Tables:
 
     def _ticks(self, old: int) -> int:
         """Now, and later than any version that this process gave out and than the entity's last, whatever the clock."""
-        self._last = max(int(self._clock() * TICKS), self._last + 1, old + 1)
+        self._last = max(int(self.clock() * TICKS), self._last + 1, old + 1)
         return self._last
 
 

@@ -49,7 +49,7 @@ def retry_run(ports: Ports, name: str, given: Given | None = None, owner: str = 
     old = _final(ports.runs, name)
     job, changed = _with_parameters(ports, old.asked.request, given or {})
     _check_start(ports, old)
-    new = asked_run_name("retry", f"{name} {_text(changed)}" if changed else name)
+    new = _name(ports.runs, old, "retry", f"{name} {_text(changed)}" if changed else name)
     why = f"Run {name} is tried again{_words(changed)}."
     run = _successor(ports, old, again(job, name, new), why).changed(retry_of=name, owner=owner, owner_id=owner_id)
     return record(ports, run)
@@ -68,7 +68,7 @@ def continue_run(ports: Ports, name: str, given: Given | None = None, owner: str
     _check_more_to_do(old, changed)
     _check_checkpoint(ports, old)
     _check_start(ports, old)
-    new, request_digest = asked_run_name("continue", name), hashlib.sha256(_text(changed).encode()).hexdigest()
+    new, request_digest = _name(ports.runs, old, "continue", name), hashlib.sha256(_text(changed).encode()).hexdigest()
     try:
         made = ports.runs.get(new).value
     except NotFound:
@@ -91,7 +91,7 @@ def move_run(ports: Ports, name: str, cluster: str, why: str) -> Run:
     where it is, if that does not allow it.
     """
     old = ports.runs.get(name).value
-    new = asked_run_name("move", name)
+    new = _name(ports.runs, old, "move", name)
     request = replace(again(old.asked.request, name, new, "trainyard.continues", SHARED_OUTPUTS), cluster=cluster)
     successor = _successor(ports, old, request, f"Run {name} goes on here. {why}")
     made = record(ports, successor.changed(continues=name, owner=old.people.owner, owner_id=old.people.owner_id))
@@ -102,6 +102,14 @@ def move_run(ports: Ports, name: str, cluster: str, why: str) -> Run:
     )
     cancel_run(ports, name, f"{why} It goes on as run {new} on {cluster}{price}.")
     return made
+
+
+def _name(runs: Runs, old: Run, kind: str, what: str) -> str:
+    """The name of the run that is made from this one. An older version's had no route in it: such a one stays."""
+    before, now = asked_run_name(kind, what), asked_run_name(kind, what, old.asked.route)
+    if before != now and before in runs.beginning_with(before, 1):
+        return before
+    return now
 
 
 def _final(runs: Runs, name: str) -> Run:

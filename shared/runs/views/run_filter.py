@@ -16,6 +16,7 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from shared.kernel.errors import Impossible
 from shared.runs.views.summary import Value
@@ -35,6 +36,12 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+def names_in(text: str) -> list[str]:
+    """The names of fields, parameters, metrics and tags in a condition that can be read."""
+    tokens = _tokens(text)
+    return [token.text for token, following in pairwise(tokens) if following.kind == "op"]
 
 
 def condition(text: str) -> Wanted:

@@ -88,6 +88,12 @@ def value_of(run: Run, name: str, now: datetime | None = None) -> Value | None:
     return run.people.tags.get(name)
 
 
+def names_of(run: Run) -> set[str]:
+    """All names that `value_of` finds in this run."""
+    metrics = {metric.removeprefix(part) for metric in run.archive.best_metrics for part in ("", *HELD_OUT, "train_")}
+    return {*FIELDS, *run.asked.parameters, *metrics, *run.people.tags}
+
+
 FIELDS = (
     *("run", "state", "drop", "route", "experiment", "cluster", "owner", "nodes", "attempts", "generation"),
     *("owner_id", "duration", "cost", "project", "code"),

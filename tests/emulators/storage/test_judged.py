@@ -26,7 +26,7 @@ from emulators.storage.common.reserve import Reserve
 from emulators.storage.keys import KEY
 from tests.emulators.storage import inside
 from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, refusal
+from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
 
 OLD = "Mon, 01 Jan 2001 00:00:00 GMT"
 
@@ -194,6 +194,17 @@ def test_the_list_of_tables_may_end_in_a_slash(side: Side) -> None:
     assert "value" in answer.json()
 
 
+def test_one_table_is_asked_for(table: Any, side: Side) -> None:
+    """By its name, in whatever case; one that is not there is 404."""
+    asked = f"{side.table_url}/Tables('{{}}')?{table_sas()}"
+    answers = [
+        requests.get(asked.format(name), headers={"Accept": "application/json"}, timeout=10)
+        for name in (table.table_name.upper(), "missing")
+    ]
+    assert (answers[0].status_code, answers[0].json()["TableName"]) == (200, table.table_name)
+    assert (answers[1].status_code, answers[1].headers["x-ms-error-code"]) == (404, "ResourceNotFound")
+
+
 def table_sas() -> str:
     from azure.core.credentials import AzureNamedKeyCredential
     from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
@@ -222,6 +233,13 @@ def test_cors_of_queues_and_tables(side: Side, queues: QueueServiceClient) -> No
     answer = requests.options(side.queue_url, headers=question, timeout=10)
     assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (200, "http://app.test")
     queues.set_service_properties(cors=[])
+
+
+def test_an_update_says_until_when_it_hides(side: Side, queues: QueueServiceClient, unique: Callable[[], str]) -> None:
+    """Without the time, which is mandatory, it is refused before anything is looked for."""
+    name, sas = queues.create_queue(unique()).queue_name, account_sas(services="q")
+    answer = requests.put(f"{side.queue_url}/{name}/messages/any?popreceipt=AAAA&{sas}", timeout=10)
+    assert (answer.status_code, answer.headers["x-ms-error-code"]) == (400, "MissingRequiredQueryParameter")
 
 
 def test_alone_it_has_a_key_of_its_own(tmp_path: Path) -> None:

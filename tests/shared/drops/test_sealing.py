@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -213,6 +214,19 @@ class Interrupted:
     def list(self, place: Place) -> Iterator[Blob]:
         yield from list(self.blobs.list(place))
         self.then()
+
+
+def test_an_archive_beside_its_job_file_is_a_file_input(world: World) -> None:
+    """What `drop digits.zip -p epochs=9 --nodes 1` uploads trains on the archive, with these parameters and nodes."""
+    job = {
+        "inputs": {"data": {"type": "uri_file", "path": "digits.zip"}, "epochs": 9},
+        "resources": {"instance_count": 1},
+    }
+    world.complete("digits.zip", job_file=json.dumps(job))
+    run = world.only_run()
+    data = run.asked.request.data["data"]
+    assert (data.kind, data.path) == ("file", "azureml://datastores/drops/paths/mnist/a/digits.zip")
+    assert (run.asked.parameters["epochs"], run.asked.nodes) == (9, 1)
 
 
 def test_an_upload_during_the_look_that_closes_is_not_lost(world: World) -> None:

@@ -173,6 +173,13 @@ def test_a_list_obeys_its_condition(world: World) -> None:
     assert [row["run"] for row in told["runs"]] == ["mnist-aa00000000000002", "mnist-aa00000000000001"]
 
 
+def test_a_condition_that_no_run_meets_names_what_no_run_has(world: World) -> None:
+    """A misspelt metric gets its nearest one; a value that none reaches gets no hint."""
+    told = queries.runs(world.system, RunsQuery(where="acuracy>=0.9"))
+    assert (told["runs"], told["hint"]) == ([], "No run has 'acuracy'. Did you mean 'accuracy'?")
+    assert "hint" not in queries.runs(world.system, RunsQuery(where="accuracy>2"))
+
+
 @pytest.mark.parametrize(
     ("metrics", "headline"),
     [

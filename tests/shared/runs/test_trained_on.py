@@ -125,6 +125,7 @@ def test_a_retried_run_is_compared_with_what_its_generation_held(world: World) -
     job = submitted(world)
     goes(world, job, "Running", "Failed")
     retried = retry_run(world.system, job).name
+    assert retried.startswith("mnist-"), "it keeps the name of its route"
     world.run_until_idle()
     goes(world, retried, "Running")
     world.upload("mnist/a/2.bin", b"other")

@@ -17,7 +17,9 @@ from azure.data.tables import TableSasPermissions, TableServiceClient, UpdateMod
 from emulators import certs
 from emulators.arm.access import built_in
 from emulators.storage import services
-from emulators.storage.common.identities import AUDIENCE
+from emulators.storage.common.errors import StorageError
+from emulators.storage.common.identities import AUDIENCE, Grant, Identities
+from emulators.storage.common.rights import Right
 from emulators.tokens import issue
 from tests.azurite import ACCOUNT
 from tests.azurite import KEY as STORAGE_KEY
@@ -111,3 +113,21 @@ def test_a_role_on_a_table_is_for_that_table(url: str, bundle: Path) -> None:
 def test_other_tokens_are_refused(url: str, bundle: Path, token: str, status: int) -> None:
     """403 for an identity without a role, 401 for a token that is not to be believed."""
     assert refusal(url, bundle, token, "meeting")[0] == status
+
+
+@pytest.mark.parametrize(("role", "service", "letters", "allowed"), [
+    ("Storage Queue Data Contributor", "queue", "a", True),
+    ("Storage Queue Data Message Sender", "queue", "a", True),
+    ("Storage Queue Data Message Sender", "queue", "p", False),
+    ("Storage Blob Data Reader", "blob", "r", True),
+    ("Storage Blob Data Reader", "blob", "w", False),
+])  # fmt: skip
+def test_azures_roles_allow_what_they_do_there(role: str, service: str, letters: str, allowed: bool) -> None:
+    """A contributor sends messages by its right to write them."""
+    grant = next(one for one in built_in() if one.name == role)
+    identities = Identities(KEY, (Grant(NODES, grant),))
+    if allowed:
+        identities.check(NODES, service, Right("o", (letters,), "any"))
+    else:
+        with pytest.raises(StorageError, match="AuthorizationPermissionMismatch"):
+            identities.check(NODES, service, Right("o", (letters,), "any"))

@@ -1,0 +1,186 @@
+"""A route's champion: the challenger wins only with a better metric on the same data; everything else is said."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.drops.retrain import train_again
+from shared.jobs.route_model import RouteModel, read_model
+from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import BadSetting, Conflict
+from shared.kernel.person import Person
+from shared.models.challenge import judge
+from shared.models.decide import Asked
+from shared.models.model import Version
+from shared.models.promote import promote_run
+from shared.models.reproduce import compare, reproduce
+from shared.runs.model import Run
+from tests.fakes.world import ROUTE, World, trainers_folder
+
+RULE = RouteModel("churn", "test_accuracy", 0.02)
+KEY = DropKey("mnist", "a")
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(trainers_folder(tmp_path), [replace(ROUTE, model=RULE)])
+
+
+def ends(world: World, run: str, accuracy: float, weights: bytes = b"w", processor: str = "x86_64 A") -> Run:
+    """The run completes with this metric and these weights, and all that follows happens."""
+    world.run_until_idle()
+    world.job_goes(run, "Completed")
+    folder = f"trainyard/{run}"
+    world.blobs.remove("azureml-blobstore", [f"{folder}/models/model.pt"])
+    world.blobs.put("azureml-blobstore", f"{folder}/models/model.safetensors", weights)
+    row = json.dumps({"step": 1, "test_accuracy": accuracy}).encode()
+    world.blobs.put("azureml-blobstore", f"{folder}/metrics/metrics.jsonl", row)
+    node = {"processor": processor, "packages": {"torch": "2.13.0"}}
+    world.blobs.put("azureml", f"ExperimentRun/dcid.{run}/outputs/environment.json", json.dumps(node).encode())
+    world.deliver_all()
+    for _ in range(3):
+        world.run_until_idle()
+        world.clock.advance(5)
+    return world.runs.get(run).value
+
+
+def dropped(world: World, accuracy: float, content: bytes = b"1") -> Run:
+    """A drop that becomes a run with this metric."""
+    world.upload("mnist/a/1.bin", content)
+    world.upload("mnist/a/_SUCCESS", b"")
+    world.deliver_all()
+    for _ in range(2):
+        world.clock.advance(4)
+        world.run_until_idle()
+    stored = world.drops.get(KEY)
+    assert stored is not None
+    return ends(world, stored.value.run, accuracy)
+
+
+def again(world: World, accuracy: float, key: str) -> Run:
+    """Another run of the same data."""
+    return ends(world, train_again(world.system, KEY, key).name, accuracy)
+
+
+def champion(world: World) -> str:
+    model = world.models.get("churn")
+    assert model
+    version = world.models.version("churn", model.value.aliases["production"].number)
+    assert version
+    return version.run
+
+
+def test_the_champion_stays_unless_it_is_beaten_on_the_same_data(world: World) -> None:
+    """The first run wins; a gain below `by` loses; one of `by` wins; on other data nobody can tell. Each says why."""
+    first = dropped(world, 0.90)
+    assert champion(world) == first.name
+    again(world, 0.91, "little")
+    assert champion(world) == first.name
+    better = again(world, 0.93, "better")
+    assert champion(world) == better.name
+    assert [line.by for line in world.models.history("churn")] == ["challenger"] * 4
+    other = dropped(world, 0.99, b"other")
+    assert champion(world) == better.name
+    published = [event for event in world.events.distinct() if event.kind == "AliasMoved"]
+    assert [event.data["after"] for event in published] == [1, 2]
+    version = world.models.version("churn", 2)
+    verdict = judge(RULE, other, version, better)
+    assert "on other data: mnist/a@1, not mnist/a@2" in verdict.why
+
+
+def run(metrics: dict[str, float]) -> Run:
+    return Run.of(
+        name="r",
+        created_at=NOW,
+        drop="a/b",
+        route="a",
+        fingerprint="f",
+        experiment="e",
+        cluster="c",
+        nodes=1,
+        best_metrics=metrics,
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "before", "by", "wins"),
+    [
+        ("auc", 0.902, 0.9, 0.002, True),
+        ("auc", 0.9, 0.9, 0.0, False),
+        ("loss", 0.1, 0.2, 0.05, True),
+        ("loss", 0.3, 0.2, 0.05, False),
+        ("auc", None, 0.9, 0.0, False),
+        ("auc", 0.9, None, 0.0, False),
+    ],
+)
+def test_better_is_lower_for_losses_and_never_equal(
+    metric: str, value: float | None, before: float | None, by: float, wins: bool
+) -> None:
+    """A run without the metric, or against a champion without it, does not win."""
+    runs = [run({} if each is None else {metric: each}) for each in (value, before)]
+    version = Version("churn", 1, "r", NOW, "", "", "")
+    assert judge(RouteModel("churn", metric, by), runs[0], version, runs[1]).wins is wins
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        "churn",
+        {"name": "churn"},
+        {"name": "churn", "challenger": {"by": 1}},
+        {"name": "Churn", "challenger": {"metric": "auc"}},
+        {"name": "churn", "challenger": {"metric": "auc", "by": -1}},
+        {"name": "churn", "challenger": {"metric": "auc"}, "more": 1},
+    ],
+)
+def test_what_is_no_rule_is_a_bad_setting(section: Any) -> None:
+    """The error shows the value, and the form or the limits."""
+    with pytest.raises(BadSetting, match=r"routes\.yaml: route 'churn': model"):
+        read_model(section, "routes.yaml: route 'churn'")
+    assert read_model({"name": "churn", "challenger": {"metric": "auc"}}, "") == RouteModel("churn", "auc")
+
+
+def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: World) -> None:
+    """The same code and environment ids on the same data; equal bytes are equal, other bytes come with the reason."""
+    first = dropped(world, 0.9)
+    version = world.models.version("churn", 1)
+    assert version
+    remade = reproduce(world.system, version, Person("ann"))
+    assert reproduce(world.system, version, Person("ann")).name == remade.name
+    job = remade.asked.request
+    assert job.code == world.jobs.code_id("", first.jobs.code)
+    assert job.environment == first.jobs.environment
+    assert (remade.asked.drop, remade.asked.fingerprint) == (first.asked.drop, first.asked.fingerprint)
+    with pytest.raises(Conflict, match="not archived yet"):
+        compare(world.system, version, remade.name)
+    ends(world, remade.name, 0.9)
+    assert compare(world.system, version, remade.name).equal
+    other = ends(world, train_again(world.system, KEY, "b").name, 0.8, b"W", "x86_64 B")
+    compared = compare(world.system, version, other.name)
+    assert not compared.equal
+    assert compared.differs == ["The processor was x86_64 A, now it is x86_64 B.", "test_accuracy was 0.9, now 0.8."]
+
+
+def test_changed_data_are_named_before_anything_is_trained(world: World) -> None:
+    """reproduce refuses, with the files that are other or gone."""
+    dropped(world, 0.9)
+    version = world.models.version("churn", 1)
+    assert version
+    world.blobs.put("drops", "mnist/a/1.bin", b"changed")
+    with pytest.raises(Conflict, match=r"other data than drop mnist/a holds now: mnist/a/1.bin changed"):
+        reproduce(world.system, version, Person("ann"))
+
+
+def test_a_person_may_promote_what_lost(world: World) -> None:
+    """The champion's rule binds the challenger alone."""
+    dropped(world, 0.9)
+    lost = again(world, 0.5, "worse")
+    promote_run(world.system, lost.name, "churn", "production", Asked(world.clock(), Person("ann")))
+    assert champion(world) == lost.name
