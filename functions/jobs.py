@@ -12,6 +12,7 @@ from functions.going_on import submit_run
 from functions.keyed_lock import KeyedLock
 from functions.on_demand import on_demand
 from shared.bootstrap import schedules as the_schedules
+from shared.bootstrap import studies as the_studies
 from shared.bootstrap import system as the_system
 from shared.kernel import places
 from shared.kernel.settings import reconcile_schedule
@@ -22,6 +23,7 @@ with on_demand():
     from shared.runs import data, model
     from shared.runs.progress import follow, hourly_reconcile, steer
     from shared.runs.results import archive
+    from shared.sweeps import look
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
@@ -58,9 +60,13 @@ def _follow(event: incoming.Json) -> None:
 @blueprint.queue_trigger("message", places.RUN_LOOKS, STORAGE)
 @attributed
 def run_looks(message: func.QueueMessage) -> None:
-    """A look at the runs of an hour that events may have missed, or at the data of a run that has just started."""
+    """A look at a sweep, at the runs of an hour that events may have missed, or at the data of a run that started."""
     request = incoming.decode(message.get_body())
-    if "data_of" in request:
+    if "sweep" in request:
+        sweep, number = incoming.text(request, "sweep"), request.get("number")
+        with telemetry.span("look at sweep", run=sweep), _one_at_a_time.of(sweep):
+            look.look_at_sweep(the_system(), the_studies(), sweep, number)
+    elif "data_of" in request:
         run = incoming.text(request, "data_of")
         with telemetry.span("check data", run=run):
             data.check_data(the_system(), run)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shared.notices.deliver import Post
     from shared.removals.ports import Removals
     from shared.schedules.ports import Schedules
+    from shared.sweeps.ports import Studies
     from shared.system import System
 
 TRAINERS = ROOT / "trainers"
@@ -65,6 +66,17 @@ def schedules() -> Schedules:
     from shared.adapters.tables import schedule_table
 
     return schedule_table.TableSchedules(account.clients(Settings.from_env(os.environ).storage).table)
+
+
+@cache
+def studies() -> Studies:
+    """Where sweeps keep what they learned, made on the first call from os.environ. Raises BadSetting."""
+    from shared.adapters.storage import account
+    from shared.adapters.studies import JournalStudies
+    from shared.adapters.tables.study_table import TableJournal
+
+    tables = account.clients(Settings.from_env(os.environ).storage).table
+    return JournalStudies(lambda name: TableJournal(lambda: tables, name))
 
 
 @cache

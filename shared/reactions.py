@@ -19,14 +19,15 @@ from shared.events import facts as messages
 from shared.events.announce import announce, tell
 from shared.jobs.ports import HasRoutes
 from shared.kernel.facts import Fact
-from shared.kernel.places import PROMOTIONS
+from shared.kernel.places import PROMOTIONS, RUN_LOOKS
 from shared.models import facts as models
 from shared.models.challenge import is_challenger
 from shared.money import facts as money
 from shared.notices.decide import crossed, is_idle_too_long
 from shared.runs import facts as runs
+from shared.runs.model import SWEEP
 from shared.runs.progress.pace_looks import ask_for_pace
-from shared.runs.progress.transitions import ask_for_archive, ask_for_submission
+from shared.runs.progress.transitions import ask_for_archive, ask_for_submission, ask_for_sweep_look
 from shared.schedules import facts as schedules
 
 
@@ -51,13 +52,26 @@ def archive(ports: Ports, fact: runs.RunEnded) -> None:
 
 def keep_warm(ports: Ports, fact: runs.RunEnded) -> None:
     """The lease that it asked for, if it ever had a job."""
-    if fact.run.asked.keep_warm_seconds and fact.run.jobs.job:
+    if fact.run.asked.keep_warm_seconds and fact.run.jobs.job and fact.run.asked.cluster:
         warm.keep_warm(ports, fact.run)
 
 
 def look_at_cluster(ports: Ports, fact: runs.RunStarted | runs.RunEnded) -> None:
-    """Nodes came into use, or are free."""
-    look.ask_for_look_soon(ports, fact.run.asked.cluster)
+    """Nodes came into use, or are free. A sweep has none."""
+    if fact.run.asked.cluster:
+        look.ask_for_look_soon(ports, fact.run.asked.cluster)
+
+
+def look_at_sweep(ports: Ports, fact: runs.RunSubmitted | runs.CancelCarriedOut) -> None:
+    """A sweep begins, or is to end."""
+    if fact.run.asked.kind == SWEEP:
+        ask_for_sweep_look(ports.queues, fact.run)
+
+
+def look_at_its_sweep(ports: Ports, fact: runs.RunStarted | runs.RunEnded) -> None:
+    """A trial says something of its sweep, which looks without a number: it asks for no look after it."""
+    if fact.run.asked.sweep:
+        ports.queues.send(RUN_LOOKS, {"sweep": fact.run.asked.sweep})
 
 
 def announce_archived(ports: Ports, fact: runs.RunArchived) -> None:
@@ -153,11 +167,12 @@ def tell_of_failed_schedule(ports: Ports, fact: schedules.ScheduleFailed) -> Non
 REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
     drops.DropSealed: (announce_sealed,),
     runs.RunRecorded: (submit, begin_pace),
-    runs.RunSubmitted: (announce_submitted,),
-    runs.RunStarted: (look_at_cluster, look_at_pace),
+    runs.RunSubmitted: (announce_submitted, look_at_sweep),
+    runs.RunStarted: (look_at_cluster, look_at_pace, look_at_its_sweep),
+    runs.CancelCarriedOut: (look_at_sweep,),
     runs.RunLosesNodes: (tell_of_evictions, look_at_pace),
     runs.RunWillBeLate: (tell_of_lateness,),
-    runs.RunEnded: (archive, keep_warm, look_at_cluster),
+    runs.RunEnded: (archive, keep_warm, look_at_cluster, look_at_its_sweep),
     runs.RunArchived: (announce_archived, challenge),
     runs.ArchiveGivenUp: (tell_of_lost_archive,),
     clusters.ClusterAtZero: (announce_at_zero,),

@@ -15,7 +15,6 @@ from ..session import Session, user_path
 JOB_SUFFIXES = (".yml", ".yaml", ".json")
 # What another kind of job is to be submitted as; the API says it too, but nothing needs to be sent for that.
 OTHER_KINDS = {
-    "sweep": "Submit a command job for each set of parameters, with -p NAME=VALUE.",
     "pipeline": "Submit each of its steps as a command job.",
 }
 DATES = {"done_by": "--done-by", "within_seconds": "--within", "takes_seconds": "--takes"}
@@ -80,4 +79,8 @@ def _job_file(session: Session, file: Path) -> dict[str, Any]:
     if job.get("type") in OTHER_KINDS:
         kind = job["type"]
         raise typer.BadParameter(f"{file.name} is a {kind} job; only command jobs are run. {OTHER_KINDS[kind]}")
+    if job.get("type") == "sweep" and isinstance(job.get("trial"), dict):
+        of_trial = {**job["trial"], "inputs": job.get("inputs") or {}}
+        sent = with_everything_sent(session.api, of_trial, file.parent, session.remark)
+        return {**job, "inputs": sent.pop("inputs"), "trial": sent}
     return with_everything_sent(session.api, job, file.parent, session.remark)

@@ -32,9 +32,7 @@ PredictPicture = Annotated[
 ]
 Runs = Annotated[
     list[str],
-    Argument(
-        metavar="RUN", help="Names of two or more runs, as for the other commands.", autocompletion=tab_completion.runs
-    ),
+    Argument(metavar="RUN", help="Names of two or more runs, or of one sweep.", autocompletion=tab_completion.runs),
 ]
 Where = Annotated[
     str, Option(metavar="CONDITION", help="Only runs of which this holds, such as 'lr<0.1 and accuracy>0.9'.")
@@ -140,6 +138,23 @@ Tags = Annotated[
     list[str] | None,
     Option("--tag", metavar="NAME=VALUE", help="A tag to find the run by, such as team=vision. Repeat it for more."),
 ]
+Trials = Annotated[
+    int | None,
+    Option(
+        min=1,
+        max=1000,
+        help="Make it a sweep of so many trials, over parameters that are ranges (lr=0.001..0.1) or lists (bs=32,64).",
+    ),
+]
+SweepMetric = Annotated[str, Option("--metric", metavar="NAME", help="Of a sweep: the metric that says what is best.")]
+Stop = Annotated[
+    str, Option(metavar="POLICY", help="Of a sweep: end trials that do badly, by asha or median_stopping.")
+]
+Budget = Annotated[float | None, Option(metavar="DOLLARS", help="Of a sweep: what its trials may cost together.")]
+AtOnce = Annotated[
+    int | None, Option("--at-once", min=1, help="Of a sweep: how many trials run at a time. Default: 4.")
+]
+Sampling = Annotated[str, Option(metavar="NAME", help="Of a sweep: bayesian (the default), random, sobol or grid.")]
 Changes = Annotated[
     list[str] | None,
     Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter that is to be different. Repeat it for more."),

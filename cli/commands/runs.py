@@ -53,6 +53,12 @@ def submit(
     warm: options.KeepWarm = "",
     project: options.Project = "",
     tag: options.Tags = None,
+    trials: options.Trials = None,
+    metric: options.SweepMetric = "",
+    stop: options.Stop = "",
+    budget: options.Budget = None,
+    at_once: options.AtOnce = None,
+    sampling: options.Sampling = "",
     key: options.Key = "",
     code_command: options.CodeCommand = "",
     env: options.Env = "",
@@ -70,6 +76,9 @@ def submit(
     {name} a parameter or else a folder for results.
 
     Example: trainyard submit mnist --data drops/mnist/digits-1 -p epochs=5 --nodes 2 --follow
+
+    Example: trainyard submit mnist --data drops/mnist/digits-1 -p lr=0.001..0.1 -p batch_size=32,64,128 --trials 20
+    --metric test_accuracy --stop asha --budget 5
 
     Example: trainyard submit ./iris --command "python train.py --data {data} --out {models}" --data drops/iris/1 --env
     pandas,scikit-learn --cluster cpu-cluster
@@ -117,6 +126,7 @@ def requested(session: Session, words: dict[str, Any], later: bool = False) -> d
         },
         "keep_warm_seconds": seconds(warm) if warm else None,
     }
+    body["sweep"] = sweep(words)
     body = {name: value for name, value in body.items() if value not in ("", None, {})}
     what.write_job_file(session, parameters, body)
     return body
@@ -125,6 +135,15 @@ def requested(session: Session, words: dict[str, Any], later: bool = False) -> d
 def _data(session: Session, text: str, later: bool) -> str:
     data = sent_data(session.api, text, user_path, session.remark)
     return data if later and "@" in data and not is_remote(data) else data_path(session.api, data)
+
+
+def sweep(words: dict[str, Any]) -> dict[str, Any]:
+    """What the options of a sweep say; empty without one. Raises BadParameter for half a sweep."""
+    names = ("trials", "metric", "stop", "budget", "at_once", "sampling")
+    told = {name: words[name] for name in names if words.get(name) not in (None, "")}
+    if told and not {"trials", "metric"} <= set(told):
+        raise typer.BadParameter("A sweep needs --trials and --metric: how many, and which metric says what is best.")
+    return told
 
 
 @command
@@ -166,7 +185,7 @@ def compare(session: Session, runs: options.Runs, name: options.Metrics = None) 
     """Show what is different between runs, with their curves over one another.
 
     Parameters, data, code, cluster, duration and cost that are not the same in all of them, and the best value of each
-    metric.
+    metric. Of a sweep alone, its best trials.
 
     Example: trainyard compare mnist@latest mnist@best:accuracy
     """
@@ -188,6 +207,8 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
     drop, run = drop_or_run(session.api, name)
     with suggesting(session.api, name):
         answer = session.api.get("drops", *drop.split("/", 1)) if drop else session.api.get("runs", run)
+    if not drop and answer.get("kind") == "sweep":
+        answer["trial_runs"] = session.api.get("runs", tag=f"trainyard.sweep={run}", limit=100)["runs"]
     session.tell(answer, show.drops.one(answer) if drop else show.runs.one(answer))
 
 

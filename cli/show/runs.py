@@ -35,6 +35,7 @@ def one(run: dict[str, Any]) -> RenderableType:
         "owner": Text(people.owner(run)),
         "parameters": parameters(run),
         **({"tags": Text(tags(run))} if run.get("tags") else {}),
+        **_sweep(run),
         **_canceled(run),
         **({"waits for": Text(_waiting(run), "yellow")} if run.get("waiting") else {}),
         **date(run),
@@ -59,6 +60,8 @@ def one(run: dict[str, Any]) -> RenderableType:
     ]
     if run.get("elastic"):
         parts += [Text(), members(run["elastic"])]
+    if run.get("trial_runs"):
+        parts += [Text(), many(run["trial_runs"], "the trials, newest first")]
     return Group(*parts, *_reason(run))
 
 
@@ -83,6 +86,18 @@ def _canceled(run: dict[str, Any]) -> dict[str, Text]:
     """Who asked for its end, of a run that somebody canceled."""
     who = people.known(run.get("canceled_by") or "", run.get("canceled_by_id") or "")
     return {"canceled by": Text(who)} if who else {}
+
+
+def _sweep(run: dict[str, Any]) -> dict[str, Text]:
+    """How the trials of a sweep stand."""
+    if run.get("kind") != "sweep":
+        return {"trial of": Text(run["sweep"])} if run.get("sweep") else {}
+    best = f"{run['best_trial']} with {run['best_value']:g}" if run.get("best_trial") else "none yet"
+    standing = {
+        "trials": Text(f"{run['trials']} begun, {run['trials_ended']} ended, ${run['trials_dollars']:.2f} so far"),
+        "best trial": Text(best),
+    }
+    return standing | ({"no more begin": Text(run["sweep_closing"])} if run.get("sweep_closing") else {})
 
 
 def _removed(run: dict[str, Any]) -> dict[str, Text]:

@@ -13,7 +13,7 @@ from shared.clusters.waiting import WAITING, Waiting, why_waiting
 from shared.jobs.ports import HasJobs
 from shared.kernel.errors import TrainyardError
 from shared.kernel.has import HasClock
-from shared.runs.model import Run
+from shared.runs.model import SWEEP, Run
 from shared.runs.progress.workloads import workload
 
 KEPT_FOR = timedelta(seconds=5)
@@ -44,7 +44,7 @@ def sight(ports: Ports) -> Sight:
 
 def waiting(ports: Ports, run: Run) -> Waiting | None:
     """Why this run has not started; None for one that has, or is over."""
-    if run.progress.state not in WAITING:
+    if run.progress.state not in WAITING or run.asked.kind == SWEEP:
         return None
     current_sight = sight(ports)
     if current_sight.error and run.jobs.job:

@@ -15,6 +15,7 @@ from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
 from shared.jobs.parameters import all_converted
 from shared.jobs.places import put_in_place
+from shared.jobs.readers.sweep import placeholders
 from shared.jobs.spec import JobSpec
 
 
@@ -32,7 +33,8 @@ def build(order: JobOrder) -> Built:
         return Built(None, order.written.problems)
     order = on_its_cluster(order)
     layer, parameters = merged(order), known_parameters(order)
-    job = replace(layer.job, inputs=all_converted(parameters, layer.job.inputs))
+    searched = placeholders(layer.job.sweep) if layer.job.sweep else {}
+    job = replace(layer.job, inputs=all_converted(parameters, {**layer.job.inputs, **searched}))
     job, problems = put_in_place(order, job)
     problems += faults(order, replace(layer, job=job), parameters)
     first_of_each_place = {problem.path: problem for problem in reversed(problems)}

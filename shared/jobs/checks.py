@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from shared.jobs.limits import over_limits
 from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
-from shared.jobs.parameters import PLAIN, Parameters, wrong_parameters
+from shared.jobs.parameters import PLAIN, Parameters, bad_values, unknown_names, unquoted, wrong_parameters
 from shared.jobs.spec import (
     COMMAND,
     DROPS_DATASTORE,
@@ -35,7 +35,6 @@ _CHOSEN = re.compile(
 )
 _OURS = "trainyard/"  # of the workspace's own container: where runs and uploads have their folders
 _OTHER_KINDS = {
-    "sweep": "Submit a command job for each set of parameters, with -p NAME=VALUE.",
     "pipeline": "Submit each of its steps as a command job; azureml://jobs/<run>/outputs/<name> hands on its output.",
     "automl": "Submit a command job that trains, or a trainer.",
     "parallel": "Submit a command job on several nodes.",
@@ -47,9 +46,21 @@ def faults(order: JobOrder, layer: Layer, schemas: Parameters) -> Iterator[Probl
     """All that is wrong with the job as it would be sent. One place may have several."""
     yield from unfit_code(order.own.code)
     yield from wrong_parameters(schemas, order.own.values, order.asked.parameters)
+    yield from _unfit_space(schemas, layer.job)
     yield from _unfit(order.own, layer.job)
     yield from _check(order, layer.job)
     yield from over_limits(layer, order.own, order.limits)
+
+
+def _unfit_space(known: Parameters, job: JobSpec) -> Iterator[Problem]:
+    """Parameters of a search space that the job has not, and values in it that they can't have."""
+    if job.sweep is None:
+        return
+    yield from unknown_names(known, job.sweep.space, "sweep")
+    for name, parameter in job.sweep.space.items():
+        for value in parameter.ends:
+            yield from bad_values(known, {name: value}, "sweep")
+            yield from unquoted({name: value})
 
 
 def _unfit(own: JobSpec, job: JobSpec) -> Iterator[Problem]:

@@ -66,6 +66,7 @@ def _edge(values: Values) -> Layer:
             nodes=values.nodes,
             timeout_seconds=int(values.timeout_seconds),
             inputs=dict(values.parameters),
+            sweep=values.sweep,
         )
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 from shared.jobs.data import Data
 from shared.jobs.limits import Limits
 from shared.jobs.parameters import Parameters
+from shared.jobs.search import Sweep
 from shared.jobs.spec import JobSpec, Layer
 
 
@@ -23,6 +24,7 @@ class Values:
     timeout_seconds: float = 0.0
     processes: int = 0  # on each node
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    sweep: Sweep | None = None
 
 
 @dataclass(frozen=True)

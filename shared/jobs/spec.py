@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shared.jobs.model import Problem
+from shared.jobs.search import Sweep
 
 DROPS_DATASTORE = "drops"
 OUTPUT_DATASTORE = "workspaceblobstore"
@@ -103,6 +104,7 @@ class JobSpec:
     tags: Mapping[str, str] = field(default_factory=dict)
     properties: Opaque = field(default_factory=dict)
     restricted: Opaque = field(default_factory=dict)
+    sweep: Sweep | None = None  # over trials of this job; None for the job alone
     rest: Opaque = field(default_factory=dict)
 
     @property

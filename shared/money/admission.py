@@ -20,7 +20,7 @@ from shared.money import decide
 from shared.money.model import Account, Quote, month_of
 from shared.money.ports import HasBooks, HasPolicy
 from shared.money.prices import Price, Prices
-from shared.runs.model import Run
+from shared.runs.model import SWEEP, Run
 from shared.runs.node_use import seconds_of
 from shared.runs.ports import HasRuns, Refusal
 
@@ -84,6 +84,8 @@ def priced(ports: Ports, run: Run) -> Run:
     """
     if not run.money.project:
         run = run.changed(project=project_of(ports, run.asked.request.tags, run.asked.route))
+    if run.asked.kind == SWEEP:  # its trials have prices
+        return run
     try:
         cluster, before = clusters(ports).get(run.asked.cluster), seconds_before(ports, run)
     except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that
@@ -109,7 +111,7 @@ def admit(ports: Ports, run: Run) -> None:
     the account is written under its etag.
     """
     budget = ports.money.budgets.get(run.money.project)
-    if budget is None:
+    if budget is None or run.asked.kind == SWEEP:
         return
     for _ in range(WRITE_ATTEMPTS):
         now, stored = ports.clock(), ports.books.account(run.money.project)
@@ -132,7 +134,7 @@ def admit(ports: Ports, run: Run) -> None:
 def refusal(ports: Ports, run: Run) -> Refusal | None:
     """Why its project's budget would not let the run start now; None if it would. Reserves nothing."""
     budget = ports.money.budgets.get(run.money.project)
-    if budget is None:
+    if budget is None or run.asked.kind == SWEEP:
         return None
     now, stored = ports.clock(), ports.books.account(run.money.project)
     account = stored.value if stored else Account(run.money.project, month_of(now))

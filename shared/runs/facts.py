@@ -41,6 +41,13 @@ class RunLosesNodes(Fact):
 
 
 @dataclass(frozen=True)
+class CancelCarriedOut(Fact):
+    """The run's jobs are asked to end, because someone asked the run to."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
 class RunWillBeLate(Fact):
     """The run's work is larger than was said: it will be done at `done_at`, after its date. Stated before the row says
     so."""

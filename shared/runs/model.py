@@ -30,6 +30,8 @@ from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.parts import column, from_columns, part, with_columns
 
+SWEEP = "sweep"  # a kind of run
+
 
 class RunState(StrEnum):
     RECEIVED = "received"
@@ -239,6 +241,8 @@ class Asked:
     keep_warm_seconds: float = 0.0  # how long its nodes stay up after its end
     timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
     reads: tuple[str, ...] = ()  # the places below the drops container that its job's inputs name
+    kind: str = ""  # SWEEP for a run of trials, '' for one of jobs
+    sweep: str = ""  # the sweep whose trial it is
 
 
 @dataclass(frozen=True)
@@ -278,6 +282,19 @@ class Money:
     estimated: float | None = column("estimated_cost", None)  # as such runs usually cost
     greatest: float | None = column("greatest_cost", None)  # if it takes all of its time limit
     cost: Cost | None = None  # so far
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Of a sweep: how its trials stand. The look at it writes this; the trials' own study and runs know more."""
+
+    begun: int = column("trials", 0)
+    ended: int = column("trials_ended", 0)
+    best: str = column("best_trial", "")  # the run of the best that is completed
+    best_value: float | None = None  # of the sweep's metric
+    dollars: float = column("trials_dollars", 0.0)  # what its trials' nodes cost so far
+    closing: str = column("sweep_closing", "")  # why no more trials begin
+    look: int = column("sweep_look", 0)  # the number of the look that is asked for by the clock
 
 
 @dataclass(frozen=True)
@@ -377,6 +394,7 @@ class Run:
     progress: Progress = part(Progress)
     jobs: Jobs = part(Jobs)
     money: Money = part(Money)
+    trials: Trials = part(Trials)
     archive: Archive = part(Archive)
     people: People = part(People)
     cancel: Cancel = part(Cancel)

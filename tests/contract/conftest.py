@@ -107,13 +107,17 @@ def without_tables(clients: StorageClients) -> StorageClients:
 
 
 @pytest.fixture(scope="session")
-def own_clients(account: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StorageClients]:
+def own_connection_string(account: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The same account with the emulators' own queues and tables."""
     with services.start(tmp_path_factory.mktemp("storage")) as running:
-        text = running.connection_string.replace(running.blob_url, account.blob_url)
-        made = storage_clients(Storage(connection_string=text))
-        with closing(made.blob), closing(made.queue), closing(made.table):
-            yield made
+        yield running.connection_string.replace(running.blob_url, account.blob_url)
+
+
+@pytest.fixture(scope="session")
+def own_clients(own_connection_string: str) -> Iterator[StorageClients]:
+    made = storage_clients(Storage(connection_string=own_connection_string))
+    with closing(made.blob), closing(made.queue), closing(made.table):
+        yield made
 
 
 @pytest.fixture

@@ -262,3 +262,42 @@ def test_the_rest_of_the_system(desk: Desk, run: dict[str, Any]) -> None:
     assert {finding["verdict"] for finding in desk.ask("doctor")} == {"good"}
     desk.type("login", desk.cloud.api, "--name", "mine")
     assert run["run"] in desk.type("show", run["run"], "--profile", "mine").stdout
+
+
+SWEPT = """import json, pathlib, sys, time
+lr, folder, models = float(sys.argv[1]), pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+for step in range(1, 4):
+    told = json.dumps({'step': step, 'accuracy': lr * step})
+    with open(folder / 'metrics.jsonl', 'a') as file: print(told, file=file)
+    time.sleep(0.5)
+(models / 'lr.txt').write_text(str(lr))"""
+
+
+def test_a_sweep_gives_the_best_of_its_trials(desk: Desk) -> None:
+    """submit with ranges runs trials as runs; what is fetched of the sweep is what its best trial left."""
+    (desk.folder / "swept").mkdir()
+    (desk.folder / "swept" / "swept.py").write_text(SWEPT)
+    job = {
+        "command": "python swept.py ${{inputs.lr}} ${{outputs.metrics}} ${{outputs.models}}",
+        "code": "./swept",
+        "environment": "azureml:trainyard@latest",
+        "compute": "azureml:cpu-cluster",
+        "experiment_name": "swept",
+        "inputs": {"lr": 0.01},
+        "outputs": {"metrics": {"type": "uri_folder"}, "models": {"type": "uri_folder"}},
+    }
+    (desk.folder / "swept.json").write_text(json.dumps(job))
+    words = ("-p", "lr=0.001..0.1", "--trials", "3", "--metric", "accuracy", "--stop", "asha", "--at-once", "2")
+    sweep = desk.ask("submit", "swept.json", *words, "--follow")
+    trials = desk.ask("show", sweep["run"])["trial_runs"]
+    lrs = {trial["run"]: trial["parameters"]["lr"] for trial in trials}
+
+    assert sweep["state"] == "completed"
+    assert sorted(lrs) == [f"{sweep['run']}-t{number}" for number in range(3)]
+    completed = [trial for trial in trials if trial["state"] == "completed"]
+    assert sweep["best_trial"] == max(completed, key=lambda trial: trial["best"]["value"])["run"]
+    folder = Path(desk.ask("fetch", sweep["run"], "--to", "best")["folder"])
+    assert float((folder / "models" / "lr.txt").read_text()) == lrs[sweep["best_trial"]]
+    assert sweep["best_value"] == pytest.approx(3 * lrs[sweep["best_trial"]])
+    compared = desk.ask("compare", sweep["run"])
+    assert {row["name"] for row in compared["different"]} >= {"lr"}

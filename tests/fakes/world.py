@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from functions.going_on import AT_ONCE
+from shared.adapters.studies import JournalStudies
 from shared.clusters import sweep
 from shared.clusters.model import Cluster
 from shared.drops import collect
@@ -41,6 +42,7 @@ from shared.runs.results import archive
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.outputs import archive_folder
 from shared.schedules import fire
+from shared.sweeps import look
 from shared.system import System
 from tests.fakes.ports import (
     Clock,
@@ -65,6 +67,7 @@ from tests.fakes.ports import (
     FakeSigner,
     FakeSweepLog,
 )
+from tests.fakes.studies import MemoryJournal
 
 TEMPLATE: dict[str, Any] = {
     "command": "python mnist/train.py --data ${{inputs.data}} --epochs ${{inputs.epochs}}",
@@ -104,6 +107,7 @@ class World:
         self.jobs, self.events = FakeJobs(clock=self.clock), FakeEvents()
         self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
         self.removals = FakeRemovals()
+        self.journals: dict[str, MemoryJournal] = {}  # of sweeps' studies
         self.models, self.signer, self.registry = FakeModels(), FakeSigner(), FakeRegistry()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
         self.goes_on = False  # whether what follows an upload is done at once, as the app's triggers do it
@@ -116,6 +120,10 @@ class World:
             books=self.books, models=self.models, signer=self.signer, registry=self.registry,
             readers=(BatchAIJobs(), CommandJobs()),
         )  # fmt: skip
+
+    def studies(self, words: Iterable[str] = ()) -> JournalStudies:
+        """The sweeps' studies, as a process that has just begun has them."""
+        return JournalStudies(lambda name: Crashing(self.journals.setdefault(name, MemoryJournal()), iter(words)))
 
     @property
     def post(self) -> Post:
@@ -204,7 +212,11 @@ class World:
         try:
             words = iter(crashes)
             post = Post(Crashing(self.notices, words), Crashing(self.sender, words))
-            further = {"schedules": Crashing(self.schedules, words), "removals": Crashing(self.removals, words)}
+            further: dict[str, Any] = {
+                "schedules": Crashing(self.schedules, words),
+                "removals": Crashing(self.removals, words),
+            }
+            further["studies"] = self.studies(words)
             with at_once(self.crashing(words), AT_ONCE if self.goes_on else (), dispatch) as system:
                 dispatch(system, queue, message.body, post, further)
         except (Crash, TrainyardError):
@@ -275,7 +287,9 @@ def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | Non
     elif queue == places.JOB_EVENTS and (job := incoming.job_of(event)):
         follow.follow_job(system_, job, incoming.status_of(event))
     elif queue == places.RUN_LOOKS:
-        if "data_of" in body:
+        if "sweep" in body:
+            look.look_at_sweep(system_, further["studies"], body["sweep"], body.get("number"))
+        elif "data_of" in body:
             data.check_data(system_, body["data_of"])
         elif "paced" in body:
             steer.look_at_pace(system_, body["paced"], body.get("token"))

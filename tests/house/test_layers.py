@@ -28,7 +28,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
 # port of its own (shared/runs/ports.py), or states as a fact, from which shared/reactions.py has what follows.
 ORDER = (
     *("kernel", "events", "jobs", "deadlines", "runs"),
-    *("drops", "clusters", "money", "schedules", "removals", "notices", "models"),
+    *("drops", "clusters", "money", "schedules", "removals", "notices", "models", "sweeps"),
     *("reactions", "settled", "reconcile", "api", "adapters", "system", "bootstrap"),
 )
 KNOW_THE_SYSTEM = {"shared.bootstrap"}  # beside the triggers; everyone else says which ports it takes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from shared.adapters.azureml.sweep_document import sweep_document
 from shared.jobs.readers.azureml import COMPUTE, GROUPS, KINDS, LAUNCHER, MAPPINGS, NUMBERS, RESTRICTED, SCHEMA, TEXTS
 from shared.jobs.spec import COMMAND, DataInput, Environment, JobSpec, Output
 
@@ -26,7 +27,8 @@ def document(job: JobSpec) -> Json:
     flat = {path: dict(value) if isinstance(value, Mapping) else value for path, value in flat.items() if value}
     flat |= {path: job.restricted[field] for path, field in RESTRICTED.items() if field in job.restricted}
     flat |= {f"{LAUNCHER}{key}": value for key, value in job.launcher.items()}
-    return _grouped({**flat, **job.rest})
+    grouped = _grouped({**flat, **job.rest})
+    return sweep_document(grouped, job.sweep) if job.sweep else grouped
 
 
 def _grouped(flat: Mapping[str, Any]) -> Json:

@@ -6,6 +6,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -72,10 +73,12 @@ class AzureMLJobs:
         return document(job)
 
     def problems(self, job: JobSpec) -> list[Problem]:
-        return sdk_job.problems(document(job))
+        return sdk_job.problems(document(replace(job, sweep=None)))
 
     def lacks(self, job: JobSpec) -> list[str]:
-        return [str(why) for why in self._connection.arm.preflight(document(job)).get("refusals", [])]
+        return [
+            str(why) for why in self._connection.arm.preflight(document(replace(job, sweep=None))).get("refusals", [])
+        ]
 
     def status(self, name: str) -> JobStatus | None:
         answer = self._connection.arm.find(f"jobs/{name}")

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shared.jobs.model import Problem
+from shared.jobs.readers import sweep as sweeps
+from shared.jobs.search import Sweep
 from shared.jobs.spec import FILE, FOLDER, DataInput, Environment, JobSpec, Layer, Output
 
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
@@ -79,7 +81,8 @@ def read_layer(document: Mapping[str, Any]) -> Layer:
 
     A key that is null, or an empty text, switches off what lies below. A number may be written as text.
     """
-    if problems := tuple(_problems(document)):
+    document, sweep, problems = _sweep(document)
+    if problems := (*problems, *_problems(document)):
         return Layer(problems=problems)
     flat = _flat(document)
     off = _switched_off(flat)
@@ -96,11 +99,23 @@ def read_layer(document: Mapping[str, Any]) -> Layer:
         fields[MAPPINGS[path]] = {str(name): str(value) for name, value in (flat.pop(path, None) or {}).items()}
     fields["properties"] = flat.pop("properties", None) or {}
     fields["environment"] = read_environment(flat.pop(_ENVIRONMENT, None) or "")
-    for path in ("$schema", "type", *(NUMBERS | RESTRICTED)):
+    for path in ("$schema", "type", "sweep", *(NUMBERS | RESTRICTED)):
         flat.pop(path, None)
     of_launcher = [path for path in flat if path.startswith(LAUNCHER)]
     fields["launcher"] = {path.removeprefix(LAUNCHER): flat.pop(path) for path in of_launcher}
-    return Layer(JobSpec(**fields, rest=flat), off, unread)
+    return Layer(JobSpec(**fields, sweep=sweep, rest=flat), off, unread)
+
+
+def _sweep(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sweep | None, tuple[Problem, ...]]:
+    """The job of a sweep's trials, and the sweep; any other job as it is."""
+    if _kind(document) == "sweep":
+        return sweeps.read_published(document)
+    if document.get("sweep") is None:
+        return document, None, ()
+    inputs, sweep, problems = sweeps.read_short(document["sweep"], _mapping(document, "inputs"))
+    if sweep and document.get("command"):  # a whole job: nothing below it has these inputs
+        inputs = {**sweeps.placeholders(sweep), **inputs}
+    return {**document, "inputs": inputs}, sweep, problems
 
 
 def read_environment(described: Any) -> str | Environment:
@@ -134,7 +149,7 @@ def _is_said(flat: Json, path: str) -> bool:
 
 def _switched_off(flat: Json) -> frozenset[str]:
     nulls = {path: None for path, value in flat.items() if value is None or value == ""}
-    paths = TEXTS | NUMBERS | MAPPINGS | {_ENVIRONMENT: _ENVIRONMENT, f"{LAUNCHER}*": "launcher"}
+    paths = TEXTS | NUMBERS | MAPPINGS | {_ENVIRONMENT: _ENVIRONMENT, f"{LAUNCHER}*": "launcher", "sweep": "sweep"}
     return frozenset(field for path, field in paths.items() if _is_said(nulls, path))
 
 

@@ -12,7 +12,7 @@ from shared.runs.intake.insert_run import made_before, record, run_name
 from shared.runs.intake.parse_request import Ports as ParseRequestPorts
 from shared.runs.intake.parse_request import first_record, read_request
 from shared.runs.intake.request import RunRequest, digest
-from shared.runs.intake.start_blockers import check_possible, empty_mounts, no_data
+from shared.runs.intake.start_blockers import check_budget_has_prices, check_possible, empty_mounts, no_data
 from shared.runs.model import Run
 from shared.runs.ports import HasCapacity
 
@@ -38,5 +38,6 @@ def create_run(ports: Ports, request: RunRequest, key: str | None = None, owner:
         raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
     run = first_record(ports, parsed_request).changed(asked=fingerprint, owner=owner, owner_id=owner_id)
     check_complete(ports, run.asked.request)
+    check_budget_has_prices(ports.purse, run)
     check_possible(ports, run)
     return record(ports, run)

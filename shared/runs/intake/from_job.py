@@ -7,24 +7,26 @@ from datetime import datetime
 
 from shared.jobs.data import below_drops
 from shared.jobs.spec import DataInput, JobSpec
-from shared.runs.model import Run
+from shared.runs.model import SWEEP, Run
 from shared.runs.progress.elastic_policy import begin
 
 
 def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Run:
     """What the job itself says of the run; the caller adds where it comes from. `bounds` are those of `begin`."""
+    sweep = job.sweep
     return Run.of(
         name=name,
         drop="",
         route="",
         fingerprint="",
         experiment=job.experiment,
-        cluster=job.cluster,
-        nodes=job.node_count,
+        cluster="" if sweep else job.cluster,  # its trials have nodes, not it
+        nodes=0 if sweep else job.node_count,
+        kind=SWEEP if sweep else "",
         created_at=at,
         request=job,
-        parameters=job.values,
-        elastic=begin(job, bounds, at),
+        parameters={name: v for name, v in job.values.items() if not sweep or name not in sweep.space},
+        elastic=None if sweep else begin(job, bounds, at),
         resubmissions=bounds[1],
         timeout_seconds=job.timeout_seconds,
         reads=_reads(job),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+import msgspec
+
 from shared.jobs.build import build
 from shared.jobs.data import Data, find_data
 from shared.jobs.limits import Limits
@@ -14,6 +16,7 @@ from shared.jobs.order import JobOrder, Values
 from shared.jobs.parameters import Parameters
 from shared.jobs.ports import Around, HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers, Written, read_of_request
 from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.sweep import read_short
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.routes_file import NUMBERS, Route
 from shared.jobs.spec import JobSpec
@@ -169,6 +172,14 @@ def _defaults(limits: Limits, written: Written | None, template: JobSpec) -> Val
 
 
 def _values(request: RunRequest) -> Values:
+    """Raises Impossible for a sweep that can't be."""
+    parameters, sweep = dict(request.parameters), None
+    problems: tuple[Problem, ...] = ()
+    if request.sweep:
+        told = {name: value for name, value in msgspec.to_builtins(request.sweep).items() if value is not None}
+        parameters, sweep, problems = read_short(told, parameters)
+    if problems:
+        raise Impossible("; ".join(f"{p.path} {p.message}" for p in problems), problems[0].code)
     nodes = request.nodes
     fewest, most = (int(nodes.min), int(nodes.max)) if isinstance(nodes, NodeRange) else (0, int(nodes or 0))
     return Values(
@@ -177,7 +188,8 @@ def _values(request: RunRequest) -> Values:
         nodes=most,
         min_nodes=fewest,
         timeout_seconds=request.timeout_seconds or 0.0,
-        parameters=request.parameters,
+        parameters=parameters,
+        sweep=sweep,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -28,6 +28,32 @@ Tags = Annotated[
     dict[Annotated[str, Meta(pattern=_TAG_NAME)], Annotated[str, Meta(max_length=256)]],
     Meta(max_length=15, description="Your own, to find the run by. Names that begin with trainyard. are taken."),
 ]
+
+
+class SweepRequest(Struct, forbid_unknown_fields=True):
+    """Trials of the run's training instead of one. A parameter that is a range (0.001..0.1) or a list of values
+    (32,64,128) is searched."""
+
+    metric: Annotated[str, Meta(min_length=1, max_length=255, description="Which of its metrics says what is best.")]
+    goal: Annotated[Literal["maximize", "minimize"] | None, Meta(description="Default: as the metric's name says.")] = (
+        None
+    )
+    trials: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 20
+    at_once: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 4
+    stop: Annotated[
+        Literal["asha", "median_stopping"] | dict[str, Any] | None,
+        Meta(description="When a trial that does badly is ended: asha, or an early_termination of Azure ML's."),
+    ] = None
+    budget: Annotated[Annotated[float, Meta(gt=0)] | None, Meta(description="Dollars, for all trials together.")] = None
+    sampling: Literal["bayesian", "random", "sobol", "grid"] = "bayesian"
+    seed: Annotated[float, Meta(ge=0, le=2**31 - 1, multiple_of=1)] | None = None
+    timeout: Annotated[
+        Annotated[float, Meta(ge=60, le=30 * DAY, multiple_of=1)] | None, Meta(description="Seconds, for all trials.")
+    ] = None
+    search_space: Annotated[
+        dict[str, str | list[bool | int | float | str] | dict[str, Any]],
+        Meta(description="Also as Azure ML's sweep jobs write it: {type: uniform, min_value: 0, max_value: 1}."),
+    ] = {}
 
 
 class RunRequest(Struct, forbid_unknown_fields=True):
@@ -81,6 +107,7 @@ class RunRequest(Struct, forbid_unknown_fields=True):
         Annotated[str, Meta(pattern=f"^(?:{RUN_NAME.pattern}|[^@]{{0,300}}@(?:latest|best:.{{1,200}}))$")] | None,
         Meta(description="A completed run whose model this one begins with; of a schedule also NAME@best:METRIC."),
     ] = None
+    sweep: SweepRequest | None = None
 
     def __post_init__(self) -> None:
         given = [name for name in ("trainer", "template", "job") if getattr(self, name) is not None]
@@ -90,4 +117,7 @@ class RunRequest(Struct, forbid_unknown_fields=True):
 
 def digest(request: RunRequest) -> str:
     """A hash of the request, independent of the order of its keys."""
-    return hashlib.sha256(msgspec.json.encode(request, order="sorted")).hexdigest()
+    fields = msgspec.to_builtins(request)
+    if request.sweep is None:  # as versions before this field have it
+        del fields["sweep"]
+    return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()

@@ -13,7 +13,7 @@ from shared.jobs.spec import JobSpec, resolve, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
-from shared.runs.ports import Datasets, HasCapacity, Reason
+from shared.runs.ports import Datasets, HasCapacity, Purse, Reason
 from shared.runs.progress.workloads import workload
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def check_possible(ports: Ports, run: Run) -> None:
     What can't be asked now is not held against the run.
     """
     try:
-        reasons = ports.capacity.reasons(run.asked.cluster, workload(run).fewest_nodes(run))
+        reasons = ports.capacity.reasons(run.asked.request.cluster, workload(run).fewest_nodes(run))
         for value in run.asked.request.data.values():
             if value.path.startswith("azureml://datastores/"):
                 ports.jobs.place(value.path)
@@ -43,6 +43,16 @@ def check_possible(ports: Ports, run: Run) -> None:
         return
     if never:
         raise Impossible(never[0]["message"], never[0]["code"])
+
+
+def check_budget_has_prices(purse: Purse, run: Run) -> None:
+    """Raise Impossible for a sweep with a budget whose trials have no price: it could never tell what it has spent."""
+    request = run.asked.request
+    if request.sweep is None or not request.sweep.budget:
+        return
+    trial = run.changed(kind="", cluster=request.cluster, nodes=request.node_count)
+    if not (priced := purse.priced(trial)).money.price:
+        raise Impossible(f"sweep.budget can't be kept: {priced.money.price_from}", "no_price")
 
 
 def empty_mounts(asked: Asked) -> list[Reason]:

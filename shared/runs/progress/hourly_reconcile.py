@@ -19,11 +19,16 @@ from shared.kernel.places import RUN_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
 from shared.runs.facts import ArchiveGivenUp
-from shared.runs.model import Run, RunState, hour_has_passed, start_of_hour
+from shared.runs.model import SWEEP, Run, RunState, hour_has_passed, start_of_hour
 from shared.runs.progress.follow import Ports as FollowPorts
 from shared.runs.progress.follow import explained, follow
 from shared.runs.progress.pace_looks import ask_for_pace
-from shared.runs.progress.transitions import ask_for_archive, ask_for_submission, transition
+from shared.runs.progress.transitions import (
+    ask_for_archive,
+    ask_for_submission,
+    ask_for_sweep_look,
+    transition,
+)
 from shared.runs.progress.workloads import workload
 
 log = logging.getLogger(__name__)
@@ -144,6 +149,8 @@ class _HourLook:
             return
         elif not run.jobs.job and now - run.created_at > PATIENCE:
             ask_for_submission(self.ports.queues, run.name)
+        if run.asked.kind == SWEEP:
+            ask_for_sweep_look(self.ports.queues, run)
         if run.due.done_by and run.jobs.job and now - (run.pace.paced_at or run.created_at) > PACE_PATIENCE:
             ask_for_pace(self.ports.queues, run.name, run.pace.next_look)
         self._follow(stored, listed)

@@ -13,7 +13,7 @@ from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.places import SUBMISSIONS
 from shared.runs.decide import advance, is_over
-from shared.runs.facts import RunSubmitted
+from shared.runs.facts import CancelCarriedOut, RunSubmitted
 from shared.runs.intake.warm_start import bring_back
 from shared.runs.model import Run, RunState
 from shared.runs.ports import PRICED, HasPurse, Runs
@@ -137,6 +137,7 @@ def _cancel(ports: Ports, run: Run) -> None:
     if run.progress.state is RunState.RECEIVED and not sent:
         transition(ports, run.name, RunState.CANCELED, run.cancel.why or "Canceled before its job was sent.")
     how.cancel(ports, run)
+    ports.happened(CancelCarriedOut(run))
 
 
 def _has_jobs(jobs: Jobs, run: Run) -> bool:

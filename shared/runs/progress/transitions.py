@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from shared.kernel import measure
 from shared.kernel.errors import Changed
 from shared.kernel.has import HasClock, HasFacts
-from shared.kernel.places import ARCHIVES, SUBMISSIONS
+from shared.kernel.places import ARCHIVES, RUN_LOOKS, SUBMISSIONS
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, is_over
@@ -59,6 +59,11 @@ def transition(
 def ask_for_submission(queues: Queues, run: str) -> None:
     """Ask for the run's job to be put to Azure ML, or for its cancellation if someone asked for that."""
     queues.send(SUBMISSIONS, {"run": run})
+
+
+def ask_for_sweep_look(queues: Queues, run: Run, delay: float = 0.0) -> None:
+    """Ask for a look at a sweep. Only the one that has the number of the row's next look asks for another."""
+    queues.send(RUN_LOOKS, {"sweep": run.name, "number": run.trials.look}, delay)
 
 
 def ask_for_archive(queues: Queues, run: str) -> None:

@@ -1,13 +1,16 @@
-"""The one place that knows whether a run is elastic."""
+"""The one place that knows whether a run is elastic, or a sweep."""
 
 from __future__ import annotations
 
-from shared.runs.model import Run
+from shared.runs.model import SWEEP, Run
 from shared.runs.progress.elastic_jobs import MEMBERS
 from shared.runs.progress.single_job import PLAIN
+from shared.runs.progress.sweep_parent import PARENT
 from shared.runs.progress.workload import Workload
 
 
 def workload(run: Run) -> Workload:
-    """What carries out this run: one job, or the members of an elastic run."""
+    """What carries out this run: one job, the members of an elastic run, or the trials of a sweep."""
+    if run.asked.kind == SWEEP:
+        return PARENT
     return PLAIN if run.jobs.elastic is None else MEMBERS

@@ -70,8 +70,9 @@ def archive_run(ports: Ports, name: str) -> None:
     try:
         verdict = verdict_at_end(ports, run)
         run = run.changed(**verdict)
+        source = ports.runs.get(run.trials.best).value if run.trials.best else run  # a sweep has what its best one left
         until = max(until, ports.clock() + LEAST_COPYING)
-        finished = verdict | _archive(ports, run, run_outputs, run_outputs.copies(run), until)
+        finished = verdict | _archive(ports, run, run_outputs, run_outputs.copies(source), source, until)
     except OutOfTime:
         if verdict:  # so that the next message need not list the drop again
             _record(ports.runs, stored, verdict)
@@ -91,7 +92,7 @@ def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
     Nothing is returned of a run that is not over by it, of one with several jobs, many data or much to copy, and where
     something fails: a message does it then. It may die anywhere and be called again.
     """
-    if not is_over(run) or len(workload(run).jobs(run)) > 1 or (verdict := change_at_end(ports, run)) is None:
+    if not is_over(run) or len(workload(run).jobs(run)) != 1 or (verdict := change_at_end(ports, run)) is None:
         return {}
     run = run.changed(**verdict)
     run_outputs = _Found(ports, archive_folder(run))
@@ -99,7 +100,7 @@ def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
         copies = list(islice(run_outputs.copies(run), AT_ONCE_FILES + 1))
         if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
             return {}
-        finished = verdict | _archive(ports, run, run_outputs, copies)
+        finished = verdict | _archive(ports, run, run_outputs, copies, run)
         _tell(ports, run, finished["output"], NOTICE_AFTER)
     except TrainyardError as exc:
         log.info("run %s is archived later: %s", run.name, exc)
@@ -113,8 +114,9 @@ def _tell(ports: Ports, run: Run, output: str, notice_after: float = 0.0) -> Non
 
 
 def _archive(
-    ports: Ports, run: Run, run_outputs: _Found, copies: Iterable[Copy], until: datetime | None = None
+    ports: Ports, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
 ) -> dict[str, Any]:
+    """Archive what `source` left as the run's: its own, or that of a sweep's best trial."""
     folder, files = run_outputs.folder, list[Blob]()
     for file in _checked(ports.blobs.copy(copies), run_outputs.expected):
         files.append(file)
@@ -122,7 +124,7 @@ def _archive(
             raise OutOfTime
     listing = ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{LISTING}"))
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
-    of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, run, folder)
+    of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, source, folder)
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
     last, best = _metrics(ports, run, files)
     finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}

@@ -93,14 +93,14 @@ def test_a_command_names_data_parameters_and_results() -> None:
         (["nowhere", "--command", "x"], "there is none at 'nowhere'"),
         (["mnist", "--env", "pandas"], "are for a folder"),
         (["job.yml", "--template", "mnist"], "Give one of"),
-        (["sweep.yml"], "is a sweep job; only command jobs are run. Submit a command job for each set"),
+        (["pipeline.yml"], "is a pipeline job; only command jobs are run. Submit each of its steps"),
     ],
 )
 def test_words_that_name_no_one_thing(
     run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], why: str
 ) -> None:
     """What can't be submitted is a usage error that says what to give, before anything is sent."""
-    (tmp_path / "sweep.yml").write_text("type: sweep\n")
+    (tmp_path / "pipeline.yml").write_text("type: pipeline\n")
     assert run("submit", *words, "--url", "http://127.0.0.1:9") == 2
     assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())
 

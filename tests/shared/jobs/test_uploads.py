@@ -280,10 +280,10 @@ def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | Non
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        ({"type": "sweep"}, "'sweep'; only command jobs are run. Submit a command job for each set of parameters"),
+        ({"type": "sweep"}, "is empty: name at least one parameter"),
         ({"type": "pipeline"}, "'pipeline'; only command jobs are run. Submit each of its steps"),
         ({"jobs": {}}, "'pipeline'"),
-        ({"search_space": {}}, "'sweep'"),
+        ({"search_space": {}}, "is empty: name at least one parameter"),
     ],
 )
 def test_other_kinds_of_jobs_are_refused_by_name(written: dict[str, Any], why: str) -> None:

@@ -1,0 +1,146 @@
+"""Studies of sweeps as Optuna keeps them, on a journal of ours.
+
+A look reads the journal once, or what came since this process's last look. What it changes is drafted, and then written
+in one transaction behind exactly what it read: so decisions that were made on something older are never written.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import optuna
+from optuna.storages import JournalStorage
+from optuna.storages.journal import BaseJournalBackend
+from optuna.study import StudyDirection
+
+from shared.jobs.search import Sweep
+from shared.sweeps.model import Trial, TrialState
+from shared.sweeps.ports import Journal, Study
+from shared.sweeps.sampling import Draw, distributions
+
+optuna.logging.set_verbosity(logging.ERROR)
+MOST_OPEN = 20  # studies that a process keeps
+MOST_CHANGES = 100  # in one transaction
+_STATES = {
+    TrialState.RUNNING: optuna.trial.TrialState.RUNNING,
+    TrialState.COMPLETED: optuna.trial.TrialState.COMPLETE,
+    TrialState.STOPPED: optuna.trial.TrialState.PRUNED,
+    TrialState.FAILED: optuna.trial.TrialState.FAIL,
+}
+_OURS = {theirs: ours for ours, theirs in _STATES.items()} | {optuna.trial.TrialState.WAITING: TrialState.RUNNING}
+
+
+class _Draft(BaseJournalBackend):
+    """The journal as it was at `refresh`, and drafts behind it."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._read, self._reading = 0, True
+        self.drafts: list[dict[str, Any]] = []
+
+    def refresh(self) -> None:
+        self._reading = True
+
+    def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
+        if self._reading:
+            for log in self._journal.read_logs(log_number_from):
+                self._read += 1
+                yield log
+            self._reading = False
+        yield from self.drafts[max(0, log_number_from - self._read) :]
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        self.drafts += json.loads(json.dumps(logs))
+
+    def commit(self) -> None:
+        self._journal.append_at(self._read, self.drafts)
+        self._read, self.drafts = self._read + len(self.drafts), []
+
+
+class JournalStudies:
+    """See shared.sweeps.ports.Studies. One thread at a time looks at a sweep."""
+
+    def __init__(self, journal: Callable[[str], Journal]) -> None:
+        self._journal = journal
+        self._open: OrderedDict[str, JournalStudy] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, name: str, sweep: Sweep) -> Study:
+        with self._lock:
+            study = self._open.pop(name, None)
+        if study is None or not study.refreshed():
+            study = JournalStudy(self._journal(name), name, sweep, self._keep)
+        return study
+
+    def _keep(self, study: JournalStudy) -> None:
+        """Only a study whose drafts were written is as its journal."""
+        with self._lock:
+            self._open[study.name] = study
+            while len(self._open) > MOST_OPEN:
+                self._open.popitem(last=False)
+
+
+class JournalStudy:
+    """See shared.sweeps.ports.Study."""
+
+    def __init__(self, journal: Journal, name: str, sweep: Sweep, keep: Callable[[JournalStudy], None]) -> None:
+        self.name, self._sweep, self._keep = name, sweep, keep
+        self._draft = _Draft(journal)
+        self._storage = JournalStorage(self._draft)
+        direction = StudyDirection.MAXIMIZE if sweep.maximize else StudyDirection.MINIMIZE
+        try:
+            self._id = self._storage.get_study_id_from_name(name)
+        except KeyError:
+            self._id = self._storage.create_new_study([direction], name)
+            if sweep.metric:
+                self._storage.set_study_system_attr(self._id, "study:metric_names", [sweep.metric])
+
+    def refreshed(self) -> bool:
+        """Read what is new. False for one with drafts."""
+        self._draft.refresh()
+        return not self._draft.drafts
+
+    @property
+    def trials(self) -> list[Trial]:
+        return [_trial(each) for each in self._storage.get_all_trials(self._id, deepcopy=False)]
+
+    @property
+    def room(self) -> int:
+        return MOST_CHANGES - len(self._draft.drafts)
+
+    def add(self, drawn: Draw) -> int:
+        trial = optuna.create_trial(
+            params=dict(drawn), distributions=distributions(self._sweep), state=optuna.trial.TrialState.RUNNING
+        )
+        trial.datetime_start = datetime.now(UTC)
+        identity = self._storage.create_new_trial(self._id, trial)
+        return self._storage.get_trial_number_from_id(identity)
+
+    def tell(self, number: int, values: Sequence[float]) -> None:
+        identity = self._identity(number)
+        told = len(self._storage.get_trial(identity).intermediate_values)
+        for step, value in enumerate(values, told + 1):
+            self._storage.set_trial_intermediate_value(identity, step, value)
+
+    def end(self, number: int, state: TrialState, value: float | None) -> None:
+        values = None if value is None or state is TrialState.FAILED else [value]
+        self._storage.set_trial_state_values(self._identity(number), _STATES[state], values)
+
+    def commit(self) -> None:
+        if self._draft.drafts:
+            self._draft.commit()
+        self._keep(self)
+
+    def _identity(self, number: int) -> int:
+        return self._storage.get_trial_id_from_study_id_trial_number(self._id, number)
+
+
+def _trial(trial: optuna.trial.FrozenTrial) -> Trial:
+    told = [value for _, value in sorted(trial.intermediate_values.items())]
+    return Trial(trial.number, trial.params, _OURS[trial.state], told)

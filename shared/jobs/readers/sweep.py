@@ -1,0 +1,295 @@
+"""A sweep, read: Azure ML's sweep job, and the short form of ours, which lies over any job. Pure.
+
+    inputs: {lr: 0.001..0.1, batch_size: "32,64,128"}
+    sweep: {trials: 20, metric: test_accuracy, stop: asha, budget: 5}
+
+https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-sweep
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from shared.jobs.model import Problem
+from shared.jobs.search import (
+    ASHA,
+    BANDIT,
+    BAYESIAN,
+    CHOICE,
+    GRID,
+    KINDS,
+    NORMAL,
+    POLICIES,
+    RANDINT,
+    RANDOM,
+    SAMPLINGS,
+    SOBOL,
+    TRUNCATION,
+    UNIFORM,
+    Drawn,
+    Parameter,
+    Stopping,
+    Sweep,
+)
+
+MOST_TRIALS = 1000
+LEAST_FACTOR = 10  # between the ends of a range that is drawn on a log scale
+IN_TRIAL = ("code", "command", "environment", "environment_variables", "distribution", "resources")
+_ONLY_SWEEPS = ("trial", "search_space", "sampling_algorithm", "objective", "early_termination", "limits", "type")
+_SPACE = re.compile(r"\$\{\{\s*search_space\.([\w-]+)\s*\}\}")
+_NUMBER = r"[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?"
+_RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})")
+_SHORT = {"trials", "metric", "goal", "stop", "budget", "at_once", "sampling", "seed", "timeout", "search_space"}
+_LOWER = ("loss", "error", "perplexity", "seconds")  # metrics of which less is better
+Json = Mapping[str, Any]
+
+
+class _Bad(Exception):
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(message)
+        self.problem = Problem(path, message, "bad_sweep")
+
+
+def read_published(document: Json) -> tuple[dict[str, Any], Sweep | None, tuple[Problem, ...]]:
+    """The command job that each trial is, the sweep, and what is wrong."""
+    try:
+        sweep = _published(document)
+        trial = _mapping(document, "trial")
+        limits = _mapping(document, "limits")
+    except _Bad as exc:
+        return {}, None, (exc.problem,)
+    job = {key: value for key, value in document.items() if key not in _ONLY_SWEEPS} | dict(trial)
+    job["command"] = _SPACE.sub(r"${{inputs.\1}}", str(trial.get("command") or ""))
+    if isinstance(inputs := document.get("inputs") or {}, Mapping):
+        job["inputs"] = {**inputs, **placeholders(sweep)}
+    if limits.get("trial_timeout") is not None:
+        job["limits"] = {"timeout": limits["trial_timeout"]}
+    return job, sweep, ()
+
+
+def read_short(told: Any, inputs: Json) -> tuple[dict[str, Any], Sweep | None, tuple[Problem, ...]]:
+    """The inputs without those that are searched, the sweep, and what is wrong."""
+    try:
+        return _short(told, inputs)
+    except _Bad as exc:
+        return dict(inputs), None, (exc.problem,)
+
+
+def placeholders(sweep: Sweep) -> dict[str, Drawn]:
+    """A value for each parameter of the search space, so that a job has it among its inputs before it is drawn."""
+    return {name: next(iter(parameter.ends), parameter.first) for name, parameter in sweep.space.items()}
+
+
+def range_of(text: Any) -> Parameter | None:
+    """`0.001..0.1` or `32,64,128` as a parameter; None for anything else.
+
+    A range over a factor of ten or more is drawn on a log scale. With whole ends it gives whole numbers.
+    """
+    if isinstance(text, list | tuple) and len(text) > 1 and all(isinstance(each, str | int | float) for each in text):
+        return Parameter(CHOICE, tuple(text))
+    if not isinstance(text, str):
+        return None
+    if match := _RANGE.fullmatch(text.strip()):
+        low, high = float(match[1]), float(match[2])
+        whole = all(re.fullmatch(r"[+-]?\d+", end) for end in match.groups())
+        return _between(low, high, whole) if low < high else None
+    parts = [part.strip() for part in text.split(",")]
+    return Parameter(CHOICE, tuple(_literal(part) for part in parts)) if len(parts) > 1 and all(parts) else None
+
+
+def _between(low: float, high: float, whole: bool) -> Parameter:
+    log = low > 0 and high / low >= LEAST_FACTOR
+    ends = (math.log(low), math.log(high)) if log else (low, high)
+    return Parameter(f"{'q' if whole else ''}{'log' if log else ''}uniform", (), *ends, 1.0 if whole else 0.0)
+
+
+def _literal(text: str) -> Drawn:
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if math.isfinite(number):
+            return number
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def _short(told: Any, inputs: Json) -> tuple[dict[str, Any], Sweep, tuple[Problem, ...]]:
+    if not isinstance(told, Mapping):
+        raise _Bad("sweep", "must be a mapping, such as {trials: 20, metric: test_accuracy, stop: asha}.")
+    if unknown := [key for key in told if key not in _SHORT]:
+        raise _Bad(f"sweep.{unknown[0]}", f"is not known; there are {', '.join(sorted(_SHORT))}.")
+    space = {name: each for name, value in inputs.items() if (each := range_of(value))}
+    for name, value in (told.get("search_space") or {}).items():
+        space[name] = range_of(value) or _parameter(f"sweep.search_space.{name}", value)
+    if not space:
+        raise _Bad("sweep", "has nothing to search: give a parameter a range, 0.001..0.1, or values, 32,64,128.")
+    metric = str(told.get("metric") or "")
+    if not metric:
+        raise _Bad("sweep.metric", "is missing: which metric says what is best, such as test_accuracy?")
+    stop = told.get("stop")
+    goal = _choice(told, "goal", ("maximize", "minimize"), "sweep.") or (
+        "minimize" if any(word in metric for word in _LOWER) else "maximize"
+    )
+    most = _whole(told, "trials", 20, 1, MOST_TRIALS, "sweep.")
+    sweep = Sweep(
+        space=space,
+        metric=metric,
+        maximize=goal == "maximize",
+        sampling=_choice(told, "sampling", SAMPLINGS, "sweep.") or BAYESIAN,
+        seed=_seed(told, "sweep."),
+        most_trials=most,
+        at_once=min(most, _whole(told, "at_once", 4, 1, MOST_TRIALS, "sweep.")),
+        timeout_seconds=_whole(told, "timeout", 0, 0, 10**8, "sweep."),
+        budget=_positive(told, "budget", "sweep."),
+        stopping=_policy({"type": stop} if isinstance(stop, str) else stop, "sweep.stop"),
+    )
+    _check_grid(sweep)
+    return {name: value for name, value in inputs.items() if name not in space}, sweep, ()
+
+
+def _published(document: Json) -> Sweep:
+    space = _mapping(document, "search_space")
+    objective, limits = _mapping(document, "objective"), _mapping(document, "limits")
+    if not space:
+        raise _Bad("search_space", "is empty: name at least one parameter, such as {type: uniform, min_value: 0, ...}.")
+    if not (metric := str(objective.get("primary_metric") or "")):
+        raise _Bad("objective.primary_metric", "is missing: which metric says what is best?")
+    told = document.get("sampling_algorithm") or RANDOM
+    sampling = {"type": told} if isinstance(told, str) else told
+    kind = SOBOL if str(sampling.get("rule") or "").lower() == SOBOL else str(sampling.get("type") or "").lower()
+    most = _whole(limits, "max_total_trials", MOST_TRIALS, 1, MOST_TRIALS, "limits.")
+    sweep = Sweep(
+        space={str(name): _parameter(f"search_space.{name}", value) for name, value in space.items()},
+        metric=metric,
+        maximize=_choice(objective, "goal", ("maximize", "minimize"), "objective.") != "minimize",
+        sampling=_choice({"type": kind}, "type", SAMPLINGS, "sampling_algorithm."),
+        seed=_seed(sampling, "sampling_algorithm."),
+        most_trials=most,
+        at_once=min(most, _whole(limits, "max_concurrent_trials", min(most, 100), 1, MOST_TRIALS, "limits.")),
+        timeout_seconds=_whole(limits, "timeout", 0, 0, 10**8, "limits."),
+        budget=_positive(limits, "budget", "limits."),
+        stopping=_policy(document.get("early_termination"), "early_termination"),
+    )
+    _check_grid(sweep)
+    return sweep
+
+
+def _parameter(path: str, told: Any) -> Parameter:
+    if not isinstance(told, Mapping):
+        raise _Bad(path, f"is {told!r:.80}; write a range, 0.001..0.1, values, 32,64,128, or {{type: uniform, ...}}.")
+    kind = _choice(told, "type", KINDS, f"{path}.")
+    if kind == CHOICE:
+        values = told.get("values")
+        if (
+            not isinstance(values, list)
+            or not values
+            or not all(isinstance(each, str | int | float) for each in values)
+        ):
+            raise _Bad(f"{path}.values", "must be a list of texts, numbers or truth values.")
+        return Parameter(CHOICE, tuple(values))
+    step = _number(told, "q", path) if kind.startswith("q") else 0.0
+    if kind == RANDINT:
+        return _checked(path, Parameter(kind, (), _number(told, "upper", path)))
+    ends = ("mu", "sigma") if kind in NORMAL else ("min_value", "max_value")
+    return _checked(path, Parameter(kind, (), _number(told, ends[0], path), _number(told, ends[1], path), step))
+
+
+def _checked(path: str, parameter: Parameter) -> Parameter:
+    first, second = parameter.first, parameter.second
+    if parameter.kind == RANDINT and (first < 1 or not first.is_integer()):
+        raise _Bad(f"{path}.upper", f"is {first:g}; it must be a whole number from 1.")
+    if parameter.kind in UNIFORM and first >= second:
+        raise _Bad(f"{path}.min_value", f"is {first:g}, which is not below max_value, {second:g}.")
+    if parameter.kind in UNIFORM and parameter.is_log and second > 700:
+        raise _Bad(f"{path}.max_value", f"is {second:g}; it is the logarithm of the greatest value.")
+    if parameter.kind in NORMAL and second <= 0:
+        raise _Bad(f"{path}.sigma", f"is {second:g}; it must be above 0.")
+    if parameter.kind.startswith("q") and parameter.step <= 0:
+        raise _Bad(f"{path}.q", f"is {parameter.step:g}; it must be above 0.")
+    return parameter
+
+
+def _policy(told: Any, path: str) -> Stopping | None:
+    if not told:
+        return None
+    if not isinstance(told, Mapping):
+        raise _Bad(path, f"is {told!r:.80}; choose one of {', '.join(POLICIES)}.")
+    kind = _choice(told, "type", POLICIES, f"{path}.")
+    stopping = Stopping(
+        kind,
+        interval=_whole(told, "evaluation_interval", 1, 1, 10**6, f"{path}."),
+        delay=_whole(told, "delay_evaluation", 0, 0, 10**6, f"{path}."),
+        eta=_whole(told, "eta", 3, 2, 100, f"{path}."),
+        slack_factor=_positive(told, "slack_factor", f"{path}."),
+        slack_amount=_positive(told, "slack_amount", f"{path}."),
+        percentage=_whole(told, "truncation_percentage", 0, 0, 99, f"{path}."),
+    )
+    if kind == BANDIT and bool(stopping.slack_factor) == bool(stopping.slack_amount):
+        raise _Bad(path, "bandit has either a slack_factor or a slack_amount above 0.")
+    if kind == TRUNCATION and not stopping.percentage:
+        raise _Bad(f"{path}.truncation_percentage", "must be a whole number from 1 to 99.")
+    return stopping if kind == ASHA else replace(stopping, eta=Stopping.eta)
+
+
+def _check_grid(sweep: Sweep) -> None:
+    other = next((name for name, parameter in sweep.space.items() if parameter.kind != CHOICE), "")
+    if sweep.sampling == GRID and other:
+        raise _Bad(f"search_space.{other}", "is a range, which has no grid: give values, or choose another sampling.")
+
+
+def _mapping(document: Json, key: str) -> Json:
+    value = document.get(key) or {}
+    if not isinstance(value, Mapping):
+        raise _Bad(key, f"must be a mapping, it is a {type(value).__name__}.")
+    return value
+
+
+def _choice(told: Json, key: str, choices: Iterable[str], at: str) -> str:
+    """One of the choices, however it is cased; '' if the key is not there."""
+    value = told.get(key)
+    if value is None:
+        return ""
+    text = str(value).lower()
+    if text not in choices:
+        raise _Bad(f"{at}{key}", f"is {value!r:.80}; choose one of {', '.join(choices)}.")
+    return text
+
+
+def _whole(told: Json, key: str, default: int, least: int, most: int, at: str) -> int:
+    value = told.get(key, default)
+    value = default if value is None else value
+    number = _read(int, value)
+    if number is None or isinstance(value, bool) or float(number) != float(value) or not least <= number <= most:
+        raise _Bad(f"{at}{key}", f"is {value!r:.40}; use a whole number from {least} to {most}.")
+    return int(number)
+
+
+def _seed(told: Json, at: str) -> int | None:
+    return None if told.get("seed") is None else _whole(told, "seed", 0, 0, 2**31 - 1, at)
+
+
+def _positive(told: Json, key: str, at: str) -> float:
+    value = told.get(key)
+    number = 0.0 if value is None else _read(float, value)
+    if number is None or isinstance(value, bool) or number < 0 or not math.isfinite(number):
+        raise _Bad(f"{at}{key}", f"is {value!r:.40}; use a number from 0.")
+    return float(number)
+
+
+def _number(told: Json, key: str, path: str) -> float:
+    number = _read(float, told.get(key))
+    if number is None or isinstance(told.get(key), bool) or not math.isfinite(number):
+        raise _Bad(f"{path}.{key}", f"is {told.get(key)!r:.40}; use a number.")
+    return float(number)
+
+
+def _read(kind: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return kind(value)
+    except (TypeError, ValueError, OverflowError):
+        return None

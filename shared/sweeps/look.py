@@ -1,0 +1,238 @@
+"""Look at a sweep: learn what its trials told, end those that lost, begin others, and end the sweep.
+
+The study is a write-ahead mark. What is drawn is written to it first, behind exactly what was read; then the trial's
+run is recorded under a name that follows from its number. So of two looks at once one is nothing, and whoever finds a
+trial without a run makes it. A trial that lost keeps its place until its nodes are free.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from math import isfinite
+from typing import Protocol
+
+from shared.jobs.ports import HasJobs, HasTrainers
+from shared.jobs.search import Sweep
+from shared.kernel.errors import Changed, Conflict, Impossible, NotFound, Unavailable
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
+from shared.runs.decide import is_over
+from shared.runs.intake.insert_run import record
+from shared.runs.model import SWEEP, Run, RunState
+from shared.runs.node_use import Use
+from shared.runs.ports import HasPurse, HasRendezvous, HasRuns
+from shared.runs.progress.cancel import cancel_run
+from shared.runs.progress.transitions import ask_for_sweep_look, transition
+from shared.runs.progress.workloads import workload
+from shared.runs.views.metrics import Cursor, since
+from shared.sweeps.decide import best_trial, losers, to_start
+from shared.sweeps.model import Trial, TrialState, trial_run
+from shared.sweeps.ports import Studies, Study
+from shared.sweeps.sampling import draw, possible
+from shared.sweeps.trial_run import run_of_trial
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 5.0  # between two looks by the clock at a sweep that stops trials, or has a budget or a time limit
+TOLD_KEPT = 200  # values of one trial that the study keeps
+LOST = "Stopped by its sweep: "
+
+
+class Ports(
+    HasClock,
+    HasTokens,
+    HasQueues,
+    HasBlobs,
+    HasFacts,
+    HasJobs,
+    HasTrainers,
+    HasRuns,
+    HasPurse,
+    HasRendezvous,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def look_at_sweep(ports: Ports, studies: Studies, name: str, number: int | None = None) -> None:
+    """Bring a sweep on as far as it can go now. Twice, late, or for a run that is over does no harm.
+
+    `number` is that of a look by the clock: only the one that the row waits for asks for the next. Raises Unavailable
+    if others were quicker every time: the message comes again.
+    """
+    parent = ports.runs.get(name).value
+    if parent.asked.kind != SWEEP or parent.asked.request.sweep is None:
+        return
+    if is_over(parent):
+        _end_stragglers(ports, studies, parent, parent.asked.request.sweep)
+        return
+    for _ in range(5):
+        try:
+            _Look(ports, studies, parent, parent.asked.request.sweep).go_on()
+            break
+        except Changed:
+            parent = ports.runs.get(name).value
+    else:
+        raise Unavailable(f"Others look at sweep {name} all the time.")
+    _ask_for_next(ports, name, number)
+
+
+def _end_stragglers(ports: Ports, studies: Studies, parent: Run, sweep: Sweep) -> None:
+    """End trials that another look began while the sweep ended."""
+    for trial in studies.open(parent.name, sweep).trials:
+        if trial.state is TrialState.RUNNING:
+            try:
+                cancel_run(ports, trial_run(parent.name, trial.number), f"{LOST}it is over.")
+            except NotFound:
+                continue
+
+
+def _ask_for_next(ports: Ports, name: str, number: int | None) -> None:
+    stored = ports.runs.get(name)
+    sweep = stored.value.asked.request.sweep
+    by_clock = sweep and (sweep.stopping or sweep.budget or sweep.timeout_seconds)
+    if number != stored.value.trials.look or is_over(stored.value) or not by_clock:
+        return
+    try:
+        after = ports.runs.update(stored, sweep_look=number + 1).value
+    except Changed:
+        after = ports.runs.get(name).value  # by a look of a fact, mostly: then this number is still waited for
+    ask_for_sweep_look(ports.queues, after, LOOK_SECONDS)
+
+
+@dataclass
+class _Look:
+    ports: Ports
+    studies: Studies
+    parent: Run
+    sweep: Sweep
+
+    def go_on(self) -> None:
+        study = self.studies.open(self.parent.name, self.sweep)
+        runs = {trial.number: self._run(trial) for trial in study.trials if trial.state is TrialState.RUNNING}
+        for number, run in runs.items():
+            if run:
+                self._learn(study, number, run)
+        dollars = self.parent.trials.dollars if not runs else self._dollars(study.trials, runs)
+        closing = self.parent.trials.closing or self._why_closing(dollars)
+        self._end_trials(study.trials, runs, closing)
+        if not closing:
+            for _ in range(min(to_start(self.sweep, study.trials, possible(self.sweep)), study.room)):
+                study.add(draw(self.sweep, self.parent.name, study.trials))
+        study.commit()
+        closing = self._record_runs(study.trials, runs, closing)
+        self._write(study.trials, runs, dollars, closing)
+
+    def _run(self, trial: Trial) -> Run | None:
+        try:
+            return self.ports.runs.get(trial_run(self.parent.name, trial.number)).value
+        except NotFound:
+            return None
+
+    def _learn(self, study: Study, number: int, run: Run) -> None:
+        """Tell the study what the trial told since, and that it has ended."""
+        trial = study.trials[number]
+        ended = is_over(run)
+        if ended or (self.sweep.stopping and run.progress.state is RunState.RUNNING):
+            told = self._told(run)
+            study.tell(number, told[len(trial.told) : min(TOLD_KEPT, len(trial.told) + max(study.room - 1, 0))])
+        if not ended or not study.room:
+            return
+        best = (max(told) if self.sweep.maximize else min(told)) if told else None
+        if run.progress.state is RunState.COMPLETED and best is not None:
+            study.end(number, TrialState.COMPLETED, best)
+        elif run.cancel.why.startswith(LOST):
+            study.end(number, TrialState.STOPPED, best)
+        else:
+            study.end(number, TrialState.FAILED, None)
+
+    def _told(self, run: Run) -> list[float]:
+        series = since(self.ports, run, Cursor(), self.sweep.metric)
+        return [value for _, value, _ in series.get(self.sweep.metric, ()) if isfinite(value)]
+
+    def _dollars(self, trials: list[Trial], runs: dict[int, Run | None]) -> float:
+        """What the trials' nodes cost so far; of those that ended before, the runs are asked again."""
+        now = self.ports.clock()
+        there = (runs[trial.number] if trial.number in runs else self._run(trial) for trial in trials)
+        return sum(_cost(run, workload(run).uses(run, now)) for run in there if run)
+
+    def _why_closing(self, dollars: float) -> str:
+        sweep, parent = self.sweep, self.parent
+        if parent.cancel.asked_at is not None:
+            return parent.cancel.why or "Canceled as asked."
+        if sweep.budget and dollars >= sweep.budget:
+            return f"Its trials have cost ${dollars:.2f}; its budget is ${sweep.budget:.2f}."
+        limit = timedelta(seconds=sweep.timeout_seconds)
+        if limit and self.ports.clock() - parent.created_at >= limit:
+            return f"It has run into its time limit of {sweep.timeout_seconds} s."
+        return ""
+
+    def _end_trials(self, trials: list[Trial], runs: dict[int, Run | None], closing: str) -> None:
+        """Ask the runs of trials to end: of those that lost, or of all when the sweep does."""
+        ends = dict.fromkeys(runs, closing) if closing else losers(self.sweep, trials)
+        for number, why in ends.items():
+            run = runs.get(number)
+            if run and not is_over(run) and run.cancel.asked_at is None:
+                cancel_run(self.ports, run.name, f"{LOST}{why}")
+
+    def _record_runs(self, trials: list[Trial], runs: dict[int, Run | None], closing: str) -> str:
+        """Make the runs that trials lack. What keeps one from being made keeps the sweep from beginning more."""
+        for trial in trials:
+            if trial.state is not TrialState.RUNNING or runs.get(trial.number):
+                continue
+            run = run_of_trial(self.parent, trial.number, dict(trial.drawn), self.ports.clock())
+            try:
+                runs[trial.number] = record(self.ports, run)
+            except (Conflict, Impossible) as exc:
+                closing = closing or str(exc)
+        return closing
+
+    def _write(self, trials: list[Trial], runs: dict[int, Run | None], dollars: float, closing: str) -> None:
+        """Write how the trials stand, and the sweep's state."""
+        best = best_trial(self.sweep, trials)
+        live = [
+            trial for trial in trials if trial.state is TrialState.RUNNING and (runs.get(trial.number) or not closing)
+        ]
+        standing = {
+            "trials": len(trials),
+            "trials_ended": len(trials) - len(live),
+            "best_trial": trial_run(self.parent.name, best.number) if best else "",
+            "best_value": best.best(self.sweep.maximize) if best else None,
+            "trials_dollars": round(dollars, 6),
+            "sweep_closing": closing,
+        }
+        over = not live and (closing or not to_start(self.sweep, trials, possible(self.sweep)))
+        if over:
+            state, why = _end_of(self.parent, trials, self.sweep, closing)
+            transition(self.ports, self.parent.name, state, why, lambda _: standing)
+            return
+        began = any(run and run.progress.state is RunState.RUNNING for run in runs.values())
+        state = RunState.RUNNING if began or len(trials) > len(live) else self.parent.progress.state
+        if state is not self.parent.progress.state or _differs(self.parent, standing):
+            transition(self.ports, self.parent.name, state, "", lambda _: standing)
+
+
+def _cost(run: Run, uses: list[Use]) -> float:
+    """What it cost: as the books have it, or as its price says until they do."""
+    spells = [spell for use in uses for spell in ((*use.waited, *use.ran) if run.jobs.elastic else use.ran)]
+    seconds = sum((spell.end - spell.begin).total_seconds() * spell.nodes for spell in spells)
+    booked = run.money.cost.dollars if run.money.cost else 0.0
+    return max(booked, seconds * run.money.price / 3600)
+
+
+def _differs(parent: Run, standing: dict[str, object]) -> bool:
+    now = replace(parent).changed(**standing)
+    return now.trials != parent.trials
+
+
+def _end_of(parent: Run, trials: list[Trial], sweep: Sweep, closing: str) -> tuple[RunState, str]:
+    """The last state of a sweep, and why."""
+    if parent.cancel.asked_at is not None:
+        return RunState.CANCELED, closing
+    if best_trial(sweep, trials):
+        return RunState.COMPLETED, closing
+    if any(trial.state is TrialState.COMPLETED for trial in trials):
+        return RunState.FAILED, f"None of its trials told the metric {sweep.metric!r}."
+    why = f"None of its {len(trials)} trials was completed and told the metric {sweep.metric!r}."
+    return RunState.FAILED, f"{why} {closing}".strip()

@@ -1,0 +1,36 @@
+"""Trials of a sweep: what was drawn for each, and what it told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.jobs.search import Drawn
+
+
+class TrialState(StrEnum):
+    RUNNING = "running"  # or on its way
+    COMPLETED = "completed"
+    STOPPED = "stopped"  # by the sweep: it lost
+    FAILED = "failed"  # or was canceled
+
+
+@dataclass(frozen=True)
+class Trial:
+    """`drawn` is what the study has, before it is rounded; `told` are the values of the metric, in their order."""
+
+    number: int
+    drawn: Mapping[str, Drawn]
+    state: TrialState = TrialState.RUNNING
+    told: Sequence[float] = ()
+
+    def best(self, maximize: bool, interval: int | None = None) -> float | None:
+        """The best that it told, up to an interval; None if it told nothing."""
+        told = self.told if interval is None else self.told[:interval]
+        return (max(told) if maximize else min(told)) if told else None
+
+
+def trial_run(sweep: str, number: int) -> str:
+    """The name of a trial's run."""
+    return f"{sweep}-t{number}"

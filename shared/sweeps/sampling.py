@@ -1,0 +1,184 @@
+"""What the next trial of a sweep tries: the same trials give the same draw. Pure.
+
+Optuna's TPE draws where sampling is bayesian. Under asha few trials come far, and values at different intervals can't
+be compared; so the best are those at the highest rungs. On LCBench a model of the first rung was worse than random
+draws.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zlib
+from collections.abc import Sequence
+from itertools import islice, product
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from shared.jobs.search import ASHA, BAYESIAN, CHOICE, GRID, NORMAL, RANDINT, SOBOL, Drawn, Parameter, Sweep
+from shared.sweeps.decide import rungs
+from shared.sweeps.model import Trial, TrialState
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+FILLED = 16  # trials at the second rung, before the model learns from them
+BEST_SEEN, SEEN = 25, 100  # of very many trials the model sees these
+RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't hold
+Draw = dict[str, Drawn]
+
+
+def possible(sweep: Sweep) -> int:
+    """How many different trials the sampling has."""
+    if sweep.sampling != GRID:
+        return sweep.most_trials
+    return math.prod(len(parameter.values) for parameter in sweep.space.values())
+
+
+def draw(sweep: Sweep, name: str, trials: Sequence[Trial]) -> Draw:
+    """The next trial. Without a seed of its own the sweep's name is one."""
+    number = len(trials)
+    seed = zlib.crc32(f"{name if sweep.seed is None else sweep.seed} {number}".encode())
+    if sweep.sampling == GRID:
+        cells = product(*(parameter.values for parameter in sweep.space.values()))
+        return dict(zip(sweep.space, next(islice(cells, number, None)), strict=True))
+    if sweep.sampling == SOBOL:
+        return _sobol(sweep, zlib.crc32(f"{name if sweep.seed is None else sweep.seed}".encode()), number)
+    if sweep.sampling == BAYESIAN and number % RANDOM_SHARE:
+        learned = scores(sweep, trials)
+        if len(learned) >= FILLED:
+            return _by_model(sweep, learned, trials, seed)
+    return _at_random(sweep, seed)
+
+
+def values(sweep: Sweep, drawn: Draw) -> Draw:
+    """What a trial gets: rounded, and normal where that is asked for."""
+    return {name: _value(sweep.space[name], each) for name, each in drawn.items()}
+
+
+def distributions(sweep: Sweep) -> dict[str, BaseDistribution]:
+    """The search space as Optuna has it. Normal kinds are drawn as quantiles."""
+    return {name: _distribution(parameter) for name, parameter in sweep.space.items()}
+
+
+def scores(sweep: Sweep, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
+    """What the model learns from: trials, each with a value; under asha its place, first by the rung that it reached.
+
+    There it begins once enough trials have reached the second rung, and sees the best and the newest of very many.
+    """
+    direction = 1 if sweep.maximize else -1
+    if sweep.stopping is None or sweep.stopping.kind != ASHA:
+        ended = [trial for trial in trials if trial.told and trial.state is not TrialState.RUNNING]
+        return [(trial, best) for trial in ended[-SEEN:] if (best := trial.best(sweep.maximize)) is not None]
+    standing: list[tuple[int, float, Trial]] = []
+    for trial in trials:
+        reached = list(rungs(sweep.stopping, len(trial.told)))
+        if reached and (trial.state is not TrialState.RUNNING or len(reached) > 1):
+            value = trial.best(sweep.maximize, reached[-1])
+            standing.append((len(reached), direction * (value or 0.0), trial))
+    if sum(rung > 1 for rung, _, _ in standing) < FILLED:
+        return []
+    standing.sort(key=lambda each: each[:2])
+    kept = standing[-BEST_SEEN:]
+    newest = {trial.number for trial in trials[-SEEN:]}
+    kept = [each for each in standing[:-BEST_SEEN] if each[2].number in newest] + kept
+    return [(trial, direction * place) for place, (_, _, trial) in enumerate(kept)]
+
+
+def _by_model(sweep: Sweep, learned: list[tuple[Trial, float]], trials: Sequence[Trial], seed: int) -> Draw:
+    import optuna
+
+    class Given(optuna.storages.InMemoryStorage):
+        """A storage that begins with these trials, uncopied."""
+
+        def get_all_trials(self, study_id: int, deepcopy: bool = True, states: Any = None) -> list[Any]:
+            there = [trial for trial in given if states is None or trial.state in states]
+            return [*there, *super().get_all_trials(study_id, deepcopy, states)]
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    space = distributions(sweep)
+    its: dict[str, Any] = {"distributions": space}
+    given = [optuna.create_trial(params=dict(trial.drawn), value=value, **its) for trial, value in learned]
+    scored = {trial.number for trial, _ in learned}
+    running = optuna.trial.TrialState.RUNNING
+    for trial in trials:
+        if trial.state is TrialState.RUNNING and trial.number not in scored:
+            given.append(optuna.create_trial(params=dict(trial.drawn), state=running, **its))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `multivariate` is called experimental; the version is pinned
+        sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=0)
+    direction = optuna.study.StudyDirection.MAXIMIZE if sweep.maximize else optuna.study.StudyDirection.MINIMIZE
+    study = optuna.create_study(storage=Given(), direction=direction, sampler=sampler)
+    return dict(study.ask(space).params)
+
+
+def _at_random(sweep: Sweep, seed: int) -> Draw:
+    import numpy as np
+
+    points = np.random.default_rng(seed).random(len(sweep.space))
+    return {name: _at(each, float(at)) for (name, each), at in zip(sweep.space.items(), points, strict=True)}
+
+
+def _sobol(sweep: Sweep, seed: int, number: int) -> Draw:
+    from scipy.stats import qmc
+
+    sequence: Any = qmc.Sobol(len(sweep.space), scramble=True, rng=seed)
+    if number:
+        sequence.fast_forward(number)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that one point alone is not balanced
+        (point,) = sequence.random(1)
+    return {name: _at(parameter, float(at)) for (name, parameter), at in zip(sweep.space.items(), point, strict=True)}
+
+
+def _at(parameter: Parameter, quantile: float) -> Drawn:
+    """What lies at this part of a parameter's range, from 0 up to 1."""
+    if parameter.kind == CHOICE:
+        return parameter.values[int(quantile * len(parameter.values))]
+    if parameter.kind == RANDINT:
+        return int(quantile * parameter.first)
+    if parameter.kind in NORMAL:
+        return quantile
+    at = parameter.first + quantile * (parameter.second - parameter.first)
+    return _inside(parameter, math.exp(at) if parameter.is_log else at)
+
+
+def _inside(parameter: Parameter, at: float) -> Drawn:
+    """As the parameter's distribution has it."""
+    if parameter.is_log and not _is_int(parameter):
+        return at
+    return parameter.rounded(at) if parameter.step else at
+
+
+def _is_int(parameter: Parameter) -> bool:
+    """Whether Optuna has a distribution of whole numbers for it: on a log scale for steps of 1, from 1 on."""
+    low, *_ = parameter.ends
+    return parameter.is_whole and (not parameter.is_log or (parameter.step == 1 and float(low) >= 1))
+
+
+def _value(parameter: Parameter, drawn: Drawn) -> Drawn:
+    if parameter.kind in (CHOICE, RANDINT):
+        return drawn
+    number = float(drawn)
+    if parameter.kind in NORMAL:
+        quantile = min(max(number, 1e-9), 1 - 1e-9)
+        number = NormalDist(parameter.first, parameter.second).inv_cdf(quantile)
+        number = math.exp(number) if parameter.is_log else number
+    return parameter.rounded(number)
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if parameter.kind == CHOICE:
+        return CategoricalDistribution(parameter.values)
+    if parameter.kind in NORMAL:
+        return FloatDistribution(0.0, 1.0)
+    if parameter.kind == RANDINT:
+        return IntDistribution(0, int(parameter.first) - 1)
+    low, high = parameter.ends
+    if _is_int(parameter):
+        return IntDistribution(int(low), int(high), log=parameter.is_log, step=int(parameter.step))
+    if parameter.is_log:
+        return FloatDistribution(math.exp(parameter.first), math.exp(parameter.second), log=True)
+    return FloatDistribution(float(low), float(high), step=parameter.step or None)

@@ -1,0 +1,93 @@
+"""The journal of sweeps' studies, in memory and in tables: Optuna's own tests of storages, and what ours adds."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from functools import partial
+
+import optuna
+import pytest
+from azure.data.tables import TableServiceClient
+from optuna.storages import JournalStorage
+from optuna.testing.pytest_storages import StorageTestCase
+
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.studies import JournalStudies
+from shared.adapters.tables.study_table import TableJournal
+from shared.jobs.search import CHOICE, Parameter, Sweep
+from shared.kernel.errors import Changed
+from shared.sweeps.model import TrialState
+from shared.sweeps.ports import Journal
+from tests.fakes.studies import MemoryJournal
+
+SWEEP = Sweep({"lr": Parameter("loguniform", (), -7.0, -1.0), "size": Parameter(CHOICE, (32, 64))}, "accuracy")
+
+
+@pytest.fixture(params=["memory", "table"])
+def journal(request: pytest.FixtureRequest) -> Callable[[str], MemoryJournal | TableJournal]:
+    """Gives the journal of a name; each call another reader of it."""
+    if request.param == "memory":
+        kept: dict[str, MemoryJournal] = {}
+        return lambda name: kept.setdefault(name, MemoryJournal())
+    clients: StorageClients = request.getfixturevalue("own_clients")
+    text = request.getfixturevalue("own_connection_string")
+    clients.table.create_table_if_not_exists("studies")
+    own = uuid.uuid4().hex
+    return lambda name: TableJournal(partial(TableServiceClient.from_connection_string, text), f"{own} {name}")
+
+
+class TestOptunasOwn(StorageTestCase):
+    """What Optuna asks of every storage."""
+
+    @pytest.fixture
+    def storage(self, journal: Callable[[str], MemoryJournal | TableJournal]) -> JournalStorage:
+        return JournalStorage(journal("a"))
+
+
+def test_a_log_is_written_under_its_number_or_not_at_all(journal: Callable[[str], Journal]) -> None:
+    """Of two that write behind the same log the second writes nothing, not even what would fit."""
+    one, other = journal("a"), journal("a")
+    one.append_at(0, [{"n": 0}, {"n": 1, "long": "x" * 100_000}])
+    with pytest.raises(Changed):
+        other.append_at(1, [{"n": 7}, {"n": 8}])
+    other.append_at(2, [{"n": 2}])
+    assert [log["n"] for log in one.read_logs(0)] == [0, 1, 2]
+    assert [len(log["long"]) for log in one.read_logs(1) if "long" in log] == [100_000]
+    assert list(journal("b").read_logs(0)) == []
+
+
+def test_changes_come_together_and_only_on_what_was_read(journal: Callable[[str], Journal]) -> None:
+    """Of two looks at a study that decide at once, one is written, whole; the other is not, and can look again."""
+    studies, others = JournalStudies(journal), JournalStudies(journal)
+    study = studies.open("run-1", SWEEP)
+    assert [study.add({"lr": 0.01, "size": 32}), study.add({"lr": 0.1, "size": 64})] == [0, 1]
+    rival = others.open("run-1", SWEEP)
+    rival.add({"lr": 0.001, "size": 32})
+    study.commit()
+    with pytest.raises(Changed):
+        rival.commit()
+    again = others.open("run-1", SWEEP)
+    assert [trial.drawn for trial in again.trials] == [{"lr": 0.01, "size": 32}, {"lr": 0.1, "size": 64}]
+    again.tell(0, [0.1, 0.4])
+    again.tell(1, [0.2])
+    again.end(1, TrialState.STOPPED, 0.2)
+    again.commit()
+    seen = studies.open("run-1", SWEEP).trials
+    assert [(trial.state, list(trial.told)) for trial in seen] == [
+        (TrialState.RUNNING, [0.1, 0.4]),
+        (TrialState.STOPPED, [0.2]),
+    ]
+
+
+def test_anyone_opens_a_sweeps_study(journal: Callable[[str], MemoryJournal | TableJournal]) -> None:
+    """optuna.load_study reads the trials that a sweep wrote, and who asks and tells is seen by the sweep."""
+    studies = JournalStudies(journal)
+    study = studies.open("run-1", SWEEP)
+    study.add({"lr": 0.01, "size": 32})
+    study.end(0, TrialState.COMPLETED, 0.9)
+    study.commit()
+    loaded = optuna.load_study(study_name="run-1", storage=JournalStorage(journal("run-1")))
+    assert (loaded.best_params, loaded.best_value) == ({"lr": 0.01, "size": 32}, 0.9)
+    loaded.ask({"lr": optuna.distributions.FloatDistribution(0.001, 0.1, log=True)})
+    assert len(studies.open("run-1", SWEEP).trials) == 2

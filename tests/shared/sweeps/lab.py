@@ -1,0 +1,82 @@
+"""A world in which sweeps run: a trainer whose accuracy follows from its learning rate, one value an epoch."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from shared.kernel import places
+from shared.runs.intake import create
+from shared.runs.intake.request import RunRequest, SweepRequest
+from shared.runs.model import Run
+from tests.fakes.world import World, trainers_folder
+
+EPOCHS = 4
+JOB = "{command: 'x ${{inputs.lr}} ${{inputs.size}}', environment: 'azureml:e:1', inputs: {lr: 0.1, size: 32}, " + (
+    "outputs: {models: {type: uri_folder}, metrics: {type: uri_folder}}}"
+)
+
+
+def new_world(tmp: Path) -> World:
+    (tmp / "plain").mkdir(exist_ok=True)
+    (tmp / "plain" / "job.yaml").write_text(JOB)
+    return World(trainers_folder(tmp))
+
+
+def asked(world: World, sweep: dict[str, Any], key: str | None = None, **fields: Any) -> Run:
+    parameters = {"lr": "0.001..0.1", "size": "32,64"}
+    request = {"trainer": "plain", "cluster": "cpu-cluster", "parameters": parameters, **fields}
+    return create.create_run(world.system, RunRequest(**request, sweep=SweepRequest("accuracy", **sweep)), key)
+
+
+def accuracy(lr: float, epoch: int) -> float:
+    """Best at a learning rate of 0.01."""
+    return (1 - abs(math.log10(lr) + 2) / 2) * (1 - 0.5**epoch)
+
+
+def epoch(world: World) -> None:
+    """Every job goes on by one epoch, and tells its value; the queues are worked off, and some seconds pass."""
+    for name, job in list(world.jobs.jobs.items()):
+        if job.raw == "Queued":
+            world.job_goes(name, "Running")
+        elif job.raw == "Running":
+            _tell(world, name, float(job.spec["inputs"]["lr"]))
+        elif job.raw == "Canceled" and not world.runs.get(name).value.archive.at:
+            world.job_goes(name, "Canceled")
+    world.deliver_all()
+    world.run_until_idle()
+    world.clock.advance(6)
+    world.run_until_idle()
+
+
+def _tell(world: World, name: str, lr: float) -> None:
+    path = f"trainyard/{name}/metrics/metrics.jsonl"
+    blob = world.blobs.containers.get("azureml-blobstore", {}).get(path)
+    lines = (blob.data if blob else b"").splitlines(keepends=True)
+    lines.append(json.dumps({"step": len(lines) + 1, "accuracy": accuracy(lr, len(lines) + 1)}).encode() + b"\n")
+    if len(lines) == EPOCHS:
+        world.job_goes(name, "Completed")
+    world.blobs.put("azureml-blobstore", path, b"".join(lines))
+
+
+def play(world: World, epochs: int = 60) -> None:
+    """Until no run is open."""
+    world.run_until_idle()
+    for _ in range(epochs):
+        if not world.unsettled():
+            return
+        epoch(world)
+    raise AssertionError(f"not over after {epochs} epochs: {world.unsettled()}, {world.queues.messages}")
+
+
+def trials(world: World, sweep: Run) -> list[Run]:
+    return sorted(
+        (run for run in world.runs.newest(1000) if run.asked.sweep == sweep.name),
+        key=lambda run: int(run.name.rpartition("-t")[2]),
+    )
+
+
+def sweep_looks(world: World) -> int:
+    return len(world.queues.messages.get(places.RUN_LOOKS, ()))

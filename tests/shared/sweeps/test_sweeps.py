@@ -1,0 +1,251 @@
+"""Sweeps on fakes: from the request to the archive of the best, whatever dies or comes twice in between."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.storages import JournalStorage
+
+from shared.adapters.studies import JournalStudies
+from shared.clusters.model import Cluster
+from shared.kernel import places
+from shared.kernel.errors import Impossible
+from shared.money.policy import Policy
+from shared.money.prices import Price, Prices
+from shared.runs.model import RunState
+from shared.runs.progress.cancel import cancel_run
+from shared.sweeps.look import LOOK_SECONDS, look_at_sweep
+from tests.fakes.crashing import Counting
+from tests.fakes.world import PERIOD, World
+from tests.shared.sweeps import lab
+from tests.simulation.scheduler import Invocation, Scheduler
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return lab.new_world(tmp_path)
+
+
+def test_the_best_of_the_trials_is_the_sweeps_archive(world: World) -> None:
+    """Each trial is a run with its own values; the sweep is completed after the last, with the files of the best."""
+    sweep = lab.asked(world, {"trials": 5, "at_once": 2, "sampling": "random"})
+    lab.play(world)
+    trials, sweep = lab.trials(world, sweep), world.runs.get(sweep.name).value
+    assert [run.name for run in trials] == [f"{sweep.name}-t{number}" for number in range(5)]
+    assert all(0.001 <= run.asked.parameters["lr"] <= 0.1 for run in trials)
+    assert {run.asked.parameters["size"] for run in trials} <= {32, 64}
+    best = max(trials, key=lambda run: run.archive.best_metrics["accuracy"])
+    assert (sweep.progress.state, sweep.trials.best, sweep.trials.begun, sweep.trials.ended) == (
+        RunState.COMPLETED,
+        best.name,
+        5,
+        5,
+    )
+    assert sweep.trials.best_value == best.archive.best_metrics["accuracy"]
+    assert sweep.archive.best_metrics == best.archive.best_metrics
+    content = world.blobs.containers["output"]
+    assert content[f"asked/{sweep.name}/models/model.pt"].data == content[f"asked/{best.name}/models/model.pt"].data
+    assert list(world.jobs.jobs) == [run.name for run in trials]
+    study = optuna.load_study(study_name=sweep.name, storage=JournalStorage(world.journals[sweep.name]))
+    assert study.best_value == sweep.trials.best_value
+
+
+def test_at_most_so_many_trials_run_at_once(world: World) -> None:
+    """The next trial begins when one has ended, moved by that fact alone: no look is waiting by the clock."""
+    lab.asked(world, {"trials": 5, "at_once": 2, "sampling": "random"})
+    world.run_until_idle()
+    assert (len(world.jobs.jobs), lab.sweep_looks(world)) == (2, 0)
+    world.job_goes(next(iter(world.jobs.jobs)), "Completed")
+    world.deliver_all()
+    world.run_until_idle()
+    assert len(world.jobs.jobs) == 3
+
+
+def test_losers_are_stopped_and_cost_no_place(world: World) -> None:
+    """Under asha a trial that is not among the best at its rung is canceled with the reason, and another begins."""
+    sweep = lab.asked(world, {"trials": 9, "at_once": 3, "stop": "asha", "sampling": "random", "seed": 3})
+    lab.play(world)
+    trials, sweep = lab.trials(world, sweep), world.runs.get(sweep.name).value
+    stopped = [run for run in trials if run.progress.state is RunState.CANCELED]
+    assert len(trials) == 9
+    assert 2 <= len(stopped) < 9
+    assert all("Stopped by its sweep: at interval" in run.progress.reason for run in stopped)
+    assert sweep.progress.state is RunState.COMPLETED
+    states = [t.state.name for t in lab_study(world, sweep.name).trials]
+    assert states.count("PRUNED") == len(stopped)
+    assert states.count("COMPLETE") == 9 - len(stopped)
+
+
+def lab_study(world: World, name: str) -> optuna.Study:
+    return optuna.load_study(study_name=name, storage=JournalStorage(world.journals[name]))
+
+
+def test_a_canceled_sweep_ends_its_trials(world: World) -> None:
+    """None begins after it, and those that run are canceled; the sweep is canceled when they are."""
+    sweep = lab.asked(world, {"trials": 5, "at_once": 2})
+    world.run_until_idle()
+    lab.epoch(world)
+    cancel_run(world.system, sweep.name)
+    lab.play(world)
+    states = [run.progress.state for run in (*lab.trials(world, sweep), world.runs.get(sweep.name).value)]
+    assert states == [RunState.CANCELED] * 3
+
+
+def test_a_sweep_without_a_result_says_why(world: World) -> None:
+    """Trials that are completed and never told the metric, and trials that failed."""
+    sweep = lab.asked(world, {"trials": 2})
+    world.run_until_idle()
+    for name in list(world.jobs.jobs):
+        world.job_goes(name, "Failed", "exited with status code 1")
+    world.deliver_all()
+    world.run_until_idle()
+    ended = world.runs.get(sweep.name).value
+    assert ended.progress.state is RunState.FAILED
+    assert ended.progress.reason == "None of its 2 trials was completed and told the metric 'accuracy'."
+
+
+def test_a_budget_needs_prices_and_ends_the_sweep(world: World) -> None:
+    """Without a price it is refused; with one, no trial begins once so much is spent, and those that run are ended."""
+    with pytest.raises(Impossible, match=r"sweep.budget can't be kept: No price is known for the nodes of cpu-cluster"):
+        lab.asked(world, {"trials": 5, "budget": 1.0})
+    prices = Prices([Price("STANDARD_DS3_V2", "dedicated", "eastus", 3600.0, "test")])  # a dollar a second
+    world.system = replace(world.system, money=Policy("eastus", {}, prices))
+    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, vm_size="STANDARD_DS3_V2")
+    sweep = lab.asked(world, {"trials": 50, "at_once": 2, "budget": 100.0, "sampling": "random"})
+    lab.play(world)
+    sweep = world.runs.get(sweep.name).value
+    bound = 2 * (LOOK_SECONDS + 7)  # two nodes, until the next look; the lab's clock goes on by 6 seconds at a time
+    assert 100 <= sweep.trials.dollars <= 100 + bound
+    assert sweep.progress.state is RunState.COMPLETED
+    assert f"Its trials have cost ${sweep.trials.dollars:.2f}" in sweep.trials.closing
+    assert sweep.trials.begun < 10
+
+
+@pytest.mark.parametrize(
+    ("sweep", "parameters", "words"),
+    [
+        ({}, {"lr": 0.1}, "sweep has nothing to search: give a parameter a range, 0.001..0.1, or values, 32,64,128."),
+        ({}, {"lr": "0.001..0.1", "sz": "1,2"}, "sweep.sz is not a parameter. Did you mean 'size'?"),
+        ({}, {"lr": "a,b"}, "sweep.lr is 'a'; use a number."),
+        ({"sampling": "grid"}, {"lr": "0.001..0.1"}, "search_space.lr is a range, which has no grid: give values"),
+        ({"stop": {"type": "bandit"}}, {"lr": "0.001..0.1"}, "sweep.stop bandit has either a slack_factor or"),
+        ({"stop": {"type": "hyperband"}}, {"lr": "1..2"}, "sweep.stop.type is 'hyperband'; choose one of asha, bandit"),
+    ],
+)
+def test_what_can_not_be_swept_is_refused(
+    world: World, sweep: dict[str, Any], parameters: dict[str, Any], words: str
+) -> None:
+    """With what, which value, and what to do."""
+    with pytest.raises(Impossible) as caught:
+        lab.asked(world, sweep, parameters=parameters)
+    assert words in str(caught.value)
+
+
+def test_a_drops_job_file_may_be_a_sweep(world: World) -> None:
+    """Data are dropped, and the best of the models trained on them is the drop's run."""
+    job = 'inputs: {epochs: "1,2,3"}\nsweep: {trials: 3, metric: test_accuracy, sampling: grid}\n'
+    world.complete("1.bin", job_file=job)
+    for _ in range(3):
+        for name in list(world.jobs.jobs):
+            if world.jobs.jobs[name].raw == "Queued":
+                world.job_goes(name, "Completed")
+        world.deliver_all()
+        world.run_until_idle()
+    (sweep,) = [run for run in world.runs.newest() if run.asked.drop == "mnist/a" and not run.asked.sweep]
+    assert (sweep.progress.state, sweep.trials.begun) == (RunState.COMPLETED, 3)
+    assert [run.asked.parameters["epochs"] for run in lab.trials(world, sweep)] == [1, 2, 3]
+    assert "models/model.pt" in world.archived(sweep)
+
+
+@pytest.mark.parametrize("word", ["before", "after"])
+def test_a_crash_anywhere_costs_no_trial(tmp_path: Path, word: str) -> None:
+    """Wherever a handler dies, every trial is made once, with what was drawn for it, and the sweep is completed."""
+
+    def story(at: int) -> tuple[World, Counting]:
+        world, crashes = lab.new_world(tmp_path), Counting(at, word)
+        lab.asked(world, {"trials": 3, "at_once": 2, "sampling": "random", "seed": 1}, key="k")
+        for _ in range(8):
+            while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
+                pass
+            lab.epoch(world)
+        for _ in range(4):  # what got lost, the timer finds
+            world.clock.advance(PERIOD)
+            world.reconcile()
+            for _ in range(4):
+                lab.epoch(world)
+        assert not world.unsettled(), f"call {at}: {world.unsettled()}"
+        return world, crashes
+
+    world, crashes = story(0)
+    expected = [run.asked.parameters for run in sorted(world.runs.newest(), key=lambda run: run.name)]
+    for at in range(1, crashes.taken + 1):
+        world, _ = story(at)
+        runs = sorted(world.runs.newest(), key=lambda run: run.name)
+        assert [run.asked.parameters for run in runs] == expected, f"call {at}"
+        assert {run.progress.state for run in runs} == {RunState.COMPLETED}, f"call {at}"
+        assert len(world.jobs.jobs) == 3, f"call {at}"
+    assert crashes.taken > 30
+
+
+SCHEDULES = 150  # 1,000 take 20 s of a core
+
+
+@dataclass
+class Pausing:
+    """A port of which every call hands over to other handlers, before and after."""
+
+    target: Any
+    scheduler: Scheduler
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.target, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.scheduler.pause()
+            result = method(*args, **kwargs)
+            self.scheduler.pause()
+            return result
+
+        return call if callable(method) else method
+
+
+def test_looks_at_once_promote_no_trial_twice(tmp_path: Path) -> None:
+    """Whatever looks do at the same time, there are as many trials as asked for, each made once."""
+    for seed in range(SCHEDULES):
+        world = lab.new_world(tmp_path)
+        scheduler = Scheduler(random.Random(seed), 0.5)
+        sweep = lab.asked(world, {"trials": 3, "at_once": 2, "sampling": "random", "seed": 1}, key=str(seed))
+        runs = Pausing(world.runs, scheduler)
+        system = replace(world.system, runs=runs)
+        journal = world.studies().open(sweep.name, sweep.asked.request.sweep)  # type: ignore[arg-type]
+        journal.commit()
+        kept = Pausing(world.journals[sweep.name], scheduler)
+        world.run_until_idle()
+
+        def look(system: Any = system, kept: Any = kept, sweep: Any = sweep) -> None:
+            look_at_sweep(system, JournalStudies(lambda _: kept), sweep.name)
+
+        for number in range(4):
+            scheduler.start(Invocation(f"look {number}", look, lambda _: None, world.clock(), 1.0))
+            for name in list(world.jobs.jobs)[: number % 3]:
+                if world.jobs.jobs[name].raw == "Queued":
+                    world.job_goes(name, "Completed")
+            while (invocation := scheduler.next()) and scheduler.random.random() < 0.9:
+                scheduler.go_on(invocation)
+            world.deliver_all()
+            world.run_until_idle()
+        while invocation := scheduler.next():
+            scheduler.go_on(invocation)
+        world.run_until_idle()
+        trials = lab_study(world, sweep.name).trials
+        assert len(trials) == 3, f"seed {seed}"
+        made = [run.name for run in lab.trials(world, sweep)]
+        assert made == [f"{sweep.name}-t{trial.number}" for trial in trials], f"seed {seed}"
+        assert sorted(world.jobs.jobs) == made, f"seed {seed}"
+        live = [name for name, job in world.jobs.jobs.items() if job.raw == "Queued"]
+        assert len(live) <= 2, f"seed {seed}"
