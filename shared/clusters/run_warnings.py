@@ -96,5 +96,5 @@ def _in_rotation(ports: Ports, runs: list[Run]) -> list[Run]:
 
 
 def _idle(ports: Ports, run: Run) -> str | None:
-    points = series(ports, run.name, UTILIZATION).get(UTILIZATION, [])
+    points = series(ports, run.name, UTILIZATION, printed=False).get(UTILIZATION, [])
     return idle_gpus([(value, at) for _, value, at in points], ports.clock(), QUIET)

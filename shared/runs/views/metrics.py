@@ -58,15 +58,16 @@ class Cursor:
         return cls(offsets, step)
 
 
-def series(ports: Ports, name: str, metrics: str | None = None) -> Series:
+def series(ports: Ports, name: str, metrics: str | None = None, printed: bool = True) -> Series:
     """`{metric: [(step, value, unix time or None), ...]}` of all metrics, or of those named.
 
     They are those of its files; where no curve is among them, what it logged to MLflow, or else printed, comes first.
+    Without `printed` no log is read: what stands there has no time.
 
     `metrics` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
     number is left out.
     """
-    all_series = since(ports, ports.runs.get(name).value, Cursor(), metrics)
+    all_series = since(ports, ports.runs.get(name).value, Cursor(), metrics, printed=printed)
     return {metric: points for metric, points in all_series.items() if metric != EPOCH}
 
 
@@ -80,6 +81,7 @@ def since(
     metrics: str | None = None,
     points: int = MOST_POINTS,
     steps: tuple[float, float] = EVERYWHERE,
+    printed: bool = True,
 ) -> Series:
     """The points that came after the cursor, which goes on to where this look ended; those of the epoch too.
 
@@ -87,7 +89,7 @@ def since(
     """
     chosen = set(metrics.split(",")) if metrics else None
     thinned_by_metric: dict[str, Thinned] = {}
-    for step, row in _rows(ports, run, cursor):
+    for step, row in _rows(ports, run, cursor, printed):
         if not steps[0] <= step <= steps[1]:
             continue
         at = finite(row.get("time"))
@@ -99,10 +101,10 @@ def since(
     return {metric: thinned.points() for metric, thinned in thinned_by_metric.items()}
 
 
-def _rows(ports: Ports, run: Run, cursor: Cursor) -> Iterator[tuple[float, Row]]:
+def _rows(ports: Ports, run: Run, cursor: Cursor, printed: bool) -> Iterator[tuple[float, Row]]:
     files = metric_files.written(ports, run)
     curves = [file for file in files if file.has_curves]
-    rows = _of_files(ports, curves, cursor) if curves else _of_no_files(ports, run, cursor)
+    rows = _of_files(ports, curves, cursor) if curves else _of_no_files(ports, run, cursor, printed)
     documents = [file for file in files if not file.has_curves]
     for row in chain(rows, _of_files(ports, documents, cursor)):
         given = finite(row.get("step"))
@@ -118,12 +120,12 @@ def _of_files(ports: Ports, files: Iterable[MetricFile], cursor: Cursor) -> Iter
             cursor.offsets[file.name] = mark.at
 
 
-def _of_no_files(ports: Ports, run: Run, cursor: Cursor) -> Iterator[Row]:
+def _of_no_files(ports: Ports, run: Run, cursor: Cursor, printed: bool) -> Iterator[Row]:
     """What a run without curves in files logged to MLflow, or else printed."""
     begin = cursor.offsets.get(mlflow_metrics.NAME, 0)
     logged = [] if run.archive.at is not None else mlflow_metrics.now(ports.jobs, run)
     for row in logged[begin:]:
         cursor.offsets[mlflow_metrics.NAME] = cursor.offsets.get(mlflow_metrics.NAME, 0) + 1
         yield row
-    if not logged:
+    if printed and not logged:
         yield from _of_files(ports, metric_files.printed(ports, run), cursor)

@@ -157,6 +157,7 @@ def test_a_metrics_file_hides_what_was_printed(world: World, run: Run) -> None:
 def test_a_metrics_json_stands_beside_what_was_printed(world: World, run: Run) -> None:
     """A document of final numbers at the end does not hide the curve that was seen until then."""
     say(world, run, "step=1 loss=9\nstep=2 loss=5\n")
+    assert metrics.series(world.system, run.name, printed=False) == {}, "the sweep reads no logs"
     write(world, run, "models/metrics.json", b'{"accuracy": 0.5}')
     expected = {"loss": [(1, 9.0), (2, 5.0)], "accuracy": [(3, 0.5)]}
     assert series(world, run) == expected
