@@ -20,6 +20,7 @@ const VIEWS = {
   drops: () => import("./views/drops.jsx").then((m) => m.Drops),
   clusters: () => import("./views/clusters.jsx").then((m) => m.Clusters),
   money: () => import("./views/money.jsx").then((m) => m.Money),
+  models: () => import("./views/models.jsx").then((m) => m.Models),
   schedules: () => import("./views/schedules.jsx").then((m) => m.Schedules),
   storage: () => import("./views/storage.jsx").then((m) => m.Storage),
   batchai: () => import("./views/batchai.jsx").then((m) => m.BatchAI),
@@ -33,11 +34,12 @@ const JUMPS = {
   l: "clusters",
   m: "money",
   s: "schedules",
+  e: "models",
   t: "storage",
   h: "health",
   o: "docs",
 };
-const NAV = ["runs", "compare", "drops", "clusters", "money", "schedules", "storage", "health", "docs"];
+const NAV = ["runs", "compare", "drops", "clusters", "money", "models", "schedules", "storage", "health", "docs"];
 
 // Until the API said who it is: the view need not wait for that.
 const SOMEBODY = { auth: "", name: "", may_change: false };

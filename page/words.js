@@ -8,6 +8,7 @@ export const W = {
     drops: "Drops",
     clusters: "Clusters",
     money: "Money",
+    models: "Models",
     schedules: "Schedules",
     storage: "Storage",
     health: "Health",
@@ -64,6 +65,7 @@ export const W = {
       ["g d", "drops"],
       ["g l", "clusters"],
       ["g m", "money"],
+      ["g e", "models"],
       ["g s", "schedules"],
       ["g t", "storage"],
       ["g h", "health"],
@@ -246,7 +248,8 @@ export const W = {
     falling: "falling",
     level: "level",
     summary: (s) =>
-      `${s.name}: ${s.points === 1 ? "1 point" : `${s.points} points`}. First ${s.first}, last ${s.last}, least ${s.least} at ${s.leastAt}, ` +
+      `${s.name}: ${s.points === 1 ? "1 point" : `${s.points} points`}. First ${s.first}, last ${s.last}, ` +
+      `least ${s.least} at ${s.leastAt}, ` +
       `greatest ${s.greatest} at ${s.greatestAt}; ${s.trend} towards the end.`,
     none: "no points",
   },
@@ -366,6 +369,14 @@ export const W = {
     aRun: (dollars) => `${dollars} a run at most`,
     reached: "This budget is used up.",
     missing: ({ cluster, day, why, advice }) => `What ${cluster} cost on ${day} is missing: ${why} ${advice}`,
+  },
+  models: {
+    title: "Models",
+    empty: "No model has a name yet. To give the best run's model one, type:",
+    emptyCommand: "python3 trainyard.py promote mnist@best:accuracy digits --as production",
+    versions: ["Version", "Run", "Data", "Began with", "Promoted", "By"],
+    history: "Who moved what",
+    lines: ["When", "What", "By", "Why"],
   },
   schedules: {
     title: "Schedules",

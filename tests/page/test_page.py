@@ -100,6 +100,7 @@ VIEWS = {  # and what is there once a view has its data
     "drop": ".notice.good a",
     "clusters": ".timeline",
     "money": ".big",
+    "models": ".card .spark",
     "schedules": ".scroll tr",
     "storage": ".lines li, .scroll tr",
     "health": ".scroll tr",
@@ -121,7 +122,7 @@ def elastic() -> Elastic:
 
 @pytest.fixture(scope="module")
 def lived_in(shared_lab: Lab, trained: str) -> None:
-    """A cloud with something in every view: a schedule, who is told, something that was removed."""
+    """A cloud with something in every view: a schedule, who is told, what was removed, a model of two versions."""
     run = {"trainer": "mnist", "data": "drops/mnist/from-the-page"}
     schedule = shared_lab.api("POST", "schedules", {"run": run, "cron": "0 6 * * 1", "timezone": "Europe/Berlin"})
     shared_lab.api("POST", f"schedules/{schedule['id']}/pause")
@@ -129,6 +130,10 @@ def lived_in(shared_lab: Lab, trained: str) -> None:
     shared_lab.api("POST", "notices", {"on": ["failed", "completed"], "to": "ada@example.org", "route": "mnist"})
     shared_lab.archived(a_run("gone-1"), {"models/model.pt": b"x" * 5000})
     shared_lab.api("POST", "runs/gone-1/remove")
+    for number in (1, 2):
+        made = a_run(f"kept-{number}", best_metrics={"test_accuracy": 0.8 + number / 100})
+        shared_lab.archived(made, {"models/model.safetensors": b"x" * number})
+        shared_lab.api("POST", "models/digits/versions", {"run": made.name, "alias": "production", "why": "better"})
 
 
 def test_schedules_notices_and_storage_are_shown_and_changed(lab: Lab, lived_in: None) -> None:

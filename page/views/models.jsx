@@ -1,0 +1,114 @@
+// Models: their versions with the metric over them, what each was made of, and who moved which alias when.
+import { get } from "../api.js";
+import { number, visible } from "../format.js";
+import { useLive } from "../live.js";
+import { Command, Trouble, When } from "../parts.jsx";
+import { to } from "../route.js";
+import { Spark } from "../spark.jsx";
+import { W } from "../words.js";
+
+export function Models() {
+  const { value, error } = useLive(
+    async (signal) => {
+      const names = (await get(["models"], {}, { signal })).map((each) => each.model);
+      return Promise.all(names.map((name) => get(["models", name], {}, { signal })));
+    },
+    [],
+    { soon: 10000 },
+  );
+  return (
+    <section>
+      <h1 tabindex="-1">{W.models.title}</h1>
+      <Trouble error={error} value={value} />
+      {value?.length === 0 && (
+        <div class="notice">
+          <p>{W.models.empty}</p>
+          <Command text={W.models.emptyCommand} />
+        </div>
+      )}
+      {value?.map((model) => (
+        <One key={model.model} model={model} />
+      ))}
+    </section>
+  );
+}
+
+/** The metrics that all versions have, each with its values from the first version to the last. */
+function curves(versions) {
+  const oldest = [...versions].reverse(),
+    names = Object.keys(oldest[0]?.metrics || {}).filter((name) => oldest.every((each) => name in each.metrics));
+  return names.sort().map((name) => ({ name, points: oldest.map((each) => [each.number, each.metrics[name]]) }));
+}
+
+function One({ model }) {
+  return (
+    <section class="card">
+      <div class="head">
+        <h2>{visible(model.model)}</h2>
+        {model.aliases.map((alias) => (
+          <span key={alias.alias} class="state completed">
+            {visible(`${alias.alias} → ${alias.version}`)}
+          </span>
+        ))}
+      </div>
+      <dl class="facts">
+        {curves(model.versions).map(({ name, points }) => (
+          <div key={name}>
+            <dt>{visible(name)}</dt>
+            <dd>
+              <Spark name={name} points={points} /> {number(points.at(-1)[1])}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <Table
+        name={visible(model.model)}
+        columns={W.models.versions}
+        rows={model.versions.map((each) => [
+          visible([each.number, ...each.aliases].join(" ")),
+          <a href={to("run", [each.run])}>{visible(each.run)}</a>,
+          visible(each.drop ? `${each.drop}@${each.generation}` : each.reads.join(", ")),
+          each.from_run ? <a href={to("run", [each.from_run])}>{visible(each.from_run)}</a> : W.nothing,
+          <When at={each.promoted_at} />,
+          visible(each.by),
+        ])}
+      />
+      <h3>{W.models.history}</h3>
+      <Table
+        name={W.models.history}
+        columns={W.models.lines}
+        rows={model.history.map((line) => [
+          <When at={line.at} />,
+          visible(`${line.alias || line.what} ${line.before || W.nothing} → ${line.after || W.nothing}`),
+          visible(line.by),
+          visible(line.why),
+        ])}
+      />
+    </section>
+  );
+}
+
+const Table = ({ name, columns, rows }) => (
+  <div class="scroll" tabindex="0" role="region" aria-label={name}>
+    <table>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column} scope="col">
+              {column}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((cells, row) => (
+          <tr key={row}>
+            {cells.map((cell, at) => (
+              <td key={at}>{cell}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
