@@ -15,7 +15,7 @@ from shared import settled
 from shared.drops.checks import send_check
 from shared.drops.find_unannounced import find_missed_drops, routes_with_folders
 from shared.drops.model import DropState
-from shared.events.poison import look_at_poison
+from shared.events.poison import look_at_poison, poisoned
 from shared.jobs.register import register_assets
 from shared.kernel import measure
 from shared.kernel.errors import Unavailable
@@ -45,8 +45,10 @@ def reconcile(ports: Ports, schedules: Schedules | None = None) -> None:
     _try(errors, "workspace", ports.jobs.check)
     _try(errors, "assets", partial(register_assets, ports.jobs, ports.trainers))
     _try(errors, "runs", partial(ask_for_looks, ports))
-    _try(errors, "settled poison", partial(settled.clear, ports))
-    _try(errors, "poison", partial(look_at_poison, ports))
+    aside = list[str]()
+    _try(errors, "poison queues", lambda: aside.extend(poisoned(ports)))
+    _try(errors, "settled poison", partial(settled.clear, ports, aside))
+    _try(errors, "poison", partial(look_at_poison, ports, aside))
     if schedules:
         _try(errors, "schedules", partial(ask_for_overdue, ports, schedules))
     walks = dict[str, str]()

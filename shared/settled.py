@@ -5,7 +5,7 @@ After a long outage there are many of these. They are deleted, so that what is l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
@@ -25,12 +25,11 @@ class Ports(collect.Ports, Protocol):
     """What is needed here from outside."""
 
 
-def clear(ports: Ports) -> None:
-    """Delete the settled messages of all poison queues."""
-    counts = ports.queues.counts(f"{queue}-poison" for queue in places.QUEUES)
-    for queue in places.QUEUES:
-        if counts[f"{queue}-poison"] and queue in _SETTLED:
-            ports.queues.clear(f"{queue}-poison", partial(is_settled, ports, queue), MOST)
+def clear(ports: Ports, queues: Iterable[str]) -> None:
+    """Delete the settled messages of these poison queues."""
+    for poison in queues:
+        if (queue := poison.removesuffix("-poison")) in _SETTLED:
+            ports.queues.clear(poison, partial(is_settled, ports, queue), MOST)
 
 
 def is_settled(ports: Ports, queue: str, text: str) -> bool:

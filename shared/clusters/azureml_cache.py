@@ -54,9 +54,9 @@ def waiting(ports: Ports, run: Run) -> Waiting | None:
     for job, cluster in current_sight.jobs:
         if job in own:
             ahead = []  # those that come now were sent before it
-        elif cluster == run.asked.cluster:
+        elif cluster == run.on_cluster:
             ahead.append(job)
-    return why_waiting(run, current_sight.clusters.get(run.asked.cluster), ahead[::-1])
+    return why_waiting(run, current_sight.clusters.get(run.on_cluster), ahead[::-1])
 
 
 def _look(ports: Ports) -> Sight:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -18,7 +19,7 @@ class Ports(HasQueues, HasFacts, Protocol):
 
 
 MOST_KEPT = 1000  # messages of one queue
-LOOKS_FOR_ALL = 3  # of look_at_poison
+LOOKS_FOR_ALL = 4  # of poisoned
 
 _turns: WeakKeyDictionary[object, Turns] = WeakKeyDictionary()
 
@@ -31,14 +32,19 @@ def keep_poison(ports: Ports) -> None:
             ports.queues.give_back(poison, poison, min(count, MOST_KEPT))
 
 
-def look_at_poison(ports: Ports) -> None:
-    """State each message that lies in a poison queue. Each queue is a request, so the empty ones are asked by turns."""
+def poisoned(ports: Ports) -> list[str]:
+    """The poison queues that hold something. Each queue is a request, so the empty ones are asked by turns."""
     turns = _turns.setdefault(ports, Turns(LOOKS_FOR_ALL))
     counts = ports.queues.counts(turns.next(f"{queue}-poison" for queue in QUEUES))
     turns.saw(counts)
     for poison, count in counts.items():
         measure.level("queue.messages", count, queue=poison)
-        if count:
-            for text in ports.queues.peek(poison):
-                digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-                ports.happened(MessagePoisoned(poison.removesuffix("-poison"), digest))
+    return [poison for poison, count in counts.items() if count]
+
+
+def look_at_poison(ports: Ports, queues: Iterable[str]) -> None:
+    """State each message that lies in these poison queues."""
+    for poison in queues:
+        for text in ports.queues.peek(poison):
+            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+            ports.happened(MessagePoisoned(poison.removesuffix("-poison"), digest))

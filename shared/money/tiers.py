@@ -11,7 +11,7 @@ from shared.clusters.model import Cluster
 from shared.deadlines.pool import Spell, learn
 from shared.kernel.errors import Impossible
 from shared.kernel.suggest import there_are
-from shared.money.admission import Ports, clusters, newest_runs, price_of, seconds_before
+from shared.money.admission import Ports, newest_runs, price_of, seconds_before
 from shared.runs.decide import has_run
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import WAITING
@@ -30,11 +30,12 @@ class ClusterTiers:
 
     def of(self, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
         """See shared.runs.ports.Markets."""
-        asked = clusters(self.ports).get(cluster)
+        there = {each.name: each for each in self.ports.clusters.list()}
+        asked = there.get(cluster)
         if asked is None:
             raise Impossible(f"The workspace has no cluster {cluster!r}.", "unknown_cluster")
         tiers = {
-            tier: self._tier(asked if asked.tier == tier else self._other(asked, tier, nodes, allowed))
+            tier: self._tier(asked if asked.tier == tier else _other(there, asked, tier, nodes, allowed))
             for tier in (LOW, DEDICATED)
         }
         spells, waits = _seen(newest_runs(self.ports), tiers[LOW].cluster, self.ports.clock())
@@ -51,25 +52,6 @@ class ClusterTiers:
         seconds = seconds_before(self.ports, run)
         return median(seconds) if seconds else None
 
-    def _other(self, asked: Cluster, tier: str, nodes: int, allowed: frozenset[str] | None) -> Cluster:
-        """The cluster of the same machines in the other tier; the cheapest, were there several."""
-        same = [
-            each
-            for name, each in sorted(clusters(self.ports).items())
-            if each.tier == tier and each.vm_size == asked.vm_size and (allowed is None or name in allowed)
-        ]
-        large = [each for each in same if each.max_nodes >= nodes]
-        if large:
-            return large[0]
-        kind = tier.replace("_", "-")
-        why = (
-            f"{there_are([each.name for each in same])} has fewer than {nodes} nodes"
-            if same
-            else f"there is none with {asked.vm_size} that the route's `clusters` allow"
-        )
-        words = f"A run with a date uses {asked.name} and a {kind} cluster of the same machines, and {why}."
-        raise Impossible(words, "one_tier")
-
     def _tier(self, cluster: Cluster) -> Tier:
         price = price_of(self.ports, cluster)
         if price is None:
@@ -78,6 +60,26 @@ class ClusterTiers:
             )
             raise Impossible(words, "no_price")
         return Tier(cluster.name, price.dollars)
+
+
+def _other(there: dict[str, Cluster], asked: Cluster, tier: str, nodes: int, allowed: frozenset[str] | None) -> Cluster:
+    """The cluster of the same machines in the other tier; the cheapest, were there several."""
+    same = [
+        each
+        for name, each in sorted(there.items())
+        if each.tier == tier and each.vm_size == asked.vm_size and (allowed is None or name in allowed)
+    ]
+    large = [each for each in same if each.max_nodes >= nodes]
+    if large:
+        return large[0]
+    kind = tier.replace("_", "-")
+    why = (
+        f"{there_are([each.name for each in same])} has fewer than {nodes} nodes"
+        if same
+        else f"there is none with {asked.vm_size} that the route's `clusters` allow"
+    )
+    words = f"A run with a date uses {asked.name} and a {kind} cluster of the same machines, and {why}."
+    raise Impossible(words, "one_tier")
 
 
 def _seen(runs: list[Run], cluster: str, now: datetime) -> tuple[list[Spell], list[float]]:

@@ -19,7 +19,7 @@ from shared.jobs.spec import HOUR_PROPERTY, JobSpec, resolve
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
 from shared.runs.decide import first_line, is_over, overdue, why_step
-from shared.runs.model import FINAL, Placed, Run, RunState, hour_of, plain_job
+from shared.runs.model import FINAL, Moment, Placed, Run, RunState, hour_of, plain_job
 from shared.runs.node_use import Use, by_place, use_of_one_job
 from shared.runs.ports import HasRendezvous, HasRuns
 from shared.runs.progress.workload import Look, MembersView, Nodes, Seen, Submitted
@@ -190,7 +190,9 @@ def _moved(run: Run, now: datetime) -> Look:
     """The further job of a run that ended its job to go on elsewhere."""
     cluster = run.pace.moves_to
     why = f"Job {run.jobs.number + 1} goes on from its checkpoints on {cluster}. {run.pace.holds_why}"
-    changes = {"job_number": run.jobs.number + 1, "resubmit": True, "moves_to": ""}
+    changes: dict[str, Any] = {"job_number": run.jobs.number + 1, "resubmit": True, "moves_to": ""}
+    if run.progress.state is RunState.QUEUED:  # no step, but to be known
+        changes["history"] = (*run.progress.history, Moment(RunState.QUEUED, now, why))
     return Look(RunState.QUEUED, why, {**changes, "places": (*run.pace.places, Placed(now, cluster))})
 
 

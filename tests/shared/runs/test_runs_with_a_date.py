@@ -164,6 +164,8 @@ def test_it_is_done_in_time(tmp_path: Path, route: Any, pool: str) -> None:
     assert run.progress.history[-1].at <= run.due.done_by
     assert run.pace.late_since is None
     assert bool(azure.took.get(DEDICATED)) == (pool != "always")
+    if route is PLAIN and pool != "always":
+        assert any(f"goes on from its checkpoints on {DEDICATED}" in moment.why for moment in run.progress.history)
     keep_books(world.system)
     cost = world.runs.get(run.name).value.money.cost
     assert cost
