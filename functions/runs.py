@@ -8,10 +8,11 @@ from functions import access
 from functions.http import accepted, answer, handled
 from functions.on_demand import on_demand
 from functions.ranges import log_answer, wanted_range
+from shared.bootstrap import studies as the_studies
 from shared.bootstrap import system as the_system
 
 with on_demand():
-    from shared.api import imports, live, queries, requests, rows
+    from shared.api import imports, live, queries, requests, rows, trials
     from shared.runs import model
     from shared.runs.intake import create, dry_run, request, retry_and_continue
     from shared.runs.progress import cancel, submit
@@ -130,6 +131,13 @@ async def get_logs(req: func.HttpRequest) -> func.HttpResponse:
     if byte_range := wanted_range(req.headers.get("range")):
         return log_answer(await logs.ranged(the_system(), run, query.rank, byte_range), ranged=True)
     return log_answer(await logs.follow(the_system(), run, query.rank, query.offset, query.wait))
+
+
+@blueprint.route("runs/{run}/trials", methods=["GET"])
+@handled
+def list_trials(req: func.HttpRequest) -> func.HttpResponse:
+    """A sweep's trials, and which parameters matter."""
+    return answer(trials.trials(the_system(), the_studies(), req.route_params["run"]))
 
 
 @blueprint.route("runs/{run}/metrics", methods=["GET"])

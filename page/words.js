@@ -253,6 +253,16 @@ export const W = {
       `greatest ${s.greatest} at ${s.greatestAt}; ${s.trend} towards the end.`,
     none: "no points",
   },
+  sweep: {
+    trials: "Trials",
+    trial: "Trial",
+    best: "best so far",
+    standing: (begun, over, dollars) => `${begun} begun, ${over} ended, $${dollars} so far.`,
+    compare: "Compare the best",
+    overTrials: "Best so far, over trials",
+    overDollars: "Best so far, over dollars",
+    importance: "What mattered",
+  },
   compare: {
     title: "Compare",
     empty: "Choose runs in the list of runs, then Compare. Or name them:",

@@ -234,7 +234,7 @@ function Over({ value, records, query }) {
 }
 
 /** A line for each run across an axis for each number that differs; as many axes as there is room for their names. */
-function Parallel({ records }) {
+export function Parallel({ records }) {
   const axes = useMemo(() => numeric(records), [records]);
   if (axes.length < 2) return null;
   return (

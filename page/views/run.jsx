@@ -10,6 +10,7 @@ import { Curves } from "./run/curves.jsx";
 import { Audit, History, Notes, Tags, What } from "./run/facts.jsx";
 import { Files, Pictures } from "./run/files.jsx";
 import { Members, Phases, settled, Why } from "./run/progress.jsx";
+import { Trials } from "./run/trials.jsx";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 export function Run({ route, me }) {
@@ -81,6 +82,12 @@ export function Run({ route, me }) {
             <h2>{W.run.phases}</h2>
             <Phases run={run} />
           </section>
+          {run.kind === "sweep" && (
+            <section class="part" id="part-trials">
+              <h2>{W.sweep.trials}</h2>
+              <Trials run={run} />
+            </section>
+          )}
           {run.elastic && (
             <section class="card">
               <h2>{W.run.members}</h2>

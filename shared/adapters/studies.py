@@ -71,7 +71,17 @@ class JournalStudies:
         self._open: OrderedDict[str, JournalStudy] = OrderedDict()
         self._lock = threading.Lock()
 
+    def trials(self, name: str, sweep: Sweep) -> list[Trial]:
+        study = self._opened(name, sweep)
+        there = study.trials
+        if study.room == MOST_CHANGES:  # a new one has its own beginning to write, which is left to a look
+            self._keep(study)
+        return there
+
     def open(self, name: str, sweep: Sweep) -> Study:
+        return self._opened(name, sweep)
+
+    def _opened(self, name: str, sweep: Sweep) -> JournalStudy:
         with self._lock:
             study = self._open.pop(name, None)
         if study is None or not study.refreshed():

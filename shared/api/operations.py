@@ -20,6 +20,7 @@ from shared.api import (
     rows,
     run_answers,
     schedules,
+    trials,
 )
 from shared.runs.intake.request import RunRequest
 
@@ -260,6 +261,7 @@ OPERATIONS = [
         headers=_RANGE,
         problems=(404, 416),
     ),
+    _get("runs/{run}/trials", "A sweep's trials", trials.Trials, problems=(404, 422)),
     _get(
         "runs/{run}/metrics", "The run's metrics as series", run_answers.Series, requests.MetricsQuery, problems=(404,)
     ),

@@ -49,3 +49,6 @@ class Studies(Protocol):
 
     def open(self, name: str, sweep: Sweep) -> Study:
         """The study as it is now; a new one has no trials. One partition is read, or what is new of it."""
+
+    def trials(self, name: str, sweep: Sweep) -> list[Trial]:
+        """Its trials as they are now, to be looked at."""

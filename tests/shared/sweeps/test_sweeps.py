@@ -12,6 +12,7 @@ import pytest
 from optuna.storages import JournalStorage
 
 from shared.adapters.studies import JournalStudies
+from shared.api import trials
 from shared.clusters.model import Cluster
 from shared.kernel import places
 from shared.kernel.errors import Impossible
@@ -249,3 +250,18 @@ def test_looks_at_once_promote_no_trial_twice(tmp_path: Path) -> None:
         assert sorted(world.jobs.jobs) == made, f"seed {seed}"
         live = [name for name, job in world.jobs.jobs.items() if job.raw == "Queued"]
         assert len(live) <= 2, f"seed {seed}"
+
+
+def test_trials_are_told_with_what_mattered(world: World) -> None:
+    """The API's answer has every trial with its values and its best; the learning rate matters more than the size."""
+    sweep = lab.asked(world, {"trials": 24, "at_once": 4, "sampling": "random", "seed": 2})
+    lab.play(world, 100)
+    told = trials.trials(world.system, world.studies(), sweep.name)
+    runs = {run.name: run for run in lab.trials(world, sweep)}
+    assert [row["run"] for row in told["trials"]] == list(runs)
+    for row in told["trials"]:
+        assert row["parameters"] == {name: runs[row["run"]].asked.parameters[name] for name in ("lr", "size")}
+        assert row["told"] == runs[row["run"]].archive.best_metrics["accuracy"]
+    assert told["importance"]["lr"] > 0.8
+    with pytest.raises(Impossible, match="is no sweep"):
+        trials.trials(world.system, world.studies(), told["trials"][0]["run"])

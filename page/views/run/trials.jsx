@@ -1,0 +1,131 @@
+// A sweep's trials, live: what each tried and reached, the best so far over trials and dollars, what mattered.
+import { get } from "../../api.js";
+import { Chart } from "../../chart.jsx";
+import { number, visible } from "../../format.js";
+import { useLive } from "../../live.js";
+import { State, Trouble } from "../../parts.jsx";
+import { ended } from "../../record.js";
+import { to } from "../../route.js";
+import { columns } from "../../series.js";
+import { W } from "../../words.js";
+import { Parallel } from "../compare.jsx";
+import { useMemo } from "preact/hooks";
+
+const COMPARED = 20;
+
+export function Trials({ run }) {
+  const { value, error } = useLive((signal) => get(["runs", run.run, "trials"], {}, { signal }), [run.run], {
+    still: () => ended(run),
+  });
+  const trials = value?.trials || [],
+    told = trials.filter((trial) => trial.told !== null);
+  const order = value?.maximize ? [...told].sort((a, b) => b.told - a.told) : [...told].sort((a, b) => a.told - b.told),
+    names = [...new Set(trials.flatMap((trial) => Object.keys(trial.parameters)))];
+  const records = useMemo(() => told.map((trial) => asRecord(trial, value.metric)), [value]);
+  if (!value) return <Trouble error={error} value={value} />;
+  return (
+    <>
+      <p class="dim">
+        {W.sweep.standing(run.trials, run.trials_ended, number(run.trials_dollars))}
+        {run.sweep_closing && ` ${visible(run.sweep_closing)}`}{" "}
+        {order.length > 1 && (
+          <a
+            href={to("compare", [], {
+              runs: order
+                .slice(0, COMPARED)
+                .map((trial) => trial.run)
+                .join(","),
+            })}
+          >
+            {W.sweep.compare}
+          </a>
+        )}
+      </p>
+      <div class="scroll" tabindex="0" role="region" aria-label={W.sweep.trials}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{W.sweep.trial}</th>
+              <th scope="col">{W.run.fields.state}</th>
+              {names.map((name) => (
+                <th scope="col" key={name}>
+                  {visible(name)}
+                </th>
+              ))}
+              <th scope="col">{visible(value.metric)}</th>
+              <th scope="col">$</th>
+            </tr>
+          </thead>
+          <tbody>
+            {trials.map((trial) => (
+              <tr key={trial.run}>
+                <th scope="row">
+                  <a href={to("run", [trial.run])}>{trial.number}</a>
+                  {trial.run === run.best_trial && <small>{W.sweep.best}</small>}
+                </th>
+                <td>
+                  <State state={trial.state} />
+                </td>
+                {names.map((name) => (
+                  <td key={name} class="cell">
+                    {shown(trial.parameters[name])}
+                  </td>
+                ))}
+                <td class="cell">{shown(trial.told)}</td>
+                <td class="cell">{number(trial.dollars)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {told.length > 1 && (
+        <div class="charts">
+          <Chart title={W.sweep.overTrials} series={[course(told, value.maximize, (_, i) => i + 1)]} sync="" />
+          <Chart title={W.sweep.overDollars} series={[course(told, value.maximize, spent())]} sync="" />
+        </div>
+      )}
+      {records.length > 2 && <Parallel records={records} />}
+      {Object.keys(value.importance).length > 0 && (
+        <>
+          <h3>{W.sweep.importance}</h3>
+          <ul class="plain">
+            {Object.entries(value.importance).map(([name, part]) => (
+              <li key={name}>
+                {visible(name)} <meter min="0" max="1" value={part} aria-label={visible(name)} />{" "}
+                {Math.round(part * 100)} %
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </>
+  );
+}
+
+const shown = (value) =>
+  value === undefined || value === null ? "" : typeof value === "number" ? number(value) : visible(String(value));
+
+/** A trial as the parallel coordinates read a run. */
+const asRecord = (trial, metric) => ({
+  run: trial.run,
+  state: trial.state,
+  history: [],
+  nodes: 1,
+  parameters: trial.parameters,
+  metrics: { best: { [metric]: trial.told } },
+});
+
+/** The best so far, in the order of the trials, across what `at` says of each. */
+function course(told, maximize, at) {
+  let best = null;
+  const points = told.map((trial, i) => {
+    best = best === null ? trial.told : maximize ? Math.max(best, trial.told) : Math.min(best, trial.told);
+    return [at(trial, i), best];
+  });
+  return { name: W.sweep.best, label: "", ...columns(points, (point) => point[0]) };
+}
+
+const spent = () => {
+  let dollars = 0;
+  return (trial) => (dollars += trial.dollars);
+};

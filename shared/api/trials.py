@@ -1,0 +1,63 @@
+"""The trials of a sweep, as its study and their runs have them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Protocol
+
+from msgspec import Meta, Struct
+
+from shared.kernel.errors import Impossible
+from shared.runs.model import RunState
+from shared.runs.ports import HasRuns, RunFilter
+from shared.sweeps.importance import importance
+from shared.sweeps.model import trial_run
+from shared.sweeps.ports import Studies
+from shared.sweeps.sampling import values
+from shared.sweeps.trial_run import SWEEP_TAG
+
+MOST = 1000
+
+
+class Ports(HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+class Trial(Struct):
+    number: int
+    run: str
+    state: RunState
+    parameters: dict[str, Any]
+    told: Annotated[float | None, Meta(description="Its best value of the sweep's metric; null before the first.")]
+    dollars: float
+
+
+class Trials(Struct):
+    metric: str
+    maximize: bool
+    trials: list[Trial]
+    importance: Annotated[
+        dict[str, float], Meta(description="The part of each parameter in what is good; empty while trials are few.")
+    ]
+
+
+def trials(ports: Ports, studies: Studies, name: str) -> dict[str, Any]:
+    """A sweep's trials in their order. Raises NotFound, and Impossible for a run that is no sweep."""
+    sweep = ports.runs.get(name).value.asked.request.sweep
+    if sweep is None:
+        raise Impossible(f"Run {name} is no sweep, so it has no trials.", "no_sweep")
+    drawn = studies.trials(name, sweep)
+    runs = {run.name: run for run in ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={name}"), MOST).runs}
+    rows = []
+    for trial in drawn:
+        run = runs.get(trial_run(name, trial.number))
+        rows.append(
+            {
+                "number": trial.number,
+                "run": trial_run(name, trial.number),
+                "state": run.progress.state if run else RunState.RECEIVED,
+                "parameters": values(sweep, dict(trial.drawn)),
+                "told": trial.best(sweep.maximize),
+                "dollars": run.money.cost.dollars if run and run.money.cost else 0.0,
+            }
+        )
+    return {"metric": sweep.metric, "maximize": sweep.maximize, "trials": rows, "importance": importance(sweep, drawn)}

@@ -1,0 +1,35 @@
+"""How much each parameter of a sweep matters, by Optuna. Pure."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+from shared.jobs.search import Sweep
+from shared.sweeps.model import Trial, TrialState
+from shared.sweeps.sampling import distributions
+
+LEAST = 8  # trials; of fewer nothing is said
+
+
+def importance(sweep: Sweep, trials: Sequence[Trial]) -> dict[str, float]:
+    """The part of each parameter, by PED-ANOVA, which asks how good trials differ from all; {} while there are few."""
+    import optuna
+
+    best = [(trial, trial.best(sweep.maximize)) for trial in trials if trial.state is not TrialState.RUNNING]
+    told = [(trial, value) for trial, value in best if value is not None]
+    if len(told) < LEAST or len({value for _, value in told}) == 1:
+        return {}
+    space = distributions(sweep)
+    direction = optuna.study.StudyDirection.MAXIMIZE if sweep.maximize else optuna.study.StudyDirection.MINIMIZE
+    study = optuna.create_study(direction=direction)
+    study.add_trials(
+        [optuna.create_trial(params=dict(trial.drawn), distributions=space, value=value) for trial, value in told]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that PED-ANOVA is called experimental
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+        return {
+            name: round(part, 4)
+            for name, part in optuna.importance.get_param_importances(study, evaluator=evaluator).items()
+        }
