@@ -25,7 +25,7 @@ from shared.runs.results.outputs import archive_folder
 MODELS = "models/"
 PIECE = 16 << 20  # bytes read at once
 MOST_MODEL_BYTES = 32 << 30  # hashed in the 230 seconds that Azure gives a request
-MOST_DATA_BYTES, MOST_DATA_FILES = 2 << 30, 20_000  # of a larger drop etag and MD5 say what it was
+MOST_DATA_BYTES, MOST_DATA_FILES = 2 << 30, 5_000  # of a larger drop etag and MD5 say what it was
 ENVIRONMENT = "/environment.json"  # what a trainer writes to ./outputs
 ENVIRONMENT_LIMIT = 1 << 20
 

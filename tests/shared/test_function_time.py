@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from shared.events.announce import tell
+from shared.jobs.route_model import RouteModel
 from shared.kernel import places
 from shared.kernel.person import NOBODY
 from shared.kernel.settings import ROOT
@@ -198,6 +199,21 @@ def a_lifecycle_event(world: World) -> Done:
     return lambda: world.events.published
 
 
+def a_champion_of_much_data(world: World) -> Done:
+    """Its model has many files, and so have its data: each is hashed."""
+    world.system = replace(world.system, routes={"mnist": replace(ROUTE, model=RouteModel("churn", "accuracy", 0.0))})
+    for number in range(FILES // 2):
+        world.blobs.put("drops", f"mnist/a/{number:04}.bin", b"x")
+    run = ended(world, 0)
+    world.blobs.remove("azureml-blobstore", [f"trainyard/{run.name}/models/model.pt"])
+    for number in range(90):
+        world.blobs.put("azureml-blobstore", f"trainyard/{run.name}/models/{number:04}.json", b"{}")
+    row = json.dumps({"step": 1, "accuracy": 1.0}).encode()
+    world.blobs.put("azureml-blobstore", f"trainyard/{run.name}/metrics/metrics.jsonl", row)
+    slow(world)
+    return lambda: world.models.get("churn")
+
+
 SCENARIOS: dict[str, tuple[Callable[[World], Done], ...]] = {
     places.DROP_EVENTS: (the_same_looked_at_by_its_event,),
     places.DROP_CHECKS: (a_drop_that_takes_too_long_to_list,),
@@ -211,6 +227,7 @@ SCENARIOS: dict[str, tuple[Callable[[World], Done], ...]] = {
     places.DELIVERIES: (an_event_for_many_subscribers,),
     places.SCHEDULE_LOOKS: (a_schedule_that_missed_much,),
     places.REMOVALS: (a_removal_of_many_files,),
+    places.PROMOTIONS: (a_champion_of_much_data,),
 }
 
 
