@@ -18,6 +18,7 @@ LOG = "größe 🚂\n".encode()
 
 def in_pieces(server: Any, size: int, query: str) -> None:
     """The log in pieces of so many bytes, cut without regard to characters, as a proxy or another server may."""
+    server.says("/api/runs/r", {"run": "r", "state": "completed"})
     for offset in range(0, len(LOG), size):
         piece = LOG[offset : offset + size]
         told = {"x_next_offset": str(offset + len(piece)), "x_log_complete": str(offset + size >= len(LOG)).lower()}
@@ -34,6 +35,7 @@ def test_a_character_is_never_broken(server: Any, run: Run, capsys: Capture, siz
 
 def test_bytes_that_are_no_text_are_shown(server: Any, run: Run, capsys: Capture) -> None:
     """A log that ends inside a character, or holds other bytes, is shown with replacement characters to its end."""
+    server.says("/api/runs/r", {"run": "r", "state": "completed"})
     server.says("/api/runs/r/logs?rank=0&offset=0", b"a\xffb\xc3", x_next_offset="4", x_log_complete="true")
     assert run("logs", "r", "--url", server.url) == 0
     assert capsys.readouterr().out == "a\ufffdb\ufffd"
