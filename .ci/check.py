@@ -72,6 +72,8 @@ SLOW = (
     "tests/infra/test_package_runtime.py",
     "tests/infra/test_package_worker.py",
 )
+# What the gate leaves to `--all`, which runs each night: long walks through what its other tests prove piece by piece.
+LONG = ("tests/e2e/test_chaos.py",)
 COVERAGE = {
     "combine": ["combine", "--quiet"],
     "report": ["report", "--show-missing", "--skip-covered", "--sort=cover"],
@@ -102,7 +104,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python3 trainyard.py check", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="only the fast tests: under 2 minutes on 2 cores")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true", help="only the fast tests: under 2 minutes on 2 cores")
+    which.add_argument("--all", action="store_true", help="the long walks too, which else run each night alone")
     parser.add_argument("--only", choices=STEPS, help="one step alone")
     parser.add_argument(
         "--coverage",
@@ -117,8 +121,8 @@ def command(name: str, options: argparse.Namespace, report: Path) -> list[str]:
     if name != "tests":
         return STEPS[name]
     argv = [*STEPS["tests"], f"--junitxml={report}"]
-    if options.quick:
-        argv += [f"--ignore-glob={pattern}" for pattern in SLOW]
+    left_out = () if options.all else (*LONG, *SLOW) if options.quick else LONG
+    argv += [f"--ignore-glob={pattern}" for pattern in left_out]
     if not options.coverage:
         return [*argv, *AT_A_TIME]
     # One at a time: on a busy machine a worker may be ended before it has written down what it reached.

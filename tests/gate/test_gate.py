@@ -57,7 +57,7 @@ def test_a_shell_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_the_guard_watches_a_test_that_exists() -> None:
     """The tests that the gate looks for by name are there, and what `--quick` leaves out exists."""
     assert all(list(ROOT.glob(f"tests/**/{name}.py")) for name in (check.CONFORMANCE, check.SHELLS, check.WORKER))
-    assert [pattern for pattern in check.SLOW if not list(ROOT.glob(pattern))] == []
+    assert [pattern for pattern in (*check.SLOW, *check.LONG) if not list(ROOT.glob(pattern))] == []
 
 
 def test_hooks_look_at_files_that_are_there() -> None:
@@ -78,8 +78,8 @@ def test_hooks_use_the_versions_of_the_gate() -> None:
     assert asked <= set(pinned)
 
 
-def workflow() -> dict[str, Any]:
-    told: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
+def workflow(name: str = "ci") -> dict[str, Any]:
+    told: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf-8"))
     return told
 
 
@@ -91,6 +91,18 @@ def test_the_hosted_workflow_runs_the_gate() -> None:
     assert job["strategy"]["matrix"]["python"] == [oldest[1], "3.13"]
     assert ".ci/run" in [step.get("run") for step in job["steps"]]
     assert workflow()["permissions"] == {"contents": "read"}
+
+
+def test_each_night_everything_runs() -> None:
+    """What the gate leaves out runs each night, with the whole history, which a test of two versions needs."""
+    night = workflow("nightly")
+    steps = night["jobs"]["check"]["steps"]
+    assert ".ci/run --all" in [step.get("run") for step in steps]
+    assert steps[0]["with"]["fetch-depth"] == 0
+    assert night[True]["schedule"], "`on` is a truth to YAML"
+    assert check.command("tests", check.parse(["--all"]), Path("r")) == [
+        *check.STEPS["tests"], "--junitxml=r", *check.AT_A_TIME
+    ]  # fmt: skip
 
 
 def test_actions_are_pinned_to_a_major_version() -> None:
