@@ -73,7 +73,26 @@ SLOW = (
     "tests/infra/test_package_worker.py",
 )
 # What the gate leaves to `--all`, which runs each night: long walks through what its other tests prove piece by piece.
-LONG = ("tests/e2e/test_chaos.py",)
+LONG = (
+    "tests/cli/setup/test_shell_completion.py",
+    "tests/e2e/test_chaos.py",
+    "tests/e2e/test_corpus.py",
+    "tests/e2e/test_deadline.py",
+    "tests/e2e/test_many_blobs.py",
+    "tests/e2e/test_runtime.py",
+    "tests/e2e/test_schemathesis.py",
+    "tests/e2e/test_telemetry.py",
+    "tests/e2e/test_trainers_page.py",
+    "tests/e2e/test_two_versions.py",
+    "tests/elastic/test_agents.py",
+    "tests/elastic/test_partition.py",
+    "tests/fuzz",
+    "tests/page/test_page_content.py",
+    "tests/trainers/test_bert_training.py",
+    "tests/trainers/test_checkpoint_processes.py",
+    "tests/trainers/test_detection_training.py",
+    "tests/trainers/test_transfer_training.py",
+)
 COVERAGE = {
     "combine": ["combine", "--quiet"],
     "report": ["report", "--show-missing", "--skip-covered", "--sort=cover"],
