@@ -136,10 +136,12 @@ def tell_of_budget(ports: Ports, fact: money.BudgetWarned | money.BudgetReached)
 def tell_of_alias(ports: Ports, fact: models.AliasMoved) -> None:
     """Under its place in the history, which nothing else has."""
     line = fact.change
-    subject = f"{line.model}/{line.order}"
-    data = {"model": line.model, "alias": line.alias, "before": line.before, "after": line.after, "by": line.by}
-    announce(ports, "AliasMoved", subject, data | {"why": line.why})
-    tell(ports, "AliasMoved", subject, data | {"why": line.why})
+    data = {
+        "model": line.model, "alias": line.alias, "before": line.before, "after": line.after, "by": line.by,
+        "why": line.why,
+    }  # fmt: skip
+    announce(ports, "AliasMoved", f"{line.model}/{line.order}", data)
+    tell(ports, "AliasMoved", f"{line.model}/{line.order}", data)
 
 
 def tell_of_lost_challenge(ports: Ports, fact: models.ChallengeLost) -> None:
