@@ -131,6 +131,7 @@ def test_an_error_of_the_api_shows_signs(server: Any, run: Run, capsys: Capture)
 def test_logs_show_signs_unless_raw(server: Any, run: Run, capsys: Capture) -> None:
     """`logs` shows a log's escapes as signs; with --raw the log goes out as it is, and --json escapes it."""
     log = f"\x1b[32mgreen\x1b[0m {CLIPBOARD}\u202e\n"
+    server.says("/api/runs/mnist-1", {"run": "mnist-1", "state": "completed"})
     server.says("/api/runs/mnist-1/logs?rank=0&offset=0", log.encode(), x_log_complete="true")
     assert run("logs", "mnist-1", "--url", server.url) == 0
     assert capsys.readouterr().out == "green ␛]52;c;ZXZpbA==␇\\u202e\n"

@@ -156,6 +156,7 @@ rm mnist/again --yes
 cancel own@latest
 """
 ELSEWHERE = {"run": "tests/e2e/test_batchai.py", "admin smoke": "tests/e2e/test_api.py"}  # take minutes of nodes
+ELSEWHERE |= dict.fromkeys(("promote", "models", "why", "verify", "reproduce"), "tests/e2e/test_daily.py")  # one story
 SCHEMA = json.loads((ROOT / "schemas" / "cli.json").read_text("utf-8"))
 
 
