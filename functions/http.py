@@ -18,6 +18,7 @@ import azure.functions as func
 from functions import access, monitor
 from functions.attribution import invocation, with_context
 from functions.in_time import in_time
+from functions.on_demand import on_demand
 from shared.kernel.errors import (
     BadInput,
     BadSetting,
@@ -29,7 +30,9 @@ from shared.kernel.errors import (
     TrainyardError,
     Unavailable,
 )
-from shared.runs.intake.due import date_of
+
+with on_demand():
+    from shared.runs.intake import due
 
 if TYPE_CHECKING:
     from shared.runs.model import Run
@@ -60,7 +63,7 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
 def accepted(run: Run) -> func.HttpResponse:
     """202 for a run that was made, with where it is and what it may cost."""
     body: dict[str, Any] = {"run": run.name, "state": run.progress.state}
-    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest, "date": date_of(run)}
+    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest, "date": due.date_of(run)}
     return answer(body, 202, {"Location": f"/api/runs/{run.name}"})
 
 
