@@ -275,6 +275,8 @@ def install_node_packages(npm: list[str], path: str, folder: Path, source: Path,
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(source / name, folder / name)
+    if (source / "unused").is_dir():  # what stands for packages that the others name and nothing here needs
+        shutil.copytree(source / "unused", folder / "unused", dirs_exist_ok=True)
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     step(f"Installing {what}", [*npm, "ci", *options], cwd=folder, path=path)
 

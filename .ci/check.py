@@ -73,11 +73,21 @@ SLOW = (
     "tests/infra/test_package_worker.py",
 )
 # What the gate leaves to `--all`, which runs each night: long walks through what its other tests prove piece by piece.
+# Files as globs, or the beginning of a test's name behind its file and "::".
 LONG = (
+    "tests/benchmarks/test_benchmark_scale.py",
     "tests/cli/setup/test_shell_completion.py",
     "tests/e2e/test_chaos.py",
     "tests/e2e/test_corpus.py",
     "tests/e2e/test_deadline.py",
+    "tests/e2e/test_docs_pages.py::test_the_commands_of_a_page_work[docs/clusters",
+    "tests/e2e/test_docs_pages.py::test_the_commands_of_a_page_work[docs/compare",
+    "tests/e2e/test_docs_pages.py::test_the_commands_of_a_page_work[docs/drops",
+    "tests/e2e/test_docs_pages.py::test_the_commands_of_a_page_work[docs/jobs",
+    "tests/e2e/test_docs_pages.py::test_the_commands_of_a_page_work[docs/model",
+    "tests/e2e/test_docs_pages.py::test_the_commands_of_a_page_work[docs/operations",
+    "tests/e2e/test_docs_pages.py::test_the_commands_of_a_page_work[docs/schedules",
+    "tests/e2e/test_docs_pages.py::test_the_commands_of_a_page_work[docs/your-metrics",
     "tests/e2e/test_many_blobs.py",
     "tests/e2e/test_runtime.py",
     "tests/e2e/test_schemathesis.py",
@@ -85,7 +95,14 @@ LONG = (
     "tests/e2e/test_trainers_page.py",
     "tests/e2e/test_two_versions.py",
     "tests/elastic/test_agents.py",
+    "tests/elastic/test_in_place.py::test_a_stopped_node_is_left_behind_and_comes_back",
+    "tests/elastic/test_in_place.py::test_a_trainer_loses_nothing",
+    "tests/elastic/test_in_place.py::test_a_worker_that_does_not_come_back_is_started_again",
+    "tests/elastic/test_in_place.py::test_one_that_is_told_leaves_before_it_dies",
+    "tests/elastic/test_in_place.py::test_training_does_not_need_the_table",
     "tests/elastic/test_partition.py",
+    "tests/emulators/azureml/bodies/test_odd_bodies.py",
+    "tests/emulators/azureml/tracking/test_out_of_reach.py",
     "tests/fuzz",
     "tests/page/test_page_content.py",
     "tests/trainers/test_bert_training.py",
@@ -141,7 +158,7 @@ def command(name: str, options: argparse.Namespace, report: Path) -> list[str]:
         return STEPS[name]
     argv = [*STEPS["tests"], f"--junitxml={report}"]
     left_out = () if options.all else (*LONG, *SLOW) if options.quick else LONG
-    argv += [f"--ignore-glob={pattern}" for pattern in left_out]
+    argv += [f"--{'deselect' if '::' in each else 'ignore-glob'}={each}" for each in left_out]
     if not options.coverage:
         return [*argv, *AT_A_TIME]
     # One at a time: on a busy machine a worker may be ended before it has written down what it reached.

@@ -28,11 +28,11 @@ def main() -> int:
 
 def _run() -> None:
     # Imported here, since it takes a while in which Ctrl-C may come.
-    from . import commands  # noqa: F401  # registers them
-    from .session import app, program
+    from . import commands
+    from .session import program
     from .setup.shell_completion import VARIABLE
 
-    app(prog_name=program(), complete_var=VARIABLE)
+    commands.load(sys.argv[1:])(prog_name=program(), complete_var=VARIABLE)
 
 
 def _say(words: str) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import typer
 
-from .commands import GROUPS, ORDER
+from .commands import COMMANDS, GROUPS, load
 from .errors import EXIT_CODES
-from .session import COMMON, app
+from .session import COMMON
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
@@ -57,13 +57,13 @@ Where a command's list says "above", these are meant. Square brackets mark an ar
 
 def page() -> str:
     """The whole page."""
-    group: Any = typer.main.get_command(app)
-    commands = {name: group.commands[name] for name in ORDER}
+    group: Any = typer.main.get_command(load())
+    commands = {name: group.commands[name] for name in COMMANDS}
     for family, names in GROUPS.items():
         commands |= {f"{family} {name}": group.commands[family].commands[name] for name in names}
     often = _often(commands.values())
     codes = _table("code", "meaning", ((str(code), words) for code, words in EXIT_CODES.items()))
-    common = _list(row for row in _options(commands[ORDER[0]], COMMON))
+    common = _list(row for row in _options(next(iter(commands.values())), COMMON))
     head = HEAD.format(common=common, codes=codes, often=_list(often))
     return head + "".join(f"\n{_section(name, command, often)}" for name, command in commands.items())
 

@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -115,8 +116,12 @@ class Profiles:
     """The profiles that `login` stored in this folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / "profiles.json"
-        self.secrets = secrets(folder)
+        self._folder, self._file = folder, folder / "profiles.json"
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """Asked for only where a profile has a secret: finding the system's keyring takes a third of a second."""
+        return secrets(self._folder)
 
     def all(self) -> dict[str, Profile]:
         return {name: Profile(name=name, **fields) for name, fields in _read(self._file).get("profiles", {}).items()}

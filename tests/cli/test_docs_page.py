@@ -14,11 +14,12 @@ import pytest
 import typer
 
 from cli import docs
-from cli.session import COMMON, app
+from cli.commands import load as load_commands
+from cli.session import COMMON
 from tests.gate.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
-TOP: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+TOP: dict[str, Any] = typer.main.get_command(load_commands()).commands  # type: ignore[attr-defined]
 COMMANDS: dict[str, Any] = {name: c for name, c in TOP.items() if not hasattr(c, "commands")} | {
     f"{family} {name}": c
     for family, group in TOP.items()

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 import typer
 
-import cli.commands  # noqa: F401  # registers them
-from cli.session import app
+from cli import commands
 from local import tour
 
 
 @pytest.mark.parametrize("words", [act for step in tour.STEPS for act in step.acts if not callable(act)])
 def test_each_command_is_one_that_a_person_can_type(words: tuple[str, ...]) -> None:
     """The command line takes the command with these arguments and options."""
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(commands.load())
     group.commands[words[0]].make_context(words[0], [*words[1:], "--profile", "local"])
 
 

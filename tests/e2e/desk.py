@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import httpx
 
 from local.cloud import Cloud
+from tests.e2e import typist
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,8 +46,7 @@ class Desk:
 
     def type(self, *argv: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
         """Run a command; its exit status must be this one."""
-        command = [sys.executable, "-m", "cli", *argv]
-        done = subprocess.run(command, cwd=ROOT, env=self.env, capture_output=True, encoding="utf-8", timeout=100)
+        done = typist.run(argv, self.env)
         assert done.returncode == expect, done.stdout + done.stderr
         return done
 

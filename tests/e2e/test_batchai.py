@@ -18,6 +18,7 @@ import pytest
 from emulators.process import wait_for
 from local.cloud import Cloud, Options
 from tests.batchai.documents import gloo, practitioner, project, retinanet, retinanet_cluster
+from tests.e2e import typist
 from tests.e2e.lab import PATIENCE, Lab
 
 TRAINER = Path(__file__).parents[1] / "batchai" / "mnist_trainer.py"
@@ -183,6 +184,4 @@ def test_a_request_that_loses_anything_may_be_refused(lab: Lab) -> None:
 
 def trainyard(lab: Lab, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "TRAINYARD_URL": lab.cloud.api, "TRAINYARD_CWD": str(folder)}
-    return subprocess.run(
-        [sys.executable, "-m", "cli", *arguments], env=environment, capture_output=True, text=True, timeout=PATIENCE
-    )
+    return typist.run(arguments, environment, PATIENCE)

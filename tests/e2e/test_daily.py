@@ -23,6 +23,7 @@ from local.cloud import Cloud, Options
 from local.demo.follow import follow, users
 from local.demo.phases import Seen
 from local.demo.view import Screen
+from tests.e2e import typist
 from tests.e2e.desk import ROOT, Desk, one_node_each
 
 KINDS = ("images-idx3", "labels-idx1")
@@ -152,9 +153,7 @@ def test_everybody_finds_their_own(first: dict[str, Any], desk: Desk) -> None:
 def test_what_cannot_be_is_said_at_once(first: dict[str, Any], desk: Desk, words: tuple[str, ...], why: str) -> None:
     """What can never run, and what is not there, is refused with what would do; nothing is made."""
     before = desk.runs()
-    said = subprocess.run(
-        [sys.executable, "-m", "cli", *words], cwd=ROOT, env=desk.env, capture_output=True, encoding="utf-8", timeout=60
-    )
+    said = typist.run(words, desk.env)
     assert said.returncode in (1, 2, 3)
     assert why in " ".join(said.stderr.replace("│", " ").split())
     assert desk.runs() == before

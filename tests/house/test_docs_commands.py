@@ -11,13 +11,12 @@ import pytest
 import typer
 import yaml
 
-import cli.commands  # noqa: F401  # registers them
 import trainyard
-from cli.session import app
+from cli import commands
 from tests.e2e.docs_blocks import LANGUAGES, PAGES, ROOT, Block, blocks, inline_commands
 from tests.e2e.test_docs_pages import EXECUTED
 
-TOP: Any = typer.main.get_command(app)
+TOP: Any = typer.main.get_command(commands.load())
 ALL = [block for page in PAGES for block in blocks(page)]
 FOLLOWED = {"docs/trainers.md": "tests/e2e/test_trainers_page.py"}  # by a test of its own, to the letter
 WHY_NOT = ("needs Azure", "needs a package index")

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 import typer
 
-import cli.commands  # noqa: F401  # registers them
 import trainyard
-from cli import session
-from cli.session import app as cli_app
+from cli import commands, session
 
 ROOT = Path(trainyard.__file__).parent
 
@@ -180,7 +178,7 @@ def test_it_is_stdlib_only() -> None:
 
 def test_it_knows_the_commands_of_the_command_line() -> None:
     """CLI has the commands of cli/ with their own first sentences, so a typo is told before anything is installed."""
-    group: Any = typer.main.get_command(cli_app)
+    group: Any = typer.main.get_command(commands.load())
     sentences = {
         name: " ".join(inspect.cleandoc(command.help).split("\n\n")[0].split())
         for name, command in group.commands.items()

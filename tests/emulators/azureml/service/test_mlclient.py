@@ -18,7 +18,8 @@ from tests.emulators.azureml.conftest import Receiver
 # The SDK warns of its own experimental classes; the contract fixture checks what the part answers to it.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("contract")]
 
-COMMAND = "python probe.py --data ${{inputs.data}} --models ${{outputs.models}} --metrics ${{outputs.metrics}}"
+# Two seconds, or on a busy machine the job may be over before the SDK looks for the first time, and prints no log.
+COMMAND = "sleep 2; python probe.py --data ${{inputs.data}} --models ${{outputs.models}} --metrics ${{outputs.metrics}}"
 FILES = {"a.bin": 10, "sub/b.bin": 5_000_000, "empty": 0}
 
 
