@@ -3,6 +3,7 @@ And the order of the files."""
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -32,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Programs that are killed leave theirs: PyTorch's agents one each time. pytest keeps its own, to be looked at.
     """
+    gc.disable()  # until all is collected, which stays to the end
     if hasattr(config, "workerinput"):  # a worker, which has the folder of who started it
         return
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
@@ -48,6 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
     by_turns = (tests for pair in zip_longest(waiting, computing + others) for tests in pair if tests)
     items[:] = chain.from_iterable(by_turns)
+
+
+def pytest_collection_finish() -> None:
+    """From here on the garbage collector looks only at what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 def _kind(path: Path) -> str:

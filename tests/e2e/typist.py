@@ -57,8 +57,7 @@ class _Typist:
 
     def close(self) -> None:
         assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait()
+        self._process.communicate()  # the end of its input is its end
 
 
 @cache
