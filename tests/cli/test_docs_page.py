@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -13,13 +14,12 @@ from typing import Any
 import pytest
 import typer
 
-from cli import docs
-from cli.commands import load as load_commands
-from cli.session import COMMON
+from cli import commands, docs
+from cli.session import COMMON, groups
 from tests.gate.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
-TOP: dict[str, Any] = typer.main.get_command(load_commands()).commands  # type: ignore[attr-defined]
+TOP: dict[str, Any] = typer.main.get_command(commands.load()).commands  # type: ignore[attr-defined]
 COMMANDS: dict[str, Any] = {name: c for name, c in TOP.items() if not hasattr(c, "commands")} | {
     f"{family} {name}": c
     for family, group in TOP.items()
@@ -41,6 +41,28 @@ def test_every_command_is_complete(name: str) -> None:
     assert {param.name for param in command.params} >= set(COMMON)
     assert [param.name for param in command.params if not getattr(param, "help", None)] == []
     assert f"Example: trainyard {name}" in command.help
+
+
+def test_every_command_lies_where_it_is_looked_for() -> None:
+    """A command imports the one module that the list of commands names for it, so it must be that module's."""
+    found = {each.name: each.callback.__module__ for each in commands.load().registered_commands if each.callback}
+    assert found == {name: f"cli.commands.{module}" for name, module in commands.COMMANDS.items()}
+    grouped = {
+        (name, each.callback.__module__)
+        for name, group in groups.items()
+        for each in group.registered_commands
+        if each.callback
+    }
+    assert grouped == {(name, f"cli.commands.{name}") for name in commands.GROUPS}
+
+
+def test_a_command_imports_its_own_family_alone() -> None:
+    """Neither the other families nor the keyring are imported for it, which would take as long as all the rest."""
+    code = "import sys; from cli import commands; commands.load(['clusters']); print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+    modules = set(said.stdout.split())
+    assert "cli.commands.clusters" in modules
+    assert modules & {"cli.commands.batchai", "cli.commands.fetch", "cli.commands.models", "keyring"} == set()
 
 
 def imported(path: Path) -> set[str]:

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -29,7 +28,7 @@ def run(argv: Sequence[str], env: Mapping[str, str], seconds: float = 100) -> su
         ask = {"argv": list(argv), "env": dict(env), "out": out.name, "err": err.name, "seconds": seconds}
         status = _typist().type(json.dumps(ask))
         words = out.read().decode(), err.read().decode()
-    if status is None:
+    if status == -signal.SIGALRM:
         raise subprocess.TimeoutExpired(list(argv), seconds, *words)
     return subprocess.CompletedProcess(list(argv), status, *words)
 
@@ -43,8 +42,8 @@ class _Typist:
         )
         atexit.register(self.close)
 
-    def type(self, line: str) -> int | None:
-        """The exit status; None if it took too long."""
+    def type(self, line: str) -> int:
+        """The exit status, of a command that a signal ended minus its number."""
         assert self._process.stdin
         assert self._process.stdout
         with self._lock:
@@ -52,7 +51,7 @@ class _Typist:
             self._process.stdin.flush()
             answer = self._process.stdout.readline()
         assert answer, "the process that types has ended"
-        status: int | None = json.loads(answer)
+        status: int = json.loads(answer)
         return status
 
     def close(self) -> None:
@@ -74,12 +73,14 @@ def _serve() -> None:
         child = os.fork()
         if not child:
             _become(ask)
-        sys.stdout.write(json.dumps(_status(child, ask["seconds"])) + "\n")
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        sys.stdout.write(json.dumps(status) + "\n")
         sys.stdout.flush()
 
 
 def _become(ask: dict[str, Any]) -> NoReturn:
-    """Be the command."""
+    """Be the command, which ends by SIGALRM if it takes too long."""
+    signal.setitimer(signal.ITIMER_REAL, ask["seconds"])
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(ask["out"], os.O_WRONLY), 1)
     os.dup2(os.open(ask["err"], os.O_WRONLY), 2)
@@ -99,18 +100,6 @@ def _become(ask: dict[str, Any]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-
-
-def _status(child: int, seconds: float) -> int | None:
-    """The child's exit status, None if it had to be ended."""
-    until = time.monotonic() + seconds
-    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-        if time.monotonic() > until:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return None
-        time.sleep(0.005)
-    return os.waitstatus_to_exitcode(ended[1])
 
 
 if __name__ == "__main__":
