@@ -38,6 +38,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 @pytest.fixture(scope="module")
 def ended(desk: Desk) -> dict[str, Any]:
     """A run that costs more than one of its project may, as it is after its end and when its nodes are gone."""
+    history = ("clusters", "--history", "cpu-cluster")
+    wait_for(
+        lambda: desk.ask(*history), PATIENCE, "the first look at the cluster: what starts before it is not seen", 1
+    )
     run = desk.ask("submit", "--job", desk.job("talk.json", TALK), "--project", "steady", "--timeout", "10m")["run"]
 
     def look() -> Any:
