@@ -11,6 +11,7 @@ import pytest
 
 from emulators.process import wait_for
 from local.cloud import Cloud, Options
+from tests.e2e import typist
 from tests.e2e.desk import Desk
 
 MONEY = """
@@ -38,10 +39,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 @pytest.fixture(scope="module")
 def ended(desk: Desk) -> dict[str, Any]:
     """A run that costs more than one of its project may, as it is after its end and when its nodes are gone."""
-    history = ("clusters", "--history", "cpu-cluster")
-    wait_for(
-        lambda: desk.ask(*history), PATIENCE, "the first look at the cluster: what starts before it is not seen", 1
-    )
+    words = ("clusters", "--history", "cpu-cluster")  # nodes that come before the first look are not seen
+    wait_for(lambda: typist.run(words, desk.env).returncode == 0, PATIENCE, "the first look at the cluster", 1)
     run = desk.ask("submit", "--job", desk.job("talk.json", TALK), "--project", "steady", "--timeout", "10m")["run"]
 
     def look() -> Any:
