@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from ..api import phases, run_list
 from ..terminal_text import Text, one_line
 from . import costs, people, plot
+from .steps import graph
 from .tables import clock, facts_table, grid, state_text, titled_table
 
 MOST_WHY = 90  # characters
@@ -42,7 +43,7 @@ def one(run: dict[str, Any]) -> RenderableType:
         **_removed(run),
         "attempts": Text(str(run.get("attempts", ""))),
         "code": Text(_code(run)),
-        "environment": Text(run.get("environment") or "not resolved yet"),
+        "environment": Text(run.get("environment") or ("of each step" if run.get("steps") else "not resolved yet")),
         "output": Text(run.get("output") or "none yet"),
         "metrics": metrics(run),
         **({"began with": Text(f"the model of {one_line(run['from_run'])}")} if run.get("from_run") else {}),
@@ -60,6 +61,8 @@ def one(run: dict[str, Any]) -> RenderableType:
     ]
     if run.get("elastic"):
         parts += [Text(), members(run["elastic"])]
+    if run.get("steps"):
+        parts += [Text(), graph(run["steps"])]
     if run.get("trial_runs"):
         parts += [Text(), many(run["trial_runs"], "the trials, newest first")]
     return Group(*parts, *_reason(run))

@@ -22,7 +22,7 @@ def read_sweep(section: Any, described: Parameters, where: str) -> Sweep | None:
     found = list(problems)
     for name, parameter in sweep.space.items() if sweep else ():
         values = [{name: value} for value in parameter.ends]
-        found += unknown_names(described, [name], _SPACE)
+        found += unknown_names(described, {name: 0}, _SPACE)
         found += [problem for value in values for problem in bad_values(described, value, _SPACE)]
         found += [problem for value in values for problem in unquoted(value)]
     if found:
