@@ -122,8 +122,8 @@ def test_a_name_may_hold_an_at_sign() -> None:
 
 
 def test_the_same_content_is_trained_again_when_asked(world: World) -> None:
-    """`again` makes one further run for one key, of its route's name, with the drop's job and generation; not while it is
-    open, nor under a key that made another run.
+    """`again` makes one further run for one key, of its route's name, with the drop's job and generation; not while
+    it is open, nor under a key that made another run.
     """
     run = close(world, one="1")
     made = retrain.train_again(world.system, KEY, "k")
