@@ -2,8 +2,8 @@
 
 A part may hang without being dead: its connections stay, and the SDKs wait for half a minute, several times. So where
 a handler takes long, storage and workspace are asked whether they answer at all, in threads of their own. If one does
-not, the caller is told so. What the handler had begun goes on; what had not begun is dropped. On a busy machine the deadline
-is the same: who is told 503 tries again.
+not, the caller is told so. What the handler had begun goes on; what had not begun is dropped. The deadline does not
+move on a busy machine: who is told 503 tries again.
 """
 
 from __future__ import annotations
