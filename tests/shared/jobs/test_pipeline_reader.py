@@ -119,8 +119,13 @@ def test_what_steps_use_is_the_jobs() -> None:
     assert list(used(job)) == [("jobs.prepare.code", "a" * 64)]
 
 
-NESTED = {"type": "pipeline", "component": {"type": "pipeline", "jobs": {"x": {"type": "spark"}}}}
-EVIL = {"type": "command", "command": "x", "environment": "azureml:e:1", "additional_includes": ["/etc"]}
+NESTED: dict[str, Any] = {"type": "pipeline", "component": {"type": "pipeline", "jobs": {"x": {"type": "spark"}}}}
+EVIL: dict[str, Any] = {
+    "type": "command",
+    "command": "x",
+    "environment": "azureml:e:1",
+    "additional_includes": ["/etc"],
+}
 
 
 @pytest.mark.parametrize(
