@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from shared.jobs.spec import again, uses_own_code, uses_own_environment
+from shared.jobs.ports import HasJobs
+from shared.jobs.spec import JobSpec, again, uses_own_code, uses_own_environment
 from shared.kernel.errors import Conflict, Impossible
 from shared.kernel.person import Person
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -24,6 +25,7 @@ from shared.runs.views.summary import best_metric
 
 WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".onnx", ".npz", ".pkl", ".joblib", ".h5", ".ckpt")
 NAMED = 5
+REPRODUCES = "trainyard.reproduces"  # the tag of a job that trains another run's model again
 
 
 class Ports(retry_and_continue.Ports, why.Ports, Protocol):
@@ -53,13 +55,7 @@ def reproduce(ports: Ports, version: Version, by: Person) -> Run:
     if old.asked.from_run:
         model_of(ports, old.asked.from_run)
     name = asked_run_name("reproduce", f"{version} {version.digest}")
-    job = again(old.asked.request, old.name, name, "trainyard.reproduces")
-    if uses_own_code(job):
-        if not old.jobs.code:
-            raise Impossible(f"Run {old.name} does not say which code it ran.", "no_code")
-        job = replace(job, code=ports.jobs.code_id("", old.jobs.code))
-    if uses_own_environment(job):
-        job = replace(job, environment=old.jobs.environment)
+    job = as_it_ran(ports, old, again(old.asked.request, old.name, name, REPRODUCES))
     now = ports.clock()
     run = run_of(name, job, workload(old).bounds(old), now).changed(
         drop=old.asked.drop,
@@ -74,6 +70,15 @@ def reproduce(ports: Ports, version: Version, by: Person) -> Run:
         owner_id=by.id,
     )
     return record(ports, run)
+
+
+def as_it_ran(ports: HasJobs, run: Run, job: JobSpec) -> JobSpec:
+    """The job with the code and environment that the run had. Raises Impossible if it doesn't say which code."""
+    if uses_own_code(job):
+        if not run.jobs.code:
+            raise Impossible(f"Run {run.name} does not say which code it ran.", "no_code")
+        job = replace(job, code=ports.jobs.code_id("", run.jobs.code))
+    return replace(job, environment=run.jobs.environment) if uses_own_environment(job) else job
 
 
 def compare(ports: Ports, version: Version, name: str) -> Comparison:
