@@ -230,6 +230,16 @@ def test_a_model_is_promoted_proved_and_trained_again(first: dict[str, Any], des
     assert "digits/1" in desk.type("rm", first["run"], "--yes", expect=1).stderr
     again = desk.ask("reproduce", "digits@production")
     assert (again["equal"], again["differs"], again["others"]) == (True, [], [])
+    images = gzip.decompress((desk.folder / "digits" / "t10k-images-idx3-ubyte.gz").read_bytes())
+    Image.frombytes("L", (28, 28), images[16 : 16 + 784]).save(desk.folder / "one.png")
+    assert desk.ask("predict", "digits@production", "one.png")[0]["guesses"]
+    kept = desk.folder / "config" / "models" / "digits-1"
+    (kept / "models" / "other.py").write_text("added")
+    refused = desk.type("predict", "digits@production", "one.png", expect=1).stderr
+    assert "digits/1 is not what was signed, so it is not used: models/other.py was added after the signing" in refused
+    (kept / "models" / "other.py").unlink()
+    (kept / "models" / "model.safetensors").write_bytes(b"damaged")
+    assert desk.ask("predict", "digits@production", "one.png"), "what is damaged is fetched again"
     (folder / "models" / "model.json").write_text("{}")
     assert "models/model.json differs" in desk.type("verify", "digits/1", "proved", expect=1).stdout
     assert "digits/1" in desk.type("models", "digits").stdout
