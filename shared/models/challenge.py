@@ -62,7 +62,8 @@ def challenge(ports: Ports, name: str) -> None:
     if route is None or (rule := route.model) is None or not is_challenger(ports.routes, run):
         return
     champion = _champion(ports, rule)
-    if champion and champion.run == run.name:
+    if champion and champion.run == run.name:  # asked again
+        promote.point(ports, rule.name, champion.number, rule.alias, Asked(ports.clock(), BY))
         return
     verdict = _verdict(ports, rule, run, champion)
     if verdict is None:

@@ -132,7 +132,19 @@ def test_a_saved_model_finds_what_it_found(learned: Training, images: Path) -> N
 
 def test_no_epochs_only_test_a_model(alone: None, learned: Training, images: Path, tmp_path: Path) -> None:
     """With --epochs 0 the model of --from-model finds what it found, whatever sizes are asked for now."""
-    args = ["--data", images, *SMALL, "--min-size", 32, "--epochs", 0, "--from-model", learned.folder]
+    args = [
+        "--data",
+        images,
+        *SMALL,
+        "--min-size",
+        32,
+        "--test-batch-size",
+        2,
+        "--epochs",
+        0,
+        "--from-model",
+        learned.folder,
+    ]
     assert here(*args, "--metrics-dir", tmp_path) == 0
     assert Training([], tmp_path).each("train_map") == pytest.approx(learned.each("train_map")[-1:], abs=0.01)
 
