@@ -15,7 +15,7 @@ from shared.drops.retrain import train_again
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.route_model import RouteModel, read_model
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import BadSetting, Conflict
+from shared.kernel.errors import BadSetting, Conflict, Impossible
 from shared.kernel.person import Person
 from shared.models.challenge import challenge, judge
 from shared.models.decide import Asked
@@ -233,6 +233,33 @@ def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: Wo
     compared = compare(world.system, version, other.name)
     assert not compared.equal
     assert compared.differs == ["The processor was x86_64 A, now it is x86_64 B.", "test_accuracy was 0.9, now 0.8."]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "Because there is no version of torch==2.13.0 and you require torch==2.13.0, we can conclude that your",
+            r"package torch==2.13.0 of its environment can't be had any more",
+        ),
+        ("ERROR: No matching distribution found for numpy==99.0", "package numpy==99.0 of its environment can't"),
+        ("Because line-kit was not found in the package registry and you", "package line-kit of its environment can't"),
+        ("exited with status code 1", r"is failed. .*exited with status code 1 Ask again to try again\."),
+    ],
+)
+def test_a_reproduction_that_fails_says_why_and_is_tried_again(world: World, said: str, told: str) -> None:
+    """A package that is gone is named, as pip and uv name it; asked again, another run tries."""
+    dropped(world, 0.9)
+    version = world.models.version("churn", 1)
+    assert version
+    remade = reproduce(world.system, version, Person("ann"))
+    world.run_until_idle()
+    world.job_goes(remade.name, "Failed", said)
+    world.deliver_all()
+    settle(world)
+    with pytest.raises(Impossible, match=f"churn/1 was not trained again: .*{told}"):
+        compare(world.system, version, remade.name)
+    assert reproduce(world.system, version, Person("ann")).name != remade.name
 
 
 def test_changed_data_are_named_before_anything_is_trained(world: World) -> None:
