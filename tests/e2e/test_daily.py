@@ -228,7 +228,13 @@ def test_a_model_is_promoted_proved_and_trained_again(first: dict[str, Any], des
         ("name", "signature", "weights", "run", "data", "code", "environment", "cost"), "good"
     )
     assert "digits/1" in desk.type("rm", first["run"], "--yes", expect=1).stderr
+    begun = ("submit", "mnist", "--data", "drops/mnist/digits-1", "--from", "digits@production", "--dry-run")
+    assert first["run"] in desk.ask(*begun)["job"]["inputs"]["from_model"]["path"]
     again = desk.ask("reproduce", "digits@production")
+    assert [row["run"] for row in desk.ask("compare", "digits@production", again["run"])["runs"]] == [
+        first["run"],
+        again["run"],
+    ]
     assert (again["equal"], again["differs"], again["others"]) == (True, [], [])
     images = gzip.decompress((desk.folder / "digits" / "t10k-images-idx3-ubyte.gz").read_bytes())
     Image.frombytes("L", (28, 28), images[16 : 16 + 784]).save(desk.folder / "one.png")

@@ -238,7 +238,7 @@ def test_weights_of_a_backbone(tmp_path: Path) -> None:
 
 def test_weights_of_another_data_set(learned: Training) -> None:
     """A model of two classes starts one of five: everything but the last layer of the classifier is taken over."""
-    given = settings_for("--weights", "model.pt", "--anchor", "16")
+    given = settings_for("--weights", "model.safetensors", "--anchor", "16")
     plan, _, notes = train.prepared(given.settings, models.Plan(**{**vars(given.plan), "classes": 5}), learned.folder)
     assert not plan.frozen_norm
     assert notes[0].endswith(
