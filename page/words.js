@@ -90,6 +90,8 @@ export const W = {
     failed: "failed",
     canceled: "canceled",
     broken: "broken",
+    waiting: "waiting",
+    skipped: "skipped",
     open: "open",
     sealing: "sealing",
     sealed: "sealed",
@@ -253,6 +255,7 @@ export const W = {
       `greatest ${s.greatest} at ${s.greatestAt}; ${s.trend} towards the end.`,
     none: "no points",
   },
+  steps: { title: "Steps", step: "Step", took: "Took", after: "After" },
   sweep: {
     trials: "Trials",
     trial: "Trial",
