@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def world(tmp_path: Path) -> World:
 
 def test_a_drop_without_any_event_is_found_within_three_periods(world: World) -> None:
     """In whichever route it is, and whichever process looks; of quiet routes a third is listed each time."""
-    listings = Listings(world)
+    listings: Any = Listings(world)
     system = replace(world.system, blobs=listings)
     for route in ROUTES:
         world.blobs.put("drops", f"{route}/first/1.bin")
