@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.jobs.parameters import Parameters, bad_values, unknown_names, unquoted
-from shared.jobs.readers.sweep import read_short
-from shared.jobs.search import Sweep
 from shared.jobs.spec import COMMAND, JobSpec
 from shared.kernel.errors import BadSetting
+
+if TYPE_CHECKING:
+    from shared.jobs.search import Sweep
 
 _SPACE = "sweep.search_space"
 
@@ -18,6 +19,8 @@ def read_sweep(section: Any, described: Parameters, where: str) -> Sweep | None:
     """The `sweep` of a route, None where it has none. Raises BadSetting for a search that its trainer can't do."""
     if section is None:
         return None
+    from shared.jobs.readers.sweep import read_short
+
     _, sweep, problems = read_short(section, {})
     found = list(problems)
     for name, parameter in sweep.space.items() if sweep else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
 from shared.jobs.order import Values
@@ -14,12 +14,14 @@ from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import read_template, trainer_names, trainer_template, yaml_object
 from shared.jobs.route_model import RouteModel, read_model
 from shared.jobs.route_sweep import read_sweep
-from shared.jobs.search import Sweep
 from shared.jobs.spec import LAUNCHER, JobSpec
 from shared.jobs.vm_size import gpus_of_entry
 from shared.kernel.errors import BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from shared.jobs.search import Sweep
 
 NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
