@@ -22,10 +22,10 @@ sys.path.insert(0, str(ROOT))
 from tests.emulators.host import python313  # noqa: E402  # found by the line above
 
 OK = "ok"
-# One more at a time than there are cores, since many tests wait for a timer or a retry; not above 5, for their memory.
+# Two more at a time than there are cores, since many tests wait for a timer or a retry; not above 5, for their memory.
 # Files stay whole, because the tests of one share a cloud, and in their order: by default those with few tests, which
 # are the long ones, would come last.
-AT_A_TIME = ["-n", str(min(os.cpu_count() or 1, 4) + 1), "--dist", "loadfile", "--no-loadscope-reorder"]
+AT_A_TIME = ["-n", str(min(os.cpu_count() or 1, 3) + 2), "--dist", "loadfile", "--no-loadscope-reorder"]
 STEPS = {
     "format": ["ruff", "format", "--check", "."],
     "lint": ["ruff", "check", "."],
@@ -77,14 +77,20 @@ SLOW = (
 LONG = (
     "tests/benchmarks/test_benchmark_scale.py",
     "tests/cli/setup/test_shell_completion.py",
+    "tests/e2e/test_api.py::test_a_deployment_is_registered_and_smoked",
+    "tests/e2e/test_batchai.py::test_the_horovod_job_trains_with_torch_on_eight_processes",
     "tests/e2e/test_chaos.py",
     "tests/e2e/test_corpus.py",
+    "tests/e2e/test_daily.py::test_a_demo_beside_others_waits_for_none",
+    "tests/e2e/test_daily.py::test_a_run_goes_on_with_more_epochs",
     "tests/e2e/test_deadline.py",
     "tests/e2e/test_docs_pages.py::test_the_commands_of_a_page_work[docs/",
+    "tests/e2e/test_docs_pages.py::test_what_every_command_prints_has_its_schema",
     "tests/e2e/test_many_blobs.py",
     "tests/e2e/test_runtime.py",
     "tests/e2e/test_schemathesis.py",
     "tests/e2e/test_telemetry.py",
+    "tests/e2e/test_trainers.py",
     "tests/e2e/test_trainers_page.py",
     "tests/e2e/test_two_versions.py",
     "tests/elastic/test_agents.py",
@@ -93,12 +99,14 @@ LONG = (
     "tests/elastic/test_in_place.py::test_a_worker_that_does_not_come_back_is_started_again",
     "tests/elastic/test_in_place.py::test_one_that_is_told_leaves_before_it_dies",
     "tests/elastic/test_in_place.py::test_training_does_not_need_the_table",
+    "tests/elastic/test_in_place.py::test_the_first_and_the_last_are_killed",
     "tests/elastic/test_partition.py",
     "tests/emulators/azureml/bodies/test_odd_bodies.py",
     "tests/emulators/azureml/tracking/test_out_of_reach.py",
     "tests/fuzz",
     "tests/page/test_page_content.py",
     "tests/trainers/test_bert_training.py",
+    "tests/trainers/test_cifar_training.py",
     "tests/trainers/test_checkpoint_processes.py",
     "tests/trainers/test_detection_training.py",
     "tests/trainers/test_transfer_training.py",

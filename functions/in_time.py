@@ -2,8 +2,8 @@
 
 A part may hang without being dead: its connections stay, and the SDKs wait for half a minute, several times. So where
 a handler takes long, storage and workspace are asked whether they answer at all, in threads of their own. If one does
-not, the caller is told so. What the handler had begun goes on; what had not begun is dropped. On a machine with more to
-do than its cores can, everybody gets more time: slow is not silent.
+not, the caller is told so. What the handler had begun goes on; what had not begun is dropped. The deadline does not
+move on a busy machine: who is told 503 tries again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def in_time(work: asyncio.Future[T]) -> T:
     await asyncio.wait({work}, timeout=ASKED_AFTER)
     while not work.done():
         asked = asyncio.ensure_future(aside(_asked, _ASKING))
-        await asyncio.wait({work}, timeout=status.patient(PATIENCE))
+        await asyncio.wait({work}, timeout=PATIENCE)
         silent = _silent(asked.result() if asked.done() else {})
         if silent and not work.done():
             work.cancel()

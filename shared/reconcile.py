@@ -16,9 +16,11 @@ from shared.drops.checks import send_check
 from shared.drops.find_unannounced import find_missed_drops, routes_with_folders
 from shared.drops.model import DropState
 from shared.events.poison import look_at_poison, poisoned
+from shared.events.ports import HasAudience, HasEvents
 from shared.jobs.register import register_assets
 from shared.kernel import measure
 from shared.kernel.errors import Unavailable
+from shared.removals.ports import HasNamed
 from shared.runs.progress.hourly_reconcile import ask_for_looks
 from shared.schedules.fire import Ports as FirePorts
 from shared.schedules.fire import ask_for_overdue
@@ -29,7 +31,7 @@ log = logging.getLogger(__name__)
 PATIENCE = timedelta(minutes=5)  # then the next time begins; half of functionTimeout, which would end the worker
 
 
-class Ports(FirePorts, Protocol):
+class Ports(FirePorts, HasEvents, HasAudience, HasNamed, Protocol):
     """What is needed here from outside."""
 
 

@@ -15,17 +15,18 @@ from emulators.storage.keys import ACCOUNT, KEY, own_key
 class Services:
     """The running services of one account; made by `start`. As a context manager they stop at the end of the block."""
 
-    def __init__(self, part: process.Part, account: str, key: str) -> None:
+    def __init__(self, home: Path, part: process.Part, account: str, key: str) -> None:
+        self.home = home
         self.part = part
         self.blob_url = str(part.info["blob_url"])
         self.queue_url = str(part.info["queue_url"])
         self.table_url = str(part.info["table_url"])
-        self._account, self._key = account, key
+        self._account, self.key = account, key
 
     @property
     def connection_string(self) -> str:
         return (
-            f"DefaultEndpointsProtocol=http;AccountName={self._account};AccountKey={self._key};"
+            f"DefaultEndpointsProtocol=http;AccountName={self._account};AccountKey={self.key};"
             f"BlobEndpoint={self.blob_url};QueueEndpoint={self.queue_url};TableEndpoint={self.table_url};"
         )
 
@@ -51,4 +52,4 @@ def start(home: Path, **config: Any) -> Services:
     argv = [sys.executable, "-m", "emulators.storage", "--config", str(file)]
     part = process.start("storage", argv, log=home / "storage.log")
     key = config.get("key") or (KEY if config.get("published_key") else own_key(home / "state"))
-    return Services(part, config.get("account", ACCOUNT), key)
+    return Services(home, part, config.get("account", ACCOUNT), key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
@@ -59,14 +58,8 @@ def _health(ports: Ports) -> dict[str, Any]:
 
 def _errors(ports: Ports) -> dict[str, TrainyardError | None]:
     answers = asked(ports)
-    wait(answers.values(), patient(PATIENCE))
+    wait(answers.values(), PATIENCE)
     return {name: _error(name, answer) for name, answer in answers.items()}
-
-
-def patient(seconds: float) -> float:
-    """So many seconds, and more where more wants to run than the machine's cores can."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    return seconds * max(1.0, load / (2 * (os.cpu_count() or 1)))
 
 
 def _error(name: str, answer: Future[None]) -> TrainyardError | None:

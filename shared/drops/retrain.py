@@ -13,8 +13,8 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import Ports as InsertRunPorts
-from shared.runs.intake.insert_run import record
-from shared.runs.model import Moment, Run, RunState, asked_run_name
+from shared.runs.intake.insert_run import name_with_route, record
+from shared.runs.model import Moment, Run, RunState
 
 
 class Ports(InsertRunPorts, HasRoutes, HasDrops, Protocol):
@@ -42,7 +42,8 @@ def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str 
         )
     if stored_drop.removed_at is not None:
         raise Conflict(f"Drop {drop} is being removed, so there is nothing to train again.", "being_removed")
-    name = asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())
+    kind, what = ("key", key) if key else ("token", ports.new_token())
+    name = name_with_route(ports.runs, kind, drop.route, what)
     route = ports.routes.get(drop.route)
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
     job = again(stored_drop.request, stored_drop.run, name)

@@ -22,6 +22,9 @@ class Audience(Protocol):
     def anyone(self) -> bool:
         """Whether there is a subscription. False may be ten seconds old, except for those that this process added."""
 
+    def pending(self, subscription: str, event: str) -> datetime | None:
+        """When the event was of which the subscription is still to be told. None if it was told, or never will be."""
+
 
 class HasEvents(Protocol):
     @property

@@ -10,6 +10,7 @@ import io
 import pickletools
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -17,6 +18,9 @@ from shared.kernel.storage import Blobs
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle", ".joblib")
 MOST_BYTES = 64 << 20  # of one pickle; those of weights name their tensors, and hold none
+ENCRYPTED, USUAL = 0x1, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What zipfile raises for an archive that is cut, altered, or of a later version.
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError)
 # What weights are made of, as torch._weights_only_unpickler has it.
 SAFE = re.compile(
     r"torch\._utils _rebuild_\w+|torch(\.storage)? \w*Storage|torch \w*(Size|device|dtype|float\w*|int\w*|bool)"
@@ -29,25 +33,34 @@ def why_unsafe(blobs: Blobs, name: str, size: int) -> str:
     if not name.endswith(PICKLED):
         return ""
     file = io.BufferedReader(_BlobFile(blobs, name, size), 1 << 16)
+    if not zipfile.is_zipfile(file):
+        file.seek(0)
+        return _why(file.read(MOST_BYTES + 1))
     try:
-        if not zipfile.is_zipfile(file):
-            file.seek(0)
-            return _why(file.read(MOST_BYTES + 1))
         with zipfile.ZipFile(file) as archive:
-            pickles = [entry for entry in archive.infolist() if entry.filename.endswith((".pkl", ".pickle"))]
-            if any("/code/" in f"/{entry}" for entry in archive.namelist()):
-                return "it holds a program"  # TorchScript
-            if any(entry.file_size > MOST_BYTES for entry in pickles):
-                return "its pickle is too large to be looked at"
-            return next(filter(None, (_why(archive.read(entry)) for entry in pickles)), "")
-    except (ValueError, zipfile.BadZipFile, NotImplementedError, EOFError) as exc:
+            return _why_archive(archive)
+    except BROKEN as exc:
         return f"it can't be read ({exc})"
+
+
+def _why_archive(archive: zipfile.ZipFile) -> str:
+    pickles = [entry for entry in archive.infolist() if entry.filename.endswith((".pkl", ".pickle"))]
+    if any("/code/" in f"/{entry}" for entry in archive.namelist()):
+        return "it holds a program"  # TorchScript
+    if any(entry.flag_bits & ENCRYPTED or entry.compress_type not in USUAL for entry in pickles):
+        return "its pickle is encrypted, or compressed in an unusual way"
+    if any(entry.file_size > MOST_BYTES for entry in pickles):
+        return "its pickle is too large to be looked at"
+    return next(filter(None, (_why(archive.read(entry)) for entry in pickles)), "")
 
 
 def _why(data: bytes) -> str:
     if len(data) > MOST_BYTES:
         return "it is too large to be looked at"
-    named = next((each for each in _names(data) if not SAFE.fullmatch(each)), "")
+    try:
+        named = next((each for each in _names(data) if not SAFE.fullmatch(each)), "")
+    except ValueError as exc:  # of pickletools, for what is no pickle
+        return f"it can't be read ({exc})"
     return f"it calls {named.replace(' ', '.')}" if named else ""
 
 

@@ -18,8 +18,8 @@ from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_ru
 from shared.money.daily_charges import Ports as DailyChargesPorts
 from shared.money.decide import WARNED, Consequence, Spent
 from shared.money.facts import BudgetReached, BudgetWarned
-from shared.money.ledger import HOLDS
 from shared.money.model import Account, Row, month_of
+from shared.money.paid import HOLDS
 from shared.money.policy import Budget
 from shared.money.ports import HasRetail
 from shared.money.prices import RETAIL

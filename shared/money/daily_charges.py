@@ -13,14 +13,15 @@ import msgspec
 
 from shared.clusters.lease_model import LONGEST_POSSIBLE, Lease
 from shared.clusters.ports import HasLeases, HasSamples, Samples
-from shared.clusters.samples import day_of
+from shared.clusters.samples import Sample, day_of
 from shared.jobs.ports import HasLimits
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.person import NOBODY, Person
 from shared.money.admission import Ports as AdmissionPorts
 from shared.money.admission import clusters, prices
-from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Users, default_seconds, paid, split
+from shared.money.ledger import IDLE_TAIL, Hold, Share, Users, default_seconds, split
 from shared.money.model import Day, Row
+from shared.money.paid import HOLDS, Paid, paid
 from shared.money.prices import Prices
 from shared.runs.decide import is_over
 from shared.runs.model import Run
@@ -74,16 +75,16 @@ def charged(ports: Ports, since: datetime, until: datetime) -> Charged:
     """
     now = ports.clock()
     charges: list[Day] = []
-    opened: dict[datetime, Had] = {}
+    opened: dict[datetime, Counts] = {}
     for begin in _days(since, min(until, now)):
         closed_day = _kept_day(ports, day_of(begin))
         charges += closed_day or []
         if closed_day is None and begin >= start_of_day(now - KEPT):
-            opened[begin] = _had(ports.samples, begin, min(begin + DAY, now))
-    days = [begin for begin, had in opened.items() if had] or [start_of_day(now)]
-    facts = _known(ports, days[0], now)
-    for begin, had in opened.items():
-        charges += [_day(facts, cluster, its, min(begin + DAY, now)) for cluster, its in had.items()]
+            opened[begin] = _counts(ports.samples, begin, min(begin + DAY, now))
+    counted_days = [begin for begin, counts in opened.items() if any(counts.values())] or [start_of_day(now)]
+    facts = _known(ports, counted_days[0], now)
+    for begin, counts in opened.items():
+        charges += _day_of_all(facts, counts, begin, min(begin + DAY, now))
     return Charged(sorted(charges, key=lambda day: (day.day, day.cluster)), facts.runs)
 
 
@@ -93,10 +94,9 @@ def close_days(ports: Ports) -> list[str]:
     for begin in _days(now - KEPT, now - DAY - CLOSED_AFTER):
         if _kept_day(ports, day_of(begin)) is not None:
             continue
-        had = _had(ports.samples, begin, begin + DAY)
-        facts = facts or (_known(ports, begin, now) if had else None)
-        days = [_day(facts, cluster, its, begin + DAY) for cluster, its in had.items()] if facts else []
-        ports.books.close_day(day_of(begin), days)
+        counts = _counts(ports.samples, begin, begin + DAY)
+        facts = facts or (_known(ports, begin, now) if any(counts.values()) else None)
+        ports.books.close_day(day_of(begin), _day_of_all(facts, counts, begin, begin + DAY) if facts else [])
         closed.append(day_of(begin))
     return closed
 
@@ -161,14 +161,17 @@ def _runs(ports: Ports, since: datetime) -> Iterator[Run]:
             old.discard(name)
 
 
-Had = dict[str, list[Paid]]  # by cluster
+Counts = dict[str, list[Sample]]  # by cluster
 
 
-def _had(samples: Samples, since: datetime, until: datetime) -> Had:
-    """What each cluster had in this time, of those that had any node."""
-    names, between = samples.clusters(), samples.between
-    paid_by_cluster = {name: paid(between(name, since - HOLDS, until), since, until) for name in names}
-    return {cluster: had for cluster, had in paid_by_cluster.items() if had}
+def _counts(samples: Samples, since: datetime, until: datetime) -> Counts:
+    return {name: list(samples.between(name, since - HOLDS, until)) for name in samples.clusters()}
+
+
+def _day_of_all(facts: Known, counts: Counts, since: datetime, until: datetime) -> list[Day]:
+    """The day of each cluster that had any node."""
+    paid_by_cluster = {name: paid(its, facts.uses.get(name, ()), since, until) for name, its in counts.items()}
+    return [_day(facts, cluster, had, until) for cluster, had in paid_by_cluster.items() if had]
 
 
 def _day(facts: Known, cluster: str, had: list[Paid], until: datetime) -> Day:

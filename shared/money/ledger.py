@@ -1,7 +1,7 @@
 """Whom each second of each node is charged to. Pure.
 
-Node counts are the truth for what was paid; runs and leases say what for. Between any two moments at which something
-changed, each node of a cluster goes to the first of these that wants it:
+paid.py says what was paid; runs and leases say what for. Between any two moments at which something changed, each node
+of a cluster goes to the first of these that wants it:
 
     training      a run that runs, up to its nodes, oldest run first
     allocation    a run that waits for nodes, up to its nodes
@@ -19,12 +19,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from shared.clusters.samples import Sample
 from shared.runs.node_use import Spell, Use
 
 KINDS = ("training", "allocation", "idle", "lease", "unexplained")
 IDLE_TAIL = timedelta(minutes=30)  # what idles longer than this after a run is nobody's
-HOLDS = timedelta(hours=1)  # maximum validity of a sample, if nobody looked again or the cluster is gone
 DEFAULT_IDLE = timedelta(seconds=120)  # after which Azure ML takes a node by default
 _SECOND = timedelta(seconds=1)
 
@@ -51,30 +49,6 @@ class Share:
     @property
     def node_seconds(self) -> float:
         return self.nodes * ((self.end - self.begin) / _SECOND)
-
-
-@dataclass(frozen=True)
-class Paid:
-    """A stretch of time in which a cluster had this many nodes, of this size and tier."""
-
-    spell: Spell
-    vm_size: str
-    tier: str
-
-
-def paid(samples: Iterable[Sample], since: datetime, until: datetime) -> list[Paid]:
-    """What a cluster had between two moments, from its samples in order of time.
-
-    They must begin HOLDS before `since`, because a sample holds until the next one, but no longer than that.
-    """
-    ordered = list(samples)
-    ends = [sample.at for sample in ordered[1:]] + [until]
-    stretches = []
-    for sample, end in zip(ordered, ends, strict=False):
-        spell = _within(Spell(sample.at, min(end, sample.at + HOLDS), sample.nodes), since, until)
-        if spell and spell.nodes:
-            stretches.append(Paid(spell, sample.vm_size, sample.tier))
-    return stretches
 
 
 class Users:
@@ -208,8 +182,3 @@ def default_seconds(shares: Iterable[Share], until: datetime) -> float:
             total += min(at - free.pop(), DEFAULT_IDLE) if free else timedelta()
         free += [at] * -changes[at]
     return (total + sum((min(max(until - at, timedelta()), DEFAULT_IDLE) for at in free), timedelta())) / _SECOND
-
-
-def _within(spell: Spell, since: datetime, until: datetime) -> Spell | None:
-    begin, end = max(spell.begin, since), min(spell.end, until)
-    return Spell(begin, end, spell.nodes) if begin < end else None

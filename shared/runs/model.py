@@ -71,7 +71,7 @@ def asked_run_name(kind: str, what: str, route: str = "") -> str:
     """The name of the run that someone asked for: `run-<16 hex digits>`, the same for the same kind and text.
 
     It says nothing of what was asked, so that another request under the same Idempotency-Key meets the first one's run.
-    One that is made from another run keeps the name of that one's route.
+    One that is made from another run, or from a drop, keeps the name of the route.
     """
     return f"{_slug(route)}-{hashlib.sha256(f'{kind} {what}'.encode()).hexdigest()[:16]}"
 

@@ -65,6 +65,16 @@ def test_of_two_writers_the_second_is_told(notices: Notices) -> None:
     assert notices.delivery("n-1", "e") == done
 
 
+def test_a_delivery_is_pending_until_it_ends(notices: TableNotices | FakeNotices) -> None:
+    """`pending` says when the event was, and None of a delivery that has ended or that nobody made."""
+    notices.insert(delivery("e"))
+    stored = notices.delivery("n-1", "e")
+    assert stored is not None
+    assert (notices.pending("n-1", "e"), notices.pending("n-1", "other")) == (NOW, None)
+    notices.update(stored, state=DeliveryState.GAVE_UP)
+    assert notices.pending("n-1", "e") is None
+
+
 def test_the_newest_event_comes_first(notices: Notices) -> None:
     """Deliveries of a subscription are given by the time of their events, up to a number."""
     for number in range(3):

@@ -32,7 +32,6 @@ from azure.storage.blob import ContainerClient
 from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
-from shared.api.status import patient
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 90.0  # seconds; a training takes some ten, most of them for importing torch
@@ -346,8 +345,8 @@ def test_200_submissions_at_once_are_neither_lost_nor_doubled(lab: Lab) -> None:
 
 @pytest.mark.parametrize("part", ["azureml", "storage", "eventgrid"])
 def test_every_route_answers_while_a_part_hangs(lab: Lab, part: str) -> None:
-    """A part that is stopped, not dead, keeps its connections: health and every list answer within five seconds, and
-    later where more runs than the cores can."""
+    """A part that is stopped, not dead, keeps its connections: health and every list answer within five seconds, in
+    which a busy machine may be slow, but waits for nobody."""
     routes = ("health", "status", "runs", "drops", "clusters", "costs", "trainers", "schedules", "notices", "page/")
     lab.get("status")
 
@@ -363,7 +362,6 @@ def test_every_route_answers_while_a_part_hangs(lab: Lab, part: str) -> None:
             answers = dict(zip(routes, pool.map(ask, routes), strict=True))
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert {
-        route: found for route, found in answers.items() if found[0] > patient(5) or found[1] not in (200, 503)
-    } == {}
+    late = 5 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    assert {route: found for route, found in answers.items() if found[0] > late or found[1] not in (200, 503)} == {}
     wait_for(lambda: ask("health")[1] == 200, 60, "all to answer again")

@@ -11,7 +11,6 @@ import pytest
 
 from emulators.process import wait_for
 from local.cloud import Cloud, Options
-from tests.e2e import typist
 from tests.e2e.desk import Desk
 
 MONEY = """
@@ -39,8 +38,6 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 @pytest.fixture(scope="module")
 def ended(desk: Desk) -> dict[str, Any]:
     """A run that costs more than one of its project may, as it is after its end and when its nodes are gone."""
-    words = ("clusters", "--history", "cpu-cluster")  # nodes that come before the first look are not seen
-    wait_for(lambda: typist.run(words, desk.env).returncode == 0, PATIENCE, "the first look at the cluster", 1)
     run = desk.ask("submit", "--job", desk.job("talk.json", TALK), "--project", "steady", "--timeout", "10m")["run"]
 
     def look() -> Any:
@@ -91,7 +88,7 @@ def test_the_run_s_cost_is_split(desk: Desk, ended: dict[str, Any]) -> None:
 
     line = wait_for(settled, PATIENCE, "the run's record to have all that it cost", 1)
     assert line["training"] >= 1.0
-    assert line["allocation"] > 0
+    assert line["allocation"] >= 1.0, "its node starts for six seconds, before any sweep has come"
     parts = line["training"] + line["allocation"] + line["idle"]
     assert parts == pytest.approx(line["spent"], abs=0.01)
     assert "so far: training $" in desk.type("show", ended["run"]).stdout

@@ -18,7 +18,9 @@ import torch
 import torch.distributed as dist
 
 from emulators.process import wait_for
-from tests import azurite
+from emulators.storage import services
+from emulators.storage.keys import KEY
+from emulators.storage.services import Services
 from tests.elastic.agents import DEADLINE_SECONDS
 from tests.trainers.forked import fork
 from trainers.elastic.agent import BACK_TIMES, Agent, Job
@@ -181,12 +183,12 @@ class Listeners:
 
 
 @pytest.fixture
-def account(tmp_path: Path) -> Iterator[azurite.Azurite]:
-    with azurite.start(tmp_path / "azurite", key=azurite.KEY) as running:
+def account(tmp_path: Path) -> Iterator[Services]:
+    with services.start(tmp_path / "account", key=KEY) as running:
         yield running
 
 
-def test_what_was_seen_in_an_earlier_round_does_not_end_this_one(account: azurite.Azurite, tmp_path: Path) -> None:
+def test_what_was_seen_in_an_earlier_round_does_not_end_this_one(account: Services, tmp_path: Path) -> None:
     """A change is told with its round's number: one of another round is no reason, one of this round is."""
     with Listeners(tmp_path, account.table_url, Times()) as node:
         node.wait_for("meet", 1)
@@ -196,7 +198,7 @@ def test_what_was_seen_in_an_earlier_round_does_not_end_this_one(account: azurit
         assert node.heard() == [("started", 0), ("meet", 1), ("regroup", 1)]
 
 
-def test_a_worker_that_starts_slowly_is_waited_for(account: azurite.Azurite, tmp_path: Path) -> None:
+def test_a_worker_that_starts_slowly_is_waited_for(account: Services, tmp_path: Path) -> None:
     """One that needs longer to start than a worker may need to come back from a round is not killed for that."""
     times = Times(interval=0.1, attempts=1)
     with Listeners(tmp_path, account.table_url, times, workers=2, slow=2 * BACK_TIMES * times.silence) as node:

@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.kernel.errors import Changed, Impossible
 from shared.kernel.versioned import Stored
-from shared.notices.model import Delivery, Subscription
+from shared.notices.model import Delivery, DeliveryState, Subscription
 from shared.notices.ports import Answer
 from tests.fakes.records import Etags
 
@@ -22,6 +22,13 @@ class FakeNotices:
 
     def add(self, subscription: Subscription) -> None:
         self.subscriptions[subscription.id] = subscription
+
+    def anyone(self) -> bool:
+        return bool(self.subscriptions)
+
+    def pending(self, subscription: str, event: str) -> datetime | None:
+        stored = self.rows.get((subscription, event))
+        return stored.value.notice.at if stored and stored.value.state is DeliveryState.PENDING else None
 
     def get(self, subscription: str) -> Subscription | None:
         return self.subscriptions.get(subscription)

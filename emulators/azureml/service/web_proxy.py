@@ -39,6 +39,7 @@ class WebProxy:
         self._authority = trustme.CA(organization_name="Trainyard's web folder")
         self._secret = secrets.token_urlsafe(24)
         self._contexts: dict[str, ssl.SSLContext] = {}
+        self._served: set[asyncio.Task[None]] = set()
         self.port = 0
 
     @property
@@ -52,12 +53,20 @@ class WebProxy:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=MOST_HEAD)
+        server = await asyncio.start_server(self._begin, "127.0.0.1", 0, limit=MOST_HEAD)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield
         finally:
             server.close()
+            for task in self._served:
+                task.cancel()
+            await asyncio.gather(*self._served, return_exceptions=True)
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._served.add(task)
+        task.add_done_callback(self._served.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -24,7 +24,7 @@ from shared.adapters.tables.records import from_row, readable, some_columns, to_
 from shared.adapters.tables.table import Table
 from shared.kernel.errors import Changed
 from shared.kernel.versioned import Stored
-from shared.notices.model import Delivery, Subscription
+from shared.notices.model import Delivery, DeliveryState, Subscription
 
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
@@ -60,6 +60,10 @@ class TableNotices:
         if not has_subscriptions:
             self._nobody_until = query_time + _BELIEVED_SECONDS
         return has_subscriptions
+
+    def pending(self, subscription: str, event: str) -> datetime | None:
+        stored = self.delivery(subscription, event)
+        return stored.value.notice.at if stored and stored.value.state is DeliveryState.PENDING else None
 
     def get(self, subscription: str) -> Subscription | None:
         row = self._table.get(self._SUBSCRIPTIONS, keys.token(subscription))

@@ -10,7 +10,7 @@ from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.has import HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs.facts import RunRecorded
 from shared.runs.model import Run, RunState, asked_run_name
-from shared.runs.ports import HasPurse, HasRuns
+from shared.runs.ports import HasPurse, HasRuns, Runs
 from shared.runs.progress.transitions import ask_for_submission
 
 log = logging.getLogger(__name__)
@@ -24,6 +24,12 @@ class Ports(HasClock, HasTokens, HasQueues, HasFacts, HasRuns, HasPurse, Protoco
 
 def run_name(ports: Ports, key: str | None) -> str:
     return asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())
+
+
+def name_with_route(runs: Runs, kind: str, route: str, what: str) -> str:
+    """The name of a run that is made from another, or of a drop. An older version's had no route: such a one stays."""
+    before, now = asked_run_name(kind, what), asked_run_name(kind, what, route)
+    return before if before != now and before in runs.beginning_with(before, 1) else now
 
 
 def made_before(ports: Ports, name: str, asked: str) -> Run | None:

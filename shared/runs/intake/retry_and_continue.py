@@ -23,10 +23,10 @@ from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.has import HasBlobs, HasTokens
 from shared.runs.decide import is_over
 from shared.runs.intake.from_job import run_of
-from shared.runs.intake.insert_run import record
+from shared.runs.intake.insert_run import name_with_route, record
 from shared.runs.intake.parse_request import content_of
 from shared.runs.intake.warm_start import model_of
-from shared.runs.model import Moment, Run, RunState, asked_run_name
+from shared.runs.model import Moment, Run, RunState
 from shared.runs.ports import HasDatasets, HasPurse, Runs
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import cancel_run
@@ -49,7 +49,7 @@ def retry_run(ports: Ports, name: str, given: Given | None = None, owner: str = 
     old = _final(ports.runs, name)
     job, changed = _with_parameters(ports, old.asked.request, given or {})
     _check_start(ports, old)
-    new = _name(ports.runs, old, "retry", f"{name} {_text(changed)}" if changed else name)
+    new = name_with_route(ports.runs, "retry", old.asked.route, f"{name} {_text(changed)}" if changed else name)
     why = f"Run {name} is tried again{_words(changed)}."
     run = _successor(ports, old, again(job, name, new), why).changed(retry_of=name, owner=owner, owner_id=owner_id)
     return record(ports, run)
@@ -68,7 +68,10 @@ def continue_run(ports: Ports, name: str, given: Given | None = None, owner: str
     _check_more_to_do(old, changed)
     _check_checkpoint(ports, old)
     _check_start(ports, old)
-    new, request_digest = _name(ports.runs, old, "continue", name), hashlib.sha256(_text(changed).encode()).hexdigest()
+    new, request_digest = (
+        name_with_route(ports.runs, "continue", old.asked.route, name),
+        hashlib.sha256(_text(changed).encode()).hexdigest(),
+    )
     try:
         made = ports.runs.get(new).value
     except NotFound:
@@ -91,7 +94,7 @@ def move_run(ports: Ports, name: str, cluster: str, why: str) -> Run:
     where it is, if that does not allow it.
     """
     old = ports.runs.get(name).value
-    new = _name(ports.runs, old, "move", name)
+    new = name_with_route(ports.runs, "move", old.asked.route, name)
     request = replace(again(old.asked.request, name, new, "trainyard.continues", SHARED_OUTPUTS), cluster=cluster)
     successor = _successor(ports, old, request, f"Run {name} goes on here. {why}")
     made = record(ports, successor.changed(continues=name, owner=old.people.owner, owner_id=old.people.owner_id))
@@ -102,14 +105,6 @@ def move_run(ports: Ports, name: str, cluster: str, why: str) -> Run:
     )
     cancel_run(ports, name, f"{why} It goes on as run {new} on {cluster}{price}.")
     return made
-
-
-def _name(runs: Runs, old: Run, kind: str, what: str) -> str:
-    """The name of the run that is made from this one. An older version's had no route in it: such a one stays."""
-    before, now = asked_run_name(kind, what), asked_run_name(kind, what, old.asked.route)
-    if before != now and before in runs.beginning_with(before, 1):
-        return before
-    return now
 
 
 def _final(runs: Runs, name: str) -> Run:

@@ -18,19 +18,23 @@ from cli.errors import CliError, Unreachable
 from cli.files import arguments, blocks
 from cli.files.drop_upload import BY, OWNER, Plan, Uploaded, free_name, items, plan, target_name, upload
 from emulators.process import wait_for
-from tests import azurite
+from emulators.storage import services
+from emulators.storage.services import Services
+
+ACCESS_LOG = "access.log"  # under the storage's home
 
 
 @pytest.fixture(scope="module")
-def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite]:
-    with azurite.start(tmp_path_factory.mktemp("azurite")) as running:
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    home = tmp_path_factory.mktemp("account")
+    with services.start(home, access_log=str(home / ACCESS_LOG)) as running:
         with ContainerClient.from_connection_string(running.connection_string, "drops") as drops:
             drops.create_container()
         yield running
 
 
 @pytest.fixture
-def drops(account: azurite.Azurite) -> Iterator[ContainerClient]:
+def drops(account: Services) -> Iterator[ContainerClient]:
     with ContainerClient.from_connection_string(account.connection_string, "drops") as client:
         yield client
 
@@ -58,12 +62,12 @@ def there(drops: ContainerClient, name: str) -> dict[str, str]:
     return {b.name.removeprefix(f"mnist/{name}/"): bytes(b.content_settings.content_md5 or b"").hex() for b in blobs}
 
 
-def test_the_marker_comes_last(drops: ContainerClient, folder: Path, account: azurite.Azurite) -> None:
+def test_the_marker_comes_last(drops: ContainerClient, folder: Path, account: Services) -> None:
     """All files are there with their MD5s; the job file was written after the data, and the marker after all."""
     done = send(drops, folder, "order")
 
     def written() -> list[str]:
-        return re.findall(r'"PUT /devstoreaccount1/drops/mnist/order/(\S+?)[ ?]', account.access_log.read_text())
+        return re.findall(r"PUT /devstoreaccount1/drops/mnist/order/(\S+) ", (account.home / ACCESS_LOG).read_text())
 
     wait_for(lambda: "_SUCCESS" in written(), 60, "the access log to tell of the marker")
     assert (done.files, done.kept, done.marked) == (5, 0, True)

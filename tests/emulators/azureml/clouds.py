@@ -14,7 +14,7 @@ import requests
 
 from emulators.azureml.kernel.identity import token
 from emulators.process import Part, start, wait_for
-from tests.azurite import Azurite
+from emulators.storage.services import Services
 
 CODE = Path(__file__).parent / "code"
 PROBE = CODE / "probe.py"
@@ -112,12 +112,12 @@ def gone(pid: int) -> bool:
     return False
 
 
-def configuration(home: Path, azurite: Azurite, **changes: Any) -> Path:
+def configuration(home: Path, account: Services, **changes: Any) -> Path:
     """Write a configuration for a part whose state is under `home`."""
     config = {
         "certs": str(home / "certs"),
         "state": str(home / "state"),
-        "storage": {"connection_string": azurite.connection_string},
+        "storage": {"connection_string": account.connection_string},
         "python": sys.executable,
         "subscription_id": "00000000-0000-0000-0000-000000000001",
         "resource_group": "trainyard",

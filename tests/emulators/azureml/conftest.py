@@ -1,4 +1,4 @@
-"""One Azurite and one control plane for the whole folder, and one MLClient: the SDK keeps what it learns of a cloud."""
+"""One storage and one control plane for the whole folder, and one MLClient: the SDK keeps what it learns of a cloud."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from tests import azurite as azurite_part
-from tests.azurite import Azurite
+from emulators.storage import services
+from emulators.storage.services import Services
 from tests.emulators.azureml.clouds import Cloud, configuration, launch
 from tests.emulators.azureml.openapi import SPECS, azureml
 
@@ -36,8 +36,8 @@ class Receiver:
 
 
 @pytest.fixture(scope="session")
-def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
-    with azurite_part.start(tmp_path_factory.mktemp("azurite")) as running:
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    with services.start(tmp_path_factory.mktemp("account")) as running:
         yield running
 
 
@@ -77,22 +77,22 @@ def certs(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def cloud(
-    azurite: Azurite, receiver: Receiver, certs: str, tmp_path_factory: pytest.TempPathFactory
+    account: Services, receiver: Receiver, certs: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cloud]:
     home = tmp_path_factory.mktemp("azureml")
-    config = configuration(home, azurite, certs=certs, events={"url": receiver.url}, record_bodies=True)
+    config = configuration(home, account, certs=certs, events={"url": receiver.url}, record_bodies=True)
     running = Cloud(launch(config), config)
     yield running
     assert running.part.stop() == 0
 
 
 @pytest.fixture
-def own_cloud(azurite: Azurite, certs: str, tmp_path: Path) -> Iterator[Callable[..., Cloud]]:
+def own_cloud(account: Services, certs: str, tmp_path: Path) -> Iterator[Callable[..., Cloud]]:
     """Start control planes of the test's own, with changes to the configuration."""
     started: list[Cloud] = []
 
     def begin(**changes: Any) -> Cloud:
-        config = configuration(tmp_path / f"azureml-{len(started)}", azurite, certs=certs, **changes)
+        config = configuration(tmp_path / f"azureml-{len(started)}", account, certs=certs, **changes)
         started.append(Cloud(launch(config), config))
         return started[-1]
 
@@ -119,8 +119,8 @@ def ml(cloud: Cloud) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def storage(azurite: Azurite) -> Iterator[BlobServiceClient]:
-    with BlobServiceClient.from_connection_string(azurite.connection_string) as client:
+def storage(account: Services) -> Iterator[BlobServiceClient]:
+    with BlobServiceClient.from_connection_string(account.connection_string) as client:
         yield client
 
 

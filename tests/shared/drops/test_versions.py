@@ -14,6 +14,8 @@ from shared.drops.model import DropState
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.removals.remove import Asked, remove_drop
+from shared.runs.intake.create import create_run
+from shared.runs.intake.request import RunRequest
 from tests.fakes.world import World, trainers_folder
 
 KEY = DropKey("mnist", "a")
@@ -120,14 +122,24 @@ def test_a_name_may_hold_an_at_sign() -> None:
 
 
 def test_the_same_content_is_trained_again_when_asked(world: World) -> None:
-    """`again` makes one further run for one key, with the drop's job and generation; never while it is open."""
+    """`again` makes one further run for one key, of its route's name, with the drop's job and generation; not while
+    it is open, nor under a key that made another run.
+    """
     run = close(world, one="1")
     made = retrain.train_again(world.system, KEY, "k")
     assert retrain.train_again(world.system, KEY, "k").name == made.name != run
     assert (made.asked.generation, made.asked.retry_of, made.asked.drop) == (1, run, "mnist/a")
     assert made.asked.timeout_seconds == world.runs.get(run).value.asked.timeout_seconds == 3600
     assert made.asked.request.outputs["models"].path.endswith(f"/{made.name}/models/")
-    assert retrain.train_again(world.system, KEY).name not in (made.name, run)
+    further = retrain.train_again(world.system, KEY).name
+    assert further not in (made.name, run)
+    assert made.name.startswith("mnist-")
+    assert further.startswith("mnist-")
+    create_run(
+        world.system, RunRequest(template="mnist", data="azureml://datastores/workspaceblobstore/paths/p"), "taken"
+    )
+    with pytest.raises(Conflict, match="another request"):
+        retrain.train_again(world.system, KEY, "taken")
     world.upload("mnist/a/two")
     world.deliver_all()
     world.run_until_idle()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shared.api import status
+from shared.jobs.route_model import RouteModel
 from shared.kernel import places
 from shared.kernel.storage import Sent
+from shared.notices.model import Channel, Delivery, DeliveryState, Kind, Notice, Subscription
 from tests.fakes.storage import Message
-from tests.fakes.world import World, trainers_folder
+from tests.fakes.world import ROUTE, World, trainers_folder
 
 
 @pytest.fixture
@@ -57,11 +60,11 @@ def test_a_settled_message_clears_itself(world: World, monkeypatch: pytest.Monke
         put_aside(world, queue, body)
     assert counted(world) > 0
     world.reconcile()
-    assert set(aside(world)) <= {"job-events", "run-looks", "announcements", "notices"}, "the run goes on"
+    assert set(aside(world)) <= {"job-events", "run-looks"}, "the run goes on"
     world.settle()
     world.reconcile()
-    assert set(aside(world)) <= {"announcements", "notices"}
-    assert counted(world) == len([body for its in aside(world).values() for body in its])
+    assert aside(world) == {}
+    assert counted(world) == 0
 
 
 def test_what_matters_stays_and_is_counted(world: World) -> None:
@@ -77,3 +80,45 @@ def test_what_matters_stays_and_is_counted(world: World) -> None:
         world.reconcile()  # and finds the drop of the upload
     assert set(aside(world)) == {"archives", "drop-checks"}
     assert counted(world) == 2
+
+
+def test_what_nobody_else_sends_again_is_tried_for_a_day(world: World) -> None:
+    """An announcement, a notice, a delivery and a challenge go back to their queues while they are news; then they
+    clear themselves, but for a delivery or challenge that is still to be made, and everything ends where it was done.
+    """
+    world.complete("1.bin")
+    run = world.only_run().name
+    world.job_goes(run, "Completed")
+    world.blobs.remove("azureml-blobstore", [f"trainyard/{run}/models/model.pt"])
+    world.blobs.put("azureml-blobstore", f"trainyard/{run}/models/model.safetensors", b"w")
+    world.settle()
+    rule = RouteModel("digits", "test_accuracy")
+    world.system = replace(world.system, audience=world.notices, routes={"mnist": replace(ROUTE, model=rule)})
+    notice = Notice("e", Kind.FAILED, "It failed", world.clock(), {}, "", "mnist")
+    world.notices.add(Subscription("n", (Kind.FAILED,), Channel.WEBHOOK, "https://x.example", world.clock(), "ada"))
+    event = {"kind": "RunLost", "subject": run, "at": world.clock().isoformat(), "data": {"run": run}}
+    world.notices.insert(Delivery("n", notice))
+    messages: dict[str, dict[str, Any]] = {
+        "announcements": event, "notices": event, "deliveries": {"subscription": "n", "notice": "e"},
+        "promotions": {"run": run}, "removals": {"what": "run", "name": run, "asked_at": world.clock().isoformat()},
+    }  # fmt: skip
+    for queue, message in messages.items():
+        put_aside(world, queue, message)
+    assert counted(world) == 4, "the daily timer asks for removals again"
+    world.reconcile()
+    assert aside(world) == {}
+    world.run_until_idle()
+    assert [event.kind for event in world.events.published].count("RunLost") == 1
+    assert world.notices.rows["n", "e"].value.state is DeliveryState.DELIVERED
+    assert world.system.named.needing_run(run) == ["digits/1"]
+    for queue, message in messages.items():
+        put_aside(world, queue, message)
+    world.clock.advance(25 * 3600)
+    assert counted(world) == 0
+    world.reconcile()
+    assert aside(world) == {}
+    world.notices.insert(Delivery("n", replace(notice, id="late")))
+    put_aside(world, "deliveries", {"subscription": "n", "notice": "late"})
+    world.clock.advance(25 * 3600)
+    world.reconcile()
+    assert (set(aside(world)), counted(world)) == ({"deliveries"}, 1), "it was tried for a day, and somebody must look"

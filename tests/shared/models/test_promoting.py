@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import pickle
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from shared.kernel.versioned import Stored
 from shared.models.decide import Asked
 from shared.models.find import version_of
 from shared.models.model import Model, Version, check_alias, check_name
+from shared.models.pickles import why_unsafe
 from shared.models.ports import Write
 from shared.models.promote import let_go, point, promote_run, undo
 from shared.models.signature import SIGNATURE
@@ -231,6 +234,22 @@ def test_a_pickle_that_runs_code_is_refused_unless_it_is_allowed(world: World) -
     with pytest.raises(Impossible, match=r"models/model.pkl .* runs code when it is loaded: it calls builtins.print"):
         promote_run(world.system, run.name, "churn", "", asked(world))
     assert promote_run(world.system, run.name, "churn", "", asked(world), allow_code=True).number == 1
+
+
+@pytest.mark.parametrize(
+    ("at", "byte", "words"),
+    [(45, 0xFF, "can't be read"), (6, 1, "encrypted"), (8, 99, "unusual way")],
+)
+def test_a_model_that_was_altered_is_refused_with_the_reason(world: World, at: int, byte: int, words: str) -> None:
+    """A zip of weights that is broken, encrypted, or of a compression that nobody here reads is an answer, no error."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a/data.pkl", pickle.dumps(list(range(100))))
+    data = bytearray(file.getvalue())
+    for entry in (0, data.index(b"PK\x01\x02") + 2) if 0 < at < 10 else (0,):  # the directory says it again
+        data[entry + at] = byte
+    world.blobs.put("output", "m.pt", bytes(data))
+    assert words in why_unsafe(world.blobs, "m.pt", len(data))
 
 
 def test_the_proof_is_what_others_read(world: World, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.clusters.samples import Sample
-from shared.money.ledger import HOLDS, Hold, Paid, Share, default_seconds, paid, split
+from shared.money.ledger import Hold, Share, default_seconds, split
+from shared.money.paid import HOLDS, STARTING, Paid, paid
 from shared.runs.model import Elastic, Moment, Run, RunState, Size
 from shared.runs.node_use import Spell, Use, use_of_one_job
 from shared.runs.progress.workloads import workload
@@ -69,13 +70,31 @@ def test_who_comes_first() -> None:
 
 def test_a_sample_holds_until_the_next_one() -> None:
     """Between two samples a cluster had the nodes of the earlier one, for an hour at most: it may be gone."""
-    had = paid([sample(0, 2), sample(5, 3), sample(10, 0), sample(15, 1)], at(2), at(200))
+    had = paid([sample(0, 2), sample(5, 3), sample(10, 0), sample(15, 1)], [], at(2), at(200))
     assert [(p.spell.begin, p.spell.end, p.spell.nodes) for p in had] == [
         (at(2), at(5), 2),
         (at(5), at(10), 3),
         (at(15), at(15) + HOLDS, 1),
     ]
     assert had[0] == Paid(spell(2, 5, 2), "Standard_NC4as_T4_v3", "low_priority")
+
+
+def test_nodes_that_came_before_anybody_looked_are_paid() -> None:
+    """A run that begins between two counts, or before the first, has its nodes from then on, and had them in its wait
+    before: for five minutes at most, and no more of them than what was free of those that were counted.
+    """
+    first, second = use("a", spell(0, 2, 1), spell(2, 30, 1)), use("b", spell(5, 20, 1), spell(20, 25, 1))
+
+    def had(counts: list[Sample]) -> list[tuple[float, float, int]]:
+        return [
+            ((p.spell.begin - NOW) / timedelta(minutes=1), (p.spell.end - NOW) / timedelta(minutes=1), p.spell.nodes)
+            for p in paid(counts, [first, second], at(-10), at(30))
+        ]
+
+    assert had([sample(3, 1)]) == [(0, 2, 1), (2, 3, 1), (3, 15, 1), (15, 20, 2), (20, 25, 2), (25, 30, 1)]
+    assert had([sample(3, 2)])[2:] == [(3, 15, 2), (15, 20, 2), (20, 25, 2), (25, 30, 2)], "the second has a free one"
+    assert had([sample(3, 1), sample(18, 1)])[2:5] == [(3, 18, 1), (18, 20, 2), (20, 25, 2)], "counted while it waited"
+    assert had([sample(3, 1), sample(22, 0)])[-1] == (20, 22, 2), "a count of fewer goes over what a run says"
 
 
 minutes = st.integers(0, 120)
@@ -167,20 +186,37 @@ moments = st.integers(0, 300)
 counted = st.lists(st.tuples(moments, st.integers(0, 3)), min_size=1, max_size=6, unique_by=lambda pair: pair[0])
 
 
+def there(minute: int, counts: list[tuple[int, int]], runs: list[Use]) -> int:
+    """The nodes of one minute: as many as the last count had, and more where runs began to run after it."""
+    looked, nodes = max(((at, nodes) for at, nodes in counts if at <= minute), default=(-60, 0))
+    next_look = min((at for at, _ in counts if at > minute), default=360)
+    new = old = 0
+    for ran, waited in ((u.ran[0], u.waited[0]) for u in runs):
+        runs_now = ran.begin <= at(minute) < ran.end
+        came_since = at(looked) <= ran.begin < at(next_look)
+        if came_since and at(minute) < ran.begin <= at(minute) + STARTING:
+            new += ran.nodes if waited.begin <= at(minute) < waited.end else 0
+        elif came_since and runs_now and at(minute) - ran.begin < HOLDS:
+            new += ran.nodes
+        elif runs_now:
+            old += ran.nodes
+    counted_now = nodes if minute - looked < HOLDS / timedelta(minutes=1) else 0
+    return max(counted_now, min(counted_now, old) + new)
+
+
 @given(counted, st.lists(uses, max_size=4, unique_by=lambda u: u.run), st.lists(spells, max_size=2))
 @settings(max_examples=150, deadline=None)
 def test_an_independent_integral_finds_the_same(
     counts: list[tuple[int, int]], runs: list[Use], leases: list[Spell]
 ) -> None:
-    """Minute by minute, from the samples alone: what was there, and of that what trained, waited or was leased."""
+    """Minute by minute: what was counted or must have come since, and of that what trained, waited or was leased."""
     samples = [sample(minute, nodes) for minute, nodes in sorted(counts)]
     holds = [Hold(f"l{number}", "gpu", each) for number, each in enumerate(leases)]
-    shares = [s for part in paid(samples, at(0), at(360)) for s in split(part.spell, runs, holds)]
+    shares = [s for part in paid(samples, runs, at(0), at(360)) for s in split(part.spell, runs, holds)]
     expected: Counter[str] = Counter()
     for minute in range(360):
         now = at(minute)
-        newest = max((each for each in samples if each.at <= now), key=lambda each: each.at, default=None)
-        left = newest.nodes if newest and now - newest.at < HOLDS else 0
+        left = there(minute, counts, runs)
         training = sum(max((s.nodes for s in u.ran if s.begin <= now < s.end), default=0) for u in runs)
         waiting = sum(
             max(0, max((s.nodes for s in u.waited if s.begin <= now < s.end), default=0)

@@ -77,6 +77,20 @@ def test_a_run_shows_what_it_has_cost_split(world: World) -> None:
     assert cost.dollars == pytest.approx(cost.node_seconds * 0.001)
 
 
+def test_a_run_pays_for_nodes_that_came_before_the_first_look(world: World) -> None:
+    """In a new cluster the first sweep comes when the run runs already: its start and its training are charged."""
+    run = create.create_run(world.system, request())
+    world.run_until_idle()
+    wait(world, 0.1)
+    goes(world, run, "Running")
+    wait(world, 0.1)
+    nodes(world, 2)
+    keep_books(world.system)
+    cost = now(world, run).money.cost
+    assert cost is not None
+    assert (cost.training, cost.allocation) == pytest.approx((2 * 6 * 0.001, 2 * 6 * 0.001))
+
+
 def test_the_price_is_that_of_the_submission(world: World) -> None:
     """A run keeps its price when prices change; what no run explains has the new one."""
     run = started(world)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from emulators.azureml.bodies import job_body
 from emulators.azureml.kernel.errors import BadRequest
 from emulators.azureml.service.preflight import MOST_PROCESSES
-from tests.azurite import Azurite
+from emulators.storage.services import Services
 from tests.emulators.azureml.bodies.test_job_body import GOOD
 from tests.emulators.azureml.clouds import ENVIRONMENT, Cloud, cluster_body, configuration, launch
 
@@ -68,10 +68,10 @@ def changed(body: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str
 
 
 @pytest.fixture(scope="module")
-def no_room(azurite: Azurite, certs: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+def no_room(account: Services, certs: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     """A cluster that may have no nodes, so that whatever is accepted stays in its queue; in a control plane of its own,
     whose lists MLClient need not read."""
-    config = configuration(tmp_path_factory.mktemp("odd"), azurite, certs=certs)
+    config = configuration(tmp_path_factory.mktemp("odd"), account, certs=certs)
     running = Cloud(launch(config), config)
     running.arm("PUT", "computes/nowhere-to-run", cluster_body(0))
     yield running

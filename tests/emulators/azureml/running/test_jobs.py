@@ -14,7 +14,8 @@ from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, gener
 from emulators.azureml.running.uploads import NO_TEXT
 from emulators.azureml.running.views import LOOKS_AGAIN
 from emulators.process import wait_for
-from tests.azurite import ACCOUNT, Azurite
+from emulators.storage.keys import ACCOUNT
+from emulators.storage.services import Services
 from tests.emulators.azureml.clouds import PROBE, TERMINAL, Cloud, cluster_body, gone, told
 
 RUN = f"python '{PROBE}'"  # the repository may lie in a path with spaces
@@ -162,12 +163,12 @@ def test_missing_input_fails_the_job_with_its_path(cloud: Cloud, kind: str) -> N
     assert cloud.log(f"missing-{kind}") == ""
 
 
-def test_blob_names_cannot_leave_the_input_folder(cloud: Cloud, azurite: Azurite) -> None:
+def test_blob_names_cannot_leave_the_input_folder(cloud: Cloud, account: Services) -> None:
     """A blob name with '..' fails the job and is written nowhere."""
     rights = ContainerSasPermissions(write=True, create=True)
     expiry = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
-    sas = generate_container_sas(ACCOUNT, "drops", account_key=azurite.key, permission=rights, expiry=expiry)
-    url = f"{azurite.blob_url}/drops/evil%2Fx%2F..%2F..%2Fescaped.txt?{sas}"
+    sas = generate_container_sas(ACCOUNT, "drops", account_key=account.key, permission=rights, expiry=expiry)
+    url = f"{account.blob_url}/drops/evil%2Fx%2F..%2F..%2Fescaped.txt?{sas}"
     assert requests.put(url, b"!", headers={"x-ms-blob-type": "BlockBlob"}, timeout=10).status_code == 201
     given = {"data": {"jobInputType": "uri_folder", "uri": "azureml://datastores/drops/paths/evil/x"}}
     cloud.submit("evil", "cpu-cluster", "echo ${{inputs.data}}", inputs=given)

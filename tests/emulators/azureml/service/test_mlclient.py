@@ -19,7 +19,7 @@ from tests.emulators.azureml.conftest import Receiver
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("contract")]
 
 # Two seconds, or on a busy machine the job may be over before the SDK looks for the first time, and prints no log.
-COMMAND = "sleep 2; python probe.py --data ${{inputs.data}} --models ${{outputs.models}} --metrics ${{outputs.metrics}}"
+COMMAND = "python probe.py --data ${{inputs.data}} --models ${{outputs.models}} --metrics ${{outputs.metrics}}"
 FILES = {"a.bin": 10, "sub/b.bin": 5_000_000, "empty": 0}
 
 
@@ -31,15 +31,19 @@ def job(name: str, command: str, **changes: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def streamed(cloud: Cloud, ml: Any, storage: BlobServiceClient) -> str:
-    """Run the job `two-nodes` (two nodes, two processes each, an input, two outputs); return what `stream` printed."""
+def streamed(cloud: Cloud, ml: Any, storage: BlobServiceClient, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Run the job `two-nodes` (two nodes, two processes each, an input, two outputs); return what `stream` printed.
+
+    The job waits until `stream` has printed its first word: of one that is over before, it would print the end alone.
+    """
     from azure.ai.ml import Input, Output, PyTorchDistribution
 
     for name, size in FILES.items():
         storage.get_blob_client("drops", f"digits/one/{name}").upload_blob(b"x" * size, overwrite=True)
+    seen = tmp_path_factory.mktemp("stream") / "seen"
     wanted = job(
         "two-nodes",
-        COMMAND,
+        f"echo BEGUN; until test -e '{seen}'; do sleep 0.1; done; {COMMAND}",
         instance_count=2,
         distribution=PyTorchDistribution(process_count_per_instance=2),
         experiment_name="digits",
@@ -49,7 +53,14 @@ def streamed(cloud: Cloud, ml: Any, storage: BlobServiceClient) -> str:
     )
     with pytest.MonkeyPatch.context() as patch:
         written: list[str] = []
-        patch.setattr("sys.stdout.write", written.append)
+
+        def write(text: str) -> int:
+            written.append(text)
+            if "BEGUN" in text:
+                seen.touch()
+            return len(text)
+
+        patch.setattr("sys.stdout.write", write)
         ml.jobs.create_or_update(wanted)
         ml.jobs.stream("two-nodes")
     return "".join(written)

@@ -9,7 +9,7 @@ import pytest
 import requests
 from azure.storage.blob import BlobServiceClient
 
-from tests.azurite import ACCOUNT
+from emulators.storage.keys import ACCOUNT
 from tests.emulators.azureml.clouds import ENVIRONMENT, Cloud, cluster_body
 
 BLOBS = {"datastoreType": "AzureBlob", "accountName": ACCOUNT, "containerName": "drops"}

@@ -103,6 +103,7 @@ def test_a_policy_ends_trials_that_lag(ml: Any, cloud: Cloud, submit: Callable[[
     text = text.replace("{type: uniform, min_value: -4, max_value: 4}", "{type: choice, values: [2, -4]}")
     text = text.replace("[plain, fancy]", "[plain]").replace("concurrent_trials: 2", "concurrent_trials: 1")
     text += "early_termination: {type: bandit, slack_amount: 4, evaluation_interval: 2}\n"
+    text += "name: laggards\n"  # which is what the grid is shuffled by: x=2 comes first
     sweep = submit(text)
     assert cloud.wait(sweep.name, timeout=180)["status"] == "Completed"
     trials = {values(trial)["x"]: trial for trial in ml.jobs.list(parent_job_name=sweep.name)}

@@ -29,7 +29,8 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def proxy(folder: Path) -> Iterator[WebProxy]:
-    """A proxy in a thread, as the control plane's loop has it."""
+    """A proxy in a thread, as the control plane's loop has it. It leaves nothing behind when it ends."""
+    left: set[asyncio.Task[Any]] = set()
     made, loop = WebProxy(WebFolder(folder), ""), asyncio.new_event_loop()
     up, end = threading.Event(), asyncio.Event()
 
@@ -37,6 +38,7 @@ def proxy(folder: Path) -> Iterator[WebProxy]:
         async with made.running():
             up.set()
             await end.wait()
+        left.update(asyncio.all_tasks() - {asyncio.current_task()})
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
@@ -45,6 +47,7 @@ def proxy(folder: Path) -> Iterator[WebProxy]:
     loop.call_soon_threadsafe(end.set)
     thread.join()
     loop.close()
+    assert not left
 
 
 def get(proxy: WebProxy, url: str, tmp_path: Path, **kwargs: Any) -> requests.Response:
@@ -122,3 +125,20 @@ def test_a_job_reads_the_web_offline(own_cloud: Callable[..., Cloud], folder: Pa
     missing = {"flowers": {**inputs["flowers"], "uri": "https://data.example.org/none.csv"}}
     with pytest.raises(AssertionError, match=r"web/data\.example\.org answers for it, and has no /none\.csv"):
         cloud.submit("reads-nothing", "cpu-cluster", "cat ${{inputs.flowers}}", inputs=missing)
+
+
+def test_the_end_closes_open_connections(folder: Path) -> None:
+    """A client that says nothing gets an end when the proxy ends, and leaves no task behind."""
+
+    async def open_one_and_end() -> tuple[bytes, set[asyncio.Task[Any]]]:
+        made = WebProxy(WebFolder(folder), "")
+        async with made.running():
+            reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
+            while len(asyncio.all_tasks()) < 2:
+                await asyncio.sleep(0)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        answer = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        return answer, left
+
+    assert asyncio.run(open_one_and_end()) == (b"", set())

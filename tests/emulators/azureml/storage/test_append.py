@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from emulators.azureml.storage.blobs import Place, connect
-from tests import azurite
+from emulators.storage import services
 
 
 async def append_twice(connection_string: str) -> tuple[list[int], int]:
@@ -20,7 +20,7 @@ async def append_twice(connection_string: str) -> tuple[list[int], int]:
 
 def test_an_append_whose_answer_was_lost_is_not_repeated(tmp_path: Path) -> None:
     """The client repeats an append whose answer was lost; the repeat finds the log longer, and adds nothing."""
-    with azurite.start(tmp_path) as storage:
+    with services.start(tmp_path) as storage:
         lengths, size = asyncio.run(append_twice(storage.connection_string))
 
     assert lengths == [7, 7]

@@ -11,16 +11,17 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient
 
-from tests.azurite import ACCOUNT, Azurite
+from emulators.storage.keys import ACCOUNT
+from emulators.storage.services import Services
 from tests.emulators.azureml.clouds import Cloud
 
 MIB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
-def front(cloud: Cloud, azurite: Azurite) -> Iterator[BlobServiceClient]:
+def front(cloud: Cloud, account: Services) -> Iterator[BlobServiceClient]:
     bundle = cloud.part.info["env"]["REQUESTS_CA_BUNDLE"]
-    with BlobServiceClient(f"{cloud.url}/{ACCOUNT}", credential=azurite.key, connection_verify=bundle) as client:
+    with BlobServiceClient(f"{cloud.url}/{ACCOUNT}", credential=account.key, connection_verify=bundle) as client:
         client.create_container("fronted")
         yield client
 

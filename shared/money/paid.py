@@ -1,0 +1,105 @@
+"""How many nodes a cluster had at each moment, which is what was paid. Pure.
+
+A count holds until the next one. Nobody counts at the moment at which nodes come, so a run that begins to run between
+two counts says that they came: until the next count it has them, and it had them while it waited, for STARTING at most.
+Nodes that others had already, and those that were counted and free, are not counted again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import accumulate, pairwise
+
+from shared.clusters.samples import Sample
+from shared.runs.node_use import Spell, Use
+
+HOLDS = timedelta(hours=1)  # maximum validity of a count, if nobody looked again or the cluster is gone
+STARTING = timedelta(minutes=5)  # maximum of a run's wait that its nodes are taken to have been there uncounted
+
+
+@dataclass(frozen=True)
+class Paid:
+    """A stretch of time in which a cluster had this many nodes, of this size and tier."""
+
+    spell: Spell
+    vm_size: str
+    tier: str
+
+
+def paid(samples: Iterable[Sample], uses: Iterable[Use], since: datetime, until: datetime) -> list[Paid]:
+    """What a cluster had between two moments, from its counts in order of time and from the runs that used it.
+
+    The counts must begin HOLDS before `since`. Before the first of them nobody is known to have had a node.
+    """
+    counts = list(samples)
+    size = (counts[0].vm_size, counts[0].tier) if counts else ("", "")
+    counts.insert(0, Sample("", since - HOLDS, *size))
+    running = _Running(uses)
+    ends = [sample.at for sample in counts[1:]] + [until]
+    return [
+        Paid(stretch, sample.vm_size, sample.tier)
+        for sample, end in zip(counts, ends, strict=True)
+        for spell in _until_the_next(sample, end, running)
+        if (stretch := _within(spell, since, until)) and stretch.nodes
+    ]
+
+
+class _Running:
+    """The runs of a cluster by when they ran."""
+
+    def __init__(self, uses: Iterable[Use]) -> None:
+        ran = ((spell, before, use) for use in uses for before, spell in pairwise((None, *use.ran)) if spell)
+        self._starts = sorted(ran, key=lambda start: start[0].begin)
+        self._begins = [spell.begin for spell, _, _ in self._starts]
+        changes = [change for spell, _, _ in self._starts for change in _changes(spell)]
+        changes.sort()
+        self._moments = [at for at, _ in changes]
+        self._nodes = [0, *accumulate(nodes for _, nodes in changes)]
+
+    def nodes(self, at: datetime) -> int:
+        return self._nodes[bisect_right(self._moments, at)]
+
+    def moments(self, begin: datetime, end: datetime) -> list[datetime]:
+        """When this number changed."""
+        return self._moments[bisect_left(self._moments, begin) : bisect_left(self._moments, end)]
+
+    def began(self, begin: datetime, end: datetime) -> Iterator[tuple[Spell, list[Spell]]]:
+        """What ran from a moment in this time on, for HOLDS at most, and how it waited for its nodes before."""
+        for spell, before, use in self._starts[bisect_left(self._begins, begin) : bisect_left(self._begins, end)]:
+            since = max(begin, spell.begin - STARTING, before.end if before else begin)
+            waited = (Spell(wait.begin, wait.end, min(wait.nodes, spell.nodes)) for wait in use.waited)
+            ran = Spell(spell.begin, min(spell.end, spell.begin + HOLDS), spell.nodes)
+            yield ran, [cut for wait in waited if (cut := _within(wait, since, spell.begin))]
+
+
+def _until_the_next(count: Sample, end: datetime, running: _Running) -> Iterator[Spell]:
+    """What the cluster had from a count until the next one."""
+    came = list(running.began(count.at, end))
+    if not came:
+        yield Spell(count.at, min(end, count.at + HOLDS), count.nodes)
+        return
+    ran, waited = [spell for spell, _ in came], [wait for _, waits in came for wait in waits]
+    moments = {moment for spell in (*ran, *waited) for moment in (spell.begin, spell.end)}
+    moments |= {count.at, count.at + HOLDS, end, *running.moments(count.at, end)}
+    for begin, until in pairwise(sorted(moment for moment in moments if count.at <= moment <= end)):
+        counted = count.nodes if begin < count.at + HOLDS else 0
+        new = _nodes_at(ran, begin)
+        old = running.nodes(begin) - new
+        yield Spell(begin, until, max(counted, min(counted, old) + new + _nodes_at(waited, begin)))
+
+
+def _changes(spell: Spell) -> Iterator[tuple[datetime, int]]:
+    yield spell.begin, spell.nodes
+    yield spell.end, -spell.nodes
+
+
+def _nodes_at(spells: Iterable[Spell], at: datetime) -> int:
+    return sum(spell.nodes for spell in spells if spell.begin <= at < spell.end)
+
+
+def _within(spell: Spell, since: datetime, until: datetime) -> Spell | None:
+    begin, end = max(spell.begin, since), min(spell.end, until)
+    return Spell(begin, end, spell.nodes) if begin < end else None
