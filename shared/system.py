@@ -29,6 +29,7 @@ from shared.money.tiers import ClusterTiers
 from shared.reactions import react
 from shared.removals.ports import Named
 from shared.runs.ports import Capacity, Datasets, Markets, Purse, Runs
+from shared.schedules.ports import Versions
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +90,11 @@ class System:
     @cached_property
     def named(self) -> Named:
         """Which models need a run, or a drop?"""
+        return KeptVersions(self.models)
+
+    @cached_property
+    def versions(self) -> Versions:
+        """Which run does churn@production mean?"""
         return KeptVersions(self.models)
 
     def happened(self, fact: Fact) -> None:

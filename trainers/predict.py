@@ -106,7 +106,7 @@ def _transfer(folder: Path, facts: dict[str, Any]) -> Predict:
     from transfer import backbone
     from transfer.images import View, decode
 
-    view = View(*(facts["input"][name] for name in ("resize", "size", "mean", "std")))
+    view = View.of(facts)
     net = backbone.build(facts["backbone"], len(facts["classes"]), view.size)
     net.load_state_dict(warm_start.weights(folder))
     net.eval()

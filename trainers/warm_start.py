@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,11 @@ def facts(folder: Path) -> dict[str, Any]:
 
 def weights(folder: Path) -> dict[str, Tensor]:
     """The weights that model.json names. Raises DataError for what can't be read; only tensors are unpickled."""
-    file = folder / Path(str(facts(folder).get("weights", ""))).name
+    return read(folder / Path(str(facts(folder).get("weights", ""))).name)
+
+
+def read(file: Path) -> dict[str, Tensor]:
+    """The weights in a file: safetensors, or what torch.save wrote. Raises DataError; only tensors are unpickled."""
     try:
         found: Any = load_file(file) if file.suffix == ".safetensors" else torch.load(file, weights_only=True)
     except (OSError, ValueError, RuntimeError, EOFError, SafetensorError, pickle.UnpicklingError) as error:
@@ -47,11 +52,30 @@ def weights(folder: Path) -> dict[str, Tensor]:
     return found
 
 
-def put(net: nn.Module, folder: Path, prefix: str = "") -> str:
+def only_tests(epochs: int, folder: Path | None, classes: Sequence[str] = ()) -> Path | None:
+    """The folder of the model that is only tested, as 0 epochs ask for; None for a training.
+
+    Raises DataError without a model, or for one of other classes than these.
+    """
+    if epochs:
+        return None
+    if folder is None:
+        raise DataError("--epochs 0 only tests a model: expected one in --from-model, found none")
+    named = [each["name"] if isinstance(each, dict) else str(each) for each in facts(folder).get("classes", ())]
+    if classes and named != list(classes):
+        raise DataError(f"{folder}: expected a model of the classes {_few(classes)}, found one of {_few(named)}")
+    return folder
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "none"
+
+
+def put(net: nn.Module, folder: Path, prefix: str = "", whole: bool = False) -> str:
     """Put into `net` what of the folder's model fits, and say how much. `prefix` stands before its names there.
 
     All processes call it. DDP gives rank 0's weights to the others, but each reads them: the folder is mounted on all.
-    Raises DataError if nothing fits.
+    Raises DataError if nothing fits; if it is to be the `whole` model, also if anything does not.
     """
     theirs = {name.removeprefix(prefix): value for name, value in weights(folder).items()}
     own = net.state_dict()
@@ -60,5 +84,9 @@ def put(net: nn.Module, folder: Path, prefix: str = "") -> str:
         raise DataError(f"{folder}: expected a model like this one, found none of its weights there")
     net.load_state_dict(fits, strict=False)
     new = [name for name in own if name not in fits]
+    if whole and new:
+        raise DataError(
+            f"{folder}: expected a model like this one, found no {new[0]} of its shape, of {len(new)} tensors"
+        )
     rest = f"; new are {', '.join(new[:4])}{' and others' if len(new) > 4 else ''}" if new else ""
     return f"begins with {len(fits)} of {len(own)} tensors of the model in {folder.name}{rest}"

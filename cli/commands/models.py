@@ -17,7 +17,7 @@ from ..files import signed_model
 from ..results import Checked, Verification
 from ..session import Session, command, user_path
 from ..setup import signing_keys
-from .follow import end_with, follow
+from .follow import follow
 from .progress_bar import bar
 
 What = Annotated[
@@ -186,7 +186,7 @@ def reproduce(session: Session, version: Version, wait: Wait = True) -> None:
         session.tell(answer, answer["run"])
         return
     quiet = Session(session.url, session.profile_name, as_json=False, out=session.err, err=session.err)
-    end_with(follow(quiet, answer["run"]))
+    follow(quiet, answer["run"])
     compared = session.api.get(*where, "reproductions", answer["run"])
     session.tell(compared, show.models.compared(compared))
     if not compared["equal"]:

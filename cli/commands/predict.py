@@ -12,9 +12,14 @@ from pathlib import Path, PurePosixPath
 from rich.table import Table
 
 from ..api import fetch as fetching
+from ..api.model_files import bring
+from ..api.model_names import Reference, of_model
+from ..api.run_names import run_name, suggesting
 from ..errors import CliError, NotFound
+from ..files import signed_model
 from ..results import Guess, Prediction
 from ..session import Session, command, user_path
+from ..setup import signing_keys
 from ..setup.profiles import config_folder
 from ..terminal_text import Text, one_line
 from . import options
@@ -22,34 +27,75 @@ from .progress_bar import bar
 
 PROGRAM = Path(__file__).resolve().parents[2] / "trainers" / "predict.py"
 PATIENCE_SECONDS = 600
+NAMED = 5  # of what differs from what was signed
 REFUSED = 2  # the exit status of trainers/predict.py for a file or model that it says something about
 NOTHING: Guess = {"label": "nothing", "score": None}
 
 
 @command
-def predict(session: Session, run: options.Run, files: options.Files, picture: options.PredictPicture = None) -> None:
+def predict(
+    session: Session, name: options.RunOrModel, files: options.Files, picture: options.PredictPicture = None
+) -> None:
     """Show what a run's model makes of files, or of a folder's: images, or texts with [MASK] for bert.
 
-    The model is fetched once, checked against the run's manifest, and kept. It runs here, in a clone of Trainyard, with
-    the preprocessing of its trainer. --picture draws the images with their class, or with boxes around what was found.
+    The model is fetched once and kept. A run's is checked against its manifest; a version's against its signature, each
+    time. It runs here, in a clone of Trainyard, with the preprocessing of its trainer. --picture draws the images with
+    their class, or with boxes around what was found.
 
     Example: trainyard predict transfer@best:accuracy bee.jpg ant.jpg --picture seen.png
+
+    Example: trainyard predict churn@production bee.jpg
     """
     paths = list(_files(files))
     if not PROGRAM.is_file():
         raise CliError("predict runs the trainers' code: use `python3 trainyard.py predict` in a clone of Trainyard.")
+    version = of_model(session.api, name)
+    models = _of_version(session, version) if version else _of_run(session, name)
+    drawing = ["--picture", str(user_path(picture))] if picture else []
+    predictions = _look([*drawing, "--", str(models), *map(str, paths)])
+    session.tell(predictions, _table(predictions))
+    if picture:
+        session.remark(f"The picture is {one_line(str(picture))}.")
+
+
+def _of_version(session: Session, named: Reference) -> Path:
+    """The folder of the version's model, as it was signed. Raises CliError if it is not."""
+    version = named.get(session.api)
+    signed_name = f"{version['model']}/{version['number']}"
+    folder = config_folder(os.environ) / "models" / f"{version['model']}-{version['number']}"
+    key = signing_keys.trusted(session.profile.url, session.api)
+    if not (folder / signed_model.SIGNATURE).is_file() or _problems(folder, key, signed_name):
+        with bar(session, "fetching", version["bytes"]) as progress:
+            bring(session.api, version, folder, [], progress)
+        if problems := _problems(folder, key, signed_name):
+            what = "; ".join(f"{one_line(each.file)} {each.what}" for each in problems[:NAMED])
+            raise CliError(
+                f"{signed_name} is not what was signed, so it is not used: {what}. It lies in {folder}.", "bad_data"
+            )
+    return folder / "models"
+
+
+def _problems(folder: Path, key: bytes, name: str) -> list[signed_model.Problem]:
+    try:
+        done = signed_model.verify(folder, key)
+    except CliError as exc:
+        return [signed_model.Problem(signed_model.SIGNATURE, str(exc))]
+    other = [signed_model.Problem(signed_model.SIGNATURE, f"is of {done.signed.name}, not of {name}")]
+    return [*done.problems, *(other if done.signed.name != name else [])]
+
+
+def _of_run(session: Session, name: str) -> Path:
+    """The folder of the run's model, as its manifest has it."""
+    run = run_name(session.api, name)
     folder = config_folder(os.environ) / "models" / run
-    archived = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
+    with suggesting(session.api, name):
+        archived = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
     if not (models_folder := _models_folder(run, [file.name for file in archived])):
         raise CliError(_no_model(session, run), "no_model")
     models = fetching.chosen(archived, [models_folder])
     with bar(session, "fetching", sum(file.size for file in models)) as progress:
         fetching.fetch(session.api, run, models, folder, progress)
-    drawing = ["--picture", str(user_path(picture))] if picture else []
-    predictions = _look([*drawing, "--", str(folder / models_folder), *map(str, paths)])
-    session.tell(predictions, _table(predictions))
-    if picture:
-        session.remark(f"The picture is {one_line(str(picture))}.")
+    return folder / models_folder
 
 
 def _models_folder(run: str, names: list[str]) -> str:

@@ -31,7 +31,7 @@ def put_in_place(order: JobOrder, job: JobSpec) -> tuple[JobSpec, list[Problem]]
     job = replace(job, inputs=_inputs(order, job.inputs))
     problems: list[Problem] = []
     if order.from_model:
-        job, problems = _starting_from(job, order.from_model)
+        job, problems = starting_from(job, order.from_model)
     tags = {name: str(value)[:_TAG_LIMIT] for name, value in {**job.tags, **order.tags}.items()}
     return replace(job, outputs=places_of(order.run, job.outputs), tags=tags), problems
 
@@ -62,8 +62,10 @@ def _inside(root: Data, below: str) -> str:
     return f"{root.path.rstrip('/')}/" + "/".join(parts) + ("/" if parts and below.endswith("/") else "")
 
 
-def _starting_from(job: JobSpec, folder: str) -> tuple[JobSpec, list[Problem]]:
+def starting_from(job: JobSpec, folder: str) -> tuple[JobSpec, list[Problem]]:
     """The job with that model's folder as an input, and the flag behind its command that says so to the script."""
+    if FROM_MODEL in job.inputs:  # it began with another
+        return replace(job, inputs={**job.inputs, FROM_MODEL: DataInput(folder, FOLDER)}), []
     flag = job.tags.get(FROM_MODEL_TAG, "")
     if not re.fullmatch(r"--[a-z][a-z0-9-]*", flag):
         why = f"can't be used: the trainer's job has no tag {FROM_MODEL_TAG} with the flag that takes a model's folder."

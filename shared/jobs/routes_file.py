@@ -304,7 +304,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         experiment=str(entry.get("experiment", name)),
         project=str(entry.get("project", "")),
         job_file=_job_file_rule(entry.get("job_file", "allowed"), where),
-        model=read_model(entry.get("model"), where),
+        model=read_model(entry.get("model"), where, described),
         retention=_retention(entry.get("retention") or {}, where),
         **numbers,
     )

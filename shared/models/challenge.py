@@ -1,6 +1,7 @@
 """A route's run against the champion of the route's model: it becomes a version, and takes the alias, only if it wins.
 
-Both must have been measured on the same data, else nobody can say who won. The first run with the metric wins.
+Both must have been measured on the same data, else nobody can say who won: on other data the champion is tested on
+the challenger's, or it stays and the notice says how to decide by hand. The first run with the metric wins.
 """
 
 from __future__ import annotations
@@ -12,18 +13,21 @@ from shared.jobs.route_model import RouteModel
 from shared.jobs.routes_file import Routes
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.person import Person
-from shared.models import promote
+from shared.models import champion_test, promote
+from shared.models.champion_test import challenger_of
 from shared.models.decide import Asked
 from shared.models.facts import ChallengeLost
 from shared.models.find import version_named
 from shared.models.model import Version
+from shared.models.reproduce import REPRODUCES
 from shared.runs.model import Run, RunState
 from shared.runs.views.summary import lower_is_better, metric_named
 
 BY = Person("challenger")
+BY_HAND = "Promote it by hand if it is better."
 
 
-class Ports(promote.Ports, Protocol):
+class Ports(champion_test.Ports, Protocol):
     """What is needed here from outside."""
 
 
@@ -36,34 +40,77 @@ class Verdict:
 
 
 def is_challenger(routes: Routes, run: Run) -> bool:
-    """Whether this completed run's route names a model."""
+    """Whether a challenge is to be decided now: by this completed run of a route that names a model, or because it
+    tested a champion, however it ended. A reproduction challenges nobody."""
+    if challenger_of(run):
+        return True
     route = routes.get(run.asked.route)
-    return run.progress.state is RunState.COMPLETED and route is not None and route.model is not None
+    again = REPRODUCES in run.asked.request.tags
+    return run.progress.state is RunState.COMPLETED and not again and route is not None and route.model is not None
 
 
 def challenge(ports: Ports, name: str) -> None:
-    """Promote the run if it beats the champion, else say that it does not. Twice is once."""
-    run = ports.runs.get(name).value
-    if run.archive.at is None:
-        raise Unavailable(f"Run {name} is not archived yet.")
+    """Promote the run if it beats the champion, else say that it does not. Twice is once.
+
+    If the two were measured on other data, and the route says how, the champion is tested on the run's first; the end
+    of that test asks again.
+    """
+    run = _archived(ports, name)
+    if challenger := challenger_of(run):
+        run = _archived(ports, challenger)
     route = ports.routes.get(run.asked.route)
     if route is None or (rule := route.model) is None or not is_challenger(ports.routes, run):
         return
     champion = _champion(ports, rule)
-    if champion and champion.run == name:
+    if champion and champion.run == run.name:  # asked again
+        promote.point(ports, rule.name, champion.number, rule.alias, Asked(ports.clock(), BY))
         return
-    verdict = judge(rule, run, champion, ports.runs.get(champion.run).value if champion else None)
+    verdict = _verdict(ports, rule, run, champion)
+    if verdict is None:
+        return
     if not verdict.wins:
-        ports.happened(ChallengeLost(rule.name, name, verdict.why))
+        ports.happened(ChallengeLost(rule.name, run.name, verdict.why))
         return
     try:
-        promote.promote_run(ports, name, rule.name, rule.alias, Asked(ports.clock(), BY, verdict.why))
+        promote.promote_run(ports, run.name, rule.name, rule.alias, Asked(ports.clock(), BY, verdict.why))
     except (Conflict, Impossible, NotFound) as exc:
-        ports.happened(ChallengeLost(rule.name, name, f"It won, and can't be promoted. {exc}"))
+        ports.happened(ChallengeLost(rule.name, run.name, f"It won, and can't be promoted. {exc}"))
+
+
+def _archived(ports: Ports, name: str) -> Run:
+    run = ports.runs.get(name).value
+    if run.archive.at is None:
+        raise Unavailable(f"Run {name} is not archived yet.")
+    return run
+
+
+def _verdict(ports: Ports, rule: RouteModel, run: Run, champion: Version | None) -> Verdict | None:
+    """None while the champion is being tested on the run's data."""
+    before = ports.runs.get(champion.run).value if champion else None
+    if (
+        champion is None
+        or before is None
+        or _same_data(run, before)
+        or not rule.test
+        or _value(rule.metric, run) is None
+    ):
+        return judge(rule, run, champion, before)
+    try:
+        test = champion_test.test_of(ports, champion, run, rule.test)
+    except (Conflict, Impossible) as exc:
+        return Verdict(False, f"{champion} can't be tested on {_data(run)}. {exc}")
+    if test.archive.at is None and test.archive.gave_up_at is None:
+        return None
+    if test.progress.state is not RunState.COMPLETED or (old := _value(rule.metric, test)) is None:
+        what = (
+            f"has no metric {rule.metric}" if test.progress.state is RunState.COMPLETED else f"is {test.progress.state}"
+        )
+        return Verdict(False, f"{champion} could not be tested on {_data(run)}: run {test.name} {what}. {BY_HAND}")
+    return _compared(rule, run, champion, old)
 
 
 def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | None) -> Verdict:
-    """Whether the run takes the champion's place."""
+    """Whether the run takes the champion's place, by what both measured in their own training."""
     value = _value(rule.metric, run)
     if value is None:
         return Verdict(False, f"It has no metric {rule.metric}.")
@@ -72,17 +119,26 @@ def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | No
     old = _value(rule.metric, before)
     if old is None:
         return Verdict(False, f"{champion} has no metric {rule.metric} to compare with.")
-    if (run.asked.fingerprint, run.asked.reads) != (before.asked.fingerprint, before.asked.reads):
+    if not _same_data(run, before):
         return Verdict(
             False,
             f"{rule.metric} is {value:g}, {champion} had {old:g}, on other data: {_data(before)}, not {_data(run)}. "
-            f"Promote it by hand if it is better.",
+            f"{BY_HAND} With model.challenger.test the route would have the champion tested on these.",
         )
+    return _compared(rule, run, champion, old)
+
+
+def _compared(rule: RouteModel, run: Run, champion: Version, old: float) -> Verdict:
+    value = _value(rule.metric, run) or 0.0
     gain = old - value if lower_is_better(rule.metric) else value - old
     words = f"{rule.metric} {value:g}, {champion} has {old:g} on the same data"
     if gain > 0 and gain >= rule.by:
         return Verdict(True, f"{words}.")
     return Verdict(False, f"{words}; to win it must be better by {rule.by:g}.")
+
+
+def _same_data(run: Run, before: Run) -> bool:
+    return (run.asked.fingerprint, run.asked.reads) == (before.asked.fingerprint, before.asked.reads)
 
 
 def _champion(ports: Ports, rule: RouteModel) -> Version | None:

@@ -1,13 +1,14 @@
-"""What versions keep: their runs, and the data that they were trained on."""
+"""What others ask of versions: which keep a run or a drop, and which run a name means."""
 
 from __future__ import annotations
 
 from shared.kernel.drop_key import DropKey
+from shared.models.find import run_of
 from shared.models.ports import Models
 
 
 class KeptVersions:
-    """The answer to `shared.removals.ports.Named`."""
+    """The answer to `shared.removals.ports.Named` and to `shared.schedules.ports.Versions`."""
 
     def __init__(self, models: Models) -> None:
         self._models = models
@@ -22,3 +23,6 @@ class KeptVersions:
             for version in self._models.kept()
             if any(place in (key, drop.route) or place.startswith(f"{key}/") for place in version.reads)
         ]
+
+    def run_of(self, text: str) -> str | None:
+        return run_of(self._models, text)

@@ -37,6 +37,7 @@ from shared.runs.results.outputs import archive_folder
 log = logging.getLogger(__name__)
 
 WRITE_ATTEMPTS = 10
+SEEN = 50  # lines of the history among which one that was just written stands
 JSON, MARKDOWN, BUNDLE = "application/json", "text/markdown", "application/vnd.dev.sigstore.bundle.v0.3+json"
 Move = Callable[[Model], tuple[Model, list[Change]]]
 
@@ -73,10 +74,17 @@ def promote_run(ports: Ports, run: str, name: str, alias: str, asked: Asked, all
 
 
 def point(ports: Ports, name: str, number: int, alias: str, asked: Asked) -> Model:
-    """Point an alias at a version. Raises NotFound for a version that is not there, or was let go."""
+    """Point an alias at a version. Raises NotFound for a version that is not there, or was let go.
+
+    Asked again, nothing moves, and what follows from the move is done again: who died after the write did not.
+    """
     check_alias(alias)
-    version_named(ports.models, name, number)
-    return _changed(ports, name, alias, lambda model: pointed(model, number, alias, asked))
+
+    def move(model: Model) -> tuple[Model, list[Change]]:
+        version_named(ports.models, name, number)  # after the model was read: whoever lets it go now changes that
+        return pointed(model, number, alias, asked)
+
+    return _changed(ports, name, alias, move)
 
 
 def undo(ports: Ports, name: str, alias: str, asked: Asked) -> Model:
@@ -87,14 +95,12 @@ def undo(ports: Ports, name: str, alias: str, asked: Asked) -> Model:
 def let_go(ports: Ports, name: str, number: int, asked: Asked) -> Version:
     """Keep a version no longer: its run and its data may go. Raises Conflict while an alias points at it."""
     for _ in range(WRITE_ATTEMPTS):
-        version, stored = version_named(ports.models, name, number), _stored(ports.models, name)
+        stored = _stored(ports.models, name)
+        version = version_named(ports.models, name, number)
         after, changes = without(stored.value, version, asked)
         gone = replace(version, let_go_at=asked.at)
-        try:
-            ports.models.write(stored, Write(after, changes, gone))
-        except Changed:
-            continue
-        return gone
+        if _written(ports.models, stored, Write(after, changes, gone)):
+            return gone
     raise Changed(f"Model {name} changed {WRITE_ATTEMPTS} times while version {number} was let go.")
 
 
@@ -131,9 +137,7 @@ def _try(ports: Ports, stored: Stored[Model] | None, known: Evidence, name: str,
     model = stored.value if stored else Model(name)
     version = _prove(ports, known, name, model.latest + 1, asked)
     after, changes = with_version(model, version.number, asked)
-    try:
-        ports.models.write(stored, Write(after, changes, version))
-    except Changed:
+    if not _written(ports.models, stored, Write(after, changes, version)):
         _remove_proof(ports, version)
         return None
     log.info("%s: promoted run %s", version, version.run)
@@ -211,15 +215,25 @@ def _changed(ports: Ports, name: str, alias: str, move: Move) -> Model:
         stored = _stored(ports.models, name)
         after, lines = move(stored.value)
         if not lines:
-            return after
-        try:
-            ports.models.write(stored, Write(after, lines))
-        except Changed:
+            lines = [line for line in ports.models.history(name, SEEN) if line.alias == alias][:1]
+        elif not _written(ports.models, stored, Write(after, lines)):
             continue
         for line in lines:
             ports.happened(AliasMoved(line))
         return after
     raise Changed(f"Model {name} changed {WRITE_ATTEMPTS} times while {alias} was moved.")
+
+
+def _written(models: Models, before: Stored[Model] | None, write: Write) -> bool:
+    """Whether the write was made, also if it was tried again and met itself; False if somebody else was first."""
+    try:
+        models.write(before, write)
+    except Changed:
+        if (version := write.version) is None:
+            return write.changes[-1] in models.history(write.model.name, SEEN)
+        there = models.version(version.model, version.number)
+        return there is not None and (there.proof, there.let_go_at) == (version.proof, version.let_go_at)
+    return True
 
 
 def _stored(models: Models, name: str) -> Stored[Model]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, Protocol
 
-from shared.jobs.spec import again, uses_own_code, uses_own_environment
-from shared.kernel.errors import Conflict, Impossible
+from shared.jobs.ports import HasJobs
+from shared.jobs.spec import JobSpec, again, uses_own_code, uses_own_environment
+from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.models import why
@@ -18,12 +21,18 @@ from shared.runs.intake import retry_and_continue
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.intake.warm_start import model_of
-from shared.runs.model import Moment, Run, RunState, asked_run_name
+from shared.runs.model import FINAL, Moment, Run, RunState, asked_run_name
+from shared.runs.ports import Runs
 from shared.runs.progress.workloads import workload
 from shared.runs.views.summary import best_metric
 
 WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".onnx", ".npz", ".pkl", ".joblib", ".h5", ".ckpt")
 NAMED = 5
+PACKAGE_GONE = re.compile(  # in the words of pip and of uv
+    r"(?:No matching distribution found for|there is no version of) ([\w.\[\]=<>!~-]+)"
+    r"|([\w.-]+) was not found in the package registry"
+)
+REPRODUCES = "trainyard.reproduces"  # the tag of a job that trains another run's model again
 
 
 class Ports(retry_and_continue.Ports, why.Ports, Protocol):
@@ -41,7 +50,8 @@ class Comparison:
 
 
 def reproduce(ports: Ports, version: Version, by: Person) -> Run:
-    """A run with the version's job, code and environment, on the same data. Asked again, the same run.
+    """A run with the version's job, code and environment, on the same data. Asked again, the same run, unless that
+    failed or was canceled: then another.
 
     Raises Conflict for data that are gone or have changed, and Impossible for a parent model that is gone.
     """
@@ -52,14 +62,8 @@ def reproduce(ports: Ports, version: Version, by: Person) -> Run:
         )
     if old.asked.from_run:
         model_of(ports, old.asked.from_run)
-    name = asked_run_name("reproduce", f"{version} {version.digest}")
-    job = again(old.asked.request, old.name, name, "trainyard.reproduces")
-    if uses_own_code(job):
-        if not old.jobs.code:
-            raise Impossible(f"Run {old.name} does not say which code it ran.", "no_code")
-        job = replace(job, code=ports.jobs.code_id("", old.jobs.code))
-    if uses_own_environment(job):
-        job = replace(job, environment=old.jobs.environment)
+    name = _next_name(ports.runs, version)
+    job = as_it_ran(ports, old, again(old.asked.request, old.name, name, REPRODUCES))
     now = ports.clock()
     run = run_of(name, job, workload(old).bounds(old), now).changed(
         drop=old.asked.drop,
@@ -76,9 +80,33 @@ def reproduce(ports: Ports, version: Version, by: Person) -> Run:
     return record(ports, run)
 
 
+def _next_name(runs: Runs, version: Version) -> str:
+    """The name of the reproduction that is on its way or completed, else of the next."""
+    for number in count():
+        name = asked_run_name("reproduce", f"{version} {version.digest}" + (f" {number}" if number else ""))
+        try:
+            state = runs.get(name).value.progress.state
+        except NotFound:
+            return name
+        if state not in FINAL or state is RunState.COMPLETED:
+            return name
+    raise AssertionError("unreachable")
+
+
+def as_it_ran(ports: HasJobs, run: Run, job: JobSpec) -> JobSpec:
+    """The job with the code and environment that the run had. Raises Impossible if it doesn't say which code."""
+    if uses_own_code(job):
+        if not run.jobs.code:
+            raise Impossible(f"Run {run.name} does not say which code it ran.", "no_code")
+        job = replace(job, code=ports.jobs.code_id("", run.jobs.code))
+    return replace(job, environment=run.jobs.environment) if uses_own_environment(job) else job
+
+
 def compare(ports: Ports, version: Version, name: str) -> Comparison:
     """Hold the model of a reproduction against what was signed. Raises Conflict until it is archived."""
     first, run = ports.runs.get(version.run).value, ports.runs.get(name).value
+    if run.progress.state in FINAL and run.progress.state is not RunState.COMPLETED:
+        raise Impossible(f"{version} was not trained again: {_why_not(run)} Ask again to try again.", "not_reproduced")
     if run.progress.state is not RunState.COMPLETED or run.archive.at is None:
         raise Conflict(
             f"Run {name} is {run.progress.state}{', not archived yet' if run.archive.at is None else ''}.",
@@ -92,6 +120,16 @@ def compare(ports: Ports, version: Version, name: str) -> Comparison:
     others = [file for file, equal in same.items() if not equal and file not in weights]
     differs = _differences(node_facts(ports.blobs, first), node_facts(ports.blobs, run))
     return Comparison(bool(weights) and all(weights.values()), weights, others, [*differs, *_metrics(first, run)])
+
+
+def _why_not(run: Run) -> str:
+    if match := PACKAGE_GONE.search(run.progress.reason):
+        return (
+            f"package {match[1] or match[2]} of its environment can't be had any more (run {run.name}). "
+            "Let the nodes' package index offer it."
+        )
+    first, _, _ = run.progress.reason.partition("\n")
+    return f"run {run.name} is {run.progress.state}. {first}"
 
 
 def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -29,7 +29,7 @@ from shared.schedules.decide import Due, due, enough_new, next_instants, order_o
 from shared.schedules.facts import ScheduleFailed
 from shared.schedules.model import Firing, Outcome, Overlap, Schedule, firing_key
 from shared.schedules.names import Meant, meant, with_meaning
-from shared.schedules.ports import Schedules
+from shared.schedules.ports import HasVersions, Schedules
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ LONG = timedelta(minutes=2)  # of one look; functionTimeout, 10 minutes, ends th
 COUNTED = ("counted", "arrived", "counted_until", "counted_for", "recounted_at")
 
 
-class Ports(CreatePorts, HasRendezvous, HasDrops, Protocol):
+class Ports(CreatePorts, HasRendezvous, HasDrops, HasVersions, Protocol):
     """What is needed here from outside."""
 
 

@@ -1,6 +1,7 @@
 """Names in a schedule's request, `mnist@latest` or `data@new`, and what they mean at the moment of a firing.
 
 NAME@latest, NAME@best:METRIC   a run, as everywhere; as data, the drop that it was made from
+MODEL@ALIAS, MODEL@NUMBER       to begin with: the run of that version
 ROUTE@new                       the newest drop that closed since the schedule's last run; without one nothing starts
 ROUTE@all-new                   all of those: the data are the route's folder, and the parameter new_drops names them
 """
@@ -23,13 +24,14 @@ from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.runs.intake.request import RunRequest
 from shared.runs.ports import HasRuns
+from shared.schedules.ports import HasVersions
 
 NEW, ALL_NEW = "new", "all-new"
 PARAMETER = "new_drops"
 MOST_DROPS = 100  # that one run is told of; the next run is told of the rest
 
 
-class Ports(HasRoutes, HasRuns, HasDrops, Protocol):
+class Ports(HasRoutes, HasRuns, HasDrops, HasVersions, Protocol):
     """What is needed here from outside."""
 
 
@@ -49,7 +51,7 @@ def meant(ports: Ports, request: RunRequest, since: datetime | None) -> Meant:
     """
     changes: dict[str, Any] = {}
     if request.from_run and "@" in request.from_run:
-        changes["from_run"] = find(ports, request.from_run).run
+        changes["from_run"] = ports.versions.run_of(request.from_run) or find(ports, request.from_run).run
     data = request.data or ""
     if "@" not in data or "://" in data or data.startswith("azureml:"):
         return Meant(changes)

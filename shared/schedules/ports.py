@@ -1,4 +1,4 @@
-"""Where schedules and their firings are kept."""
+"""Where schedules and their firings are kept, and what versions of models mean."""
 
 from __future__ import annotations
 
@@ -34,3 +34,16 @@ class Schedules(Protocol):
 
     def firings(self, schedule: str, limit: int = 50) -> list[Firing]:
         """Up to `limit` firings, the newest first."""
+
+
+class Versions(Protocol):
+    """Models that have names."""
+
+    def run_of(self, text: str) -> str | None:
+        """The run of the version that `churn@production` means now; None if there is no such model. Raises NotFound
+        for a model that has no such version."""
+
+
+class HasVersions(Protocol):
+    @property
+    def versions(self) -> Versions: ...

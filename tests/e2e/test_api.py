@@ -178,7 +178,7 @@ def test_a_run_is_submitted_followed_fetched_and_verified(lab: Lab) -> None:
         assert len(content) == file["size"]
         assert file["md5"] in ("", hashlib.md5(content).hexdigest())
         assert file["name"] != "logs/std_log_process_0.txt" or content == told
-    assert {"models/model.pt", "logs/std_log_process_1.txt"} <= {file["name"] for file in artifacts["files"]}
+    assert {"models/model.safetensors", "logs/std_log_process_1.txt"} <= {file["name"] for file in artifacts["files"]}
     assert lab.submit(body, "one") == run
 
 

@@ -87,10 +87,10 @@ def test_what_is_fetched_is_what_the_manifest_says(desk: Desk, run: dict[str, An
         content = (folder / name).read_bytes()
         assert len(content) == file["size"]
         assert file["md5"] in ("", hashlib.md5(content).hexdigest())  # Azurite knows none of an append blob
-    (folder / "models" / "model.pt").write_bytes(b"damaged")
+    (folder / "models" / "model.safetensors").write_bytes(b"damaged")
     unknown = [name for name, file in wanted.items() if not file["md5"]]  # what can't be told to be whole comes again
     assert desk.ask("fetch", run["run"])["new"] == 1 + len(unknown)
-    assert (folder / "models" / "model.pt").stat().st_size == wanted["models/model.pt"]["size"]
+    assert (folder / "models" / "model.safetensors").stat().st_size == wanted["models/model.safetensors"]["size"]
 
 
 def test_curves_are_drawn(desk: Desk, run: dict[str, Any]) -> None:

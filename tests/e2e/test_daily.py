@@ -228,8 +228,24 @@ def test_a_model_is_promoted_proved_and_trained_again(first: dict[str, Any], des
         ("name", "signature", "weights", "run", "data", "code", "environment", "cost"), "good"
     )
     assert "digits/1" in desk.type("rm", first["run"], "--yes", expect=1).stderr
+    begun = ("submit", "mnist", "--data", "drops/mnist/digits-1", "--from", "digits@production", "--dry-run")
+    assert first["run"] in desk.ask(*begun)["job"]["inputs"]["from_model"]["path"]
     again = desk.ask("reproduce", "digits@production")
+    assert [row["run"] for row in desk.ask("compare", "digits@production", again["run"])["runs"]] == [
+        first["run"],
+        again["run"],
+    ]
     assert (again["equal"], again["differs"], again["others"]) == (True, [], [])
+    images = gzip.decompress((desk.folder / "digits" / "t10k-images-idx3-ubyte.gz").read_bytes())
+    Image.frombytes("L", (28, 28), images[16 : 16 + 784]).save(desk.folder / "one.png")
+    assert desk.ask("predict", "digits@production", "one.png")[0]["guesses"]
+    kept = desk.folder / "config" / "models" / "digits-1"
+    (kept / "models" / "other.py").write_text("added")
+    refused = desk.type("predict", "digits@production", "one.png", expect=1).stderr
+    assert "digits/1 is not what was signed, so it is not used: models/other.py was added after the signing" in refused
+    (kept / "models" / "other.py").unlink()
+    (kept / "models" / "model.safetensors").write_bytes(b"damaged")
+    assert desk.ask("predict", "digits@production", "one.png"), "what is damaged is fetched again"
     (folder / "models" / "model.json").write_text("{}")
     assert "models/model.json differs" in desk.type("verify", "digits/1", "proved", expect=1).stdout
     assert "digits/1" in desk.type("models", "digits").stdout

@@ -108,7 +108,7 @@ def test_lost_events_cost_one_period(lab: Lab) -> None:
 
     assert run["state"] == "completed"
     assert run["metrics"]["last"]["test_accuracy"] > 0.9
-    assert {"models/model.pt", "metrics/metrics.jsonl", "manifest.json"} <= lab.output(run).keys()
+    assert {"models/model.safetensors", "metrics/metrics.jsonl", "manifest.json"} <= lab.output(run).keys()
 
 
 @pytest.mark.parametrize("becomes", ["queued", "failed"])

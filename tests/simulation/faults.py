@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 SERVICES = {  # what fails together
-    "tables": ("drops", "runs", "sweeps", "samples", "leases"),
+    "tables": ("drops", "runs", "sweeps", "samples", "leases", "models"),
     "blobs": ("blobs",),
     "queues": ("queues",),
     "azureml": ("jobs", "clusters"),
@@ -17,6 +17,7 @@ SERVICES = {  # what fails together
 SLOW_AT = (  # the steps that others must not get around
     ("drops", "replace"), ("drops", "replace"), ("runs", "update"), ("runs", "insert"), ("jobs", "submit"),
     ("jobs", "cancel"), ("queues", "send"), ("clusters", "scale"), ("sweeps", "latest"), ("blobs", "write"),
+    ("models", "write"),
 )  # fmt: skip
 
 
@@ -39,6 +40,7 @@ class Faults:
     stale_seconds: float = 0.0  # how old a list of jobs may be
     skew_seconds: float = 0.0  # the storage's clock minus ours
     slow_at: tuple[str, str] | None = None  # port and method: who is about to call it may be overtaken by many
+    only: tuple[str, ...] = ()  # the ports that have faults; all if there are none
     down: set[str] = field(default_factory=set)  # ports that don't answer now
 
     @classmethod
@@ -64,11 +66,14 @@ class Faults:
         """End all faults. Wrong clocks and stale lists stay, since nobody repairs them."""
         self.crash = self.refuse = self.lost_answer = self.duplicate = self.lose = self.lapse = 0.0
         self.stall = self.outage = 0.0
+        self.only = ()
         self.slow_at = None
         self.down = set()
 
     def word(self, random: Random, port: str) -> str:
         """The fate of one call: "", "refuse", "lost_answer", or "before", "half", "after" for a crash."""
+        if self.only and port not in self.only:
+            return ""
         if port in self.down:
             return "refuse"
         total = self.crash + self.refuse + self.lost_answer

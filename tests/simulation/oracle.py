@@ -16,6 +16,7 @@ from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
 from tests.fakes.world import World
 from tests.simulation.ports import SimulatedJobs
+from tests.simulation.promotions import check_history, check_proofs
 from tests.simulation.scheduler import Violation
 
 OPEN = (DropState.OPEN, DropState.SEALING)
@@ -99,6 +100,9 @@ class Oracle:
         if run.jobs.elastic:
             spent, budget = run.jobs.elastic.resubmitted, run.jobs.elastic.resubmissions
             require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
+
+    def _models_write(self, args: tuple[Any, ...], result: Any) -> None:
+        check_history(self.world.models, args[1])
 
     def _live(self) -> list[str]:
         assert isinstance(self.world.jobs, SimulatedJobs)
@@ -228,6 +232,7 @@ class Oracle:
                 require("Completed" in ended, f"run {run.name} is completed, its jobs are {ended}")
         self._contents()
         self._told()
+        check_proofs(self.world)
 
     def _trained_on(self, run: Run) -> None:
         """What the run says of its data is what lay there when its jobs began and ended."""

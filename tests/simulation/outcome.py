@@ -34,6 +34,9 @@ class Outcome:
         for drop in [row.value for row in world.drops.rows.values()]:
             self.counts[f"drops {drop.state}"] += 1
             self.counts["further generations"] += max(0, drop.generation - 1)
+        self.counts["versions"] += len(world.models.made)
+        self.counts["versions let go"] += sum(version.let_go_at is not None for version in world.models.made.values())
+        self.counts["aliases moved"] += sum(bool(line.alias) for line in world.models.lines.values())
         self.counts["clusters taken to zero"] += len(world.clusters.zeroed)
         self.counts["events published"] += len(world.events.distinct())
 

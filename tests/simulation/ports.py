@@ -165,7 +165,8 @@ class Port:
         return result
 
     def _lost(self, method: str) -> Any:
-        if method in CONDITIONAL and self._simulation.random.random() < 0.5:
+        conditional = method in CONDITIONAL or (self._name, method) == ("models", "write")
+        if conditional and self._simulation.random.random() < 0.5:
             if (self._name, method) == ("runs", "insert"):
                 return False
             raise Changed(f"{self._name}: the write that was tried again met itself")

@@ -35,6 +35,7 @@ from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.oracle import Oracle, fingerprint_now
 from tests.simulation.outcome import Outcome, short
 from tests.simulation.ports import PagedBlobs, Port, RememberedRuns, SimulatedJobs, StrangeDrops
+from tests.simulation.promotions import somebodys_wish
 from tests.simulation.scheduler import Invocation, Scheduler, Violation
 
 RETRY_SECONDS = 60  # host.json: visibilityTimeout
@@ -86,7 +87,19 @@ class Simulation:
         self.length = self.random.choice((60, 150, 300, 600))
         self.world = self._world(trainers)
         self.oracle = Oracle(self.world, self)
-        names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "events")
+        names = (
+            "drops",
+            "runs",
+            "queues",
+            "blobs",
+            "jobs",
+            "clusters",
+            "sweeps",
+            "samples",
+            "leases",
+            "events",
+            "models",
+        )
         behind = {name: getattr(self.world, name) for name in names} | {"blobs": PagedBlobs(self.world.blobs)}
         ports: dict[str, Any] = {name: Port(name, behind[name], self) for name in names}
         self.system = replace(self.world.system, **ports)
@@ -154,7 +167,7 @@ class Simulation:
             (self._upload, 3.0), (self._delete, 0.1), (self._deliver, 3.0), (self._handle, 8.0), (self._wait, 3.0),
             (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 1.0), (self._retry, 0.2), (self._evict, 0.2),
             (partial(self._timer, "reconcile", reconcile), 0.6), (partial(self._timer, "sweep", sweep), 0.6),
-            (self._scale_up, 0.2), (self._lose_compute, 0.5),
+            (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
         ]  # fmt: skip
 
     def _make_faults(self) -> None:
@@ -280,6 +293,10 @@ class Simulation:
         if run := self._some_run():
             self._call("retry_run", partial(retry_and_continue.retry_run, self.system, run))
 
+    def _promote(self) -> None:
+        if wish := somebodys_wish(self):
+            self._call(*wish)
+
     def _evict(self) -> None:
         if run := self._some_run():
             self._call("evict", partial(submit.evict, self.system, run, self.random.randrange(3)))
@@ -342,8 +359,19 @@ class Simulation:
         while left := self._after_a_period():
             if self.outcome.periods == periods:
                 raise Violation(f"after {periods} periods without faults: {'; '.join(left)}")
+        self._promotions()
         self.oracle.healed()
         self._hours_end()
+
+    def _promotions(self) -> None:
+        """Now that there are models: several people at once, and their writes fail."""
+        self.faults.only = ("models",)
+        self.faults.crash, self.faults.lost_answer = self.random.choice(((0.0, 0.0), (0.05, 0.1)))
+        for _ in range(2):
+            for _ in range(self.random.choice((1, 2, 4))):
+                self._promote()
+            self._drain()
+        self.faults.heal()
 
     def _patience_of_archives(self) -> int:
         """The periods until the next try of archives that failed several times: it waits twice as long as the last."""

@@ -21,6 +21,7 @@ import yaml
 from cifar_elastic import batches, train
 from cifar_elastic.pixels import Normalised
 from cifar_elastic.resnet import ResNet18
+from safetensors.torch import load_file
 from torch import nn
 from torchvision.transforms.functional import to_pil_image
 
@@ -114,12 +115,12 @@ def last_taken(folder: Path) -> list[tuple[int, int]]:
 
 
 def test_the_model_predicts_as_it_was_tested(data: Path, one: Trained) -> None:
-    """model.pt2, without our code, and model.pt, with it, give the accuracy that the training reported, from pixels."""
+    """model.pt2 without our code, and model.safetensors with it, give the accuracy that the training reported."""
     folder = one.folder.parent / "models"
     facts = json.loads((folder / "model.json").read_text())
     _, test_set, classes = batches.read(data)
     net = nn.Sequential(Normalised(torch.zeros(3), torch.ones(3)), ResNet18(10, width=8))
-    net.load_state_dict(torch.load(folder / facts["weights"], weights_only=True))
+    net.load_state_dict(load_file(folder / facts["weights"]))
     program = torch.export.load(folder / facts["program"]).module()
     with torch.inference_mode():
         logits, again = net(test_set.pixels), program(test_set.pixels)
@@ -127,7 +128,14 @@ def test_the_model_predicts_as_it_was_tested(data: Path, one: Trained) -> None:
     assert (logits.argmax(1) == test_set.labels).double().mean().item() == pytest.approx(facts["test_accuracy"])
     assert facts["test_accuracy"] == pytest.approx(one.values("test_accuracy")[-1])
     assert facts["classes"] == classes
-    assert sorted(path.name for path in folder.iterdir()) == ["model.json", "model.pt", "model.pt2"]
+    assert sorted(path.name for path in folder.iterdir()) == ["model.json", "model.pt2", "model.safetensors"]
+
+
+def test_no_epochs_only_test_a_model(alone: None, data: Path, one: Trained, tmp_path: Path) -> None:
+    """With --epochs 0 the model of --from-model is measured as it was."""
+    args = ["--data", data, "--epochs", 0, "--width", 8, "--from-model", one.folder.parent / "models"]
+    assert here(*args, "--metrics-dir", tmp_path) == 0
+    assert Trained(tmp_path).values("test_loss") == pytest.approx(one.values("test_loss")[-1:])
 
 
 def test_predict_shows_what_was_tested(

@@ -112,7 +112,7 @@ def test_every_row_says_how_it_went(learned: Training) -> None:
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.load. is deprecated", "ignore:RetinaNet always returns")
 def test_a_saved_model_finds_what_it_found(learned: Training, images: Path) -> None:
-    """model.pt with model.json, and model.ts without any of our code, find the boxes that gave the tested map."""
+    """model.safetensors with model.json, and model.ts without our code, find the boxes that gave the tested map."""
     net, facts = models.load(learned.folder)
     scripted = torch.jit.load(learned.folder / "model.ts")  # type: ignore[no-untyped-call]  # torch has no types for it
     pictures = layouts.read(images)
@@ -128,6 +128,25 @@ def test_a_saved_model_finds_what_it_found(learned: Training, images: Path) -> N
     assert measured["map"] == pytest.approx(facts["results"]["map"], abs=0.01)
     assert facts["classes"] == [{"label": 1, "id": 3, "name": "square"}, {"label": 2, "id": 17, "name": "disc"}]
     assert (facts["tested_on"], facts["epoch"]) == ("train", 30)
+
+
+def test_no_epochs_only_test_a_model(alone: None, learned: Training, images: Path, tmp_path: Path) -> None:
+    """With --epochs 0 the model of --from-model finds what it found, whatever sizes are asked for now."""
+    args = [
+        "--data",
+        images,
+        *SMALL,
+        "--min-size",
+        32,
+        "--test-batch-size",
+        2,
+        "--epochs",
+        0,
+        "--from-model",
+        learned.folder,
+    ]
+    assert here(*args, "--metrics-dir", tmp_path) == 0
+    assert Training([], tmp_path).each("train_map") == pytest.approx(learned.each("train_map")[-1:], abs=0.01)
 
 
 def test_pictures_show_what_was_found(learned: Training, images: Path, tmp_path: Path) -> None:
@@ -219,7 +238,7 @@ def test_weights_of_a_backbone(tmp_path: Path) -> None:
 
 def test_weights_of_another_data_set(learned: Training) -> None:
     """A model of two classes starts one of five: everything but the last layer of the classifier is taken over."""
-    given = settings_for("--weights", "model.pt", "--anchor", "16")
+    given = settings_for("--weights", "model.safetensors", "--anchor", "16")
     plan, _, notes = train.prepared(given.settings, models.Plan(**{**vars(given.plan), "classes": 5}), learned.folder)
     assert not plan.frozen_norm
     assert notes[0].endswith(
@@ -239,7 +258,7 @@ def test_weights_that_do_not_fit_are_told(learned: Training, tmp_path: Path) -> 
         ("--weights", "text.pt", "expected weights saved by torch.save, found"),
         (
             "--weights-backbone",
-            str(learned.folder / "model.pt"),
+            str(learned.folder / "model.safetensors"),
             "expected weights for this model, found no conv1.weight",
         ),
     ):

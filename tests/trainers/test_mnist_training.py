@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
+import shutil
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 from mnist import idx, train
+from safetensors.torch import load_file
 
 from emulators.process import wait_for
 from tests.trainers import launch as run
@@ -81,10 +84,10 @@ def test_every_row_says_how_it_went(two: Training) -> None:
 
 
 def test_a_saved_model_predicts_as_it_was_tested(two: Training, digits_folder: Path) -> None:
-    """model.pt loads with weights_only; fed as model.json says, it has the test accuracy that the training reported."""
+    """model.safetensors, fed as model.json says, it has the test accuracy that the training reported."""
     facts = json.loads((two.folder / "model.json").read_text())
     net = train.Net()
-    net.load_state_dict(torch.load(two.folder / facts["weights"], weights_only=True))
+    net.load_state_dict(load_file(two.folder / facts["weights"]))
     _, test_set = idx.read(digits_folder)
     with torch.inference_mode():
         guesses = net(train.normalise(test_set.pixels, **facts["normalisation"])).argmax(1)
@@ -92,7 +95,20 @@ def test_a_saved_model_predicts_as_it_was_tested(two: Training, digits_folder: P
     assert accuracy == facts["test_accuracy"] == pytest.approx(two.tests("test_accuracy")[-1])
     assert sum(p.numel() for p in net.parameters()) == 105_866
     assert facts["classes"] == list("0123456789")
-    assert sorted(path.name for path in two.folder.iterdir()) == ["metrics.jsonl", "model.json", "model.pt"]
+    assert sorted(path.name for path in two.folder.iterdir()) == ["metrics.jsonl", "model.json", "model.safetensors"]
+
+
+def test_no_epochs_only_test_a_model(alone: None, two: Training, digits_folder: Path, tmp_path: Path) -> None:
+    """With --epochs 0 the model of --from-model is measured on the data, with the mean and deviation of its own."""
+    others = shutil.copytree(digits_folder, tmp_path / "others")  # tested on the same, but of darker training images
+    images = next(others.glob("train-images*"))
+    read = gzip.decompress(images.read_bytes())
+    images.write_bytes(gzip.compress(read[:16] + bytes(value // 2 for value in read[16:])))
+    args = ["--data", others, "--epochs", 0, "--from-model", two.folder, "--metrics-dir", tmp_path / "tested"]
+    assert here(*args) == 0
+    tested = Training([], tmp_path / "tested")
+    assert tested.tests("test_accuracy") == pytest.approx(two.tests("test_accuracy")[-1:])
+    assert tested.tests("test_loss") == pytest.approx(two.tests("test_loss")[-1:], rel=1e-4)
 
 
 def test_uneven_shares_weigh_every_image_alike(alone: None, digits_folder: Path, tmp_path: Path) -> None:
@@ -127,7 +143,7 @@ def test_a_seed_fixes_the_result(alone: None, digits_folder: Path, tmp_path: Pat
         losses.append(Training([], folder).tests("train_loss"))
     assert losses[0] == losses[1]
     assert losses[0] != losses[2]
-    assert (tmp_path / "a" / "model.pt").read_bytes() == (tmp_path / "b" / "model.pt").read_bytes()
+    assert (tmp_path / "a" / "model.safetensors").read_bytes() == (tmp_path / "b" / "model.safetensors").read_bytes()
 
 
 @pytest.mark.parametrize("flag", ["--lr=0.01", "--momentum=0", "--weight-decay=0.1", "--batch-size=128", "--epochs=2"])
@@ -223,7 +239,7 @@ def test_bad_data_is_one_line(alone: None, tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("args", "environ", "message"),
     [
-        (["--epochs", "0"], {}, "must be at least 1, not 0"),
+        (["--epochs", "-1"], {}, "must be at least 0, not -1"),
         (["--world-size", "2", "--rank", "2"], {}, "--rank (RANK) must be 0 to 1 with 2 processes, not 2"),
         (["--world-size", "2"], {}, "--rank (RANK) must be 0 to 1 with 2 processes, not -1"),
         ([], {"WORLD_SIZE": "two"}, "WORLD_SIZE must be a number, not 'two'"),

@@ -115,6 +115,16 @@ def test_the_best_epoch_is_saved_and_predicts_as_it_was_tested(
         assert json.loads(file.metadata()["classes"]) == list(COLOURS)
 
 
+def test_no_epochs_only_test_a_model(
+    alone: None, trained: tuple[Path, launch.Result], colours: Path, tmp_path: Path
+) -> None:
+    """With --epochs 0 the model of --from-model is measured as it was, at its own image size."""
+    out, _ = trained
+    args = ["--input-dir", colours, *SMALL, "--image-size", 96, "--epochs", 0, "--from-model", out]
+    assert here(*args, "--metrics-dir", tmp_path) == 0
+    assert values(tmp_path, "val_accuracy") == [max(values(out, "val_accuracy"))]
+
+
 def test_the_pictures_show_something(trained: tuple[Path, launch.Result]) -> None:
     """predictions.png has the images' own colours in it, confusion.png its blue; the output is readable by all."""
     out, _ = trained
@@ -246,7 +256,7 @@ def test_what_cannot_be_used_is_one_line(
         (["--backbone", "resnet19"], "invalid choice: 'resnet19'"),
         (["--tune", "tail"], "invalid choice: 'tail'"),
         (["--val-share", "1"], "must be below 1, not 1"),
-        (["--epochs", "0"], "must be at least 1, not 0"),
+        (["--epochs", "-1"], "must be at least 0, not -1"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(

@@ -73,3 +73,18 @@ def test_another_kind_of_model_is_refused(tmp_path: Path) -> None:
         warm_start.put(net(3), tmp_path)
     with pytest.raises(DataError, match="expected a model like this one"):
         warm_start.put(net(3), left_behind(tmp_path / "old", nn.Conv2d(1, 1, 3)))
+
+
+def test_only_the_same_model_is_tested(tmp_path: Path) -> None:
+    """0 epochs test a whole model of the same classes, in the same order, or nothing."""
+    old = left_behind(tmp_path / "old", net(3))
+    facts = json.loads((old / "model.json").read_text())
+    (old / "model.json").write_text(json.dumps({**facts, "classes": ["ant", "bee"]}))
+    assert warm_start.only_tests(0, old, ["ant", "bee"]) == old
+    assert warm_start.only_tests(1, None) is None
+    with pytest.raises(DataError, match="of the classes bee, ant, found one of ant, bee"):
+        warm_start.only_tests(0, old, ["bee", "ant"])
+    with pytest.raises(DataError, match="expected one in --from-model, found none"):
+        warm_start.only_tests(0, None)
+    with pytest.raises(DataError, match=r"found no 2.weight of its shape, of 2 tensors"):
+        warm_start.put(net(5), old, whole=True)

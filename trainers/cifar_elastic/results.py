@@ -9,15 +9,15 @@ from typing import Any
 
 import files
 import torch
+import weights
 from cifar_elastic import batches
 from torch import nn
 
 
 def save(net: nn.Module, normalised: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
-    """Write model.pt, model.pt2 and, with these facts, model.json. All take pixels as they are."""
+    """Write model.safetensors, model.pt2 and, with these facts, model.json. All take pixels as they are."""
     whole = nn.Sequential(normalised, net).cpu().eval()
-    with files.replacing(folder / "model.pt") as path, path.open("wb") as file:  # a path's own name would be in it
-        torch.save({name: value.contiguous() for name, value in whole.state_dict().items()}, file)
+    weights.write(folder, whole.state_dict())
     with files.replacing(folder / "model.pt2") as path, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch.export, about itself
         pixels = torch.zeros(2, 3, batches.SIDE, batches.SIDE, dtype=torch.uint8)
@@ -25,4 +25,4 @@ def save(net: nn.Module, normalised: nn.Module, folder: Path, facts: dict[str, A
         with path.open("wb") as file:
             torch.export.save(program, file)
     with files.replacing(folder / "model.json") as path:
-        path.write_text(json.dumps({"weights": "model.pt", "program": "model.pt2", **facts}, indent=2) + "\n")
+        path.write_text(json.dumps({"weights": weights.NAME, "program": "model.pt2", **facts}, indent=2) + "\n")

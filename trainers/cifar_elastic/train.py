@@ -84,7 +84,11 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--data", type=Path, required=True, help="cifar-10-python.tar.gz, or a folder with it or with what is in it")
-    add("--model-dir", type=Path, help="where model.pt, model.pt2 and model.json go (default: the model is not saved)")
+    add(
+        "--model-dir",
+        type=Path,
+        help="where model.safetensors, model.pt2 and model.json go (default: the model is not saved)",
+    )
     add("--test-batch-size", type=positive, default=500, help="test images at once, per process (default: 500)")
     add("--log-interval", type=positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     add("--trace-dir", type=Path, help="write down which images each process takes in each step (default: don't)")
@@ -254,15 +258,21 @@ def tally(logits: Tensor, labels: Tensor, loss: Tensor) -> Tensor:
 
 def fit(t: Training, train_set: Images, test_set: Images) -> float:
     """Train what is left, test and save after every epoch. Returns the test accuracy after the last."""
-    accuracy = None
+    accuracy = None if t.settings.epochs else measure(t, test_set)
     while t.at.epoch <= t.settings.epochs:
         train_epoch(t, train_set)
-        loss, accuracy = evaluate(t, test_set)
-        t.metrics.write(t.at.step, t.at.epoch, test_loss=loss, test_accuracy=accuracy)
-        t.say(f"epoch {t.at.epoch}/{t.settings.epochs} test  Loss {loss:.4f}  Prec@1 {accuracy:.2%}")
+        accuracy = measure(t, test_set)
         t.at.epoch, t.at.samples = t.at.epoch + 1, 0
         t.save()
     return evaluate(t, test_set)[1] if accuracy is None else accuracy  # None: the checkpoint was that of the end
+
+
+def measure(t: Training, test_set: Images) -> float:
+    """Test, and tell of it. Returns the accuracy."""
+    (loss, accuracy), epoch = evaluate(t, test_set), min(t.at.epoch, t.settings.epochs)
+    t.metrics.write(t.at.step, epoch, test_loss=loss, test_accuracy=accuracy)
+    t.say(f"epoch {epoch}/{t.settings.epochs} test  Loss {loss:.4f}  Prec@1 {accuracy:.2%}")
+    return accuracy
 
 
 @dataclass
@@ -295,7 +305,10 @@ def learner(settings: Settings, device: torch.device, count: int) -> tuple[Any, 
     torch.manual_seed(settings.seed)
     net = settings.speed.prepare(ResNet18(10, settings.width), device)
     if settings.from_model:
-        dist.write_line(warm_start.put(net, settings.from_model, prefix="1."), sys.stdout)  # behind the normalisation
+        note = warm_start.put(
+            net, settings.from_model, prefix="1.", whole=not settings.epochs
+        )  # behind the normalisation
+        dist.write_line(note, sys.stdout)
     optimizer = torch.optim.SGD(
         net.parameters(),
         settings.lr,
@@ -341,11 +354,18 @@ def read(settings: Settings, device: torch.device) -> tuple[Images, Images, list
     return train_set, test_set, classes
 
 
+def of_model(folder: Path) -> Normalised:
+    """The normalisation of the model in this folder."""
+    told = warm_start.weights(folder)
+    return Normalised(told["0.mean"], told["0.std"])
+
+
 def train(settings: Settings, kept: Kept, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
     """Unpack, train, test after every epoch, save. Returns what the last line says."""
     kept.images = kept.images or read(settings, device)
     train_set, test_set, classes = kept.images
-    kept.normalised = kept.normalised or Normalised.like(train_set.pixels).to(device)
+    tested = warm_start.only_tests(settings.epochs, settings.from_model, classes)
+    kept.normalised = kept.normalised or (of_model(tested) if tested else Normalised.like(train_set.pixels)).to(device)
     parts = prepared(settings, place, device, len(train_set), kept)
     t = Training(settings, place, stop, device=device, normalised=kept.normalised, **parts)
     t.say(

@@ -11,7 +11,6 @@ objects of their share, Faster R-CNN draws samples at random: there the agreemen
 
 from __future__ import annotations
 
-import json
 import math
 import urllib.error
 import warnings
@@ -23,7 +22,9 @@ from typing import Any
 import torch
 import torch.distributed as c10d
 import torch.nn.functional as F
+import warm_start
 from files import DataError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torchvision.models import detection as torchvision_models
 from torchvision.models import get_model, get_model_weights, list_models
@@ -157,7 +158,8 @@ def pretrained(source: str, model: str, folder: Path) -> dict[str, Tensor]:
 
 def _file(path: Path) -> dict[str, Tensor]:
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        is_safe = path.suffix == ".safetensors"
+        content = load_file(path) if is_safe else torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise DataError(f"{path}: expected weights saved by torch.save, found {type(error).__name__}") from error
     content = content.get("model", content) if isinstance(content, dict) else content
@@ -216,9 +218,9 @@ def freeze(net: nn.Module, trainable: int) -> None:
 
 def load(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
     """The model that a training left in `folder`, ready for use, and what model.json says of it."""
-    facts: dict[str, Any] = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+    facts = warm_start.facts(folder)
     net = build(Plan(**facts["plan"]))
-    net.load_state_dict(torch.load(folder / facts["weights"], weights_only=True))
+    net.load_state_dict(warm_start.weights(folder))
     return net.eval(), facts
 
 

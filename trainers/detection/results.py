@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
+import weights
 from detection import model as models
 from detection.data import Category, Pictures, load
 from files import replacing
@@ -18,11 +19,10 @@ SHOWN = 0.3  # boxes with a lower score are not drawn
 
 
 def save(net: nn.Module, plan: models.Plan, categories: list[Category], folder: Path, **facts: object) -> None:
-    """Write model.pt (weights only) and model.json (how to build and feed the model). Each is whole or absent."""
-    with replacing(folder / "model.pt") as path, path.open("wb") as file:  # a path's own name would be in it
-        torch.save({name: value.cpu().contiguous() for name, value in net.state_dict().items()}, file)
+    """Write model.safetensors and model.json (how to build and feed the model). Each is whole or absent."""
+    weights.write(folder, net.state_dict())
     content = {
-        "weights": "model.pt",
+        "weights": weights.NAME,
         "plan": asdict(plan),
         "classes": [{"label": label, **asdict(category)} for label, category in enumerate(categories, start=1)],
         "input": "a list of images (3, height, width), float, 0 to 1; the model scales and normalises them itself",

@@ -262,16 +262,25 @@ def finish_epoch(t: Training) -> dict[str, float]:
     if t.position.epoch < t.settings.epochs and t.position.epoch % t.settings.test_every:
         return {}
     numbers, found = test(t)
-    t.metrics.write(t.position.step, t.position.epoch, **{f"{t.part}_{name}": value for name, value in numbers.items()})
+    epoch = min(t.position.epoch, t.settings.epochs)
+    t.metrics.write(t.position.step, epoch, **{f"{t.part}_{name}": value for name, value in numbers.items()})
     t.say(
-        f"epoch {t.position.epoch}/{t.settings.epochs} {t.part}  "
+        f"epoch {epoch}/{t.settings.epochs} {t.part}  "
         + "  ".join(f"{name} {numbers[name]:.2%}" for name in ("map", "map50", "map75", "recall_100"))
     )
     if found is not None and (folder := t.settings.model_dir):
-        facts = {"tested_on": t.part, "epoch": t.position.epoch, "results": numbers, "training": t.settings.plain()}
+        facts = {"tested_on": t.part, "epoch": epoch, "results": numbers, "training": t.settings.plain()}
         results.save(t.model.module, t.plan, t.dataset.categories, folder, **facts)
         results.draw(t.tested, t.dataset.categories, found, t.settings.pictures, folder / "pictures")
     return numbers
+
+
+def plan_of(run: Run, found: DataSet) -> models.Plan:
+    """The model for this data set: as it was asked for, or as that one is which is only tested."""
+    names = [category.name for category in found.categories]
+    if tested := warm_start.only_tests(run.settings.epochs, run.settings.from_model, names):
+        return models.Plan(**warm_start.facts(tested)["plan"])
+    return replace(run.plan, classes=len(names))
 
 
 def prepared(settings: Settings, plan: models.Plan, folder: Path) -> tuple[models.Plan, nn.Module, list[str]]:
@@ -288,7 +297,7 @@ def prepared(settings: Settings, plan: models.Plan, folder: Path) -> tuple[model
     net = models.build(plan)
     notes = [models.put(source, weights, net if whole else models.body(net))] if weights else []
     if settings.from_model:
-        notes.append(warm_start.put(net, settings.from_model))
+        notes.append(warm_start.put(net, settings.from_model, whole=not settings.epochs))
     models.SharedPadding.put_into(net)
     pretrained = bool(weights or settings.from_model)
     stages = settings.trainable_stages if settings.trainable_stages is not None else 3 if pretrained else 5
@@ -315,9 +324,10 @@ def run_epochs(t: Training) -> dict[str, float]:
     """All that are left; returns the last test's numbers. At SIGTERM a checkpoint is left behind."""
     try:
         while True:
-            train_epoch(t, rest_of_epoch(t))
+            if t.settings.epochs:
+                train_epoch(t, rest_of_epoch(t))
             numbers = finish_epoch(t)
-            if t.position.epoch == t.settings.epochs:
+            if t.position.epoch >= t.settings.epochs:
                 break
             t.cuts.clear()
             t.position.epoch, t.position.samples = t.position.epoch + 1, 0
@@ -334,7 +344,7 @@ def train(run: Run, place: dist.Place, device: torch.device, stop: dist.StopRequ
     began, settings = time.perf_counter(), run.settings
     with files.opened(settings.data, MAX_BYTES) as folder, run.metrics(place) as metrics:
         found = layouts.read(folder)
-        plan, net, notes = prepared(settings, replace(run.plan, classes=len(found.categories)), folder)
+        plan, net, notes = prepared(settings, plan_of(run, found), folder)
         net = run.speed.prepare(net, device)
         model = DistributedDataParallel(net, gradient_as_bucket_view=True)
         if run.speed.compile:

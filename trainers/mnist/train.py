@@ -53,6 +53,7 @@ import metrics
 import parameters
 import speed
 import warm_start
+import weights
 from metrics import Mean, Metrics, peak_memory_mib
 from mnist import idx
 from parameters import positive
@@ -86,7 +87,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--data", type=Path, required=True, help="folder with the four IDX files (.gz or not), or an archive of them")
-    add("--model-dir", type=Path, help="where model.pt and model.json go (default: the model is not saved)")
+    add("--model-dir", type=Path, help="where model.safetensors and model.json go (default: the model is not saved)")
     add("--test-batch-size", type=positive, default=1000, help="test images at once, per process (default: 1000)")
     add("-j", "--workers", type=int, default=0, help="processes that gather batches; 0 is fastest here (default: 0)")
     add("--log-interval", type=positive, default=10, help="steps between two lines of log and metrics (default: 10)")
@@ -119,11 +120,11 @@ class Net(nn.Sequential):
             nn.Linear(64, idx.CLASSES),
         )
         # He et al. 2015, arXiv:1502.01852. PyTorch's default starts smaller and costs about an epoch on small data.
-        for weights in self.parameters():
-            if weights.ndim > 1:
-                nn.init.kaiming_normal_(weights, nonlinearity="relu")
+        for values in self.parameters():
+            if values.ndim > 1:
+                nn.init.kaiming_normal_(values, nonlinearity="relu")
             else:
-                nn.init.zeros_(weights)  # a bias
+                nn.init.zeros_(values)  # a bias
 
 
 def normalise(pixels: Tensor, mean: float, std: float) -> Tensor:
@@ -138,6 +139,12 @@ def statistics(pixels: Tensor) -> tuple[float, float]:
     mean = (counts * values).sum() / counts.sum()
     variance = (counts * (values - mean) ** 2).sum() / counts.sum()
     return mean.item(), max(variance.sqrt().item(), 1e-3)  # one plain colour has no deviation to divide by
+
+
+def scale_of(folder: Path) -> tuple[float, float]:
+    """Mean and deviation that the model in this folder was trained with."""
+    told = warm_start.facts(folder)["normalisation"]
+    return told["mean"], told["std"]
 
 
 @dataclass(frozen=True)
@@ -276,26 +283,30 @@ def tally(logits: Tensor, labels: Tensor, loss: Tensor) -> Tensor:
 
 
 def save(net: nn.Module, folder: Path, facts: dict[str, object]) -> None:
-    """Write model.pt (weights only) and model.json (how to build the net and feed it). Each is whole or not there."""
-    with files.replacing(folder / "model.pt") as path, path.open("wb") as file:  # a path's own name would be in it
-        torch.save({name: value.cpu().contiguous() for name, value in net.state_dict().items()}, file)
+    """Write model.safetensors and model.json (how to build the net and feed it). Each is whole or not there."""
+    weights.write(folder, net.state_dict())
+    content = {"weights": weights.NAME, "architecture": "mnist.train.Net", **facts}
     with files.replacing(folder / "model.json") as path:
-        path.write_text(
-            json.dumps({"weights": "model.pt", "architecture": "mnist.train.Net", **facts}, indent=2) + "\n"
-        )
+        path.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def fit(t: Training, train_set: idx.Images, test_set: idx.Images) -> float:
     """Train what is left, test and save after every epoch. Returns the test accuracy after the last."""
-    first = None
+    first = None if t.settings.epochs else measure(t, test_set)
     while t.at.epoch <= t.settings.epochs:
         train_epoch(t, train_set)
-        loss, first, five = evaluate(t, test_set)
-        t.metrics.write(t.at.step, t.at.epoch, test_loss=loss, test_accuracy=first)
-        t.say(f"epoch {t.at.epoch}/{t.settings.epochs} test  Loss {loss:.4f}  Prec@1 {first:.2%}  Prec@5 {five:.2%}")
+        first = measure(t, test_set)
         t.at.epoch, t.at.samples = t.at.epoch + 1, 0
         t.save()
     return evaluate(t, test_set)[1] if first is None else first  # None: the checkpoint was that of the end
+
+
+def measure(t: Training, test_set: idx.Images) -> float:
+    """Test, and tell of it. Returns the accuracy."""
+    (loss, first, five), epoch = evaluate(t, test_set), min(t.at.epoch, t.settings.epochs)
+    t.metrics.write(t.at.step, epoch, test_loss=loss, test_accuracy=first)
+    t.say(f"epoch {epoch}/{t.settings.epochs} test  Loss {loss:.4f}  Prec@1 {first:.2%}  Prec@5 {five:.2%}")
+    return first
 
 
 def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
@@ -306,7 +317,8 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
 
     torch.manual_seed(settings.seed)
     net = settings.speed.prepare(Net(), device)
-    note = warm_start.put(net, settings.from_model) if settings.from_model else ""
+    tested = warm_start.only_tests(settings.epochs, settings.from_model)
+    note = warm_start.put(net, settings.from_model, whole=bool(tested)) if settings.from_model else ""
     model = DistributedDataParallel(net, gradient_as_bucket_view=True)
     nesterov = settings.momentum > 0
     optimizer = torch.optim.SGD(
@@ -318,7 +330,7 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, settings.lr, total_steps=steps, pct_start=0.25, cycle_momentum=False
     )
-    scale = statistics(train_set.pixels)
+    scale = scale_of(tested) if tested else statistics(train_set.pixels)
 
     with Metrics(settings.metrics_dir, place.rank, settings.tensorboard_dir) as rows:
         names = ("batch_size", "epochs", "lr", "momentum", "weight_decay", "seed")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from PIL import Image, ImageOps
@@ -58,6 +59,11 @@ class View:
     size: int
     mean: list[float]
     std: list[float]
+
+    @classmethod
+    def of(cls, facts: dict[str, Any]) -> View:
+        """As the model saw them whose model.json says this."""
+        return cls(*(facts["input"][name] for name in ("resize", "size", "mean", "std")))
 
     @property
     def side(self) -> int:

@@ -9,8 +9,8 @@ from typing import Any
 
 import files
 import torch
+import weights
 from matplotlib.figure import Figure
-from safetensors.torch import save
 from torch import Tensor, nn
 from transfer.images import Sample, View, decode
 
@@ -38,26 +38,9 @@ class Exported(nn.Module):
 
 def save_weights(net: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
     """Write model.safetensors, with the class names in its header too, and model.json. Each is whole or not there."""
-    weights = {name: value.cpu().contiguous() for name, value in net.state_dict().items()}
-    with files.replacing(folder / "model.safetensors") as path:
-        # Not save_file, which makes a file that its owner alone can read.
-        path.write_bytes(
-            ordered(save(weights, {"backbone": facts["backbone"], "classes": json.dumps(facts["classes"])}))
-        )
+    weights.write(folder, net.state_dict(), {"backbone": facts["backbone"], "classes": json.dumps(facts["classes"])})
     with files.replacing(folder / "model.json") as path:
         path.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def ordered(content: bytes) -> bytes:
-    """The same safetensors with its metadata in the order of their names: the library writes them in any order, and the
-    same weights shall be the same bytes. https://huggingface.co/docs/safetensors/index#format
-    """
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
 def export(net: nn.Module, view: View, folder: Path) -> float:

@@ -51,6 +51,7 @@ import checkpoint
 import dist
 import files
 import warm_start
+import weights
 from checkpoint import Checkpoints, OwnLength, Position
 from metrics import Mean, Metrics, peak_memory_mib
 from speed import Speed
@@ -286,15 +287,20 @@ def train(settings: Settings, speed: Speed, place: dist.Place, device: torch.dev
     began = time.perf_counter()
     s = settings
     with files.opened(s.input_dir) as where, Metrics(s.metrics_dir, place.rank, s.tensorboard_dir) as metrics:
-        view = backbone.view_for(s.backbone, s.image_size)
         data = folder.find(where)
+        tested = warm_start.only_tests(s.epochs, s.from_model, data.classes)
+        view = images.View.of(warm_start.facts(tested)) if tested else backbone.view_for(s.backbone, s.image_size)
         broken = folder.check(data, view.side, s.workers or torch.get_num_threads(), place, stop)
         data = folder.without(data, broken, s.max_broken)
         drawn = "" if data.val else " (drawn from all by the seed: there is no val)"
         data = data if data.val else folder.split(data, s.val_share, s.seed)
         torch.manual_seed(s.seed)
         net = backbone.build(s.backbone, len(data.classes), view.size)
-        note = warm_start.put(net, s.from_model) if s.from_model else first_weights(net, s, data.root, place)
+        note = (
+            warm_start.put(net, s.from_model, whole=bool(tested))
+            if s.from_model
+            else first_weights(net, s, data.root, place)
+        )
         if s.tune == "head":
             backbone.freeze_all_but_head(net)
         net = speed.prepare(net, device)
@@ -328,23 +334,29 @@ def run_epochs(t: Training) -> None:
     """Go on from the newest checkpoint, or begin; at SIGTERM leave one behind."""
     t.position = Position.of(t.checkpoints.restore(t.state))
     try:
+        if not t.settings.epochs:
+            validate(t)
         while t.position.epoch <= t.settings.epochs:
             train_epoch(t)
-            tested = evaluate(t)
-            epoch = t.position.epoch
-            t.metrics.write(t.position.step, epoch, val_loss=tested.loss, val_accuracy=tested.accuracy)
-            better = t.best.offer(t.net, epoch, tested)
-            t.say(
-                f"epoch {epoch}/{t.settings.epochs} val  Loss {tested.loss:.4f}  Acc {tested.accuracy:.2%}"
-                f"{'  the best so far' if better else ''}"
-            )
-            t.position = Position(epoch + 1, 0, t.position.step)
+            validate(t)
+            t.position = Position(t.position.epoch + 1, 0, t.position.step)
             t.save()
     except dist.Stopped:
         t.save()
         t.checkpoints.finish()
         raise
     t.checkpoints.finish()
+
+
+def validate(t: Training) -> None:
+    """Test on the validation images, tell of it, and keep the weights if they are the best so far."""
+    tested, epoch = evaluate(t), min(t.position.epoch, t.settings.epochs)
+    t.metrics.write(t.position.step, epoch, val_loss=tested.loss, val_accuracy=tested.accuracy)
+    better = t.best.offer(t.net, epoch, tested)
+    t.say(
+        f"epoch {epoch}/{t.settings.epochs} val  Loss {tested.loss:.4f}  Acc {tested.accuracy:.2%}"
+        f"{'  the best so far' if better else ''}"
+    )
 
 
 def identity(s: Settings, data: Folder) -> dict[str, object]:
@@ -369,7 +381,7 @@ def save(t: Training, folder: Path) -> None:
 def facts(t: Training) -> dict[str, Any]:
     """What model.json says: how to build and feed the network, how good it is, and what it came from."""
     return {
-        "weights": "model.safetensors",
+        "weights": weights.NAME,
         "backbone": t.settings.backbone,
         "classes": t.data.classes,
         "input": {**vars(t.view), "pixels": "RGB, 0 to 1 before normalisation; model.pt2 normalises by itself"},

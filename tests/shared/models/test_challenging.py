@@ -10,21 +10,25 @@ from typing import Any
 
 import pytest
 
+from shared.drops.find_name import find
 from shared.drops.retrain import train_again
+from shared.jobs.readers.azureml import read_job
 from shared.jobs.route_model import RouteModel, read_model
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import BadSetting, Conflict
+from shared.kernel.errors import BadSetting, Conflict, Impossible
 from shared.kernel.person import Person
-from shared.models.challenge import judge
+from shared.models.challenge import challenge, judge
 from shared.models.decide import Asked
 from shared.models.model import Version
 from shared.models.promote import promote_run
 from shared.models.reproduce import compare, reproduce
+from shared.notices.subscribe import Wish, subscribe
 from shared.runs.model import Run
-from tests.fakes.world import ROUTE, World, trainers_folder
+from tests.fakes.world import ROUTE, TEMPLATE, World, trainers_folder
 
 RULE = RouteModel("churn", "test_accuracy", 0.02)
 KEY = DropKey("mnist", "a")
+EPOCHS = {"epochs": {"type": "integer", "minimum": 0, "description": "passes", "default": 2}}
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
@@ -45,10 +49,14 @@ def ends(world: World, run: str, accuracy: float, weights: bytes = b"w", process
     node = {"processor": processor, "packages": {"torch": "2.13.0"}}
     world.blobs.put("azureml", f"ExperimentRun/dcid.{run}/outputs/environment.json", json.dumps(node).encode())
     world.deliver_all()
+    settle(world)
+    return world.runs.get(run).value
+
+
+def settle(world: World) -> None:
     for _ in range(3):
         world.run_until_idle()
         world.clock.advance(5)
-    return world.runs.get(run).value
 
 
 def dropped(world: World, accuracy: float, content: bytes = b"1") -> Run:
@@ -92,7 +100,63 @@ def test_the_champion_stays_unless_it_is_beaten_on_the_same_data(world: World) -
     assert [event.data["after"] for event in published] == [1, 2]
     version = world.models.version("churn", 2)
     verdict = judge(RULE, other, version, better)
-    assert "on other data: mnist/a@1, not mnist/a@2" in verdict.why
+    assert "on other data: mnist/a@1, not mnist/a@2. Promote it by hand if it is better." in verdict.why
+
+
+@pytest.fixture
+def testing(tmp_path: Path) -> World:
+    """A world whose route says how the champion of other data is tested."""
+    template = {**TEMPLATE, "tags": {"trainyard.from_model": "--from-model"}}
+    rule = replace(RULE, test={"epochs": 0})
+    return World(trainers_folder(tmp_path), [replace(ROUTE, template=read_job(template), model=rule)])
+
+
+def champion_test(world: World) -> Run:
+    [test] = [run for run in world.runs.newest(20) if run.asked.experiment == "digits-tests"]
+    return test
+
+
+def told(world: World) -> str:
+    """All notices so far."""
+    return " ".join(body.decode() for _, body, _ in world.sender.posts)
+
+
+@pytest.mark.parametrize(("of_champion", "wins"), [(0.85, True), (0.89, False)])
+def test_a_champion_of_other_data_is_tested_on_its_challengers(testing: World, of_champion: float, wins: bool) -> None:
+    """Not its old metric counts but the one of a run that only tests its model on the new drop, with the challenger's
+    job and code; that run challenges nobody, and no name such as mnist@latest means it."""
+    first = dropped(testing, 0.99)
+    other = dropped(testing, 0.90, b"other")
+    assert champion(testing) == first.name, "it is not tested yet"
+    test = champion_test(testing)
+    job = test.asked.request
+    assert (job.inputs["epochs"], test.asked.from_run) == (0, first.name)
+    assert job.inputs["data"] == other.asked.request.inputs["data"]
+    assert job.command.endswith("--from-model ${{inputs.from_model}}")
+    assert job.code == testing.jobs.code_id("", other.jobs.code)
+    challenge(testing.system, other.name)
+    assert champion_test(testing).name == test.name, "asked again, the same run"
+    ends(testing, test.name, of_champion)
+    assert champion(testing) == (other.name if wins else first.name)
+    assert find(testing.system, "mnist@latest").run == other.name
+    assert len(testing.models.versions("churn")) == (2 if wins else 1)
+
+
+def test_a_champion_that_cannot_be_tested_stays(testing: World) -> None:
+    """A test that fails, and data that changed before it began, are reasons to stay; the notice says which."""
+    subscribe(testing.system, testing.post, Wish(["model"], "https://example.com/model"))
+    first = dropped(testing, 0.90)
+    dropped(testing, 0.95, b"other")
+    test = champion_test(testing)
+    testing.job_goes(test.name, "Failed")
+    testing.deliver_all()
+    settle(testing)
+    assert f"churn/1 could not be tested on mnist/a@2: run {test.name} is failed. Promote it by hand" in told(testing)
+    third = train_again(testing.system, KEY, "third")
+    testing.blobs.put("drops", "mnist/a/1.bin", b"changed")
+    ends(testing, third.name, 0.99)
+    assert f"churn/1 can't be tested on mnist/a@2. The data of run {third.name} are others now" in told(testing)
+    assert champion(testing) == first.name
 
 
 def run(metrics: dict[str, float]) -> Run:
@@ -137,14 +201,17 @@ def test_better_is_lower_for_losses_and_never_equal(
         {"name": "churn", "challenger": {"by": 1}},
         {"name": "Churn", "challenger": {"metric": "auc"}},
         {"name": "churn", "challenger": {"metric": "auc", "by": -1}},
+        {"name": "churn", "challenger": {"metric": "auc", "test": "epochs"}},
+        {"name": "churn", "challenger": {"metric": "auc", "test": {"epoch": 0}}},
+        {"name": "churn", "challenger": {"metric": "auc", "test": {"epochs": -1}}},
         {"name": "churn", "challenger": {"metric": "auc"}, "more": 1},
     ],
 )
 def test_what_is_no_rule_is_a_bad_setting(section: Any) -> None:
     """The error shows the value, and the form or the limits."""
     with pytest.raises(BadSetting, match=r"routes\.yaml: route 'churn': model"):
-        read_model(section, "routes.yaml: route 'churn'")
-    assert read_model({"name": "churn", "challenger": {"metric": "auc"}}, "") == RouteModel("churn", "auc")
+        read_model(section, "routes.yaml: route 'churn'", EPOCHS)
+    assert read_model({"name": "churn", "challenger": {"metric": "auc"}}, "", EPOCHS) == RouteModel("churn", "auc")
 
 
 def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: World) -> None:
@@ -166,6 +233,33 @@ def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: Wo
     compared = compare(world.system, version, other.name)
     assert not compared.equal
     assert compared.differs == ["The processor was x86_64 A, now it is x86_64 B.", "test_accuracy was 0.9, now 0.8."]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "Because there is no version of torch==2.13.0 and you require torch==2.13.0, we can conclude that your",
+            r"package torch==2.13.0 of its environment can't be had any more",
+        ),
+        ("ERROR: No matching distribution found for numpy==99.0", "package numpy==99.0 of its environment can't"),
+        ("Because line-kit was not found in the package registry and you", "package line-kit of its environment can't"),
+        ("exited with status code 1", r"is failed. .*exited with status code 1 Ask again to try again\."),
+    ],
+)
+def test_a_reproduction_that_fails_says_why_and_is_tried_again(world: World, said: str, told: str) -> None:
+    """A package that is gone is named, as pip and uv name it; asked again, another run tries."""
+    dropped(world, 0.9)
+    version = world.models.version("churn", 1)
+    assert version
+    remade = reproduce(world.system, version, Person("ann"))
+    world.run_until_idle()
+    world.job_goes(remade.name, "Failed", said)
+    world.deliver_all()
+    settle(world)
+    with pytest.raises(Impossible, match=f"churn/1 was not trained again: .*{told}"):
+        compare(world.system, version, remade.name)
+    assert reproduce(world.system, version, Person("ann")).name != remade.name
 
 
 def test_changed_data_are_named_before_anything_is_trained(world: World) -> None:

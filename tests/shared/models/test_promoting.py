@@ -17,6 +17,7 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from in_toto_attestation.v1.statement import Statement
+from msgspec import structs
 
 from shared.api.queries import find
 from shared.kernel.drop_key import DropKey
@@ -34,8 +35,10 @@ from shared.models.signature import SIGNATURE
 from shared.models.why import chain
 from shared.removals import remove
 from shared.removals.model import What
+from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
 from shared.runs.views.notes_and_tags import add_note, change_tags
+from shared.schedules.names import meant
 from tests.fakes.world import World, trainers_folder
 
 ANN = Person("ann", "id-ann")
@@ -105,6 +108,36 @@ def test_a_promoted_run_is_the_next_version_and_the_alias_points_at_it(world: Wo
     assert world.registry.models["churn/1"][0] == first.asked.request.outputs["models"].path
     history = [(line.what, line.alias, line.before, line.after, line.by) for line in world.models.history("churn")]
     assert history == [("version", "", 0, 2, "ann"), ("alias", "production", 0, 1, "ann"), ("version", "", 0, 1, "ann")]
+
+
+def test_an_alias_never_points_at_what_was_let_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who lets a version go while somebody points an alias at it is first, and the other is told that it is gone."""
+    promote_run(world.system, trained(world, "a").name, "churn", "", asked(world))
+    really, others = world.models.version, [1]
+
+    def overtaken(name: str, number: int) -> Version | None:
+        found = really(name, number)
+        if others:
+            let_go(world.system, name, others.pop(), asked(world))
+        return found
+
+    monkeypatch.setattr(world.models, "version", overtaken)
+    with pytest.raises(NotFound, match="no version 1 any more"):
+        point(world.system, "churn", 1, "production", asked(world))
+    assert world.models.rows["churn"].value.aliases == {}
+
+
+def test_a_schedule_begins_with_the_version_of_the_moment(world: World) -> None:
+    """`--from churn@production` of a schedule is the run that the alias points at when it fires."""
+    runs = [trained(world, drop).name for drop in ("a", "b")]
+    request = RunRequest(template="mnist", data="drops/mnist/a", from_run="churn@production")
+    meanings = []
+    for run in runs:
+        promote_run(world.system, run, "churn", "production", asked(world))
+        meanings.append(meant(world.system, request, None).changes["from_run"])
+    assert meanings == runs
+    with pytest.raises(NotFound, match="no alias 'staging'"):
+        meant(world.system, structs.replace(request, from_run="churn@staging"), None)
 
 
 def test_undo_goes_back_one_move_after_the_other(world: World) -> None:

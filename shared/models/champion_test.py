@@ -1,0 +1,64 @@
+"""The champion measured on its challenger's data: by a run of the challenger's job, with its code and environment, that
+begins with the champion's model and only tests it.
+
+It stands under an experiment of its own, so that `mnist@latest` and `mnist@best:accuracy` never mean it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Protocol
+
+from shared.jobs.places import starting_from
+from shared.jobs.spec import JobSpec, again
+from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.models import reproduce
+from shared.models.model import Version
+from shared.models.why import data_changes
+from shared.runs.intake.from_job import run_of
+from shared.runs.intake.insert_run import record
+from shared.runs.intake.warm_start import model_of
+from shared.runs.model import Moment, Run, RunState, asked_run_name
+from shared.runs.progress.workloads import workload
+
+TESTS_FOR = "trainyard.tests_champion_for"  # the tag of such a job, with its challenger
+
+
+class Ports(reproduce.Ports, Protocol):
+    """What is needed here from outside."""
+
+
+def challenger_of(run: Run) -> str:
+    """The challenger for whose sake this run tests a champion; '' for any other run."""
+    return run.asked.request.tags.get(TESTS_FOR, "")
+
+
+def test_of(ports: Ports, champion: Version, challenger: Run, parameters: dict[str, Any]) -> Run:
+    """The run that tests the champion on the challenger's data. Asked again, the same run.
+
+    Raises Conflict for data that have changed since or a budget that is used up, Impossible for a model that is gone.
+    """
+    name = asked_run_name("test", f"{champion} {champion.digest} {challenger.name}")
+    try:
+        return ports.runs.get(name).value
+    except NotFound:
+        pass
+    if changes := data_changes(ports, challenger):
+        raise Conflict(f"The data of run {challenger.name} are others now: {changes}.", "altered")
+    job = _job(ports, name, champion, challenger, parameters)
+    now = ports.clock()
+    run = run_of(name, job, workload(challenger).bounds(challenger), now).changed(
+        from_run=champion.run,
+        history=(Moment(RunState.RECEIVED, now, f"Tests {champion} on the data of run {challenger.name}."),),
+        project=challenger.money.project,
+    )
+    return record(ports, run)
+
+
+def _job(ports: Ports, name: str, champion: Version, challenger: Run, parameters: dict[str, Any]) -> JobSpec:
+    job = again(challenger.asked.request, challenger.name, name, TESTS_FOR)
+    job = reproduce.as_it_ran(ports, challenger, replace(job, inputs={**job.inputs, **parameters}))
+    job, problems = starting_from(job, model_of(ports, champion.run))
+    for problem in problems:
+        raise Impossible(f"It {problem.message}", problem.code)
+    return replace(job, experiment=f"{challenger.asked.experiment}-tests")
