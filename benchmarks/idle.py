@@ -3,9 +3,9 @@
     python -m benchmarks.idle [--json]
 
 The local cloud's host serves HTTP alone, and the timers' functions run in this process, with telemetry and without, on
-an account that was never used, and on one where every route has a drop. The first pairs of a process ask for more: they
-are left out. Target: at most 25 a pair with telemetry where nothing was ever dropped. Each route with drops adds two,
-which find drops without events.
+an account that was never used, and on one where every route has a drop. Routes and empty queues are asked by turns, so
+many pairs are counted, and the greatest and the mean are told. The first pair of a process asks all of them: it is told
+by itself. Target: at most 25, with a drop in each route and with telemetry.
 """
 
 from __future__ import annotations
@@ -16,45 +16,75 @@ import re
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from azure.storage.blob import ContainerClient
+from azure.storage.queue import QueueClient
 
+from emulators.process import wait_for
 from functions import clusters, jobs, telemetry
 from local.cloud import Cloud, Options
 from shared import bootstrap
 from shared.drops.model import Drop, DropState
 from shared.kernel import places
 from shared.kernel.drop_key import DropKey
+from shared.kernel.turns import Turns
 
 FLEX = {"WEBSITE_SKU": "FlexConsumption", "FUNCTIONS_TARGET_GROUP": "http"}
+LIST_BLOBS = "GET /devstoreaccount1/drops 200"
 NOWHERE = "http://127.0.0.1:9"  # a collector that is away; what is sent to it is no request to storage
-PAIRS = 3  # of which the last is counted: by then each queue was asked once
+PAIRS = 12  # in which each turn of the routes meets each of the queues
 
 
-def measure(home: Path) -> dict[str, dict[str, int]]:
+@dataclass
+class Requests:
+    """What the pairs asked of storage, each in its shape."""
+
+    first: Counter[str]
+    later: list[Counter[str]]
+
+    def summary(self) -> dict[str, float]:
+        sums = [pair.total() for pair in self.later]
+        lists = sum(pair[LIST_BLOBS] for pair in self.later) / len(sums)
+        return {
+            "most": max(sums),
+            "mean": round(sum(sums) / len(sums), 1),
+            "of these list blobs": round(lists, 1),
+            "first of a process": self.first.total(),
+        }
+
+
+def measure(home: Path) -> dict[str, Requests]:
     log = home / "storage.log"
     with Cloud.start(home / "cloud", Options(storage_log=log, app_env=FLEX)) as cloud:
         os.environ.update(cloud._parts["host"].env)
-        found = {"never used": _pair(log)}
+        found = {"never used": _pairs(log)}
         os.environ[telemetry.OTLP] = NOWHERE
         telemetry.on.cache_clear()
-        found["never used, telemetry"] = _pair(log)
+        found["never used, telemetry"] = _pairs(log)
         _use_every_route(cloud.connection_string)
-        found["a drop in each route, telemetry"] = _pair(log)
+        found["a drop in each route, telemetry"] = _pairs(log)
     return found
 
 
-def _pair(log: Path) -> dict[str, int]:
-    for _ in range(PAIRS):
-        before = len(log.read_text().splitlines())
-        for builder in (jobs.reconcile_timer, clusters.sweep_timer):
-            function: Any = builder
-            function.build().get_user_function()(None)
-    asked = log.read_text().splitlines()[before:]
-    return dict(Counter(_shape(line) for line in asked))
+def _pairs(log: Path) -> Requests:
+    """Those of a process that has just begun, as far as its turns go, and what follows."""
+    bootstrap.system.cache_clear()
+    telemetry._turns = Turns(telemetry.LOOKS_FOR_ALL)
+    first = _pair(log)
+    _pair(log)  # what the first found is looked at again
+    return Requests(first, [_pair(log) for _ in range(PAIRS)])
+
+
+def _pair(log: Path) -> Counter[str]:
+    before = len(log.read_text().splitlines())
+    for builder in (jobs.reconcile_timer, clusters.sweep_timer):
+        function: Any = builder
+        function.build().get_user_function()(None)
+    return Counter(_shape(line) for line in log.read_text().splitlines()[before:])
 
 
 def _shape(line: str) -> str:
@@ -68,18 +98,21 @@ def _use_every_route(connection_string: str) -> None:
         for route in system.routes:
             container.upload_blob(f"{route}/first/1.bin", b"1")
             system.drops.insert(Drop(DropKey(route, "first"), DropState.SEALED, "", now))
+    with QueueClient.from_connection_string(connection_string, places.DROP_EVENTS) as events:
+        wait_for(lambda: len(events.peek_messages(32)) == len(system.routes), 60, "the uploads' events")
+        events.clear_messages()
 
 
 def main(argv: list[str]) -> None:
     with tempfile.TemporaryDirectory() as home:
         found = measure(Path(home))
     if "--json" in argv:
-        print(json.dumps({name: sum(requests.values()) for name, requests in found.items()}))
+        print(json.dumps({name: requests.summary() for name, requests in found.items()}))
         return
     for name, requests in found.items():
-        print(f"{name}: {sum(requests.values())}")
-        for request, count in sorted(requests.items()):
-            print(f"  {count:3} {request}")
+        print(f"{name}: {requests.summary()}")
+        for request, count in sorted(sum(requests.later, Counter()).items()):
+            print(f"  {count / PAIRS:4.1f} {request}")
 
 
 if __name__ == "__main__":

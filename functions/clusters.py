@@ -1,6 +1,7 @@
 """Clusters: the sweep that brings idle ones to zero, what it decided, and the same by hand."""
 
 import os
+from functools import partial
 
 import azure.functions as func
 
@@ -16,6 +17,7 @@ with on_demand():
     from shared.api import nodes, records, requests, status
     from shared.clusters import auto_idle, lease_actions, lease_model, sweep
     from shared.events import incoming
+    from shared.kernel import attempts
     from shared.money import charge_costs
 
 blueprint = func.Blueprint()
@@ -28,8 +30,10 @@ def sweep_timer(timer: func.TimerRequest) -> None:
     """One decision for every cluster, then the books of what they have cost."""
     try:
         with telemetry.span("sweep"):
-            auto_idle.set_idle_times(the_system())
-            sweep.sweep(the_system())
+            steps = attempts.Attempts("sweep")
+            steps.do("idle times", partial(auto_idle.set_idle_times, the_system()))
+            steps.do("clusters", partial(sweep.sweep, the_system()))
+            steps.end()
     finally:  # a cluster that refuses keeps no budget from being held
         with telemetry.span("keep books"):
             charge_costs.keep_books(the_system())

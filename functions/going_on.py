@@ -38,7 +38,7 @@ def handle(system: System, queue: str, message: dict[str, Any]) -> None:
 def look_at_drop(system: System, check: dict[str, Any]) -> None:
     key = DropKey(incoming.text(check, "route"), incoming.text(check, "name"))
     with telemetry.span("look at drop", drop=str(key)):
-        collect.check_drop(system, key, incoming.text(check, "token"), bool(check.get("last")))
+        collect.check_drop(system, key, incoming.text(check, "token"), bool(check.get("last")), check.get("so_far"))
 
 
 def submit_run(system: System, message: dict[str, Any]) -> None:

@@ -99,6 +99,8 @@ def announcements(message: func.QueueMessage) -> None:
 @attributed
 def reconcile_timer(timer: func.TimerRequest) -> None:
     """Make true what events did not tell."""
-    with telemetry.span("reconcile"):
-        reconcile.reconcile(the_system(), the_schedules())
-    telemetry.measure_queues(the_system())
+    try:
+        with telemetry.span("reconcile"):
+            reconcile.reconcile(the_system(), the_schedules())
+    finally:
+        telemetry.measure_queues(the_system())

@@ -17,9 +17,9 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.settings import retention_schedule
 
 with on_demand():
+    from shared import daily
     from shared.api import removals
-    from shared.events import incoming, poison
-    from shared.notices import deliver
+    from shared.events import incoming
     from shared.removals import model, remove, retention, usage
 
 blueprint = func.Blueprint()
@@ -40,12 +40,7 @@ def removals_queue(message: func.QueueMessage) -> None:
 @attributed
 def retention_timer(timer: func.TimerRequest) -> None:
     """Let go what the routes keep no longer."""
-    try:
-        poison.keep_poison(the_system())
-        deliver.prune(the_system(), the_post())
-        remove.send_again(the_system(), the_removals())
-    finally:
-        retention.enforce(the_system(), the_removals())
+    daily.look_after(the_system(), the_removals(), the_post())
 
 
 @blueprint.route("runs/{run}/remove", methods=["POST"])

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 OTLP = "OTEL_EXPORTER_OTLP_ENDPOINT"
 NAME = "trainyard"
 EXPORT_MILLISECONDS = 10_000
-LOOKS_FOR_ALL = 4  # of measure_queues
+LOOKS_FOR_ALL = 6  # of measure_queues
 
 log = logging.getLogger(__name__)
 _turns = Turns(LOOKS_FOR_ALL)

@@ -31,7 +31,7 @@ def gaps_of(runs: Iterable[Run], now: datetime) -> list[float]:
 
 def start_seconds(runs: Iterable[Run], now: datetime) -> float:
     """The seconds of node time that a start costs: the median of the newest runs' waits that a start may explain."""
-    uses = [use for run in runs for use in workload(run).uses(run, now)]
-    waits = [(use.waited[0].end - use.waited[0].begin).total_seconds() for use in uses if use.waited and use.ran]
+    uses = [use for run in runs for use in workload(run).uses(run, now) if any(s.begin < s.end for s in use.ran)]
+    waits = [(use.waited[0].end - use.waited[0].begin).total_seconds() for use in uses if use.waited]
     starts = [wait for wait in waits if LEAST_START <= wait <= MOST_START]
     return median(starts[-STARTS_USED:]) if starts else START_SECONDS

@@ -16,7 +16,7 @@ from shared.clusters.ports import HasBudgets
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasJobs, HasRoutes
 from shared.runs.decide import is_over
-from shared.runs.model import LIVE, Run
+from shared.runs.model import LIVE, Run, RunState
 from shared.runs.ports import HasRuns
 
 RECENT = 100  # runs looked at for the time of a cluster's last use
@@ -34,6 +34,7 @@ class Use:
     expected: dict[str, str]
     last_used: dict[str, datetime]
     leases: tuple[Lease, ...]
+    states: frozenset[RunState]  # of the live runs
 
 
 def use(ports: Ports) -> Use:
@@ -44,9 +45,9 @@ def use(ports: Ports) -> Use:
         if is_over(run) and run.asked.keep_warm_seconds and run.jobs.job:
             keep_warm(ports, run)
     busy = {cluster: f"Job {job} is queued or running." for job, cluster in ports.jobs.active()}
-    for name, cluster, state in sorted(ports.runs.live(), key=lambda run: LIVE.index(run[2])):
-        busy[cluster] = f"Run {name} is {state}."
-    return Use(busy, expected, _last_used(recent), tuple(ports.leases.open()))
+    live = sorted(ports.runs.live(), key=lambda run: LIVE.index(run[2]))
+    busy |= {cluster: f"Run {name} is {state}." for name, cluster, state in live}
+    return Use(busy, expected, _last_used(recent), tuple(ports.leases.open()), frozenset(state for _, _, state in live))
 
 
 def need(ports: Ports, cluster: Cluster, usage: Use, warnings: Iterable[str] = ()) -> Need:

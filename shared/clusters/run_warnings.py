@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import Protocol
 
@@ -45,10 +46,13 @@ class Ports(
     """What is needed here from outside."""
 
 
-def watch(ports: Ports) -> dict[str, list[str]]:
-    """Cancel runs past their limit, and those with idle GPUs if that was configured; warnings by cluster."""
+def watch(ports: Ports, live: Collection[RunState]) -> dict[str, list[str]]:
+    """Cancel runs past their limit, and those with idle GPUs if that was configured; warnings by cluster.
+
+    `live`: in which states there are runs; in no other are they asked for.
+    """
     warnings: dict[str, list[str]] = defaultdict(list)
-    running = [run for run in in_state(ports.runs, RunState.RUNNING) if run.cancel.asked_at is None]
+    running = [run for run in _in_state(ports, RunState.RUNNING, live) if run.cancel.asked_at is None]
     due = {run.name for run in _in_rotation(ports, running)}
     for run in running:
         try:
@@ -66,10 +70,10 @@ def watch(ports: Ports) -> dict[str, list[str]]:
     return warnings
 
 
-def move(ports: Ports) -> dict[str, list[str]]:
+def move(ports: Ports, live: Collection[RunState]) -> dict[str, list[str]]:
     """Let runs that lose their nodes again and again go on where their route says; warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
-    for run in in_state(ports.runs, RunState.QUEUED) if any(route.move_to for route in ports.routes.values()) else ():
+    for run in _in_state(ports, RunState.QUEUED, live) if any(route.move_to for route in ports.routes.values()) else ():
         route = ports.routes.get(run.asked.route)
         if route is None or not route.move_to or run.cancel.asked_at or run.asked.cluster == route.move_to:
             continue
@@ -86,6 +90,10 @@ def move(ports: Ports) -> dict[str, list[str]]:
             log.warning("run %s can't move: %s", run.name, exc)
             warnings[run.asked.cluster].append(f"Run {run.name}: {why} It can't move to {route.move_to}: {exc}")
     return warnings
+
+
+def _in_state(ports: Ports, state: RunState, live: Collection[RunState]) -> Iterable[Run]:
+    return in_state(ports.runs, state) if state in live else ()
 
 
 def _in_rotation(ports: Ports, runs: list[Run]) -> list[Run]:

@@ -37,10 +37,12 @@ class Ports(RunWarningsPorts, NeedsPorts, HasEach, HasClusters, HasSweeps, HasSa
 def sweep(ports: Ports) -> list[Decision]:
     """Look at every cluster once, do what is decided, and record each decision. One that refuses stops no other."""
     clusters = ports.clusters.list()
-    warnings, moved = watch(ports), move(ports)
+    used = use(ports)
+    warnings, moved = watch(ports, used.states), move(ports, used.states)
     for cluster, words in moved.items():
         warnings[cluster] = [*warnings.get(cluster, []), *words]
-    used = use(ports)
+    if moved:  # to where it may be needed now
+        used = use(ports)
     _close_leases(ports, used.leases)
     return _swept(_Pass(ports, used, "sweep", warnings), clusters)
 

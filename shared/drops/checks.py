@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
+import msgspec
+
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import Drops, HasDrops
 from shared.kernel.drop_key import DropKey
@@ -12,6 +14,7 @@ from shared.kernel.has import HasClock, HasQueues, HasTokens
 from shared.kernel.places import DROP_CHECKS
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
+from shared.runs.content import SoFar
 
 
 class Ports(HasClock, HasTokens, HasQueues, HasDrops, Protocol):
@@ -36,10 +39,13 @@ def open_drop(ports: Ports, stored: Stored[Drop] | None, key: DropKey, look_afte
     send_check(ports.queues, opened, look_after)
 
 
-def send_check(queues: Queues, drop: Drop, delay: float = 0.0, last: bool = False) -> None:
-    """Ask for a look at the drop. `last`: that look asks for no further one, because another chain of looks exists."""
+def send_check(queues: Queues, drop: Drop, delay: float = 0.0, last: bool = False, so_far: SoFar | None = None) -> None:
+    """Ask for a look at the drop. `last`: that look asks for no further one, because another chain of looks exists.
+
+    With `so_far` it goes on with a listing that took too long for one message.
+    """
     message = {"route": drop.key.route, "name": drop.key.name, "token": drop.token, "last": last}
-    queues.send(DROP_CHECKS, message, delay)
+    queues.send(DROP_CHECKS, message | ({"so_far": msgspec.to_builtins(so_far)} if so_far else {}), delay)
 
 
 def write(drops: Drops, stored: Stored[Drop] | None, drop: Drop) -> Stored[Drop]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
+
+import msgspec
 
 from shared.drops.checks import open_drop, send_check, write
 from shared.drops.decide import (
@@ -28,11 +30,14 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.has import HasQueues, HasTokens
 from shared.kernel.versioned import Stored
-from shared.runs.content import MANY, ListingTooLong, drop_blobs, in_time, survey
+from shared.runs.content import SoFar, Survey, drop_blobs, in_time, survey, survey_in_time
 from shared.runs.data import Listing
 
 log = logging.getLogger(__name__)
 
+AFTER_SECONDS = 1.0  # a delay at all, so that another invocation goes on and not this one
+BEGIN = SoFar()
+MOST = 20_000_000  # files of a drop; so many are listed within minutes to an hour
 WRITE_ATTEMPTS = 10  # rounds of read-decide-write before a message goes back to its queue
 
 
@@ -76,7 +81,8 @@ def holds_what_was_listed(ports: Ports, drop: Drop) -> bool:
     if drop.state is DropState.REJECTED and not drop.listed:
         return True
     closed = drop.state in (DropState.SEALED, DropState.REJECTED)
-    return closed and survey(drop.key, drop_blobs(ports.blobs, drop.key)).fingerprint == drop.listed
+    inside = in_time(drop_blobs(ports.blobs, drop.key), ports.clock)
+    return closed and survey(drop.key, inside).fingerprint == drop.listed
 
 
 @dataclass(frozen=True)
@@ -120,44 +126,54 @@ def _take_in(ports: Ports, stored: Stored[Drop], form: str, look: bool) -> None:
         send_check(ports.queues, drop, last=drop.state is not DropState.OPEN)
 
 
-def check_drop(ports: Ports, key: DropKey, token: str, last: bool = False) -> None:
+def check_drop(ports: Ports, key: DropKey, token: str, last: bool = False, so_far: Any = None) -> None:
     """Look at a drop: seal it, reject it, or look again later. A stale token does nothing.
+
+    `so_far` is what an earlier message had listed of it when its time was over.
 
     A drop that was just closed is looked at once more, for uploads between the listing that closed it and the write:
     their events saw an open drop, and did nothing.
     """
     stored = ports.drops.get(key)
     if stored is not None and stored.value.token == token:
-        _look(ports, stored, last)
+        _look(ports, stored, last, msgspec.convert(so_far or {}, SoFar))
 
 
-def _look(ports: Ports, stored: Stored[Drop], last: bool = False) -> None:
+def _look(ports: Ports, stored: Stored[Drop], last: bool = False, so_far: SoFar = BEGIN) -> None:
     try:
         if stored.value.state is DropState.SEALING:  # this may be the message of the look once more
             send_check(ports.queues, stored.value, SETTLED_SECONDS, last=True)
             finish_sealing(ports, stored)
         elif stored.value.state is DropState.OPEN:
-            _judge(ports, stored, last)
+            _judge(ports, stored, last, so_far)
         elif last:  # whoever closed it has sent one of these
-            _look_once_more(ports, stored)
+            _look_once_more(ports, stored, so_far)
     except Changed:
         log.info("drop %s: another look was quicker", stored.value.key)
 
 
-def _judge(ports: Ports, stored: Stored[Drop], last: bool) -> None:
+def _listed(ports: Ports, drop: Drop, last: bool, so_far: SoFar, listing: Listing) -> Survey | None:
+    """What it holds; None if a further message goes on listing it."""
+    seen = survey_in_time(ports.blobs, drop.key, ports.clock, so_far, listing.add)
+    if isinstance(seen, Survey):
+        return seen
+    send_check(ports.queues, drop, AFTER_SECONDS, last, seen)
+    return None
+
+
+def _judge(ports: Ports, stored: Stored[Drop], last: bool, so_far: SoFar) -> None:
     drop = stored.value
     route = _route(ports.routes, drop.key)
     if route is None:
         write(ports.drops, stored, _rejected(ports, stored, drop.key, "", ports.clock()))
         return
-    now, listing = ports.clock(), Listing()
-    try:
-        seen = survey(drop.key, listing.through(in_time(drop_blobs(ports.blobs, drop.key), ports.clock)))
-    except ListingTooLong as exc:
-        if exc.seen < MANY:  # storage is slow: the message comes again
-            raise
-        why = f"{exc} Upload fewer, larger files, such as archives."
+    now, listing = ports.clock(), Listing(whole=not so_far.blobs)
+    if so_far.blobs >= MOST:
+        why = f"It holds over {MOST:,} files. Upload fewer, larger files, such as archives."
         reject(ports.drops, Stored(replace(drop, newest=now, looked_at=now), stored.etag), "too_many_files", why)
+        return
+    seen = _listed(ports, drop, last, so_far, listing)
+    if seen is None:
         return
     verdict = judge_drop(drop, seen, route, now)
     loose = verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen)
@@ -186,15 +202,15 @@ def _judge(ports: Ports, stored: Stored[Drop], last: bool) -> None:
         send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
 
 
-def _look_once_more(ports: Ports, stored: Stored[Drop]) -> None:
+def _look_once_more(ports: Ports, stored: Stored[Drop], so_far: SoFar) -> None:
     """Open a closed drop again if it holds other content than the listing that closed it.
 
     Else nothing is written: an event that comes twice, the second time much later, opens the drop for one look in vain.
     """
     drop = stored.value
-    seen = survey(drop.key, in_time(drop_blobs(ports.blobs, drop.key), ports.clock))
+    seen = _listed(ports, drop, True, so_far, Listing(whole=False)) if so_far.blobs < MOST else None
     route = _route(ports.routes, drop.key)
-    if route is not None and seen.fingerprint != drop.listed and seen.newest is not None:
+    if route is not None and seen and seen.fingerprint != drop.listed and seen.newest is not None:
         open_drop(ports, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))
 
 

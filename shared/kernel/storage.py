@@ -98,6 +98,10 @@ class Blobs(Protocol):
     def list(self, place: Place) -> Iterator[Blob]:
         """Every blob under the place, by name, page by page, with its metadata. Empty if the container isn't there."""
 
+    def paged(self, place: Place, token: str = "", page: int = 5000) -> Iterator[tuple[str, Blob]]:
+        """The same, each with the token of its page of at most so many blobs. A listing from a token begins with that
+        page, as it is by then."""
+
     def first(self, place: Place) -> Blob | None:
         """The first blob under the place by name, or None. One request, however many there are."""
 

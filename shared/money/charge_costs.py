@@ -9,9 +9,11 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from shared.kernel.attempts import Attempts
 from shared.kernel.errors import Changed, TrainyardError
 from shared.money import decide
 from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_runs
@@ -53,15 +55,10 @@ def keep_books(ports: Ports) -> None:
 
     Raises the first error at the end, so that the timer's failure is seen.
     """
-    errors: list[TrainyardError] = []
-    for part in (_refresh_prices, _charge):
-        try:
-            part(ports)
-        except TrainyardError as exc:
-            log.warning("books: %s", exc)
-            errors.append(exc)
-    if errors:
-        raise errors[0]
+    steps = Attempts("books")
+    steps.do("prices", partial(_refresh_prices, ports))
+    steps.do("charges", partial(_charge, ports))
+    steps.end()
 
 
 def _refresh_prices(ports: Ports) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Unavailable
@@ -20,6 +21,7 @@ SUCCESS_MARKER = "_SUCCESS"
 OWNER = "trainyard_owner"  # metadata of uploaded blobs: who uploads, percent-encoded
 OWNER_LIMIT = 256
 PATIENCE = timedelta(minutes=4)  # for one listing; functionTimeout, 10 minutes, ends the worker
+BUDGET = timedelta(minutes=2)  # for one message's listing, after which another goes on
 MANY = 1_000_000  # files; so many are listed within seconds to minutes
 _LOOKED_EVERY = 100  # files
 
@@ -33,7 +35,10 @@ class ListingTooLong(Unavailable):
         self.seen = seen
 
 
-def in_time(blobs: Iterable[Blob], clock: Callable[[], datetime]) -> Iterator[Blob]:
+T = TypeVar("T")
+
+
+def in_time(blobs: Iterable[T], clock: Callable[[], datetime]) -> Iterator[T]:
     """The same blobs. Raises ListingTooLong rather than go on for longer than PATIENCE."""
     until = clock() + PATIENCE
     for number, blob in enumerate(blobs):
@@ -48,8 +53,12 @@ def drop_blobs(blobs: Blobs, key: DropKey) -> Iterator[Blob]:
     first = next(inside, None)
     if first is not None:
         return itertools.chain([first], inside)
-    exact = blobs.first(Place(DROPS_CONTAINER, str(key)))
-    return iter([exact] if exact is not None and exact.name == str(key) else [])
+    return _exact(blobs, key)
+
+
+def _exact(blobs: Blobs, key: DropKey) -> Iterator[Blob]:
+    blob = blobs.first(Place(DROPS_CONTAINER, str(key)))
+    return iter([blob] if blob is not None and blob.name == str(key) else [])
 
 
 @dataclass(frozen=True)
@@ -73,28 +82,120 @@ class Survey:
     owner: str = ""  # who uploaded it, as the marker or else the newest file's metadata says
 
 
+@dataclass
+class SoFar:
+    """What the blobs up to one have shown, after a whole number of MANY: from there another process goes on.
+
+    `chain` hashes the fingerprints of each MANY, counted without `_SUCCESS`. `page` is the token of the page in which
+    `last`, a name, is.
+    """
+
+    page: str = ""
+    last: str = ""
+    chain: str = ""
+    hashed: int = 0
+    blobs: int = 0
+    bytes: int = 0
+    data_blobs: int = 0
+    newest: datetime | None = None
+    markers: dict[str, Blob] = field(default_factory=dict)
+    single_file: bool = False
+    problem: str | None = None
+    owner: str = ""
+
+
 def survey(key: DropKey, blobs: Iterable[Blob]) -> Survey:
     """Look at each blob once, in bounded memory. The listing's order is the service's, the same at every call."""
-    digest, count, size, data, newest, problem, single = hashlib.sha256(), 0, 0, 0, None, None, False
-    markers: dict[str, Blob] = {}
-    owner = ""
+    look = _Look(key, SoFar())
     for blob in blobs:
+        look.at(blob, "")
+    return look.whole()
+
+
+def survey_in_time(
+    blobs: Blobs, key: DropKey, clock: Callable[[], datetime], told: SoFar, seen: Callable[[Blob], object]
+) -> Survey | SoFar:
+    """The survey, or how far it has come after BUDGET, or when MANY blobs more would take longer than PATIENCE.
+
+    It goes on after `told`, and calls `seen` with each blob. Raises ListingTooLong if it came no step further.
+    """
+    look, began, saved = _Look(key, told), clock(), told
+    pages = blobs.paged(Place(DROPS_CONTAINER, key.prefix()), told.page)
+    ahead = (each for each in pages if each[1].name.encode() > told.last.encode())
+    try:
+        for page, blob in _of_drop(blobs, key, told, in_time(ahead, clock)):
+            seen(blob)
+            if look.at(blob, page):
+                saved = look.so_far()
+                if clock() - began > BUDGET:
+                    return saved
+    except ListingTooLong:
+        if saved is told:
+            raise
+        return saved
+    return look.whole()
+
+
+def _of_drop(blobs: Blobs, key: DropKey, told: SoFar, inside: Iterator[tuple[str, Blob]]) -> Iterator[tuple[str, Blob]]:
+    first = next(inside, None)
+    if first is not None or told.blobs:
+        return itertools.chain([first] if first else [], inside)
+    return (("", blob) for blob in _exact(blobs, key))
+
+
+class _Look:
+    """A survey under way."""
+
+    def __init__(self, key: DropKey, told: SoFar) -> None:
+        self._key, self._told = key, replace(told, markers={**told.markers})
+        self._digest = hashlib.sha256()
+
+    def at(self, blob: Blob, page: str) -> bool:
+        """Take the blob in. True after each MANY."""
         if blob.metadata.get("hdi_isfolder") == "true":
-            continue  # how a storage account with a hierarchical namespace shows a folder
+            return False  # how a storage account with a hierarchical namespace shows a folder
+        so_far, key = self._told, self._key
         path = blob.name.removeprefix(key.prefix()) if blob.name != str(key) else ""
-        single = not path
-        if path != SUCCESS_MARKER:  # it says "complete", and is no content
-            digest.update(f"{blob.name}\0{blob.md5 or blob.etag.strip(chr(34))}\0{blob.size}\n".encode())
-        count, size = count + 1, size + blob.size
-        if blob.last_modified is not None:
-            newer = newest is None or blob.last_modified >= newest
-            newest, owner = (blob.last_modified, owner_of(blob) or owner) if newer else (newest, owner)
+        so_far.single_file = not path
+        is_content = path != SUCCESS_MARKER  # which says "complete"
+        if is_content:
+            self._digest.update(f"{blob.name}\0{blob.md5 or blob.etag.strip(chr(34))}\0{blob.size}\n".encode())
+            so_far.hashed += 1
+        so_far.blobs, so_far.bytes = so_far.blobs + 1, so_far.bytes + blob.size
+        if blob.last_modified is not None and (so_far.newest is None or blob.last_modified >= so_far.newest):
+            so_far.newest, so_far.owner = blob.last_modified, owner_of(blob) or so_far.owner
         if path in (SUCCESS_MARKER, *JOB_FILES):
-            markers[path] = blob
+            so_far.markers[path] = replace(blob, metadata={})
         else:
-            data += 1
-            problem = problem or (path_problem(path) if path else None)
-    return Survey(digest.hexdigest(), count, size, data, newest, markers, single, problem, owner)
+            so_far.data_blobs += 1
+            so_far.problem = so_far.problem or (path_problem(path) if path else None)
+        if so_far.hashed % MANY or not is_content:
+            return False
+        so_far.page, so_far.last, so_far.chain = page, blob.name, self._fingerprint()
+        self._digest = hashlib.sha256()
+        return True
+
+    def so_far(self) -> SoFar:
+        return replace(self._told, markers={**self._told.markers})
+
+    def whole(self) -> Survey:
+        told = self._told
+        return Survey(
+            told.chain if told.hashed and told.hashed % MANY == 0 else self._fingerprint(),
+            told.blobs,
+            told.bytes,
+            told.data_blobs,
+            told.newest,
+            told.markers,
+            told.single_file,
+            told.problem,
+            told.owner,
+        )
+
+    def _fingerprint(self) -> str:
+        """Of the blobs since the last MANY, and of all before."""
+        own = self._digest.hexdigest()
+        return hashlib.sha256(f"{self._told.chain}\n{own}".encode()).hexdigest() if self._told.chain else own
 
 
 def owner_of(blob: Blob) -> str:

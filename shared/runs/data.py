@@ -49,20 +49,18 @@ class Ports(HasBlobs, HasClock, HasRuns, HasJobs, HasDatasets, Protocol):
 class Listing:
     """A list of blobs as compressed JSON, some 40 bytes each, filled while they are listed."""
 
-    def __init__(self) -> None:
+    def __init__(self, whole: bool = True) -> None:
         self._packer = zlib.compressobj(6, wbits=_GZIP)
         self._packed = bytearray()
-        self.count = 0
+        self.count = 0 if whole else MOST_LISTED + 1
 
-    def through(self, blobs: Iterable[Blob]) -> Iterator[Blob]:
-        for blob in blobs:
-            if self.count < MOST_LISTED:
-                row = json.dumps([blob.name, blob.etag.strip('"'), blob.size, blob.md5])
-                self._packed += self._packer.compress(f"{',' if self.count else '['}\n{row}".encode())
-            elif self._packed:
-                self._packed.clear()
-            self.count += 1
-            yield blob
+    def add(self, blob: Blob) -> None:
+        if self.count < MOST_LISTED:
+            row = json.dumps([blob.name, blob.etag.strip('"'), blob.size, blob.md5])
+            self._packed += self._packer.compress(f"{',' if self.count else '['}\n{row}".encode())
+        elif self._packed:
+            self._packed.clear()
+        self.count += 1
 
     def data(self) -> bytes | None:
         """The list, or None if it would be too long."""

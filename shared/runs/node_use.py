@@ -39,7 +39,10 @@ class Use:
 
 
 def use_of_one_job(run: Run, now: datetime) -> Use:
-    """What a run of one job had of its cluster until now: all of its nodes whenever it ran."""
+    """What a run of one job had of its cluster until now: all of its nodes whenever it ran.
+
+    A completed one that nobody saw running had them in the end, for a moment at least.
+    """
     ended = end_of(run)
     moments = [(moment.state, moment.at) for moment in run.progress.history if moment.state not in FINAL]
     spells = [
@@ -51,6 +54,8 @@ def use_of_one_job(run: Run, now: datetime) -> Use:
     ran = tuple(
         Spell(begin, end, run.asked.nodes) for state, begin, end in spells if state is RunState.RUNNING and begin < end
     )
+    if ended and not ran and run.progress.state is RunState.COMPLETED:
+        ran = (Spell(ended, ended, run.asked.nodes),)
     return Use(run.name, run.asked.cluster, run.created_at, waited, ran, ended)
 
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-import msgspec
-
 from shared.kernel.errors import Changed, Impossible, NotFound, Unavailable
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.suggest import did_you_mean
 from shared.runs.intake.dry_run import dry_run
-from shared.runs.intake.request import RunRequest
+from shared.runs.intake.request import RunRequest, as_given
 from shared.runs.ports import Reason
 from shared.schedules.count import files_in, from_here
 from shared.schedules.decide import next_instants
@@ -120,7 +118,7 @@ def _made(ports: Ports, wish: Wish) -> Schedule:
     now = ports.clock()
     schedule = Schedule(
         id=f"s-{ports.new_token()}",
-        request=msgspec.to_builtins(wish.request),
+        request=as_given(wish.request),
         created_at=now,
         decided_until=now,
         cron=wish.cron,

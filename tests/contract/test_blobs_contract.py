@@ -56,6 +56,20 @@ def test_a_listing_is_by_name_and_below_its_prefix(blobs: Blobs, unique: Names) 
     assert [blob.name for blob in blobs.list(Place(container, "nothing/"))] == []
 
 
+def test_a_listing_goes_on_from_the_token_of_a_page(blobs: Blobs, unique: Names) -> None:
+    """`paged` gives the same blobs; from a token it begins with that page, and lists nothing before it."""
+    container = unique()
+    put(blobs, container, *(f"x/{number}" for number in range(5)), "y")
+    place = Place(container, "x/")
+    listed = list(blobs.paged(place, page=2))
+    assert [blob for _, blob in listed] == list(blobs.list(place))
+    first, second, third = dict.fromkeys(token for token, _ in listed)
+    assert [[token for token, _ in listed].count(token) for token in (first, second, third)] == [2, 2, 1]
+    assert list(blobs.paged(place, second, 2)) == listed[2:]
+    assert list(blobs.paged(place, third, 2)) == listed[4:]
+    assert list(blobs.paged(Place(unique(), ""))) == []
+
+
 def test_the_first_blob_is_the_listings_first(blobs: Blobs, unique: Names) -> None:
     """`first` gives what a listing begins with, or None where there is nothing."""
     container = unique()

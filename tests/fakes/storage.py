@@ -117,6 +117,7 @@ class FakeBlobs:
         self.clock = clock or Clock()
         self.containers: dict[str, dict[str, _Content]] = {}
         self.copied: list[str] = []  # the destinations of the copies that were really made
+        self.page = 5000  # blobs of a page at most
         self._etags = Etags()
 
     def put(self, container: str, name: str, data: bytes = b"", md5: bool = True) -> Blob:
@@ -130,6 +131,12 @@ class FakeBlobs:
         for _, content in sorted(self.containers.get(place.container, {}).items()):
             if content.blob.name.startswith(place.prefix):
                 yield content.blob
+
+    def paged(self, place: Place, token: str = "", page: int = 5000) -> Iterator[tuple[str, Blob]]:
+        ahead = (blob for blob in self.list(place) if blob.name >= token)
+        for number, blob in enumerate(ahead):
+            token = blob.name if number and number % min(page, self.page) == 0 else token
+            yield token, blob
 
     def first(self, place: Place) -> Blob | None:
         return next(self.list(place), None)

@@ -281,7 +281,8 @@ def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | Non
     if queue == places.DROP_EVENTS and (written := incoming.blob_written(event)):
         collect.note_upload(system_, written.name, written.at, incoming.form(body["event"].encode(), event))
     elif queue == places.DROP_CHECKS:
-        collect.check_drop(system_, DropKey(body["route"], body["name"]), body["token"], body["last"])
+        key, so_far = DropKey(body["route"], body["name"]), body.get("so_far")
+        collect.check_drop(system_, key, body["token"], body["last"], so_far)
     elif queue == places.SUBMISSIONS:
         submit.submit_run(system_, body["run"])
     elif queue == places.JOB_EVENTS and (job := incoming.job_of(event)):

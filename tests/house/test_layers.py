@@ -29,7 +29,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
 ORDER = (
     *("kernel", "events", "jobs", "deadlines", "runs"),
     *("drops", "clusters", "money", "schedules", "removals", "notices", "models", "sweeps"),
-    *("reactions", "settled", "reconcile", "api", "adapters", "system", "bootstrap"),
+    *("reactions", "settled", "reconcile", "daily", "api", "adapters", "system", "bootstrap"),
 )
 KNOW_THE_SYSTEM = {"shared.bootstrap"}  # beside the triggers; everyone else says which ports it takes
 

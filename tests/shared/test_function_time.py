@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterator
@@ -16,11 +17,14 @@ import pytest
 from shared.events.announce import tell
 from shared.jobs.route_model import RouteModel
 from shared.kernel import places
+from shared.kernel.drop_key import DropKey
 from shared.kernel.person import NOBODY
 from shared.kernel.settings import ROOT
+from shared.kernel.storage import Blob, Place
 from shared.notices.model import Channel, Kind, Subscription
 from shared.removals.model import What
 from shared.removals.remove import Asked, clear, remove_run
+from shared.runs.content import survey
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
@@ -28,10 +32,12 @@ from shared.schedules.model import CatchUp, Overlap, Schedule
 from tests.fakes.storage import Clock
 from tests.fakes.world import ROUTE, World, trainers_folder
 
+KEY = DropKey("mnist", "a")
 HOURS, MINUTES, SECONDS = map(int, json.loads((ROOT / "host.json").read_text())["functionTimeout"].split(":"))
 LIMIT = timedelta(hours=HOURS, minutes=MINUTES, seconds=SECONDS) / 2
 FILES = 600
 RUNS = 200
+MANY = 100  # blobs after which a listing may go on in another message
 CALL = 0.2  # seconds of any call
 ITEM = 0.3  # of each thing that a call gives one after the other, as a listing of a very large folder would in sum
 SLOW = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "books", "events")
@@ -119,18 +125,20 @@ def a_removal_of_many_files(world: World) -> Done:
     return lambda: world.removals.get(asked.what, asked.name, asked.asked_at).done_at  # type: ignore[union-attr]
 
 
-def a_drop_that_takes_too_long_to_list(world: World) -> Done:
+def a_drop_of_many_files(world: World) -> Done:
+    """It is listed before it is sealed, and once more after."""
+    world.blobs.page = MANY // 2
     for number in range(2 * FILES):
         world.blobs.put("drops", f"mnist/a/{number:04}.bin", b"x")
     world.upload("mnist/a/_SUCCESS")
     world.deliver_all()
     slow(world)
-    return lambda: [drop for drop in world.drops.listed() if drop.code == "too_many_files"]
+    return lambda: world.runs.rows and not world.queues.messages[places.DROP_CHECKS]
 
 
 def the_same_looked_at_by_its_event(world: World) -> Done:
     world.goes_on = True
-    return a_drop_that_takes_too_long_to_list(world)
+    return a_drop_of_many_files(world)
 
 
 def a_drop_whose_data_are_compared(world: World) -> Done:
@@ -216,7 +224,7 @@ def a_champion_of_much_data(world: World) -> Done:
 
 SCENARIOS: dict[str, tuple[Callable[[World], Done], ...]] = {
     places.DROP_EVENTS: (the_same_looked_at_by_its_event,),
-    places.DROP_CHECKS: (a_drop_that_takes_too_long_to_list,),
+    places.DROP_CHECKS: (a_drop_of_many_files,),
     places.SUBMISSIONS: (a_model_that_is_brought_back,),
     places.JOB_EVENTS: (a_run_with_as_many_files_as_its_last_step_copies,),
     places.RUN_LOOKS: (an_hour_of_many_runs, a_drop_whose_data_are_compared),
@@ -241,7 +249,7 @@ def test_no_message_takes_long(
     scenario: Callable[[World], Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of its queues' messages ends within half of functionTimeout, and so the work comes to its end."""
-    monkeypatch.setattr("shared.drops.collect.MANY", FILES // 2)
+    monkeypatch.setattr("shared.runs.content.MANY", MANY)
     world = World(trainers_folder(tmp_path))
     done = scenario(world)
     handled, longest = set[str](), dict[str, timedelta]()
@@ -285,3 +293,41 @@ def test_a_removal_that_takes_several_messages_counts_all(tmp_path: Path) -> Non
     assert messages >= 2
     assert removal.files >= 2 * FILES
     assert world.archived(world.only_run()) <= {"data.json.gz"}  # what it was trained on is its record's
+
+
+def test_a_drop_that_takes_several_messages_makes_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its fingerprint and counts are those of one pass, and nothing is left out or seen twice; uploads to another drop
+    change nothing. One with more files than any drop may have is refused."""
+    monkeypatch.setattr("shared.runs.content.MANY", MANY)
+    world, messages = World(trainers_folder(tmp_path)), 0
+    done = a_drop_of_many_files(world)
+    whole = survey(KEY, world.blobs.list(Place("drops", KEY.prefix())))
+    while not done():
+        messages += world.handle(places.DROP_CHECKS) and not world.runs.rows
+        world.handle(places.DROP_EVENTS)
+        world.blobs.put("drops", f"mnist/b/{messages}.bin", b"x")
+        world.clock.advance(1)
+    drop = world.drops.rows[KEY].value
+    assert messages >= 2
+    assert (drop.fingerprint, drop.blobs, drop.bytes) == (whole.fingerprint, whole.blobs, whole.bytes)
+    assert (drop.generation, len(world.runs.rows)) == (1, 1)
+    monkeypatch.setattr("shared.drops.collect.MOST", MANY)
+    world.upload("mnist/a/one_more.bin")
+    world.upload("mnist/a/_SUCCESS")
+    world.deliver_all()
+    while world.handle(places.DROP_EVENTS) or world.handle(places.DROP_CHECKS):
+        world.clock.advance(1)
+    assert world.drops.rows[KEY].value.code == "too_many_files"
+
+
+@pytest.mark.parametrize("blobs", [0, 1, MANY - 1, MANY, MANY + 1, 3 * MANY])
+def test_a_marker_is_no_content_wherever_a_listing_is_cut(blobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With and without `_SUCCESS` the fingerprint is the same; up to MANY files it is the plain hash of their lines, as
+    every version has made it."""
+    monkeypatch.setattr("shared.runs.content.MANY", MANY)
+    files = [Blob(f"mnist/a/{number:04}", "e", number, "m") for number in range(blobs)]
+    marked = survey(KEY, [Blob("mnist/a/+", "e", 1, "m"), Blob("mnist/a/_SUCCESS", "e", 0), *files])
+    plain = survey(KEY, [Blob("mnist/a/+", "e", 1, "m"), *files])
+    assert marked.fingerprint == plain.fingerprint
+    lines = "".join(f"{blob.name}\0m\0{blob.size}\n" for blob in (Blob("mnist/a/+", "e", 1), *files))
+    assert (plain.fingerprint == hashlib.sha256(lines.encode()).hexdigest()) is (blobs < MANY)

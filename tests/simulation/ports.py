@@ -120,9 +120,12 @@ class PagedBlobs:
         return getattr(self._blobs, name)
 
     def list(self, place: Place) -> Iterator[Blob]:
+        return (blob for _, blob in self.paged(place))
+
+    def paged(self, place: Place, token: str = "", page: int = 1) -> Iterator[tuple[str, Blob]]:
         last = ""
-        while blob := next((b for b in self._blobs.list(place) if b.name > last), None):
-            yield blob
+        while blob := next((b for b in self._blobs.list(place) if b.name > last and b.name >= token), None):
+            yield blob.name, blob
             last = blob.name
 
 

@@ -37,18 +37,21 @@ class StorageBlobs:
         return str(self._service.url).rstrip("/")
 
     def list(self, place: Place) -> Iterator[Blob]:
-        return self._listed(place)
+        return (blob for _, blob in self._paged(place))
 
-    def _listed(self, place: Place, page: int | None = None) -> Iterator[Blob]:
+    def paged(self, place: Place, token: str = "", page: int = 5000) -> Iterator[tuple[str, Blob]]:
+        return self._paged(place, token, page)
+
+    def _paged(self, place: Place, token: str = "", page: int | None = None) -> Iterator[tuple[str, Blob]]:
         with translated(f"could not list {place.container}/{place.prefix}"):
             try:
-                yield from self._listing.blobs(place.container, place.prefix, page)
+                yield from self._listing.blobs(place.container, place.prefix, page, token)
             except HttpResponseError as exc:
                 if status_of(exc) != 404:
                     raise
 
     def first(self, place: Place) -> Blob | None:
-        return next(self._listed(place, page=1), None)
+        return next((blob for _, blob in self._paged(place, page=1)), None)
 
     def folders(self, place: Place, token: str = "", limit: int = 5000) -> FolderPage:
         container = self._service.get_container_client(place.container)

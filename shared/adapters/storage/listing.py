@@ -37,13 +37,14 @@ class Listing:
         self._signed: dict[str, tuple[datetime, str]] = {}
         self._lock = threading.Lock()
 
-    def blobs(self, container: str, prefix: str, page: int | None = None) -> Iterator[Blob]:
-        """All blobs whose names begin with `prefix`, by name. Raises what azure.core raises."""
-        marker = ""
+    def blobs(self, container: str, prefix: str, page: int | None, marker: str) -> Iterator[tuple[str, Blob]]:
+        """All blobs whose names begin with `prefix`, by name, from the page that this marker begins; each with the
+        marker of its page. Raises what azure.core raises."""
         while True:
             answer = _Answer()
             for piece in self._page(container, prefix, page, marker):
-                yield from answer.read(piece)
+                for blob in answer.read(piece):
+                    yield marker, blob
             if not (marker := answer.marker):
                 return
 

@@ -115,6 +115,11 @@ class RunRequest(Struct, forbid_unknown_fields=True):
             raise ValueError(f"exactly one of trainer, template and job says what to train, not {given or 'none'}")
 
 
+def as_given(request: RunRequest) -> dict[str, Any]:
+    """What it says, without what it leaves open: so a version that lacks a newer field reads it too."""
+    return {name: value for name, value in msgspec.to_builtins(request).items() if value not in (None, {})}
+
+
 def digest(request: RunRequest) -> str:
     """A hash of the request, independent of the order of its keys."""
     fields = msgspec.to_builtins(request)

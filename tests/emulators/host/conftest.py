@@ -144,7 +144,9 @@ def start_other(app: Path, log: Path, env: dict[str, str]) -> process.Part:
     port = process.free_port()
     with log.open("w") as out:
         argv = shlex.split(OTHER_HOST.format(port=port))
-        env = {"FUNCTIONS_WORKER_RUNTIME": "python", **env}
+        # Its worker is to run the app with this environment's packages.
+        worker = {"languageWorkers__python__defaultExecutablePath": sys.executable}
+        env = {"FUNCTIONS_WORKER_RUNTIME": "python", "FUNCTIONS_CORE_TOOLS_TELEMETRY_OPTOUT": "1", **worker, **env}
         started = subprocess.Popen(argv, cwd=app, env=env, stdout=out, stderr=subprocess.STDOUT, text=True)
     url = f"http://127.0.0.1:{port}"
 
@@ -165,7 +167,8 @@ def sample_copy(tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
 
     def make(host_json: dict[str, Any]) -> Path:
         app = shutil.copytree(SAMPLE, tmp_path / "app")
-        (app / "host.json").write_text(json.dumps({"version": "2.0", **host_json}))
+        bundle = json.loads((app / "host.json").read_text())["extensionBundle"]
+        (app / "host.json").write_text(json.dumps({"version": "2.0", "extensionBundle": bundle, **host_json}))
         return app
 
     return make

@@ -211,8 +211,8 @@ class Interrupted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.blobs, name)
 
-    def list(self, place: Place) -> Iterator[Blob]:
-        yield from list(self.blobs.list(place))
+    def paged(self, place: Place, *rest: Any) -> Iterator[tuple[str, Blob]]:
+        yield from list(self.blobs.paged(place, *rest))
         self.then()
 
 

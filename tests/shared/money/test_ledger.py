@@ -169,6 +169,15 @@ def test_a_run_waits_again_when_it_loses_its_nodes() -> None:
     assert use_of_one_job(run_of(*run.progress.history, moment(S.FAILED, 12)), at(30)).ended == at(12)
 
 
+def test_a_completed_run_that_nobody_saw_running_had_its_nodes() -> None:
+    """Its wait until the end, before the first count, is charged to it, and so is the idle tail after it."""
+    use = use_of_one_job(run_of(moment(S.SUBMITTED, 0), moment(S.COMPLETED, 2)), at(9))
+    shares = [share for part in paid([sample(3, 2)], [use], at(0), at(9)) for share in split(part.spell, [use])]
+    assert told(shares) == [("allocation", "a", 0, 2, 2), ("idle", "a", 3, 9, 2)]
+    canceled = use_of_one_job(run_of(moment(S.SUBMITTED, 0), moment(S.CANCELED, 2)), at(9))
+    assert [part.spell for part in paid([sample(3, 2)], [canceled], at(0), at(9))] == [spell(3, 9, 2)]
+
+
 def test_an_elastic_run_has_as_many_nodes_as_members() -> None:
     """The sizes of an elastic run are its nodes; for the others, up to its most, it waits."""
     sizes = (Size(at(2), 1), Size(at(5), 2), Size(at(9), 1))

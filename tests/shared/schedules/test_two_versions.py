@@ -1,14 +1,17 @@
 """Schedules while the version before is still at work on the same rows, as during a deployment.
 
 `OldVersion` is what that version did, written down from its code: it knows `counted` alone, which is how many files the
-route's drops held at the last firing, and leaves every other column as it was.
+route's drops held at the last firing, refuses a request with a field that it lacks, and leaves every other column as it
+was.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from shared.drops.model import Drop, DropState
@@ -30,6 +33,25 @@ def world(tmp_path: Path) -> World:
     return world
 
 
+class OldRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The fields that a request had then: a firing fails of any other."""
+
+    trainer: str | None = None
+    template: str | None = None
+    job: dict[str, Any] | None = None
+    batchai: dict[str, Any] | None = None
+    parameters: dict[str, Any] = {}
+    data: str | None = None
+    nodes: float | dict[str, float] | None = None
+    resubmissions: float | None = None
+    cluster: str | None = None
+    experiment: str | None = None
+    timeout_seconds: float | None = None
+    keep_warm_seconds: float | None = None
+    tags: dict[str, str] = {}
+    from_run: str | None = None
+
+
 class OldVersion:
     def __init__(self, world: World) -> None:
         self.world = world
@@ -44,6 +66,7 @@ class OldVersion:
         """Whether it makes a run."""
         stored = self.world.schedules.get(made.id)
         assert stored is not None
+        msgspec.convert(stored.value.request, OldRequest)
         there = sum(drop.blobs for drop in self.world.drops.listed("mnist"))
         if there - stored.value.counted < made.new_files:
             return False

@@ -1,0 +1,65 @@
+"""The daily timer."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.daily import look_after
+from shared.jobs.routes_file import Retention
+from shared.kernel import places
+from shared.kernel.errors import Unavailable
+from shared.notices.model import Delivery, Kind, Notice
+from shared.removals.model import What
+from shared.removals.remove import Asked, clear
+from tests.fakes.world import ROUTE, World, trainers_folder
+
+DAY = 86400.0
+POISON = f"{places.ARCHIVES}-poison"
+FAILING = {"poison": ("queues", "counts"), "notices": ("notices", "prune"), "removals": ("removals", "newest")}
+
+
+def yard(folder: Path) -> World:
+    """A run whose checkpoints have had their time, a removal whose message was lost, old notices, a poison message."""
+    world = World(trainers_folder(folder), [replace(ROUTE, retention=Retention(checkpoints=7))])
+    world.complete("1.bin")
+    world.job_goes(world.only_run().name, "Completed")
+    world.deliver_all()
+    world.run_until_idle()
+    world.notices.insert(Delivery("s1", Notice("n1", Kind.POISON, "Poison", world.clock())))
+    world.queues.send(POISON, {"run": "x"})
+    world.clock.advance(100 * DAY)
+    clear(world.system, world.removals, What.COPIES, world.only_run().name, Asked())
+    world.queues.messages[places.REMOVALS].clear()
+    world.clock.advance(DAY / 2)
+    return world
+
+
+def done(world: World) -> set[str]:
+    """Which parts of the timer have done their work."""
+    asked = [message.body["what"] for message in world.queues.messages[places.REMOVALS]]
+    renewed = world.queues.messages[POISON][0].visible_at == world.clock()
+    parts = {"poison": renewed, "notices": not world.notices.rows}
+    parts |= {"removals": What.COPIES in asked, "retention": What.CHECKPOINTS in asked}
+    return {part for part, is_done in parts.items() if is_done}
+
+
+@pytest.mark.parametrize("failing", ["", *FAILING])
+def test_a_part_that_fails_stops_no_other(failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poison messages are renewed, old notices forgotten, lost removals sent again, retention asked for, whichever
+    of the others fails. Its error is raised at the end."""
+
+    def fails(*_: Any) -> Any:
+        raise Unavailable("away")
+
+    world = yard(tmp_path)
+    if failing:
+        port, method = FAILING[failing]
+        monkeypatch.setattr(getattr(world, port), method, fails)
+    with pytest.raises(Unavailable, match="away") if failing else nullcontext():
+        look_after(world.system, world.removals, world.post)
+    assert done(world) == {"poison", "notices", "removals", "retention"} - {failing}
