@@ -388,7 +388,7 @@ export const W = {
     title: "Models",
     empty: "No model has a name yet. To give the best run's model one, type:",
     emptyCommand: "python3 trainyard.py promote mnist@best:accuracy digits --as production",
-    versions: ["Version", "Run", "Data", "Began with", "Promoted", "By"],
+    versions: ["Version", "Run", "Metrics", "Data", "Began with", "Promoted", "By"],
     history: "Who moved what",
     lines: ["When", "What", "By", "Why"],
   },

@@ -61,8 +61,9 @@ def drop(
     if len(chosen) > 1:
         raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(chosen)}.")
     target = drop_name(session.api, target) if "@" in target else target
-    route, _, name = target.removeprefix("drops/").strip("/").partition("/")
-    if any(part in ("", ".", "..") for part in name.split("/")) and name:
+    place = target.removeprefix("drops/").strip("/")
+    route, _, name = place.partition("/")
+    if any(part in ("", ".", "..") for part in place.split("/")):
         raise CliError(f"{target!r} is no drop: write route/name, without empty parts, '.' or '..'.")
     values = arguments.parameters(parameter)
     job = arguments.job_file(source, values, nodes)

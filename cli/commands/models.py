@@ -13,7 +13,7 @@ from ..api.model_files import bring
 from ..api.model_names import Reference, reference, wanted
 from ..api.run_names import run_name
 from ..errors import Unreachable
-from ..files import signed_model
+from ..files import signed_model, sigstore_identity
 from ..results import Checked, Verification
 from ..session import Session, command, user_path
 from ..setup import signing_keys
@@ -38,6 +38,16 @@ Folder = Annotated[
 ]
 KeyFile = Annotated[
     Path | None, Option("--key", metavar="FILE", help="The signer's public key (PEM); default: the deployment's, kept.")
+]
+Identity = Annotated[
+    str,
+    Option(
+        "--identity", metavar="WHO", help="Who must have signed FOLDER.sigstore by Sigstore, such as a mail address."
+    ),
+]
+Issuer = Annotated[str, Option("--issuer", metavar="URL", help="Who vouched for that identity; goes with --identity.")]
+Roots = Annotated[
+    Path | None, Option("--roots", metavar="FILE", help="Sigstore's roots of trust; default: from the internet.")
 ]
 Wait = Annotated[bool, Option("--wait/--no-wait", help="Stay until it is trained, and compare.")]
 
@@ -105,11 +115,20 @@ def models(session: Session, name: SomeModel = "", let_go: LetGo = False, why: W
 
 
 @command
-def verify(session: Session, version: Version, folder: Folder = None, key: KeyFile = None) -> None:
+def verify(
+    session: Session,
+    version: Version,
+    folder: Folder = None,
+    key: KeyFile = None,
+    identity: Identity = "",
+    issuer: Issuer = "",
+    roots: Roots = None,
+) -> None:
     """Check a folder against a version's signature: every byte, no file more or less, the right signer.
 
     Asks nobody once the deployment's key is known, but to see where an alias points. The exit status is 1 if anything
-    differs. `model_signing verify key` of OpenSSF checks the same folder.
+    differs. `model_signing verify key` of OpenSSF checks the same folder. With --identity a second signature is checked
+    too, which `model_signing sign sigstore FOLDER --signature FOLDER.sigstore` made.
 
     Example: trainyard verify churn@production ./churn-4
     """
@@ -118,6 +137,7 @@ def verify(session: Session, version: Version, folder: Folder = None, key: KeyFi
     public_key = signing_keys.read(user_path(key)) if key else signing_keys.trusted(session.profile.url, session.api)
     done = signed_model.verify(place, public_key)
     problems = [*done.problems, *_misnamed(session, named, done.signed.name)]
+    problems += _not_signed_by(place, identity, issuer, user_path(roots) if roots else None)
     result: Verification = {
         "model": done.signed.name,
         "folder": str(place.resolve()),
@@ -131,6 +151,13 @@ def verify(session: Session, version: Version, folder: Folder = None, key: KeyFi
     session.tell(result, show.models.verified(result))
     if problems:
         raise typer.Exit(1)
+
+
+def _not_signed_by(folder: Path, name: str, issuer: str, roots: Path | None) -> list[signed_model.Problem]:
+    if bool(name) != bool(issuer):
+        raise typer.BadParameter("--identity and --issuer go together: who signed, and who vouched for that.")
+    why = sigstore_identity.why_not(folder, sigstore_identity.Identity(name, issuer), roots) if name else ""
+    return [signed_model.Problem(sigstore_identity.place(folder).name, f"does not hold: {why}")] if why else []
 
 
 def _fetched(session: Session, named: Reference) -> Path:

@@ -40,6 +40,14 @@ function curves(versions) {
   return names.sort().map((name) => ({ name, points: oldest.map((each) => [each.number, each.metrics[name]]) }));
 }
 
+const MOST = 3;
+const metrics = ({ metrics }) =>
+  Object.keys(metrics)
+    .sort()
+    .slice(0, MOST)
+    .map((name) => `${name} ${number(metrics[name])}`)
+    .join(", ");
+
 function One({ model }) {
   return (
     <section class="card">
@@ -67,6 +75,7 @@ function One({ model }) {
         rows={model.versions.map((each) => [
           visible([each.number, ...each.aliases].join(" ")),
           <a href={to("run", [each.run])}>{visible(each.run)}</a>,
+          visible(metrics(each)),
           visible(each.drop ? `${each.drop}@${each.generation}` : each.reads.join(", ")),
           each.from_run ? <a href={to("run", [each.from_run])}>{visible(each.from_run)}</a> : W.nothing,
           <When at={each.promoted_at} />,

@@ -223,7 +223,7 @@ def test_an_account_that_is_away(folder: Path) -> None:
 def test_a_drops_name_leads_nowhere_else(run: Callable[..., int], tmp_path: Path, capsys: Any) -> None:
     """A name with .., . or an empty part is refused in a sentence, before anything is asked or uploaded."""
     (tmp_path / "digits").mkdir()
-    for target in ("mnist/../x", "mnist/./x", "mnist/a//b"):
+    for target in ("mnist/../x", "mnist/./x", "mnist/a//b", "../x", "/"):
         assert run("drop", "digits", target, "--url", "http://127.0.0.1:9") == 1
         assert "write route/name, without empty parts" in capsys.readouterr().err
 

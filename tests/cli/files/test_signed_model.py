@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sigstore
 
+from cli.errors import CliError, NotFound
 from cli.files.signed_model import SIGNATURE, key_digest, verify
+from cli.files.sigstore_identity import Identity, place, why_not
 from shared.models.signature import signed
 from tests.fakes.ports import FakeSigner
 
@@ -22,6 +25,7 @@ FILES = {
     "manifest.json": b"[]",
     "bom.json": b"",
 }
+ROOTS = {"trustedRoot": "trusted_root.json", "signingConfig": "signing_config.v0.2.json"}
 Change = Callable[[Path], object]
 
 
@@ -123,3 +127,21 @@ def test_the_command_ends_with_its_status_and_goes_by_the_key_that_it_knows(
     assert "was not checked" in capsys.readouterr().err
     assert run("verify", "churn@5", str(folder), "--url", server.url) == 1
     assert "is of churn/4, not of churn/5" in capsys.readouterr().out
+
+
+def test_an_identity_that_did_not_sign_is_named(folder: Path, tmp_path: Path) -> None:
+    """With Sigstore's roots in a file nobody is asked: a signature by a key, or of no form, is none by an identity; one
+    that is not there comes with the command that makes it."""
+    ada = Identity("ada@example.org", "https://accounts.example.org")
+    with pytest.raises(NotFound, match="sign sigstore"):
+        why_not(folder, ada)
+    roots = tmp_path / "roots.json"
+    store = next(iter((Path(sigstore.__file__).parent / "_store").glob("*sigstore.dev")))
+    parts = {name: json.loads((store / file).read_text()) for name, file in ROOTS.items()}
+    roots.write_text(json.dumps({"mediaType": "application/vnd.dev.sigstore.clienttrustconfig.v0.1+json", **parts}))
+    for content in ((folder / SIGNATURE).read_bytes(), b"{}"):
+        place(folder).write_bytes(content)
+        assert why_not(folder, ada, roots).startswith("ada@example.org did not sign this: ")
+    roots.write_text("{}")
+    with pytest.raises(CliError, match="roots of trust can't be read"):
+        why_not(folder, ada, roots)
