@@ -151,13 +151,19 @@ def start_other(app: Path, log: Path, env: dict[str, str]) -> process.Part:
     url = f"http://127.0.0.1:{port}"
 
     def runs() -> bool:
+        if started.poll() is not None:
+            raise process.PartFailed(f"the host ended: {log.read_text()[-2000:]}")
         try:
             return bool(requests.get(f"{url}/admin/host/status", timeout=5).json()["state"] == "Running")
         except (requests.RequestException, ValueError, KeyError):
             return False
 
     part = process.Part("host", started, log, {"url": url})
-    process.wait_for(runs, OTHER_SECONDS, f"the host; see {log}")
+    try:
+        process.wait_for(runs, OTHER_SECONDS, f"the host; see {log}")
+    except BaseException:
+        part.stop()
+        raise
     return part
 
 
