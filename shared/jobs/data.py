@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from shared.jobs.spec import DROPS_DATASTORE
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
 from shared.kernel.places import DROPS_CONTAINER
-from shared.kernel.storage import Blobs, Place
+
+if TYPE_CHECKING:
+    from shared.kernel.storage import Blobs
 
 _AZUREML = re.compile(
     r"azureml://(?:subscriptions/[\w.-]+/resource[gG]roups/[\w.()-]+/workspaces/[\w.-]+/)?datastores/(\w+)/paths/(.+)"
@@ -49,6 +52,8 @@ def find_data(blobs: Blobs, text: str) -> Data:
 
 def _single_file(blobs: Blobs, name: str) -> bool | None:
     """None if there is nothing, or it is elsewhere."""
+    from shared.kernel.storage import Place
+
     if not name:
         return None
     if blobs.first(Place(DROPS_CONTAINER, f"{name}/")):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.jobs.data import Data
 from shared.jobs.limits import Limits
 from shared.jobs.parameters import Parameters
-from shared.jobs.search import Sweep
 from shared.jobs.spec import JobSpec, Layer
+
+if TYPE_CHECKING:
+    from shared.jobs.search import Sweep
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.jobs.model import Problem
-from shared.jobs.search import Sweep
+
+if TYPE_CHECKING:
+    from shared.jobs.search import Sweep
 
 DROPS_DATASTORE = "drops"
 OUTPUT_DATASTORE = "workspaceblobstore"

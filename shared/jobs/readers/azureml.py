@@ -8,12 +8,13 @@ schema judges it when the job is written. https://learn.microsoft.com/azure/mach
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.jobs.model import Problem
-from shared.jobs.readers import sweep as sweeps
-from shared.jobs.search import Sweep
 from shared.jobs.spec import FILE, FOLDER, DataInput, Environment, JobSpec, Layer, Output
+
+if TYPE_CHECKING:
+    from shared.jobs.search import Sweep
 
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 TEXTS = {
@@ -108,10 +109,12 @@ def read_layer(document: Mapping[str, Any]) -> Layer:
 
 def _sweep(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sweep | None, tuple[Problem, ...]]:
     """The job of a sweep's trials, and the sweep; any other job as it is."""
+    if _kind(document) != "sweep" and document.get("sweep") is None:
+        return document, None, ()
+    from shared.jobs.readers import sweep as sweeps
+
     if _kind(document) == "sweep":
         return sweeps.read_published(document)
-    if document.get("sweep") is None:
-        return document, None, ()
     inputs, sweep, problems = sweeps.read_short(document["sweep"], _mapping(document, "inputs"))
     if sweep and document.get("command"):  # a whole job: nothing below it has these inputs
         inputs = {**sweeps.placeholders(sweep), **inputs}
