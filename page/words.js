@@ -32,7 +32,11 @@ export const W = {
   all: "All",
   none: "none",
   readonly: "You may look, and change nothing: your role is reader.",
-  time: { now: "just now", ago: (span) => `${span} ago` },
+  time: {
+    now: "just now",
+    ago: (span) => `${span} ago`,
+    begins: (span) => (span ? `It probably begins in about ${span}.` : "It probably begins any moment."),
+  },
   missing: { title: "There is no such view", back: "To the runs" },
   fault: {
     title: "This view broke",

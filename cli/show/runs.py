@@ -12,7 +12,7 @@ from ..api import phases, run_list
 from ..terminal_text import Text, one_line
 from . import costs, people, plot
 from .steps import graph
-from .tables import clock, facts_table, grid, state_text, titled_table
+from .tables import begins, clock, facts_table, grid, state_text, titled_table
 
 MOST_WHY = 90  # characters
 _FOLDERS = re.compile(r"/(?:[\w.@+-]+/){3,}")
@@ -182,12 +182,13 @@ def _code(run: dict[str, Any]) -> str:
 
 
 def _waiting(run: dict[str, Any]) -> str:
-    """What a run that has not started waits for, and since when."""
+    """What a run that has not started waits for, since when, and for how long still."""
     waiting = run.get("waiting")
     if not waiting:
         return ""
     since = f" Since {clock(waiting['since'])}." if waiting["since"] else ""
-    return one_line(f"{waiting['why']}{since}")
+    expected = begins(waiting.get("expected_at"), datetime.now(UTC))
+    return one_line(f"{waiting['why']}{since}{f' It probably begins {expected}.' if expected else ''}")
 
 
 def nodes(run: dict[str, Any]) -> str:

@@ -173,6 +173,7 @@ class WaitingRun(Struct):
     run: str
     since: Annotated[datetime, Meta(description="When it was made.")]
     why: str
+    expected_at: Annotated[datetime | None, Meta(description="When it will probably begin; null if nothing tells.")]
 
 
 _ALSO = {
