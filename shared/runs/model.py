@@ -178,6 +178,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     began: datetime | None = None
     ended: datetime | None = None
     why: str = ""
+    cluster: str = ""  # its own, '' for the pipeline's
+    nodes: int = 1
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from shared.jobs.assets import Assets, assets
 from shared.jobs.model import ENDED, JobState
-from shared.jobs.readers.pipeline import steps as steps_of
 from shared.jobs.readers.pipeline import with_steps
 from shared.jobs.spec import JobSpec, resolve
 from shared.runs.model import Run, RunState
@@ -28,13 +27,11 @@ class Steps(Plain):
 
     def uses(self, run: Run, now: datetime) -> list[Use]:
         """Each step's nodes while it ran, on its own cluster."""
-        specs = {step.name: step.job for step in steps_of(run.asked.request)}
         ran: dict[str, tuple[Spell, ...]] = {run.asked.cluster: ()}
         for step in run.jobs.steps:
-            spec, end = specs[step.name], step.ended or end_of(run) or now
+            cluster, end = step.cluster or run.asked.cluster, step.ended or end_of(run) or now
             if step.began and step.began < end:
-                cluster = spec.cluster or run.asked.cluster
-                ran[cluster] = (*ran.get(cluster, ()), Spell(step.began, end, spec.node_count))
+                ran[cluster] = (*ran.get(cluster, ()), Spell(step.began, end, step.nodes))
         return [
             Use(run.name, cluster, run.created_at, ran=spells, ended=end_of(run)) for cluster, spells in ran.items()
         ]

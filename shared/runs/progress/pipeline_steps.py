@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from shared.jobs.model import StepStatus
 from shared.jobs.readers.pipeline import steps as steps_of
 from shared.jobs.spec import JobSpec
@@ -16,7 +18,16 @@ WHY_LIMIT = 500  # characters
 def steps_at_first(job: JobSpec) -> tuple[Step, ...]:
     """The steps of the pipeline itself, before one has begun; none of another job. Those within a step are its own."""
     own = (step for step in steps_of(job) if "." not in step.name)
-    return tuple(Step(step.name, StepState.WAITING, tuple(sorted(step.needs))) for step in own)
+    return tuple(
+        Step(
+            step.name,
+            StepState.WAITING,
+            tuple(sorted(step.needs)),
+            cluster=step.job.cluster,
+            nodes=step.job.node_count,
+        )
+        for step in own
+    )
 
 
 def as_told(steps: Sequence[Step], told: Iterable[StepStatus], ended: bool) -> tuple[Step, ...]:
@@ -28,9 +39,10 @@ def as_told(steps: Sequence[Step], told: Iterable[StepStatus], ended: bool) -> t
 def _as_told(step: Step, told: StepStatus | None, ended: bool) -> Step:
     if told is None:
         never = ended and step.state is StepState.WAITING
-        return Step(step.name, StepState.SKIPPED, step.needs) if never else step
+        return replace(step, state=StepState.SKIPPED) if never else step
     why = first_line(told.error)[:WHY_LIMIT]
-    return Step(step.name, StepState(told.state), step.needs, told.job, told.began, told.ended, why)
+    state = StepState(told.state)
+    return replace(step, state=state, job=told.job, began=told.began, ended=told.ended, why=why)
 
 
 def why_failed(steps: Sequence[Step]) -> tuple[str, str]:

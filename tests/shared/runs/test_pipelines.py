@@ -9,7 +9,7 @@ import pytest
 
 from shared.drops.model import DropState
 from shared.events.incoming import job_of, status_of
-from shared.jobs.spec import output_path
+from shared.jobs.spec import JobSpec, output_path
 from shared.runs.model import Run, RunState
 from shared.runs.progress.follow import follow_job
 from shared.runs.progress.workloads import workload
@@ -119,7 +119,8 @@ def test_each_steps_nodes_are_paid_for(world: World) -> None:
     world.job_goes(run.name, "Running")
     goes(world, run, prepare="Running")
     run = goes(world, run, prepare="Completed", train="Running")
-    (use,) = workload(run).uses(run, world.clock())
+    (listed,) = world.runs.newest()  # as lists have it, without its job
+    (use,) = workload(listed).uses(listed.changed(request=JobSpec()), world.clock())
     seconds = [(spell.nodes, (spell.end - spell.begin).total_seconds()) for spell in use.ran]
     assert (use.cluster, seconds) == ("cpu-cluster", [(1, 10.0), (2, 10.0)])
 
