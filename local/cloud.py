@@ -39,7 +39,9 @@ class AlreadyRunning(RuntimeError):
     """Another process runs a cloud on this folder; `record` says where, or is None while that one starts or stops."""
 
     def __init__(self, record: Record | None) -> None:
-        super().__init__(f"A local cloud is running already (process {record.pid})." if record else "It is in use.")
+        super().__init__(
+            f"A local cloud is running already (process {record.pid})." if record else "The local cloud is in use."
+        )
         self.record = record
 
 

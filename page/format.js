@@ -67,6 +67,12 @@ export function ago(text, now = Date.now()) {
   );
 }
 
+/** When a waiting run will probably begin, in words; nothing if that can't be said. */
+export function begins(text, now = Date.now()) {
+  const seconds = text ? (new Date(text) - now) / 1000 : NaN;
+  return Number.isNaN(seconds) ? "" : W.time.begins(seconds >= 1 ? duration(seconds) : "");
+}
+
 export const between = (from, to) => (new Date(to ?? Date.now()) - new Date(from)) / 1000;
 
 // Control characters, and those that turn the direction of text or take no room: shown, so that none hides.

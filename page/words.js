@@ -32,7 +32,11 @@ export const W = {
   all: "All",
   none: "none",
   readonly: "You may look, and change nothing: your role is reader.",
-  time: { now: "just now", ago: (span) => `${span} ago` },
+  time: {
+    now: "just now",
+    ago: (span) => `${span} ago`,
+    begins: (span) => (span ? `It probably begins in about ${span}.` : "It probably begins any moment."),
+  },
   missing: { title: "There is no such view", back: "To the runs" },
   fault: {
     title: "This view broke",
@@ -90,6 +94,8 @@ export const W = {
     failed: "failed",
     canceled: "canceled",
     broken: "broken",
+    waiting: "waiting",
+    skipped: "skipped",
     open: "open",
     sealing: "sealing",
     sealed: "sealed",
@@ -253,6 +259,7 @@ export const W = {
       `greatest ${s.greatest} at ${s.greatestAt}; ${s.trend} towards the end.`,
     none: "no points",
   },
+  steps: { title: "Steps", step: "Step", took: "Took", after: "After" },
   sweep: {
     trials: "Trials",
     trial: "Trial",

@@ -91,13 +91,14 @@ class Api:
         )
 
     @contextmanager
-    def artifact(self, run: str, name: str) -> Iterator[httpx.Response]:
-        """The open download of one file of a run's archive. Refuses a redirect that leads to any other file."""
-        with self.redirected(("runs", run, "artifacts"), run, name) as stream:
+    def artifact(self, run: str, name: str, offset: int = 0) -> Iterator[httpx.Response]:
+        """The open download of one file of a run's archive, from this byte on: 206, or 200 and all of it. Refuses a
+        redirect that leads to any other file."""
+        with self.redirected(("runs", run, "artifacts"), run, name, offset) as stream:
             yield stream
 
     @contextmanager
-    def redirected(self, where: tuple[str, ...], run: str, name: str) -> Iterator[httpx.Response]:
+    def redirected(self, where: tuple[str, ...], run: str, name: str, offset: int) -> Iterator[httpx.Response]:
         """The same of a file that this part of the API redirects to: in the archive, or in the proof beside it."""
         answer = self.send("GET", *where, *name.split("/"), accept=(302,))
         target = answer.headers.get("location", "")
@@ -105,8 +106,9 @@ class Api:
         if not re.search(rf"/{re.escape(run)}/(proof/\w+/)?{re.escape(name)}$", path):
             raise CliError(f"{name} of {run}: the API pointed at another file ({urlsplit(target).path}).")
         try:
-            with self._storage.stream("GET", target) as stream:
-                if stream.status_code != 200:
+            rest = {"range": f"bytes={offset}-"} if offset else {}
+            with self._storage.stream("GET", target, headers=rest) as stream:
+                if stream.status_code not in (200, 206):
                     raise CliError(f"{name} of {run}: the storage answered {stream.status_code}.")
                 yield stream
         except httpx.HTTPError as exc:

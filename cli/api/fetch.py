@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from threading import Event, Lock
 from typing import Any, Protocol
 
 import httpx
@@ -22,6 +23,8 @@ WORKERS = 16
 CHUNK = 1 << 20  # bytes
 PATIENCE_SECONDS = 30.0
 MANIFEST = "manifest.json"
+SEEN = ".fetched.json"
+PARTIAL = 206
 
 Progress = Callable[[int], None]  # told how many more bytes are there; less than 0 where a download begins anew
 
@@ -52,8 +55,8 @@ class File:
 class Source(Protocol):
     """Where files are fetched from."""
 
-    def artifact(self, run: str, name: str) -> AbstractContextManager[httpx.Response]:
-        """The open download of one file."""
+    def artifact(self, run: str, name: str, offset: int = 0) -> AbstractContextManager[httpx.Response]:
+        """The open download of one file, from this byte on: status 206, or 200 and all of it."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +98,16 @@ def fetch(source: Source, run: str, files: list[File], folder: Path, progress: P
     """Bring these files of a run into the folder. Returns those that were downloaded.
 
     A file that is there already, whole, is left alone. A file appears under its name only once its size and MD5 fit
-    the manifest, so whatever interrupts this leaves no half a file, and the same call goes on.
+    the manifest. Whatever interrupts this, the same call goes on, within a file too.
     """
     targets = [(file, _target(folder, file.name)) for file in files]
+    download = _Download(source, run, progress, _Seen(folder), Event())
     with ThreadPoolExecutor(WORKERS) as pool:
-        jobs = [pool.submit(_bring, source, run, file, target, progress) for file, target in targets]
+        jobs = [pool.submit(download.bring, file, target) for file, target in targets]
         try:
             return [file for file, new in zip(files, _results(jobs), strict=True) if new]
         finally:
+            download.stopped.set()
             pool.shutdown(cancel_futures=True)
 
 
@@ -124,45 +129,89 @@ def _target(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _bring(source: Source, run: str, file: File, target: Path, progress: Progress) -> bool:
-    if _is_there(file, target):
-        progress(target.stat().st_size)
-        return False
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        retry_unreachable(
-            lambda: _download(source, run, file, unfinished, progress), PATIENCE_SECONDS, OutageMessages()
-        )
+class _Seen:
+    """The MD5 of what was fetched and whose MD5 the storage does not know, by name and etag, in a file beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._lock = folder / SEEN, Lock()
+        try:
+            self._seen = dict(json.loads(self._path.read_bytes()))
+        except (OSError, ValueError, TypeError):
+            self._seen = {}
+
+    def md5(self, file: File) -> str:
+        return str(self._seen.get(f"{file.name} {file.etag}", ""))
+
+    def add(self, file: File, md5: str) -> None:
+        with self._lock:
+            self._seen[f"{file.name} {file.etag}"] = md5
+            self._path.write_text(json.dumps(self._seen))
+
+
+@dataclass(frozen=True)
+class _Download:
+    """The download of one run's files, in many threads, until `stopped`."""
+
+    source: Source
+    run: str
+    progress: Progress
+    seen: _Seen
+    stopped: Event
+
+    def bring(self, file: File, target: Path) -> bool:
+        """Whether it was downloaded: a file that is there is not."""
+        if _is_there(file, target, self.seen):
+            self.progress(target.stat().st_size)
+            return False
+        target.parent.mkdir(parents=True, exist_ok=True)
+        version = hashlib.sha256((file.sha256 or file.md5 or file.etag).encode()).hexdigest()[:12]
+        unfinished = target.with_name(f".{target.name}.{version}.part")
+        digest = retry_unreachable(lambda: _download(self, file, unfinished), PATIENCE_SECONDS, OutageMessages())
         unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return True
+        if not (file.sha256 or file.md5):
+            self.seen.add(file, digest)
+        return True
 
 
-def _is_there(file: File, target: Path) -> bool:
-    known = file.sha256 or file.md5
+def _is_there(file: File, target: Path, seen: _Seen) -> bool:
+    known = file.sha256 or file.md5 or seen.md5(file)
     if not known or not target.is_file() or file.size not in (-1, target.stat().st_size):
         return False
     with target.open("rb") as content:
         return hashlib.file_digest(content, file.kind).hexdigest() == known
 
 
-def _download(source: Source, run: str, file: File, path: Path, progress: Progress) -> None:
-    """Write the file's bytes to `path`. Raises CliError if they are not those of the manifest."""
+def _download(download: _Download, file: File, path: Path) -> str:
+    """Write the file's bytes to `path`, behind those that are there. Returns their digest.
+
+    Raises CliError if they are not those of the manifest; nothing stays then. Two that write one path write the same.
+    """
+    there = max(0, path.stat().st_size - 1) if path.exists() else 0  # without the last, so that one is asked for
     digest, size = hashlib.new(file.kind, usedforsecurity=False), 0
     try:
-        with source.artifact(run, file.name) as stream, path.open("wb") as out:
+        with (
+            download.source.artifact(download.run, file.name, there) as stream,
+            path.open("r+b" if there else "wb") as out,
+        ):
+            while stream.status_code == PARTIAL and size < there:
+                chunk = out.read(min(CHUNK, there - size))
+                digest.update(chunk)
+                size += len(chunk)
+            download.progress(size)
             for chunk in stream.iter_bytes(CHUNK):
+                if download.stopped.is_set():
+                    raise CliError("Stopped.")
                 digest.update(chunk)
                 size += out.write(chunk)
-                progress(len(chunk))
+                download.progress(len(chunk))
             etag = stream.headers.get("etag", "")
     except Unreachable:
-        progress(-size)
+        download.progress(-size)
         raise
     if fault := _fault(file, size, digest.hexdigest(), etag):
-        raise CliError(f"{file.name} of {run} is not what its manifest says: {fault}. It was not kept.")
+        path.unlink()
+        raise CliError(f"{file.name} of {download.run} is not what its manifest says: {fault}. It was not kept.")
+    return digest.hexdigest()
 
 
 def _fault(file: File, size: int, digest: str, etag: str) -> str:

@@ -26,9 +26,9 @@ class ModelSource:
     version: dict[str, Any]
 
     @contextmanager
-    def artifact(self, run: str, name: str) -> Iterator[httpx.Response]:
+    def artifact(self, run: str, name: str, offset: int = 0) -> Iterator[httpx.Response]:
         where = ("models", self.version["model"], "versions", str(self.version["number"]), "files")
-        with self.api.redirected(where, run, name) as stream:
+        with self.api.redirected(where, run, name, offset) as stream:
             yield stream
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -22,8 +22,11 @@ def follow(session: Session, name: str) -> dict[str, Any]:
     detach or cancel, and ends with status 130 or goes on to the end of the canceled run.
     """
     console: Console = session.err if session.as_json else session.out
-    run = retry_unreachable(lambda: session.api.get("runs", name), PATIENCE_SECONDS, session.outage)
-    screen, reader = Screen(console, usual_times(session.api, run)), reader_of(session.api, run)
+    try:
+        run = retry_unreachable(lambda: session.api.get("runs", name), PATIENCE_SECONDS, session.outage)
+        screen, reader = Screen(console, usual_times(session.api, run)), reader_of(session.api, run)
+    except KeyboardInterrupt:
+        _detach(session, name)
     session.remark(f"{name} on {run['cluster']}, {show.runs.node_words(run)}", "bold")
     while True:
         try:
@@ -61,6 +64,10 @@ def _detach_or_cancel(session: Session, name: str) -> None:
         else:
             session.remark("Canceling; Ctrl-C again leaves it to itself.", "yellow")
             return
+    _detach(session, name)
+
+
+def _detach(session: Session, name: str) -> NoReturn:
     session.remark(f"Detached; the run goes on. Come back with: {session.program} logs -f {name}")
     raise typer.Exit(INTERRUPTED)
 

@@ -9,14 +9,11 @@ from typing import Any
 import typer
 
 from ..files import folder_job, job_file
+from ..files.component_upload import with_components_sent
 from ..files.job_upload import with_everything_sent
 from ..session import Session, user_path
 
 JOB_SUFFIXES = (".yml", ".yaml", ".json")
-# What another kind of job is to be submitted as; the API says it too, but nothing needs to be sent for that.
-OTHER_KINDS = {
-    "pipeline": "Submit each of its steps as a command job.",
-}
 DATES = {"done_by": "--done-by", "within_seconds": "--within", "takes_seconds": "--takes"}
 # What a request may hold and a job file can't, with the option that gives it.
 NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep_warm_seconds": "--keep-warm", **DATES}
@@ -76,11 +73,6 @@ class Work:
 
 def _job_file(session: Session, file: Path) -> dict[str, Any]:
     job = job_file.load(file)
-    if job.get("type") in OTHER_KINDS:
-        kind = job["type"]
-        raise typer.BadParameter(f"{file.name} is a {kind} job; only command jobs are run. {OTHER_KINDS[kind]}")
-    if job.get("type") == "sweep" and isinstance(job.get("trial"), dict):
-        of_trial = {**job["trial"], "inputs": job.get("inputs") or {}}
-        sent = with_everything_sent(session.api, of_trial, file.parent, session.remark)
-        return {**job, "inputs": sent.pop("inputs"), "trial": sent}
+    if "jobs" in job or "trial" in job:
+        return with_components_sent(session.api, job, file.parent, session.remark)
     return with_everything_sent(session.api, job, file.parent, session.remark)

@@ -90,7 +90,8 @@ def _of_run(session: Session, name: str) -> Path:
     folder = config_folder(os.environ) / "models" / run
     with suggesting(session.api, name):
         archived = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
-    models_folder = _models_folder(run, [file.name for file in archived])
+    if not (models_folder := _models_folder(run, [file.name for file in archived])):
+        raise CliError(_no_model(session, run), "no_model")
     models = fetching.chosen(archived, [models_folder])
     with bar(session, "fetching", sum(file.size for file in models)) as progress:
         fetching.fetch(session.api, run, models, folder, progress)
@@ -98,7 +99,8 @@ def _of_run(session: Session, name: str) -> Path:
 
 
 def _models_folder(run: str, names: list[str]) -> str:
-    """The folder of the archive with the model: the output `models`, or where a trainer's was saved through MLflow."""
+    """The folder of the archive with the model: the output `models`, or where a trainer's was saved through MLflow; ''
+    if there is none."""
     if any(name.startswith("models/") for name in names):
         return "models"
     saved = [PurePosixPath(name) for name in sorted(names) if name.startswith("mlflow/")]
@@ -111,7 +113,15 @@ def _models_folder(run: str, names: list[str]) -> str:
             "brings it, and mlflow.pyfunc.load_model(FOLDER) loads it if you trust it.",
             "no_model",
         )
-    raise CliError(f"{run} has no models. Only a completed run that is archived has.", "no_model")
+    return ""
+
+
+def _no_model(session: Session, run: str) -> str:
+    """Why this run has none, and which completed run is the newest: `@latest` may be one that was canceled."""
+    record = session.api.get("runs", run)
+    alike = session.api.get("runs", experiment=record["experiment"], state="completed", limit=1)["runs"]
+    other = f" The newest completed run of {record['experiment']} is {alike[0]['run']}." if alike else ""
+    return f"{run} is {record['state']} and has no models. Only a completed run that is archived has.{other}"
 
 
 def _files(names: list[str]) -> Iterator[Path]:

@@ -12,8 +12,13 @@ from ..session import Session
 
 @contextmanager
 def bar(session: Session, words: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar of bytes on a terminal, nothing elsewhere. Gives what is called with each further number."""
+    """A progress bar of bytes on a terminal, nothing elsewhere. Gives what is called with each further number.
+    Ctrl-C says that nothing is lost."""
     columns = (TextColumn(words), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=session.err, disable=not session.err.is_terminal, transient=True) as progress:
         task = progress.add_task(words, total=total)
-        yield lambda more: progress.advance(task, more)
+        try:
+            yield lambda more: progress.advance(task, more)
+        except KeyboardInterrupt:
+            session.remark("Stopped. The same command goes on where it was.")
+            raise

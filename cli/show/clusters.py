@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from ..api.phases import duration
 from ..results import ClusterSteps
 from ..terminal_text import Text, one_line
-from . import people
+from . import people, tables
 from .tables import clock, grid, titled_table
 
 
@@ -20,13 +20,15 @@ def many(rows: list[dict[str, Any]]) -> RenderableType:
     waiting = [{**run, "cluster": row["name"]} for row in rows for run in row.get("waiting", ())]
     if not waiting:
         return table
-    names = ["run", "cluster", "waits for", "why"]
+    names = ["run", "cluster", "for", "begins", "why"]
     return Group(table, titled_table("Waiting", "the longest first", waiting, _waiting_row, names))
 
 
 def _waiting_row(run: dict[str, Any]) -> list[Text]:
-    seconds = (datetime.now(UTC) - datetime.fromisoformat(run["since"])).total_seconds()
-    return [*map(Text, (run["run"], run["cluster"], duration(seconds), one_line(run["why"])))]
+    now = datetime.now(UTC)
+    seconds = (now - datetime.fromisoformat(run["since"])).total_seconds()
+    begins = tables.begins(run.get("expected_at"), now)
+    return [*map(Text, (run["run"], run["cluster"], duration(seconds), begins, one_line(run["why"])))]
 
 
 def decisions(cluster: str, rows: list[dict[str, Any]]) -> RenderableType:

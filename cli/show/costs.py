@@ -16,7 +16,8 @@ def before(estimated: float | None, greatest: float | None, unknown: str = "") -
     """`about $0.40, at most $2.10`, or why that is not known."""
     if greatest is None:
         return one_line(unknown) or "unknown"
-    about = f"about {dollars(estimated)}, " if estimated is not None else ""
+    likely = dollars(estimated) if estimated is not None else ""
+    about = f"{'' if likely.startswith('<') else 'about '}{likely}, " if likely else ""
     return f"{about}at most {dollars(greatest)}"
 
 

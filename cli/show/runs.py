@@ -11,7 +11,8 @@ from rich.console import Group, RenderableType
 from ..api import phases, run_list
 from ..terminal_text import Text, one_line
 from . import costs, people, plot
-from .tables import clock, facts_table, grid, state_text, titled_table
+from .steps import graph
+from .tables import begins, clock, facts_table, grid, state_text, titled_table
 
 MOST_WHY = 90  # characters
 _FOLDERS = re.compile(r"/(?:[\w.@+-]+/){3,}")
@@ -42,7 +43,7 @@ def one(run: dict[str, Any]) -> RenderableType:
         **_removed(run),
         "attempts": Text(str(run.get("attempts", ""))),
         "code": Text(_code(run)),
-        "environment": Text(run.get("environment") or "not resolved yet"),
+        "environment": Text(run.get("environment") or ("of each step" if run.get("steps") else "not resolved yet")),
         "output": Text(run.get("output") or "none yet"),
         "metrics": metrics(run),
         **({"began with": Text(f"the model of {one_line(run['from_run'])}")} if run.get("from_run") else {}),
@@ -60,6 +61,8 @@ def one(run: dict[str, Any]) -> RenderableType:
     ]
     if run.get("elastic"):
         parts += [Text(), members(run["elastic"])]
+    if run.get("steps"):
+        parts += [Text(), graph(run["steps"])]
     if run.get("trial_runs"):
         parts += [Text(), many(run["trial_runs"], "the trials, newest first")]
     return Group(*parts, *_reason(run))
@@ -179,12 +182,13 @@ def _code(run: dict[str, Any]) -> str:
 
 
 def _waiting(run: dict[str, Any]) -> str:
-    """What a run that has not started waits for, and since when."""
+    """What a run that has not started waits for, since when, and for how long still."""
     waiting = run.get("waiting")
     if not waiting:
         return ""
     since = f" Since {clock(waiting['since'])}." if waiting["since"] else ""
-    return one_line(f"{waiting['why']}{since}")
+    expected = begins(waiting.get("expected_at"), datetime.now(UTC))
+    return one_line(f"{waiting['why']}{since}{f' It probably begins {expected}.' if expected else ''}")
 
 
 def nodes(run: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from ..api.phases import duration
 from ..terminal_text import Text
 from .columns import Columns
 
@@ -62,6 +63,14 @@ def clock(moment: str | None) -> str:
         return ""
     at, today = datetime.fromisoformat(moment).astimezone(), datetime.now().astimezone().date()
     return f"{at:%H:%M:%S}" if at.date() == today else f"{at:%Y-%m-%d %H:%M}"
+
+
+def begins(expected_at: str | None, now: datetime) -> str:
+    """In how long a run that waits will probably begin; '' if that can't be said."""
+    if not expected_at:
+        return ""
+    seconds = (datetime.fromisoformat(expected_at) - now).total_seconds()
+    return f"in about {duration(seconds)}" if seconds >= 1 else "any moment"
 
 
 def file_count(count: int) -> str:

@@ -1,6 +1,6 @@
 // The clusters: how many nodes over time, who holds them and why, what was decided.
 import { get, post, remove } from "../api.js";
-import { clock, duration, number, shortClock, visible } from "../format.js";
+import { begins, clock, duration, number, shortClock, visible } from "../format.js";
 import { useRef, useState } from "preact/hooks";
 import { useLive } from "../live.js";
 import { Ask, Drawing, Facts, Trouble, useOutcome, When } from "../parts.jsx";
@@ -98,7 +98,7 @@ function Cluster({ cluster, leases, report, me, again }) {
                   <li key={one.run}>
                     <a href={to("run", [one.run])}>{visible(one.run)}</a>{" "}
                     <small>
-                      <When at={one.since} /> · {visible(one.why)}
+                      <When at={one.since} /> · {visible(one.why)} {begins(one.expected_at)}
                     </small>
                   </li>
                 ))}

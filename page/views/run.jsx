@@ -10,6 +10,7 @@ import { Curves } from "./run/curves.jsx";
 import { Audit, History, Notes, Tags, What } from "./run/facts.jsx";
 import { Files, Pictures } from "./run/files.jsx";
 import { Members, Phases, settled, Why } from "./run/progress.jsx";
+import { Steps } from "./run/steps.jsx";
 import { Trials } from "./run/trials.jsx";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
@@ -86,6 +87,12 @@ export function Run({ route, me }) {
             <section class="part" id="part-trials">
               <h2>{W.sweep.trials}</h2>
               <Trials run={run} />
+            </section>
+          )}
+          {run.steps.length > 0 && (
+            <section class="part" id="part-steps">
+              <h2>{W.steps.title}</h2>
+              <Steps run={run} />
             </section>
           )}
           {run.elastic && (

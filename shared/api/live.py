@@ -13,14 +13,11 @@ from weakref import WeakKeyDictionary
 from msgspec import UNSET
 
 from shared.api import queries
+from shared.api.queries import Ports as QueriesPorts
 from shared.api.requests import CurvesQuery, LiveQuery
-from shared.clusters.ports import HasClusters
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.errors import Impossible
-from shared.kernel.has import HasBlobs, HasClock
+from shared.kernel.has import HasBlobs
 from shared.runs.model import Run
-from shared.runs.ports import HasRuns
 from shared.runs.views import logs, metrics
 from shared.runs.views.metrics import Cursor, Series
 
@@ -32,7 +29,7 @@ MOST_SKETCHES = 1000  # of some 10 kB each
 _sketches: WeakKeyDictionary[object, dict[tuple[str, str, int], Series]] = WeakKeyDictionary()
 
 
-class Ports(HasClock, HasBlobs, HasJobs, HasRoutes, HasRuns, HasClusters, HasDrops, Protocol):
+class Ports(QueriesPorts, HasBlobs, Protocol):
     """What is needed here from outside."""
 
 

@@ -92,6 +92,18 @@ class Elastic(Struct):
     losses: Annotated[list[Loss], Meta(description="The newest 100, the first one first.")]
 
 
+class Step(Struct):
+    """A step of a pipeline. `state`: waiting, skipped (it never began), or that of its job."""
+
+    step: str
+    state: runs.StepState
+    needs: list[str]
+    job: str
+    began: datetime | None
+    ended: datetime | None
+    why: str
+
+
 class Git(Struct):
     """Where the job's code came from, as whoever submitted it says."""
 
@@ -143,6 +155,7 @@ Run = model_of(
         "waiting": _Waiting,
         "elastic": _Elastic,
         "history": list[Moment],
+        "steps": list[Step],
         "notes": list[Note],
         "audit": list[Audited],
         "metrics": Metrics,
@@ -160,6 +173,7 @@ class WaitingRun(Struct):
     run: str
     since: Annotated[datetime, Meta(description="When it was made.")]
     why: str
+    expected_at: Annotated[datetime | None, Meta(description="When it will probably begin; null if nothing tells.")]
 
 
 _ALSO = {
@@ -178,8 +192,9 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
-        **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "audit", "cost")),
+        **plain_fields(record, (*_RUN_SKIPS, "elastic", "steps", "history", "notes", "audit", "cost")),
         "elastic": _members(record, workload(record).members(record)),
+        "steps": [_step(step) for step in record.jobs.steps],
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
         "metrics": {"last": record.archive.last_metrics, "best": record.archive.best_metrics},
@@ -189,6 +204,11 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "audit": [{"what": a.what, "by": a.by, "by_id": a.by_id, "at": plain(a.at)} for a in record.people.audit],
         "history": [{"state": m.state, "at": plain(m.at), "why": m.why} for m in record.progress.history],
     }
+
+
+def _step(step: runs.Step) -> Json:
+    times = {"began": plain(step.began), "ended": plain(step.ended)}
+    return {"step": step.name, "state": step.state, "needs": step.needs, "job": step.job, **times, "why": step.why}
 
 
 def _summary(record: runs.Run) -> Json:

@@ -11,20 +11,16 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from shared.api.queries import Ports as QueriesPorts
 from shared.api.queries import run_filter
 from shared.api.requests import RunsQuery
-from shared.clusters.ports import HasClusters
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasJobs, HasRoutes
-from shared.kernel.has import HasClock
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.ports import HasRuns
 from shared.runs.views.summary import best_metric
 
 Json = dict[str, Any]
 
 
-class Ports(HasClock, HasJobs, HasRoutes, HasRuns, HasClusters, HasDrops, Protocol):
+class Ports(QueriesPorts, Protocol):
     """What is needed here from outside."""
 
 

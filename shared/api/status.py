@@ -17,6 +17,7 @@ from shared.clusters.ports import HasLeases, HasSweeps
 from shared.clusters.waiting import WAITING
 from shared.kernel.errors import NoAnswer, TrainyardError
 from shared.kernel.places import QUEUES
+from shared.runs.model import Run
 from shared.runs.views.run_list import in_state
 from shared.settled import Ports as SettledPorts
 from shared.settled import is_settled
@@ -28,7 +29,8 @@ PATIENCE = 3.0  # seconds that an answer may take
 _asking = threading.Lock()
 _open: WeakKeyDictionary[object, dict[str, Future[None]]] = WeakKeyDictionary()
 _ASIDE = ThreadPoolExecutor(8, "check")
-LISTED = 50  # open and rejected drops shown
+LISTED = 50  # open and rejected drops shown, and runs that wait for a cluster
+MOST_WAITING = 1000  # waiting runs of each state that are read: one request
 
 
 class Ports(QueriesPorts, SettledPorts, HasSweeps, HasLeases, Protocol):
@@ -113,10 +115,15 @@ def clusters(ports: Ports) -> list[dict[str, Any]]:
 
 def _waiting(ports: Ports) -> dict[str, list[dict[str, Any]]]:
     """By cluster, the runs that wait, since when and why; those that wait longest come first."""
-    runs = [run for state in WAITING for run in itertools.islice(in_state(ports.runs, state), LISTED)]
-    by_cluster: dict[str, list[dict[str, Any]]] = {}
+    runs = [run for state in WAITING for run in itertools.islice(in_state(ports.runs, state), MOST_WAITING)]
+    by_cluster: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.created_at):
-        why = waiting_for(ports, run)
-        row = {"run": run.name, "since": plain(run.created_at), "why": why.why if why else ""}
-        by_cluster.setdefault(run.asked.cluster, []).append(row)
-    return by_cluster
+        by_cluster.setdefault(run.on_cluster, []).append(run)
+    return {name: [_waiting_run(ports, run) for run in its[:LISTED]] for name, its in by_cluster.items()}
+
+
+def _waiting_run(ports: Ports, run: Run) -> dict[str, Any]:
+    why = waiting_for(ports, run)
+    expected = why.expected_at if why else None
+    words = {"why": why.why if why else "", "expected_at": expected and plain(expected)}
+    return {"run": run.name, "since": plain(run.created_at), **words}

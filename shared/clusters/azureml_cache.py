@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from shared.clusters.forecast import Claim, begins, usual_start
 from shared.clusters.model import Cluster
 from shared.clusters.ports import HasClusters
-from shared.clusters.waiting import WAITING, Waiting, why_waiting
+from shared.clusters.waiting import COMES, WAITING, Waiting, why_waiting
 from shared.jobs.ports import HasJobs
 from shared.kernel.errors import TrainyardError
 from shared.kernel.has import HasClock
-from shared.runs.model import SWEEP, Run
+from shared.runs.model import LIVE, SWEEP, Run, RunState
+from shared.runs.ports import HasMarkets, HasRuns, RunFilter
 from shared.runs.progress.workloads import workload
+from shared.runs.views.run_list import in_state
+from shared.runs.views.summary import duration_seconds
 
 KEPT_FOR = timedelta(seconds=5)
+MOST_LIVE = 1000  # runs of each state that a forecast reads; with more there is none
+ENDED = 100  # newest completed runs, for how long new nodes take
 
 
-class Ports(HasClock, HasJobs, HasClusters, Protocol):
+class Ports(HasClock, HasJobs, HasClusters, HasRuns, HasMarkets, Protocol):
     """What is needed here from outside."""
 
 
@@ -29,6 +37,7 @@ class Sight:
     clusters: dict[str, Cluster]
     jobs: tuple[tuple[str, str], ...]  # (job, cluster) of those that have not ended, newest first
     error: str = ""
+    begins: dict[str, datetime] = field(default_factory=dict)  # when waiting runs will probably begin
 
 
 _kept: WeakKeyDictionary[object, Sight] = WeakKeyDictionary()
@@ -56,12 +65,45 @@ def waiting(ports: Ports, run: Run) -> Waiting | None:
             ahead = []  # those that come now were sent before it
         elif cluster == run.on_cluster:
             ahead.append(job)
-    return why_waiting(run, current_sight.clusters.get(run.on_cluster), ahead[::-1])
+    why = why_waiting(run, current_sight.clusters.get(run.on_cluster), ahead[::-1])
+    expected = current_sight.begins.get(run.name) if why.code in COMES else None
+    return replace(why, expected_at=expected)
 
 
 def _look(ports: Ports) -> Sight:
     try:
         clusters = {cluster.name: cluster for cluster in ports.clusters.list()}
-        return Sight(ports.clock(), clusters, tuple(ports.jobs.active()))
+        return Sight(ports.clock(), clusters, tuple(ports.jobs.active()), begins=_begins(ports, clusters))
     except TrainyardError as exc:
         return Sight(ports.clock(), {}, (), str(exc))
+
+
+def _begins(ports: Ports, clusters: dict[str, Cluster]) -> dict[str, datetime]:
+    """When the waiting runs of all clusters will probably begin."""
+    by_state = {state: list(itertools.islice(in_state(ports.runs, state), MOST_LIVE)) for state in LIVE}
+    if any(len(runs) == MOST_LIVE for runs in by_state.values()):
+        return {}
+    live = [run for runs in by_state.values() for run in runs if run.asked.kind != SWEEP]
+    live.sort(key=lambda run: run.created_at)
+    ended = ports.runs.page(RunFilter(state=RunState.COMPLETED), ENDED, "").runs if live else []
+    now = ports.clock()
+    expected: dict[str, datetime] = {}
+    for name, cluster in clusters.items():
+        claims = [_claim(ports, run, now) for run in live if run.on_cluster == name]
+        start = usual_start(_waits((run for run in ended if run.on_cluster == name), now))
+        for run, seconds in begins(cluster, claims, start).items():
+            expected[run] = now + timedelta(seconds=seconds)
+    return expected
+
+
+def _claim(ports: Ports, run: Run, now: datetime) -> Claim:
+    usual, so_far = ports.markets.usual_seconds(run), duration_seconds(run, now) or 0.0
+    seconds = None if usual is None else usual - so_far
+    begun = run.progress.state is RunState.RUNNING
+    return Claim(run.name, workload(run).fewest_nodes(run), begun, seconds, (now - run.created_at).total_seconds())
+
+
+def _waits(runs: Iterable[Run], now: datetime) -> list[float]:
+    """How long each of these runs waited for its first nodes."""
+    uses = (use for run in runs for use in workload(run).uses(run, now))
+    return [(use.waited[0].end - use.waited[0].begin).total_seconds() for use in uses if use.waited]

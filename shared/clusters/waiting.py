@@ -11,6 +11,7 @@ from shared.runs.model import Run, RunState
 from shared.runs.progress.workloads import workload
 
 WAITING = frozenset({RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED})
+COMES = frozenset({"submission", "allocating", "other_run"})  # codes of what ends by itself
 
 # Resource Manager's sentences about quotas: the family's name, what is used, what is allowed.
 _FAMILY = re.compile(
@@ -26,7 +27,7 @@ class Waiting:
     """`code` is submission, allocating, quota, other_run, too_many_nodes, broken or no_answer; `why` a sentence.
 
     Of a quota there are the family of machines, the cores in use and the cores allowed, as far as Azure's words tell;
-    `words` are those, unchanged.
+    `words` are those, unchanged. `expected_at` goes by how long the newest runs of each kind took, None if none did.
     """
 
     code: str
@@ -36,6 +37,7 @@ class Waiting:
     used: int | None = None
     limit: int | None = None
     words: str = ""
+    expected_at: datetime | None = None  # when it will probably begin
 
 
 def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:

@@ -17,6 +17,7 @@ from shared.jobs.order import JobOrder
 from shared.jobs.ports import Around, HasJobs, HasLimits, HasReaders, HasRoutes, Jobs, Written, read_of_drop
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
+from shared.jobs.route_sweep import for_drop
 from shared.jobs.routes_file import Route
 from shared.jobs.spec import JobSpec, Layer
 from shared.kernel.drop_key import DropKey
@@ -177,7 +178,7 @@ def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Written
         template=replace(template, description=template.description or f"Trained from drop {key}."),
         parameters={} if written and written.template else route.parameters,
         limits=route.limits,
-        defaults=route.defaults,
+        defaults=replace(route.defaults, sweep=for_drop(route.sweep, written.layer.job if written else None)),
         written=written.layer if written else None,
         data=data,
         root=data,

@@ -79,17 +79,26 @@ def blob_written(event: Json) -> BlobWritten | None:
 
 
 def job_of(event: Json) -> str | None:
-    """The job that an Azure ML run event is about, or None for other events. Keys are read whatever their case."""
+    """The job that an Azure ML run event is about (of a pipeline's step: the pipeline), or None for other events. Keys
+    are read whatever their case."""
     if not _type(event).startswith("Microsoft.MachineLearningServices.Run"):
         return None
     data = {key.lower(): value for key, value in _data(event).items()}
-    return text(data, "runid")
+    return _pipeline_of(data) or text(data, "runid")
 
 
 def status_of(event: Json) -> str:
-    """The status that an Azure ML run event tells of, '' if it names none. It may be old by now."""
-    status = {key.lower(): value for key, value in _data(event).items()}.get("runstatus")
-    return status if isinstance(status, str) else ""
+    """The status that an Azure ML run event tells of its job, '' if it names none. It may be old by now."""
+    data = {key.lower(): value for key, value in _data(event).items()}
+    status = data.get("runstatus")
+    return status if isinstance(status, str) and not _pipeline_of(data) else ""
+
+
+def _pipeline_of(data: Mapping[str, Any]) -> str:
+    """The pipeline of which the event's run is a step, '' for any other run."""
+    properties = data.get("runproperties")
+    pipeline = properties.get("azureml.pipelinerunid") if isinstance(properties, dict) else None
+    return pipeline if isinstance(pipeline, str) and pipeline != data.get("runid") else ""
 
 
 def _type(event: Json) -> str:

@@ -11,11 +11,13 @@ from shared.jobs.limits import over_limits
 from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
 from shared.jobs.parameters import PLAIN, Parameters, bad_values, unknown_names, unquoted, wrong_parameters
+from shared.jobs.pipeline_checks import pipeline_faults
 from shared.jobs.spec import (
     COMMAND,
     DROPS_DATASTORE,
     FILE,
     OUTPUT_DATASTORE,
+    PIPELINE,
     DataInput,
     JobSpec,
     Layer,
@@ -35,7 +37,6 @@ _CHOSEN = re.compile(
 )
 _OURS = "trainyard/"  # of the workspace's own container: where runs and uploads have their folders
 _OTHER_KINDS = {
-    "pipeline": "Submit each of its steps as a command job; azureml://jobs/<run>/outputs/<name> hands on its output.",
     "automl": "Submit a command job that trains, or a trainer.",
     "parallel": "Submit a command job on several nodes.",
     "spark": "Submit a command job; there are no Spark clusters.",
@@ -49,6 +50,7 @@ def faults(order: JobOrder, layer: Layer, schemas: Parameters) -> Iterator[Probl
     yield from _unfit_space(schemas, layer.job)
     yield from _unfit(order.own, layer.job)
     yield from _check(order, layer.job)
+    yield from pipeline_faults(layer.job, order.limits)
     yield from over_limits(layer, order.own, order.limits)
 
 
@@ -162,6 +164,6 @@ def _unfit_path(path: str) -> str | None:
 
 def _unfit_kind(job: JobSpec) -> Iterator[Problem]:
     """What is another kind of job."""
-    if job.kind != COMMAND:
+    if job.kind not in (COMMAND, PIPELINE):
         instead = _OTHER_KINDS.get(job.kind, "")
-        yield Problem("kind", f"is {job.kind[:40]!r}; only command jobs are run. {instead}".rstrip())
+        yield Problem("kind", f"is {job.kind[:40]!r}; command jobs, sweeps and pipelines are run. {instead}".rstrip())

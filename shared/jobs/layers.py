@@ -11,7 +11,7 @@ from typing import Any
 
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.parameters import Parameters, parameters
-from shared.jobs.spec import JobSpec, Layer
+from shared.jobs.spec import COMMAND, PIPELINE, JobSpec, Layer
 
 PROCESSES = "PET_NPROC_PER_NODE"  # torchrun's own variable
 SERVERLESS = "serverless"  # the compute that Azure ML itself gives a job
@@ -25,8 +25,9 @@ def merged(order: JobOrder) -> Layer:
     written, request_layer = order.written or Layer(), _edge(order.asked)
     layers = (Layer(order.template), _edge(order.defaults), _processes(order), written, request_layer)
     layer = reduce(over, layers, bottom)
-    # Whoever writes a job may repeat its name and kind, but does not decide them.
-    return replace(layer, job=replace(layer.job, name=order.run, kind=JobSpec.kind))
+    # Whoever writes a job may repeat its name, but does not decide it.
+    kind = PIPELINE if order.own.kind == PIPELINE else COMMAND
+    return replace(layer, job=replace(layer.job, name=order.run, kind=kind))
 
 
 def known_parameters(order: JobOrder) -> Parameters:
@@ -73,6 +74,8 @@ def _edge(values: Values) -> Layer:
 
 def _processes(order: JobOrder) -> Layer:
     """How many processes each node starts, as Azure ML is told it, or the launcher of an elastic job."""
+    if order.own.kind == PIPELINE:
+        return Layer()
     if order.defaults.processes and order.template.is_elastic:
         return Layer(JobSpec(variables={PROCESSES: str(order.defaults.processes)}))
     return Layer(JobSpec(processes=order.defaults.processes))

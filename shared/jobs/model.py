@@ -36,13 +36,27 @@ def state_of(status: str) -> JobState:
 
 
 @dataclass(frozen=True)
+class StepStatus:
+    """A step of a pipeline that has begun, by its name in the pipeline, and the job that it is."""
+
+    name: str
+    job: str
+    state: JobState
+    began: datetime | None = None
+    ended: datetime | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class JobStatus:
-    """A job as Azure ML tells it now. `error` is its own account of a failure."""
+    """A job as Azure ML tells it now. `error` is its own account of a failure; `steps` those of a pipeline that have
+    begun, None where nobody asked for them: in a list of jobs."""
 
     name: str
     state: JobState
     raw: str
     error: str = ""
+    steps: tuple[StepStatus, ...] | None = ()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
 from shared.jobs.order import Values
@@ -13,11 +13,15 @@ from shared.jobs.parameters import Parameters
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import read_template, trainer_names, trainer_template, yaml_object
 from shared.jobs.route_model import RouteModel, read_model
+from shared.jobs.route_sweep import read_sweep
 from shared.jobs.spec import LAUNCHER, JobSpec
-from shared.jobs.vm_size import gpus_of, is_size
+from shared.jobs.vm_size import gpus_of_entry
 from shared.kernel.errors import BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from shared.jobs.search import Sweep
 
 NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
@@ -48,6 +52,7 @@ KEYS = {
     "retention",
     "vm_size",
     "model",
+    "sweep",
     *NUMBERS,
 }
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
@@ -116,6 +121,7 @@ class Route:
     vm_size: str = ""  # of its cluster's machines; '' where the file doesn't say
     gpus: int = -1  # of each of them; -1 where nobody knows
     model: RouteModel | None = None  # that its runs challenge for
+    sweep: Sweep | None = None  # that each of its drops becomes
     trains: bool = True
 
     @property
@@ -297,7 +303,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         move_after=int(numbers.pop("move_after")),
         max_processes=int(numbers.pop("max_processes")),
         vm_size=str(entry.get("vm_size", "")),
-        gpus=_gpus(entry, int(numbers.pop("gpus")), where),
+        gpus=gpus_of_entry(entry, int(numbers.pop("gpus")), where),
         single_files=int(numbers.pop("single_files")),
         clusters=_names(entry.get("clusters"), "clusters", where),
         allow=_allow(entry, where),
@@ -305,6 +311,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         project=str(entry.get("project", "")),
         job_file=_job_file_rule(entry.get("job_file", "allowed"), where),
         model=read_model(entry.get("model"), where, described),
+        sweep=read_sweep(entry.get("sweep"), described, where),
         retention=_retention(entry.get("retention") or {}, where),
         **numbers,
     )
@@ -339,18 +346,6 @@ def _numbers(entry: dict[str, Any], where: str) -> dict[str, Any]:
         key: _number(entry[key], key, low, high, where) if key in entry else default
         for key, (default, low, high) in NUMBERS.items()
     }
-
-
-def _gpus(entry: dict[str, Any], given: int, where: str) -> int:
-    """How many GPUs a node has: what the entry says, else what its VM size has; -1 where it says neither."""
-    size = str(entry.get("vm_size", ""))
-    if size and not is_size(size):
-        raise BadSetting(f"{where}: vm_size is {size!r}; write a size of Azure's, such as Standard_NC24ads_A100_v4.")
-    if "gpus" in entry or not size:
-        return given
-    if (gpus := gpus_of(size)) is None:
-        raise BadSetting(f"{where}: how many GPUs {size} has is not known; say it beside it, as gpus: 4.")
-    return gpus
 
 
 def _retention(section: Any, where: str) -> Retention:

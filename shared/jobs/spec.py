@@ -28,6 +28,7 @@ FROM_MODEL_TAG = "trainyard.from_model"  # in a template: the flag by which its 
 FROM_MODEL = "from_model"  # the input that names that folder
 HOUR_PROPERTY = "trainyard.hour"  # the hour in which the job's run was made; Azure ML lists jobs by it
 COMMAND = "command"  # the kind of job that runs one command on its nodes
+PIPELINE = "pipeline"  # the kind that has such jobs as its steps; they are in `rest`, see readers/pipeline.py
 FOLDER, FILE = "folder", "file"  # kinds of data
 
 Value = str | int | float  # bool among them
@@ -78,8 +79,8 @@ class Environment:
 class JobSpec:
     """A job. Text that is '' and a number that is 0 are not said, and Azure ML's own default holds.
 
-    `kind` is COMMAND, or the kind of a job that passes through whole in `rest`. `restricted` are the parts that reach
-    beyond the job's own run, by the names under which a route may allow them.
+    `kind` is COMMAND, or PIPELINE, whose steps are in `rest`; any other is refused. `restricted` are the parts that
+    reach beyond the job's own run, by the names under which a route may allow them.
     """
 
     name: str = ""

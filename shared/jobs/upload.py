@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.jobs.model import Problem
+from shared.jobs.readers.pipeline import steps
 from shared.jobs.spec import OUTPUT_DATASTORE, Environment, JobSpec
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
@@ -72,13 +73,15 @@ def unfit_code(code: str) -> Iterator[Problem]:
 
 
 def used(job: JobSpec) -> Iterator[tuple[str, str]]:
-    """(place in the job, digest) of each such folder that it uses."""
+    """(place in the job, digest) of each such folder that it uses, or a step of it."""
     places = {"code": job.code} | {f"inputs.{name}.path": value.path for name, value in job.data.items()}
     if isinstance(job.environment, Environment):
         places["environment.context"] = job.environment.context
     for key, place in places.items():
         if name := digest_in(place):
             yield key, name
+    for step in steps(job):
+        yield from ((f"jobs.{step.name}.{key}", name) for key, name in used(step.job))
 
 
 def check(files: Iterable[File], most_bytes: int) -> None:

@@ -9,7 +9,11 @@ will be, ../retirement/retired-sizes-list, leaves out what went long ago.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from shared.kernel.errors import BadSetting
 
 
 @dataclass(frozen=True)
@@ -138,3 +142,15 @@ def gpus_of(name: str) -> int | None:
 def same(a: str, b: str) -> bool:
     """Whether two names mean one size: Azure's have no case, and its ML service writes them in capitals."""
     return a.lower() == b.lower()
+
+
+def gpus_of_entry(entry: Mapping[str, Any], given: int, where: str) -> int:
+    """How many GPUs a route's node has: what its entry says, else what its VM size has; -1 where it says neither."""
+    size = str(entry.get("vm_size", ""))
+    if size and not is_size(size):
+        raise BadSetting(f"{where}: vm_size is {size!r}; write a size of Azure's, such as Standard_NC24ads_A100_v4.")
+    if "gpus" in entry or not size:
+        return given
+    if (gpus := gpus_of(size)) is None:
+        raise BadSetting(f"{where}: how many GPUs {size} has is not known; say it beside it, as gpus: 4.")
+    return gpus

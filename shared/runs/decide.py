@@ -87,7 +87,7 @@ def idle_gpus(points: Sequence[tuple[float, float | None]], now: datetime, quiet
 def first_line(text: str) -> str:
     """The first sentence-like line of an error, without what follows "Error:" (the log tells that better)."""
     line = text.strip().partition("\n")[0]
-    return line.partition(" Error: ")[0].strip()
+    return f"{line} ".partition(" Error: ")[0].strip()
 
 
 def failing_log(tails: Mapping[str, str], lines: int) -> tuple[str, str]:

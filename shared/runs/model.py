@@ -30,7 +30,7 @@ from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.parts import column, from_columns, part, with_columns
 
-SWEEP = "sweep"  # a kind of run
+SWEEP, PIPELINE = "sweep", "pipeline"  # kinds of runs
 
 
 class RunState(StrEnum):
@@ -156,6 +156,30 @@ class Size(msgspec.Struct, frozen=True, array_like=True):
     nodes: int
 
 
+class StepState(StrEnum):
+    """What a step of a pipeline is: not begun, as its job is, or never begun because the pipeline ended before."""
+
+    WAITING = "waiting"
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    SKIPPED = "skipped"
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True):
+    """A step of a pipeline, the steps that it needs, and the job that it became; `why` says how it failed."""
+
+    name: str
+    state: StepState
+    needs: tuple[str, ...] = ()
+    job: str = ""
+    began: datetime | None = None
+    ended: datetime | None = None
+    why: str = ""
+
+
 @dataclass(frozen=True)
 class Elastic:
     """What makes a run elastic: single-node jobs, its members, that meet in the rendezvous under the run's name.
@@ -241,7 +265,7 @@ class Asked:
     keep_warm_seconds: float = 0.0  # how long its nodes stay up after its end
     timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
     reads: tuple[str, ...] = ()  # the places below the drops container that its job's inputs name
-    kind: str = ""  # SWEEP for a run of trials, '' for one of jobs
+    kind: str = ""  # SWEEP for a run of trials, PIPELINE for one of steps, '' for one job or its members
     sweep: str = ""  # the sweep whose trial it is
 
 
@@ -270,6 +294,7 @@ class Jobs:
     number: int = column("job_number", 1)  # which of its jobs it is at; always 1 for an elastic run
     resubmit: bool = False  # whether that job is still to be sent
     elastic: Elastic | None = None  # None for a run that is one job
+    steps: tuple[Step, ...] = ()  # of a pipeline, in the order of its file
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,8 @@ class Handler(BaseHTTPRequestHandler):
         book.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
         status, body, headers = book.answers.get(self.path, (404, {"detail": f"No {self.path}"}, {}))
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        if status == 200 and (rest := self.headers.get("range")):
+            status, content = 206, content[int(rest.removeprefix("bytes=").removesuffix("-")) :]
         self.send_response(status)
         for name, value in {"content-length": str(len(content)), **headers}.items():
             self.send_header(name, value)

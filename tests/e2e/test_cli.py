@@ -273,6 +273,70 @@ for step in range(1, 4):
 (models / 'lr.txt').write_text(str(lr))"""
 
 
+PREPARE = """
+type: command
+name: prepare
+version: "1"
+inputs: {raw: {type: uri_folder}, factor: {type: integer, default: 2}}
+outputs: {clean: {type: uri_folder}}
+code: ../src
+environment: azureml:trainyard@latest
+command: sh prepare.sh ${{inputs.raw}} ${{inputs.factor}} ${{outputs.clean}}
+"""
+PIPELINE = """
+type: pipeline
+experiment_name: piped
+inputs: {raw: {type: uri_folder, path: ./raw}}
+outputs: {models: {mode: upload}, metrics: {type: uri_folder}}
+settings: {default_compute: "azureml:cpu-cluster"}
+jobs:
+  prepare: {component: ./steps/prepare.yml, inputs: {raw: "${{parent.inputs.raw}}"}}
+  train:
+    type: command
+    command: cat ${{inputs.data}}/n > ${{outputs.model}}/model.txt; ls ${{inputs.data}}
+    environment: azureml:trainyard@latest
+    inputs: {data: "${{parent.jobs.prepare.outputs.clean}}"}
+    outputs: {model: "${{parent.outputs.models}}"}
+  evaluate:
+    type: command
+    command: >-
+      echo "{\\"step\\": 1, \\"score\\": $(cat ${{inputs.model}}/model.txt)}" > ${{outputs.metrics}}/metrics.jsonl
+    environment: azureml:trainyard@latest
+    inputs: {model: "${{parent.jobs.train.outputs.model}}"}
+    outputs: {metrics: "${{parent.outputs.metrics}}"}
+"""
+
+
+def test_a_pipeline_runs_its_graph(desk: Desk) -> None:
+    """submit sends a published pipeline with its components' files; its steps run one after the other, and the archive
+    has what its outputs declare, and each step's log. One that fails names the step, and ends what needs it."""
+    for name, text in {
+        "steps/prepare.yml": PREPARE,
+        "src/prepare.sh": "expr $(cat $1/n) '*' $2 > $3/n",
+        "raw/n": "18",
+        "pipeline.yml": PIPELINE,
+        "broken.yml": PIPELINE.replace("command: cat", "command: echo no trips today >&2; exit 3; cat"),
+    }.items():
+        (desk.folder / name).parent.mkdir(exist_ok=True)
+        (desk.folder / name).write_text(text)
+    run = desk.ask("submit", "pipeline.yml", "--follow")
+    assert (run["state"], run["metrics"]["last"]) == ("completed", {"score": 36})
+    assert [(step["step"], step["state"], step["needs"]) for step in run["steps"]] == [
+        ("prepare", "completed", []),
+        ("train", "completed", ["prepare"]),
+        ("evaluate", "completed", ["train"]),
+    ]
+    assert "train" in desk.type("show", run["run"]).stdout.partition("Steps")[2]
+    assert desk.type("logs", run["run"], "--rank", "1").stdout.strip() == "n"
+    folder = Path(desk.ask("fetch", run["run"], "--to", "piped")["folder"])
+    assert (folder / "models" / "model.txt").read_text().strip() == "36"
+    assert (folder / "logs" / "train" / "std_log.txt").read_text().strip() == "n"
+    failed = desk.ask("submit", "broken.yml", "--follow", expect=4)
+    assert failed["reason"].startswith("Step 'train' failed: ")
+    assert "Not started: evaluate.\nstd_log.txt:\nno trips today" in failed["reason"]
+    assert failed["steps"][2]["state"] == "skipped"
+
+
 def test_a_sweep_gives_the_best_of_its_trials(desk: Desk) -> None:
     """submit with ranges runs trials as runs; what is fetched of the sweep is what its best trial left."""
     (desk.folder / "swept").mkdir()

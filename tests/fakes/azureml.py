@@ -10,8 +10,9 @@ from typing import Any
 
 from shared.adapters.azureml.document import document
 from shared.clusters.model import Cluster
-from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem
-from shared.jobs.spec import HOUR_PROPERTY, Environment, JobSpec
+from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, StepStatus
+from shared.jobs.readers.pipeline import steps
+from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec
 from shared.kernel.errors import BadInput, NotFound, Unavailable
 from shared.kernel.storage import Place
 from tests.fakes.storage import Clock
@@ -52,6 +53,7 @@ class FakeJobs:
         self.submissions: list[str] = []  # every call of submit, those that found the job there too
         self.assets: dict[tuple[str, str], str] = {}
         self.metrics: dict[str, dict[str, list[tuple[float, float, float]]]] = {}  # what a job logged to MLflow
+        self.steps: dict[str, dict[str, StepStatus]] = {}  # of pipelines, by their names
         self.down = False
         self.busy = False  # whether it takes few questions
 
@@ -63,6 +65,14 @@ class FakeJobs:
         elif _RAW_STATES[raw] in ENDED and job.times.ended is None:
             job.times = JobTimes(job.times.began or (None if raw == "Canceled" else now), now)
         job.raw, job.error = raw, error
+
+    def set_step(self, name: str, step: str, raw: str, error: str = "") -> None:
+        """Put a step of a pipeline into a state; it begins by that."""
+        before, now = self.steps.setdefault(name, {}).get(step), self.clock()
+        state = _RAW_STATES[raw]
+        began = before.began if before and before.began else now if raw != "Queued" else None
+        ended = now if state in ENDED else None
+        self.steps[name][step] = StepStatus(step, f"{name}-of-{step}", state, began, ended, error)
 
     def submit(self, job: JobSpec) -> JobStatus:
         self._answer()
@@ -78,6 +88,8 @@ class FakeJobs:
         return document(job)
 
     def problems(self, job: JobSpec) -> list[Problem]:
+        if job.kind == PIPELINE:
+            return [each for step in steps(job) if not step.component for each in self.problems(step.job)]
         needed = {"command": job.command, "environment": job.environment}
         return [Problem(key, "Missing data for required field.") for key, value in needed.items() if not value]
 
@@ -98,7 +110,8 @@ class FakeJobs:
         self._answer()
         for name, job in reversed(self.jobs.items()):
             if (job.spec.get("properties") or {}).get(HOUR_PROPERTY) == hour:
-                yield replace(self._status(name), error="")
+                status = self._status(name)
+                yield replace(status, error="", steps=None if _is_pipeline(job.spec) else ())
 
     def cancel(self, name: str) -> None:
         self._answer()
@@ -149,11 +162,15 @@ class FakeJobs:
 
     def _status(self, name: str) -> JobStatus:
         job = self.jobs[name]
-        return JobStatus(name, _RAW_STATES[job.raw], job.raw, job.error)
+        return JobStatus(name, _RAW_STATES[job.raw], job.raw, job.error, tuple(self.steps.get(name, {}).values()))
 
     def _answer(self) -> None:
         if self.down:
             raise Unavailable("Azure ML doesn't answer")
+
+
+def _is_pipeline(job: dict[str, Any]) -> bool:
+    return str(job.get("type")) == PIPELINE
 
 
 def _cluster_of(job: dict[str, Any]) -> str:

@@ -41,6 +41,7 @@ OTHER_MEANINGS = {
     "api/imports.py": {"compute"},  # a field of the API's answer
     "jobs/limits.py": {"queue_settings", "docker_args"},  # what a routes file may allow
     "jobs/layers.py": {"queue_settings"},
+    "jobs/route_sweep.py": {"search_space"},  # of a route's sweep
     "models/signature.py": {"resources"},  # of a signature
 }
 

@@ -1,5 +1,5 @@
 // Where a run is: why it waits, its phases, and the members of an elastic one over time.
-import { between, duration, money, shortClock, visible } from "../../format.js";
+import { begins, between, duration, money, shortClock, visible } from "../../format.js";
 import { Drawing, State, When } from "../../parts.jsx";
 import { ended } from "../../record.js";
 import { W } from "../../words.js";
@@ -26,7 +26,7 @@ export function Why({ run }) {
       {waits && run.waiting?.since && (
         <>
           {" "}
-          <When at={run.waiting.since} />
+          <When at={run.waiting.since} /> {begins(run.waiting.expected_at)}
         </>
       )}
     </div>

@@ -46,7 +46,7 @@ export function Trials({ run }) {
           <thead>
             <tr>
               <th scope="col">{W.sweep.trial}</th>
-              <th scope="col">{W.run.fields.state}</th>
+              <th scope="col">{W.runs.state}</th>
               {names.map((name) => (
                 <th scope="col" key={name}>
                   {visible(name)}

@@ -124,6 +124,11 @@ class Arm:
         """What run history knows of a job: its error, its logs' addresses. Azure publishes no contract for it."""
         return self._send("GET", f"{self._history()}/runs/{run}/details", client=self._data_client)
 
+    def run_children(self, run: str) -> list[Json]:
+        """Run history's records of the steps of a pipeline that have begun, the newest first; the first page."""
+        answer = self._send("GET", f"{self._history()}/runs/{run}/children", client=self._data_client)
+        return list(answer.get("value", []))
+
     def tracking(self, path: str, query: str) -> Json:
         """An answer of the workspace's MLflow. Azure publishes its address; the rest is MLflow's own REST API.
 

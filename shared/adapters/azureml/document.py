@@ -6,8 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.adapters.azureml.sweep_document import sweep_document
-from shared.jobs.readers.azureml import COMPUTE, GROUPS, KINDS, LAUNCHER, MAPPINGS, NUMBERS, RESTRICTED, SCHEMA, TEXTS
-from shared.jobs.spec import COMMAND, DataInput, Environment, JobSpec, Output
+from shared.jobs.readers.azureml import (
+    COMPUTE,
+    GROUPS,
+    KINDS,
+    LAUNCHER,
+    MAPPINGS,
+    NUMBERS,
+    RESTRICTED,
+    SCHEMA,
+    TEXTS,
+    environment_document,
+)
+from shared.jobs.spec import COMMAND, DataInput, JobSpec, Output
 
 Json = dict[str, Any]
 _KINDS = {ours: theirs for theirs, ours in KINDS.items()}
@@ -18,7 +29,7 @@ def document(job: JobSpec) -> Json:
     flat: Json = {"$schema": SCHEMA} if job.kind == COMMAND else {}
     flat |= {path: getattr(job, field) for table in (TEXTS, NUMBERS) for path, field in table.items()}
     flat["compute"] = f"{COMPUTE}{job.cluster}" if job.cluster else ""
-    flat["environment"] = _environment(job.environment)
+    flat["environment"] = environment_document(job.environment)
     flat |= {path: getattr(job, field) for path, field in MAPPINGS.items()}
     flat["inputs"] = {
         name: _data(value) if isinstance(value, DataInput) else value for name, value in job.inputs.items()
@@ -41,20 +52,6 @@ def _grouped(flat: Mapping[str, Any]) -> Json:
         else:
             grouped[path] = value
     return grouped
-
-
-def _environment(environment: str | Environment) -> Any:
-    if isinstance(environment, str):
-        return environment
-    described: Json = {"image": environment.image, "conda_file": environment.conda}
-    described = {key: dict(value) if isinstance(value, Mapping) else value for key, value in described.items() if value}
-    build: Json = {"path": environment.context} if environment.context else {}
-    for path, value in environment.rest.items():
-        if path.startswith("build."):
-            build[path.removeprefix("build.")] = value
-        else:
-            described[path] = value
-    return {**described, "build": build} if build else described
 
 
 def _data(data: DataInput | Output) -> Json:

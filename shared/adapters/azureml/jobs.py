@@ -7,20 +7,22 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from shared.adapters.azureml import mlflow, sdk_job
+from shared.adapters.azureml import mlflow, pipelines, sdk_job
 from shared.adapters.azureml.clusters import AzureMLClusters
 from shared.adapters.azureml.code_assets import Assets, Files, Known, environment_id
 from shared.adapters.azureml.document import document
 from shared.adapters.azureml.inline_environment import inline_environment
 from shared.adapters.azureml.job_body import job_body
+from shared.adapters.azureml.pipelines import moment
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, state_of
-from shared.jobs.spec import HOUR_PROPERTY, JobSpec
+from shared.jobs.readers.azureml import environment_document
+from shared.jobs.readers.pipeline import steps
+from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
 from shared.kernel.storage import Place
@@ -53,6 +55,8 @@ class AzureMLJobs:
         self._lock = threading.Lock()
 
     def submit(self, spec: JobSpec) -> JobStatus:
+        if spec.kind == PIPELINE:
+            return self._submit_pipeline(spec)
         job = document(spec)
         if problems := list(sdk_job.local_files(job)):
             raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
@@ -69,22 +73,44 @@ class AzureMLJobs:
                 return there
             raise BadInput(str(exc)) from exc
 
+    def _submit_pipeline(self, spec: JobSpec) -> JobStatus:
+        if wrong := self.problems(spec):
+            raise BadInput("; ".join(f"{problem.path}: {problem.message}" for problem in wrong))
+        workspace_id = self._connection.arm.workspace_id
+        try:
+            job = pipelines.sendable(spec, self._registered, workspace_id)
+            with self._connection.circuit.call(), sdk_errors("Azure ML refused the pipeline"):
+                return _status(self._connection.ml.jobs.create_or_update(sdk_job.load(job, workspace_id)))
+        except (BadInput, Changed, NotFound) as exc:
+            if there := self.status(spec.name):
+                return there
+            raise BadInput(str(exc)) from exc
+
+    def _registered(self, environment: str | Environment) -> str | Environment:
+        """The name of an environment; one that is only described is registered first, unless the SDK has to."""
+        named = self._with_environment({"environment": environment_document(environment)})["environment"]
+        return named if isinstance(named, str) else environment
+
     def document(self, job: JobSpec) -> dict[str, Any]:
         return document(job)
 
     def problems(self, job: JobSpec) -> list[Problem]:
-        return sdk_job.problems(document(replace(job, sweep=None)))
+        return pipelines.problems(job) if job.kind == PIPELINE else sdk_job.problems(document(replace(job, sweep=None)))
 
     def lacks(self, job: JobSpec) -> list[str]:
-        return [
-            str(why) for why in self._connection.arm.preflight(document(replace(job, sweep=None))).get("refusals", [])
-        ]
+        of_steps = [f"Step {step.name!r}: {why}" for step in steps(job) for why in self.lacks(step.job)]
+        if job.kind == PIPELINE:
+            return of_steps
+        refusals = self._connection.arm.preflight(document(replace(job, sweep=None))).get("refusals", [])
+        return [str(why) for why in refusals]
 
     def status(self, name: str) -> JobStatus | None:
         answer = self._connection.arm.find(f"jobs/{name}")
         if answer is None:
             return None
         status = _listed_status(answer)
+        if status.steps is None:
+            status = replace(status, steps=pipelines.step_statuses(self._connection.arm.run_children(name)))
         return self._explained(status) if status.state is JobState.FAILED else status
 
     def times(self, name: str) -> JobTimes:
@@ -92,7 +118,7 @@ class AzureMLJobs:
             details = self._connection.arm.run_details(name)
         except NotFound:
             return JobTimes()
-        return JobTimes(_moment(details.get("startTimeUtc")), _moment(details.get("endTimeUtc")))
+        return JobTimes(moment(details.get("startTimeUtc")), moment(details.get("endTimeUtc")))
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
         for job in self._connection.arm.items("jobs", properties=f"{HOUR_PROPERTY}={hour}"):
@@ -172,7 +198,7 @@ class AzureMLJobs:
             log.warning("no reason for the failure of %s: %s", status.name, exc)
             return status
         message = (error.get("error") or {}).get("message") or ""
-        return JobStatus(status.name, status.state, status.raw, without_secrets(message))
+        return replace(status, error=without_secrets(message))
 
     def _container(self, datastore: str) -> str:
         """The datastore's container; datastores don't move, so it is asked for once."""
@@ -205,19 +231,11 @@ def _status(job: Any) -> JobStatus:
     return JobStatus(str(job.name), state_of(raw), raw)
 
 
-def _moment(text: Any) -> datetime | None:
-    """A time of run history's, as its contract has it: ISO 8601, perhaps without a zone."""
-    try:
-        at = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
 def _listed_status(job: dict[str, Any]) -> JobStatus:
     """The status of a job as ARM writes it."""
     raw = str(job["properties"].get("status") or "")
-    return JobStatus(str(job["name"]), state_of(raw), raw)
+    is_pipeline = job["properties"].get("jobType") == "Pipeline"
+    return JobStatus(str(job["name"]), state_of(raw), raw, steps=None if is_pipeline else ())
 
 
 def _compute_name(job: dict[str, Any]) -> str:

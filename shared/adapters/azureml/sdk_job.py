@@ -17,7 +17,7 @@ from shared.jobs.model import Problem
 _REMOTE = re.compile(r"azureml:|(?:https?|wasbs?|abfss?|adl)://", re.IGNORECASE)
 _TEXTS = ("command", "description", "display_name", "tags", "properties", "environment_variables")
 _SHORT_CODE = re.compile(r"azureml:(?P<name>[^/:@]+):(?P<version>[^/:@]+)")
-_UNRESOLVED_CODE = "azureml:/subscriptions/0/resourceGroups/r/providers/Microsoft.MachineLearningServices/workspaces/w"
+UNRESOLVED = "/subscriptions/0/resourceGroups/r/providers/Microsoft.MachineLearningServices/workspaces/w"
 MOST_KEYS = 500  # of one mapping; more are refused before each is explained
 _MESSAGE_LIMIT = 300  # characters; some of the schema's messages go on for a page
 
@@ -25,10 +25,10 @@ Job = dict[str, Any]
 
 
 def load(job: Job, workspace_id: str) -> Any:
-    """The SDK's command job. Raises what the SDK raises; check `local_files` first."""
+    """The SDK's job. Raises what the SDK raises; check `local_files` first."""
     import yaml
 
-    text = yaml.safe_dump({**job, **_full_code(job, workspace_id)})
+    text = yaml.safe_dump({**job, **({"code": full_code(str(job["code"]), workspace_id)} if job.get("code") else {})})
     return sdk().load_job(io.StringIO(text), relative_origin="/nowhere/job.yaml")  # where relative paths would begin
 
 
@@ -38,9 +38,9 @@ def problems(job: Job) -> list[Problem]:
         return crowded
     if file_problems := list(local_files({**job, "code": ""})):
         return file_problems
-    code = {"code": f"{_UNRESOLVED_CODE}/codes/c/versions/1"} if job.get("code") else {}
+    code = {"code": f"azureml:{UNRESOLVED}/codes/c/versions/1"} if job.get("code") else {}
     try:
-        load({**job, **code, **_environment_at_an_address(job)}, _UNRESOLVED_CODE)
+        load({**job, **code, **_environment_at_an_address(job)}, UNRESOLVED)
     except _refusals() as exc:
         return _explained(exc)
     return []
@@ -105,10 +105,10 @@ def _file_references(node: Any, path: str) -> Iterator[Problem]:
         yield Problem(path, f"{node!r} is a local file.")
 
 
-def _full_code(job: Job, workspace_id: str) -> Job:
+def full_code(code: str, workspace_id: str) -> str:
     """The SDK takes code by its full id only; azureml:<name>:<version> it looks for on the disk."""
-    short = _SHORT_CODE.fullmatch(str(job.get("code", "")))
-    return {"code": f"azureml:{workspace_id}/codes/{short['name']}/versions/{short['version']}"} if short else {}
+    short = _SHORT_CODE.fullmatch(code)
+    return f"azureml:{workspace_id}/codes/{short['name']}/versions/{short['version']}" if short else code
 
 
 def _explained(exc: Exception) -> list[Problem]:

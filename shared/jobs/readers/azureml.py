@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shared.jobs.model import Problem
-from shared.jobs.spec import FILE, FOLDER, DataInput, Environment, JobSpec, Layer, Output
+from shared.jobs.readers.pipeline_document import read_pipeline
+from shared.jobs.spec import FILE, FOLDER, PIPELINE, DataInput, Environment, JobSpec, Layer, Output
 
 if TYPE_CHECKING:
     from shared.jobs.search import Sweep
@@ -55,7 +56,7 @@ LAUNCHER = "distribution."
 KINDS = {"uri_folder": FOLDER, "uri_file": FILE}
 COMPUTE = "azureml:"  # before a cluster's name
 _ENVIRONMENT = "environment"
-_OF_A_KIND = {"jobs": "pipeline", "search_space": "sweep"}  # keys that only such a job has
+_OF_A_KIND = {"jobs": PIPELINE, "search_space": "sweep"}  # keys that only such a job has
 _PATHS = {field: path for path, field in (TEXTS | NUMBERS | RESTRICTED | MAPPINGS).items() if field not in GROUPS} | {
     "environment.conda": "environment.conda_file",
     "environment.context": "environment.build.path",
@@ -109,6 +110,9 @@ def read_layer(document: Mapping[str, Any]) -> Layer:
 
 def _sweep(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sweep | None, tuple[Problem, ...]]:
     """The job of a sweep's trials, and the sweep; any other job as it is."""
+    if _kind(document) == PIPELINE:
+        pipeline, problems = read_pipeline(document)
+        return pipeline, None, problems
     if _kind(document) != "sweep" and document.get("sweep") is None:
         return document, None, ()
     from shared.jobs.readers import sweep as sweeps
@@ -132,6 +136,21 @@ def read_environment(described: Any) -> str | Environment:
         context = str(build.get("path") or "")
         rest |= {f"build.{key}": value for key, value in build.items() if key != "path" and value is not None}
     return Environment(str(image), conda if isinstance(conda, Mapping) else str(conda), context, rest)
+
+
+def environment_document(environment: str | Environment) -> Any:
+    """The same, written; read again it is the same."""
+    if isinstance(environment, str):
+        return environment
+    described: Json = {"image": environment.image, "conda_file": environment.conda}
+    described = {key: dict(value) if isinstance(value, Mapping) else value for key, value in described.items() if value}
+    build: Json = {"path": environment.context} if environment.context else {}
+    for path, value in environment.rest.items():
+        if path.startswith("build."):
+            build[path.removeprefix("build.")] = value
+        else:
+            described[path] = value
+    return {**described, "build": build} if build else described
 
 
 def _flat(document: Mapping[str, Any]) -> Json:

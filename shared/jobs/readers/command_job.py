@@ -9,6 +9,8 @@ from shared.jobs.ports import Around, Written
 from shared.jobs.readers.azureml import read_layer
 from shared.jobs.readers.drop_files import DropFiles
 from shared.jobs.readers.job_file import JobFile
+from shared.jobs.readers.pipeline import with_steps
+from shared.jobs.spec import PIPELINE, JobSpec
 from shared.kernel.errors import Impossible
 
 
@@ -19,9 +21,10 @@ class CommandJobs:
         return True
 
     def of_drop(self, job_file: JobFile, around: Around) -> Written:
-        layer = read_layer(job_file.document)
         files = DropFiles(around.stores, around.limits, job_file, around.folder)
-        return Written(layer.with_job(files.put_in(layer.job)))
+        layer = read_layer(files.read_in(job_file.document))
+        job = with_steps(files.put_in(layer.job), files.put_in_step)
+        return Written(layer.with_job(job), JobSpec() if job.kind == PIPELINE else None)
 
     def of_request(self, document: Mapping[str, Any], beside: Any, around: Around) -> Written:  # noqa: ARG002 the port's
         if beside is not None:

@@ -5,16 +5,20 @@ Azure ML's own clients read these from the disk of whoever submits; a job file i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from posixpath import normpath
 from typing import Any
 
 from shared.jobs import upload
 from shared.jobs.limits import Limits
 from shared.jobs.ports import Stores
 from shared.jobs.readers.azureml import path_of, read_environment
+from shared.jobs.readers.component import from_folder, is_file
 from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile
-from shared.jobs.spec import Environment, JobSpec, is_relative
+from shared.jobs.readers.pipeline_document import DEEPEST, JOBS, mapping
+from shared.jobs.spec import DROPS_DATASTORE, Environment, JobSpec, is_relative
 from shared.jobs.uploads import collect
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.names import path_problem
@@ -22,6 +26,8 @@ from shared.kernel.parsing import read_yaml
 from shared.kernel.storage import Place
 
 _FILE = ("file:", "./")  # how the name of an environment file begins; any other text is a registered environment's
+_COMPONENT, _TRIAL = "component", "trial"
+_OF_THE_DROP = {"command": "of-the-drop", "environment": "azureml:of-the-drop:1"}
 _CODE, _ENVIRONMENT, _CONDA, _CONTEXT = "code", "environment", "environment.conda", "environment.build"
 
 
@@ -34,6 +40,48 @@ class DropFiles:
     limits: Limits
     job_file: JobFile
     folder: Place | None
+    within: str = ""  # the step of a pipeline that this is about, as the keys before its own
+
+    def read_in(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The document with the components that it names as files in it: the trial of a sweep, the steps of a pipeline.
+
+        What they name in turn is named from the drop's own folder then. Raises BrokenJobFile.
+        """
+        if isinstance(trial := document.get(_TRIAL), str) and is_file(trial):
+            return {**document, _TRIAL: self._component(_TRIAL, trial, _OF_THE_DROP)}
+        if isinstance(jobs := document.get(JOBS), Mapping):
+            return {**document, JOBS: self._steps(jobs, 0)}
+        return document
+
+    def _steps(self, jobs: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        if depth > DEEPEST:
+            raise self._broken(JOBS, f"has more than {DEEPEST} levels of pipelines within pipelines.")
+        return {name: self._step(name, body, depth) for name, body in jobs.items()}
+
+    def _step(self, name: str, body: Any, depth: int) -> Any:
+        if not isinstance(body, Mapping):
+            return body
+        for key in (_COMPONENT, _TRIAL):
+            if isinstance(named := body.get(key), str) and is_file(named):
+                body = {**body, key: self._component(f"{JOBS}.{name}.{key}", named, self._in_place_of(name, body))}
+        within = mapping(body.get(_COMPONENT))
+        if isinstance(below := within.get(JOBS), Mapping):
+            return {**body, _COMPONENT: {**within, JOBS: self._steps(below, depth + 1)}}
+        return body
+
+    def _component(self, what: str, name: str, before: Any) -> Any:
+        """A component's file, with what it names as seen from the drop; before there is one, this in its place."""
+        path = self._path("", normpath(name.removeprefix("file:")), what)
+        if self.folder is None:
+            return before
+        return from_folder(self._yaml(path, what), path.rpartition("/")[0])
+
+    def _in_place_of(self, name: str, body: Mapping[str, Any]) -> Any:
+        """A component with whatever the pipeline gives to this step and takes from it."""
+        taken = re.findall(rf"parent\.jobs\.{re.escape(name)}\.outputs\.([\w-]+)", str(self.job_file.document))
+        outputs = {key: {"type": "uri_folder"} for key in (*mapping(body.get("outputs")), *taken)}
+        inputs = {key: {"type": "uri_folder"} for key in mapping(body.get("inputs"))}
+        return {**_OF_THE_DROP, "type": "command", "inputs": inputs, "outputs": outputs}
 
     def put_in(self, job: JobSpec) -> JobSpec:
         """The job with its code where its content belongs, and its environment's files read in. Twice copies nothing.
@@ -48,6 +96,19 @@ class DropFiles:
         if isinstance(environment, Environment):
             return replace(job, environment=self._with_files(environment, ""))
         return job
+
+    def put_in_step(self, step: JobSpec) -> JobSpec:
+        """The same for a step of a pipeline, with the data of the drop that it names."""
+        root = f"azureml://datastores/{DROPS_DATASTORE}/paths/{self.folder.prefix if self.folder else ''}"
+        named = {name: value for name, value in step.data.items() if is_relative(value.path)}
+        inside = {
+            name: replace(
+                value, path=root + self._path("", normpath(value.path), f"{JOBS}.{step.name}.inputs.{name}.path")
+            )
+            for name, value in named.items()
+        }
+        files = replace(self, within=f"{JOBS}.{step.name}.")
+        return files.put_in(replace(step, inputs={**step.inputs, **inside}))
 
     def _code(self, folder: str) -> str:
         if not self.limits.allows_code:
@@ -114,5 +175,5 @@ class DropFiles:
         return collect(self.stores, self.folder, folder, self.limits.max_upload_mib)
 
     def _broken(self, what: str, why: str) -> BrokenJobFile:
-        path = path_of(what)
+        path = f"{self.within}{path_of(what)}"
         return BrokenJobFile(f"{self.job_file.where(path)}: {path}: {why}")

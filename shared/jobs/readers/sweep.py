@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from shared.jobs.model import Problem
+from shared.jobs.readers.component import as_job, is_component
 from shared.jobs.search import (
     ASHA,
     BANDIT,
@@ -58,17 +59,38 @@ def read_published(document: Json) -> tuple[dict[str, Any], Sweep | None, tuple[
     """The command job that each trial is, the sweep, and what is wrong."""
     try:
         sweep = _published(document)
-        trial = _mapping(document, "trial")
-        limits = _mapping(document, "limits")
+        limits, inputs = _mapping(document, "limits"), document.get("inputs") or {}
+        trial, inputs = _trial(document, inputs, sweep)
     except _Bad as exc:
         return {}, None, (exc.problem,)
-    job = {key: value for key, value in document.items() if key not in _ONLY_SWEEPS} | dict(trial)
+    own = {key: value for key, value in document.items() if key not in _ONLY_SWEEPS and value is not None}
+    job = {**trial, **own, "outputs": _outputs(trial, own)}
     job["command"] = _SPACE.sub(r"${{inputs.\1}}", str(trial.get("command") or ""))
-    if isinstance(inputs := document.get("inputs") or {}, Mapping):
-        job["inputs"] = {**inputs, **placeholders(sweep)}
+    job["inputs"] = {**inputs, **placeholders(sweep)} if isinstance(inputs, Mapping) else inputs
     if limits.get("trial_timeout") is not None:
         job["limits"] = {"timeout": limits["trial_timeout"]}
     return job, sweep, ()
+
+
+def _trial(document: Json, inputs: Any, sweep: Sweep) -> tuple[dict[str, Any], Any]:
+    """What a trial runs, written inline or as a component, and its inputs."""
+    if isinstance(trial := document.get("trial"), str):
+        raise _Bad("trial", f"is {trial!r:.80}, which did not come with the job: write it here, or send its file.")
+    trial = _mapping(document, "trial")
+    if not is_component(trial) or not isinstance(inputs, Mapping):
+        return dict(trial), inputs
+    try:
+        return as_job(trial, inputs, sweep.space)
+    except ValueError as exc:
+        raise _Bad("trial", str(exc)) from exc
+
+
+def _outputs(trial: Json, own: Json) -> Any:
+    """Those of the job over those that its component declares."""
+    declared, given = trial.get("outputs") or {}, own.get("outputs") or {}
+    if not (isinstance(declared, Mapping) and isinstance(given, Mapping)):
+        return given
+    return {**declared, **{name: {**(declared.get(name) or {}), **(value or {})} for name, value in given.items()}}
 
 
 def read_short(told: Any, inputs: Json) -> tuple[dict[str, Any], Sweep | None, tuple[Problem, ...]]:

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from shared.jobs.data import below_drops
 from shared.jobs.spec import DataInput, JobSpec
-from shared.runs.model import SWEEP, Run
+from shared.runs.model import PIPELINE, SWEEP, Run
 from shared.runs.progress.elastic_policy import begin
+from shared.runs.progress.pipeline_steps import steps_at_first
 
 
 def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Run:
@@ -22,7 +23,8 @@ def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Ru
         experiment=job.experiment,
         cluster="" if sweep else job.cluster,  # its trials have nodes, not it
         nodes=0 if sweep else job.node_count,
-        kind=SWEEP if sweep else "",
+        kind=SWEEP if sweep else PIPELINE if job.kind == PIPELINE else "",
+        steps=steps_at_first(job),
         created_at=at,
         request=job,
         parameters={name: v for name, v in job.values.items() if not sweep or name not in sweep.space},

@@ -28,6 +28,7 @@ from shared.runs.results.archive import archive_at_once
 ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was asked for is asked for again
 LOGS_READ = 16  # at most so many ranks' logs are looked at for the reason of a failure
 TAIL_BYTES = 4096
+_UNEXPLAINED = "The job failed."
 REASON_LINES = 15
 REASON_LIMIT = 8000  # characters
 
@@ -134,13 +135,17 @@ def _state_losses(ports: Ports, before: Run, after: Run) -> None:
 
 
 def explained(jobs: Jobs, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:
-    """Statuses from a list, completed with Azure ML's account of each failure."""
-    failed = [name for name, status in seen.items() if status and status.state is JobState.FAILED and not status.error]
-    return seen | {name: jobs.status(name) or _unexplained(seen[name]) for name in failed}
+    """Statuses from a list, completed with Azure ML's account of each failure, and with the steps of pipelines."""
+    untold = [
+        name
+        for name, status in seen.items()
+        if status and (status.steps is None or (status.state is JobState.FAILED and not status.error))
+    ]
+    return seen | {name: jobs.status(name) or _unexplained(seen[name]) for name in untold}
 
 
 def _unexplained(status: JobStatus | None) -> JobStatus | None:
-    return replace(status, error="The job failed.") if status else None
+    return replace(status, error=status.error or _UNEXPLAINED) if status and status.state is JobState.FAILED else status
 
 
 def _reason(ports: Ports, look: Look) -> str:

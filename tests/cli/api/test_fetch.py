@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from cli.api import fetch
+from cli.api.fetch import File
 from cli.commands import predict
 from cli.errors import CliError
 
@@ -83,6 +87,52 @@ def test_what_is_there_is_not_fetched_again(server: Any, run: Run, tmp_path: Pat
     ]  # fmt: skip
 
 
+class Breaking:
+    """A source that cuts `broken` off by Ctrl-C after three bytes while `endless` goes on, as long as it `breaks`."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+        self.breaks = True
+
+    @contextmanager
+    def artifact(self, run: str, name: str, offset: int = 0) -> Iterator[httpx.Response]:
+        self.asked.append((name, offset))
+
+        def content() -> Iterator[bytes]:
+            if name == "endless" and self.breaks:
+                yield from repeat(b"x" * 1024)
+            elif self.breaks:
+                yield CONTENT[:3]
+                raise KeyboardInterrupt
+            yield (CONTENT if name == "broken" else b"x" * 8)[offset:]
+
+        yield httpx.Response(206 if offset else 200, headers={"etag": '"0x1"'}, content=content())
+
+
+@pytest.mark.parametrize("md5", ["", hashlib.md5(CONTENT).hexdigest()])
+def test_an_interrupted_fetch_goes_on_within_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, md5: str) -> None:
+    """Ctrl-C ends all downloads at their next piece; the same call asks for the rest alone, and then for nothing."""
+    monkeypatch.setattr(fetch, "CHUNK", 1)
+    source = Breaking()
+    told: list[int] = []
+    files = [File("broken", len(CONTENT), md5, "0x1"), File("endless", 8, "", "0x1")]
+    with pytest.raises(KeyboardInterrupt):
+        fetch.fetch(source, "r", files, tmp_path, told.append)
+    [kept] = tmp_path.glob(".broken.*.part")
+    assert kept.read_bytes() == CONTENT[:3]
+    next(tmp_path.glob(".endless.*.part"), tmp_path / "none").unlink(missing_ok=True)
+    told.clear()
+    source.breaks = False
+    assert fetch.fetch(source, "r", files, tmp_path, told.append) == files
+    assert (tmp_path / "broken").read_bytes() == CONTENT
+    assert ("broken", 2) in source.asked  # the last byte that is there is asked for again
+    assert sum(told) == len(CONTENT) + 8
+    asked = len(source.asked)
+    assert fetch.fetch(source, "r", files, tmp_path, told.append) == []
+    assert len(source.asked) == asked
+    assert list(tmp_path.glob(".*.part")) == []
+
+
 def test_an_unfinished_archive_is_not_fetched(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
     """As long as the archive is not complete there is nothing to fetch, and the message says how to wait."""
     server.says("/api/runs/r/artifacts", {"complete": False, "files": []})
@@ -142,7 +192,7 @@ def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
         (["mlflow/model/model.json", "mlflow/model/model.pt"], "mlflow/model"),
         (["models/model.json", "mlflow/m/model.json"], "models"),
         (["mlflow/m/MLmodel", "mlflow/m/data/model.pth"], "a model that MLflow packed, in mlflow/m"),
-        (["logs/std_log.txt"], "r has no models"),
+        (["logs/std_log.txt"], ""),
     ],
 )
 def test_predict_finds_a_model_that_was_saved_through_mlflow(files: list[str], outcome: str) -> None:

@@ -13,6 +13,7 @@ import typer
 from cli import __main__ as cli
 from cli.errors import CliError
 from cli.files import folder_job
+from cli.files.component_upload import with_components_sent
 from cli.files.job_file import load
 from cli.files.job_upload import Sender, sent_data, with_everything_sent
 from cli.files.snapshot import snapshot
@@ -74,6 +75,33 @@ def test_a_job_gets_what_it_names_on_this_machine(tmp_path: Path) -> None:
     assert with_everything_sent(api, registered, tmp_path, lambda _: None) == registered  # type: ignore[arg-type]
 
 
+def test_a_pipeline_gets_its_components(tmp_path: Path) -> None:
+    """Files of components are read in, in pipelines within too, and what they name is sent from where they lie."""
+    prepare = "{type: command, code: ../src, environment: {image: i, conda_file: conda.yml}, command: x}"
+    within = "{type: pipeline, jobs: {prepare: {component: ./prepare.yml}, tune: {trial: file:prepare.yml}}}"
+    write(
+        tmp_path, {"steps/prepare.yml": prepare, "steps/within.yml": within, "steps/conda.yml": "a: 1", "src/a.py": ""}
+    )
+    job = {"type": "pipeline", "jobs": {"one": {"component": "steps/within.yml"}, "two": {"component": "azureml:c:1"}}}
+    api = Api()
+    sent = with_components_sent(api, job, tmp_path, lambda _: None)["jobs"]  # type: ignore[arg-type]
+    prepared = {
+        "type": "command",
+        "code": "azureml://sent/1/",
+        "environment": {"image": "i", "conda_file": {"a": 1}},
+        "command": "x",
+    }
+    assert sent["two"] == {"component": "azureml:c:1"}
+    steps = sent["one"]["component"]["jobs"]
+    assert steps == {"prepare": {"component": prepared}, "tune": {"trial": {**prepared, "code": "azureml://sent/2/"}}}
+    assert api.announced == [["a.py"], ["a.py"]]
+    with pytest.raises(CliError, match=r"component: .*no.yml can't be read"):
+        with_components_sent(api, {"jobs": {"a": {"component": "./no.yml"}}}, tmp_path, lambda _: None)  # type: ignore[arg-type]
+    write(tmp_path, {"loop.yml": "{jobs: {a: {component: ./loop.yml}}}"})
+    with pytest.raises(CliError, match="more than 10 levels"):
+        with_components_sent(api, {"jobs": {"a": {"component": "loop.yml"}}}, tmp_path, lambda _: None)  # type: ignore[arg-type]
+
+
 def test_a_command_names_data_parameters_and_results() -> None:
     """{data} is the data, {lr} a parameter, {models} a result; what a shell reads in braces stays."""
     job = folder_job.job_of("python t.py {data} {lr} {models} ${HOME} {a,b} {{x}}", {"lr": 0.1}, True, "pandas, numpy")
@@ -93,14 +121,12 @@ def test_a_command_names_data_parameters_and_results() -> None:
         (["nowhere", "--command", "x"], "there is none at 'nowhere'"),
         (["mnist", "--env", "pandas"], "are for a folder"),
         (["job.yml", "--template", "mnist"], "Give one of"),
-        (["pipeline.yml"], "is a pipeline job; only command jobs are run. Submit each of its steps"),
     ],
 )
 def test_words_that_name_no_one_thing(
     run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], why: str
 ) -> None:
     """What can't be submitted is a usage error that says what to give, before anything is sent."""
-    (tmp_path / "pipeline.yml").write_text("type: pipeline\n")
     assert run("submit", *words, "--url", "http://127.0.0.1:9") == 2
     assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())
 

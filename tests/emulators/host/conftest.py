@@ -127,7 +127,11 @@ def starter(storage: azurite.Azurite, folder: Path) -> Iterator[StartHost]:
         }
         if OTHER_HOST:
             app = shutil.copytree(config.get("app", SAMPLE), folder / f"app{number}")
-            part = start_other(app, folder / f"host{number}.log", {**env, "AzureFunctionsWebHost__hostid": queue})
+            part = start_other(
+                app,
+                folder / f"host{number}.log",
+                {**env, "AzureFunctionsWebHost__hostid": config.get("host_id", queue)},
+            )
         else:
             argv = [python, "-m", "emulators.host", "--config", str(file)]
             part = process.start("host", argv, log=folder / f"host{number}.log", env=env)

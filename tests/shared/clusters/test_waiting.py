@@ -152,3 +152,27 @@ def test_clusters_tell_who_waits_for_them(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
     assert [run["run"] for run in status.clusters(world.system)[0]["waiting"]] == [second]
+
+
+def test_a_waiting_run_tells_when_it_will_begin(world: World) -> None:
+    """When the one before it has run as long as the last of its kind; the moment stays while time passes."""
+
+    def goes(name: str, *states: str) -> None:
+        for state in states:
+            world.clock.advance(100)
+            world.job_goes(name, state)
+            world.deliver_all()
+            world.run_until_idle()
+
+    goes(submitted(world), "Running", "Completed")
+    first = submitted(world)
+    goes(first, "Running")
+    began = world.clock()
+    world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", busy_nodes=4)
+    second = submitted(world)
+    drops_own, row = status.clusters(world.system)[0]["waiting"]  # the drop became a run meanwhile
+    assert datetime.fromisoformat(drops_own["expected_at"]) == began + timedelta(seconds=100)
+    expected = began + timedelta(seconds=200)
+    assert (row["run"], datetime.fromisoformat(row["expected_at"])) == (second, expected)
+    world.clock.advance(60)
+    assert datetime.fromisoformat(queries.run(world.system, second)["waiting"]["expected_at"]) == expected

@@ -60,6 +60,40 @@ def test_a_published_sweep_is_its_trials_job_and_a_search() -> None:
     assert (sweep.stopping.kind, sweep.stopping.interval, sweep.stopping.delay) == ("bandit", 5, 10)
 
 
+COMPONENT = """
+type: command
+name: train
+version: "1"
+is_deterministic: false
+inputs:
+  iris_csv: {type: uri_file}
+  C: {type: number, default: 1}
+  kernel: {type: string, default: rbf}
+  coef0: {type: number}
+  rounds: {type: integer, default: 3}
+  note: {type: string, optional: true}
+outputs:
+  model: {type: uri_folder}
+code: azureml:iris:1
+environment: azureml:AzureML-sklearn-1.5@latest
+command: >-
+  python main.py --iris-csv ${{inputs.iris_csv}} --C ${{inputs.C}} --kernel ${{inputs.kernel}} --coef0
+  ${{inputs.coef0}} --rounds ${{inputs.rounds}} $[[--note ${{inputs.note}}]] --out ${{outputs.model}}
+"""
+
+
+def test_a_trial_may_be_a_component() -> None:
+    """Its defaults are the trial's where nothing is searched or given, its outputs the job's, and a part of its command
+    for an input that nobody gives is left out."""
+    job = read_job(changed(trial=yaml.safe_load(COMPONENT), outputs={"model": {"mode": "upload"}}))
+    assert job.sweep
+    assert (job.inputs["rounds"], job.inputs["C"], job.inputs["coef0"]) == (3, 0.5, 0.1)
+    assert "--note" not in job.command
+    assert job.command.endswith("--rounds ${{inputs.rounds}}  --out ${{outputs.model}}")
+    assert (job.outputs["model"].kind, job.outputs["model"].mode, job.code) == ("folder", "upload", "azureml:iris:1")
+    assert read_job(document(job)) == job
+
+
 SPACE = {
     "a": {"type": "quniform", "min_value": 1, "max_value": 9, "q": 2},
     "b": {"type": "loguniform", "min_value": -6, "max_value": -1},
@@ -114,7 +148,14 @@ def _plain(value: Any) -> Any:
         ({"objective": {"goal": "minimise", "primary_metric": "x"}}, "objective.goal is 'minimise'; choose one of"),
         ({"limits": {"max_total_trials": 5000}}, "limits.max_total_trials is 5000; use a whole number from 1 to 1000."),
         ({"sampling_algorithm": "grid"}, "search_space.C is a range, which has no grid"),
-        ({"trial": "trial.yml"}, "trial must be a mapping, it is a str."),
+        (
+            {"trial": "trial.yml"},
+            "trial is 'trial.yml', which did not come with the job: write it here, or send its file.",
+        ),
+        (
+            {"trial": {"type": "command", "command": "x", "inputs": {"n": {"type": "integer"}}}},
+            "trial inputs.n is missing",
+        ),
     ],
 )
 def test_a_bad_sweep_says_what_is_wrong(keys: dict[str, Any], words: str) -> None:

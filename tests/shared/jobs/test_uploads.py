@@ -281,13 +281,13 @@ def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | Non
     ("written", "why"),
     [
         ({"type": "sweep"}, "is empty: name at least one parameter"),
-        ({"type": "pipeline"}, "'pipeline'; only command jobs are run. Submit each of its steps"),
-        ({"jobs": {}}, "'pipeline'"),
+        ({"type": "automl"}, "'automl'; command jobs, sweeps and pipelines are run. Submit a command job that trains"),
+        ({"jobs": {}}, "is no mapping of steps by their names"),
         ({"search_space": {}}, "is empty: name at least one parameter"),
     ],
 )
 def test_other_kinds_of_jobs_are_refused_by_name(written: dict[str, Any], why: str) -> None:
-    """A sweep or a pipeline is called what it is, with what to do instead."""
+    """A kind of job that is not run is called what it is, with what to do instead; an empty one says what it lacks."""
     order = JobOrder("r", "t", JobSpec(), Limits(), written=read_layer(written))
     assert any(why in problem.message for problem in build(order).problems)
 

@@ -100,6 +100,9 @@ def test_an_elastic_route_has_a_range_of_nodes(tmp_path: Path) -> None:
     assert (route.min_nodes, route.nodes, route.max_nodes, route.resubmissions) == (2, 4, 4, 3)
 
 
+SWEPT = "routes: {m: {trainer: mnist, cluster: c, sweep: %s}}"
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -121,6 +124,12 @@ def test_an_elastic_route_has_a_range_of_nodes(tmp_path: Path) -> None:
         ("routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 3, max: 2}}}", "nodes.min is 3"),
         ("routes: {e: {template: elastic.yaml, cluster: c, nodes: {least: 3}}}", "or {min: ..., max: ...}"),
         ("routes: {m: {trainer: mnist, cluster: c, job_file: maybe}}", "choose allowed, forbidden or"),
+        (SWEPT % "{trials: 3}", r"route 'm': sweep has nothing to search: give a parameter a range, 0.001\.\.0.1"),
+        (SWEPT % "{search_space: {lr: 1..2}}", "route 'm': sweep.metric is missing"),
+        (SWEPT % "{metric: a, search_space: {lrr: 1..2}}", "sweep.search_space.lrr is not a parameter"),
+        (SWEPT % "{metric: a, trials: 0, search_space: {lr: 1..2}}", "sweep.trials is 0; use a whole number from 1"),
+        (SWEPT % "{metric: a, stops: asha}", "sweep.stops is not known; there are at_once, budget"),
+        (SWEPT % "20", "sweep must be a mapping, such as {trials: 20"),
         ("routes: [", "is no YAML"),
     ],
 )

@@ -14,15 +14,18 @@ from optuna.storages import JournalStorage
 from shared.adapters.studies import JournalStudies
 from shared.api import trials
 from shared.clusters.model import Cluster
+from shared.jobs.search import Parameter, Sweep
 from shared.kernel import places
 from shared.kernel.errors import Impossible
 from shared.money.policy import Policy
 from shared.money.prices import Price, Prices
+from shared.runs.intake import create
+from shared.runs.intake.request import RunRequest
 from shared.runs.model import RunState
 from shared.runs.progress.cancel import cancel_run
 from shared.sweeps.look import LOOK_SECONDS, look_at_sweep
 from tests.fakes.crashing import Counting
-from tests.fakes.world import PERIOD, World
+from tests.fakes.world import PERIOD, ROUTE, World, trainers_folder
 from tests.shared.sweeps import lab
 from tests.simulation.scheduler import Invocation, Scheduler
 
@@ -161,6 +164,34 @@ def test_a_drops_job_file_may_be_a_sweep(world: World) -> None:
     assert (sweep.progress.state, sweep.trials.begun) == (RunState.COMPLETED, 3)
     assert [run.asked.parameters["epochs"] for run in lab.trials(world, sweep)] == [1, 2, 3]
     assert "models/model.pt" in world.archived(sweep)
+
+
+SWEPT = replace(
+    ROUTE,
+    sweep=Sweep(space={"epochs": Parameter("choice", (1, 2, 3))}, metric="test_accuracy", sampling="grid", at_once=9),
+)
+
+
+@pytest.mark.parametrize(
+    ("job_file", "epochs"),
+    [
+        ("", [1, 2, 3]),
+        ("tags: {a: b}", [1, 2, 3]),
+        ("inputs: {epochs: 7}", [7]),
+        ("sweep: null", [2]),
+        ("{inputs: {epochs: '4,5'}, sweep: {metric: loss, sampling: grid}}", [4, 5]),
+    ],
+)
+def test_a_routes_sweep_is_that_of_its_drops(tmp_path: Path, job_file: str, epochs: list[int]) -> None:
+    """A drop becomes the route's sweep; its job file may fix what is searched, search something else, or nothing. Who
+    asks over HTTP gets what they ask for."""
+    world = World(trainers_folder(tmp_path), [SWEPT])
+    world.complete("1.bin", job_file=job_file)
+    world.run_until_idle()
+    jobs = [job.spec["inputs"]["epochs"] for job in world.jobs.jobs.values()]
+    assert sorted(jobs) == epochs
+    run = create.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
+    assert run.asked.request.sweep is None
 
 
 @pytest.mark.parametrize("word", ["before", "after"])

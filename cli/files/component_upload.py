@@ -1,0 +1,58 @@
+"""Sends what the steps of a pipeline, or the trial of a sweep, name on this machine, and reads in their components."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..api.client import Api
+from ..errors import CliError
+from .job_upload import Job, Say, is_remote, local, read_yaml, with_everything_sent
+
+DEEPEST = 10  # pipelines within pipelines
+_LOCAL = ("file:", "./", "../")
+
+
+def with_components_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
+    """The pipeline or sweep with its components in it, and their code, environments and data sent.
+
+    A component's paths are relative to its own file. Raises CliError for what is not there.
+    """
+    sending = _Sending(api, say)
+    made = sending.job(job, base, 0)
+    properties = {**sending.commits, **(made.get("properties") or {})}
+    return {**made, "properties": properties} if properties else made
+
+
+class _Sending:
+    def __init__(self, api: Api, say: Say) -> None:
+        self._api, self._say = api, say
+        self.commits: Job = {}  # where the code came from; the whole says it, as steps can't
+
+    def job(self, job: Job, base: Path, depth: int) -> Job:
+        """A pipeline, a sweep, a component or a step, with everything in it that this machine has."""
+        if depth > DEEPEST:
+            raise CliError(f"The pipeline has more than {DEEPEST} levels of pipelines within pipelines.")
+        made = with_everything_sent(self._api, job, base, self._say)
+        self.commits |= made.get("properties") or {}
+        made = {**made, "properties": job["properties"]} if "properties" in job else _without(made, "properties")
+        for key in ("trial", "component"):
+            if isinstance(named := made.get(key), str) and _is_file(named):
+                file = local(base, named)
+                made[key] = self.job(read_yaml(file, key), file.parent, depth + 1)
+            elif isinstance(named, dict):
+                made[key] = self.job(named, base, depth + 1)
+        if isinstance(steps := made.get("jobs"), dict):
+            made["jobs"] = {name: self._step(step, base, depth) for name, step in steps.items()}
+        return made
+
+    def _step(self, step: Any, base: Path, depth: int) -> Any:
+        return self.job(step, base, depth) if isinstance(step, dict) else step
+
+
+def _without(job: Job, key: str) -> Job:
+    return {name: value for name, value in job.items() if name != key}
+
+
+def _is_file(named: str) -> bool:
+    return not is_remote(named) and (named.startswith(_LOCAL) or named.endswith((".yml", ".yaml")))

@@ -1,0 +1,65 @@
+"""When waiting runs will probably begin: those before them take as long as the newest of their kind did. Pure."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shared.clusters.model import Cluster
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A run that has nodes of a cluster, or waits for them. `seconds` is how long it still needs them, None if unknown.
+
+    `waited` is for how many seconds it has waited so far.
+    """
+
+    run: str
+    nodes: int
+    begun: bool
+    seconds: float | None
+    waited: float = 0.0
+
+
+def begins(cluster: Cluster, claims: Sequence[Claim], start_seconds: float | None) -> dict[str, float]:
+    """In how many seconds each waiting run will begin, for those of which it can be said.
+
+    They begin in the order of `claims`. New nodes take `start_seconds`, None if nobody has seen any. Nodes that work
+    on what has no claim here, or on a run of unknown length, are not counted on. What should have been by now has less
+    than 0 seconds, so that the moment stays the same while time passes.
+    """
+    begun = [claim for claim in claims if claim.begun]
+    ends = [(claim.seconds, claim.nodes) for claim in begun if claim.seconds is not None]
+    heapq.heapify(ends)
+    free = cluster.max_nodes - max(cluster.busy_nodes, sum(claim.nodes for claim in begun))
+    idle, at, expected = cluster.idle_nodes, None, {}
+    for claim in (claim for claim in claims if not claim.begun):
+        while free < claim.nodes and ends:
+            at, freed = heapq.heappop(ends)
+            free, idle = free + freed, idle + freed
+        begin = _begin(claim, at, idle, start_seconds)
+        if free < claim.nodes or begin is None:
+            break
+        expected[claim.run] = begin
+        free, idle = free - claim.nodes, max(0, idle - claim.nodes)
+        if claim.seconds is not None:
+            heapq.heappush(ends, (begin + claim.seconds, claim.nodes))
+    return expected
+
+
+def _begin(claim: Claim, freed_at: float | None, idle: int, start_seconds: float | None) -> float | None:
+    """When it begins whose nodes are free since `freed_at`, None for ever; None if new nodes take nobody knows how
+    long."""
+    if idle >= claim.nodes:
+        return freed_at or 0.0
+    if start_seconds is None:
+        return None
+    return start_seconds - claim.waited if freed_at is None else freed_at + start_seconds
+
+
+def usual_start(waits: Iterable[float]) -> float | None:
+    """How long new nodes take, of the newest waits, newest first: most of the longer ones were waits for other runs."""
+    newest = sorted(list(waits)[:20])
+    return newest[len(newest) // 4] if newest else None

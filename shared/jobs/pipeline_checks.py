@@ -1,0 +1,87 @@
+"""What is wrong with a pipeline, step by step: each obeys the limits that it would as a job of its own. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from shared.jobs.limits import Limits, over_limits
+from shared.jobs.model import Problem
+from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.pipeline import Step, steps
+from shared.jobs.readers.pipeline_document import DEEPEST, SWEEP
+from shared.jobs.spec import COMMAND, PIPELINE, JobSpec, Layer, is_relative
+from shared.jobs.upload import unfit_code
+from shared.kernel.names import NAME
+
+MOST_STEPS = 100
+_INSTEAD = {
+    "parallel": "make it a command step that goes through its files",
+    "spark": "make it a command step whose environment has pyspark",
+    "automl": "make it a command step that trains",
+    "data_transfer": "make it a command step that copies",
+    "import": "give the data as an input of the pipeline",
+}
+
+
+def pipeline_faults(job: JobSpec, limits: Limits) -> Iterator[Problem]:
+    """All that is wrong with its steps; nothing of a job that is no pipeline."""
+    all_steps = steps(job)
+    if len(all_steps) > MOST_STEPS:
+        yield Problem("jobs", f"has {len(all_steps)} steps; the most are {MOST_STEPS}.")
+        return
+    if job.kind == PIPELINE and job.sweep:
+        yield Problem("sweep", "can't be over a pipeline as a whole; give it a step of type: sweep.", "bad_sweep")
+    for step in all_steps:
+        for problem in _of_step(step, limits):
+            place = f"jobs.{step.name}"
+            yield Problem(f"{place}.{path_of(problem.path)}" if problem.path else place, problem.message, problem.code)
+    yield from _of_the_graph({step.name: step for step in all_steps})
+
+
+def _of_step(step: Step, limits: Limits) -> Iterator[Problem]:
+    yield from step.problems
+    if step.name.count(".") > DEEPEST:
+        yield Problem("", f"lies in more than {DEEPEST} pipelines within pipelines.")
+    if not NAME.fullmatch(step.name.rpartition(".")[2]):
+        yield Problem("", "use letters, digits, dashes and underscores in a step's name.", "bad_name")
+    if step.problems:
+        return
+    if step.kind not in (COMMAND, SWEEP, PIPELINE):
+        instead = f"; {_INSTEAD[step.kind]}" if step.kind in _INSTEAD else ""
+        yield Problem("type", f"is {step.kind[:40]!r}; a step is a command, a sweep or a pipeline{instead}.")
+        return
+    yield from _of_component(step, limits)
+    yield from unfit_code(step.job.code)
+    yield from over_limits(Layer(step.job), step.job, limits)
+    if step.job.is_elastic:
+        yield Problem("command", "starts elastic.launch, which a step can't; submit that training as a run of its own.")
+    for name, value in step.job.data.items():
+        if is_relative(value.path) or value.path.startswith(("/", "file:")):
+            yield Problem(f"inputs.{name}.path", f"{value.path!r} is on your machine; use azureml://...")
+
+
+def _of_component(step: Step, limits: Limits) -> Iterator[Problem]:
+    if step.component and not step.component.startswith("azureml:"):
+        yield Problem("component", f"{step.component!r} is a file that was not sent with the job.")
+    if step.component and limits.environments is not None:
+        yield Problem("component", "is registered, so its environment can't be checked; write it inline on this route.")
+    if step.kind != PIPELINE and not step.component and not step.job.command:
+        yield Problem("command", "is missing, and the step names no component.")
+
+
+def _of_the_graph(by_name: Mapping[str, Step]) -> Iterator[Problem]:
+    """Steps that need one which is not there, or each other."""
+    graph: dict[str, set[str]] = {}
+    for name, step in by_name.items():
+        above = name.rpartition(".")[0]
+        needs = {f"{above}.{other}" if above else other for other in step.needs}
+        for other in sorted(needs - by_name.keys()):
+            beside = (each for each in by_name if each.rpartition(".")[0] == above)
+            yield Problem(f"jobs.{name}.inputs", f"need step {other!r}; there are {', '.join(beside)}.")
+        graph[name] = needs & by_name.keys()
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as exc:
+        circle = " -> ".join(exc.args[1])
+        yield Problem("jobs", f"wait for each other in a circle: {circle}.")

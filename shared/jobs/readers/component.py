@@ -1,0 +1,95 @@
+"""A command component, read as the command job that it is with these inputs. Pure.
+
+https://learn.microsoft.com/azure/machine-learning/reference-yaml-component-command
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from posixpath import normpath
+from typing import Any
+
+from shared.jobs.spec import is_relative
+
+_DATA = ("uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model")
+_OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
+_INPUT = re.compile(r"\$\{\{\s*inputs\.([\w-]+)\s*\}\}")
+_LOCAL = ("file:", "./", "../")
+Json = dict[str, Any]
+
+
+def is_file(named: str) -> bool:
+    """Whether this names a component's file, and not a registered component."""
+    return named.startswith(_LOCAL) or named.endswith((".yml", ".yaml"))
+
+
+def from_folder(said: Mapping[str, Any], folder: str) -> Json:
+    """A component from a file in this folder, with the files that it and its steps name as seen from above it."""
+    made = dict(said)
+    for key in ("code", "component", "trial", "environment"):
+        if isinstance(named := said.get(key), str) and (is_file(named) or (key == "code" and is_relative(named))):
+            joined = normpath(f"{folder}/{named.removeprefix('file:')}".lstrip("/"))
+            made[key] = joined if key == "code" else f"file:{joined}"
+    if isinstance(environment := said.get("environment"), Mapping):
+        made["environment"] = _described_from(environment, folder)
+    for key in ("jobs", "inputs"):
+        if isinstance(inner := said.get(key), Mapping):
+            made[key] = {
+                name: _inner_from(key, each, folder) if isinstance(each, Mapping) else each
+                for name, each in inner.items()
+            }
+    for key in ("component", "trial"):
+        if isinstance(within := said.get(key), Mapping):
+            made[key] = from_folder(within, folder)
+    return made
+
+
+def _inner_from(key: str, each: Mapping[str, Any], folder: str) -> Json:
+    if key == "jobs":
+        return from_folder(each, folder)
+    path = each.get("path")
+    moved = is_relative(path) and "${{" not in str(path)
+    return {**each, "path": normpath(f"{folder}/{path}".lstrip("/"))} if moved else dict(each)
+
+
+def _described_from(environment: Mapping[str, Any], folder: str) -> Json:
+    made, build = dict(environment), environment.get("build")
+    if is_relative(conda := environment.get("conda_file")):
+        made["conda_file"] = normpath(f"{folder}/{conda}".lstrip("/"))
+    if isinstance(build, Mapping) and is_relative(path := build.get("path")):
+        made["build"] = {**build, "path": normpath(f"{folder}/{path}".lstrip("/"))}
+    return made
+
+
+def is_component(trial: Mapping[str, Any]) -> bool:
+    """Whether this says what it takes, as components do; the trial of a sweep has no inputs of its own."""
+    return "inputs" in trial or "outputs" in trial or trial.get("type") == "command"
+
+
+def as_job(component: Mapping[str, Any], inputs: Mapping[str, Any], searched: Collection[str]) -> tuple[Json, Json]:
+    """(what of a command job it has, the inputs that it has with these). Raises ValueError for one that is missing.
+
+    What is searched is left to the search. A part of the command in $[[...]] stays where its input has a value.
+    """
+    declared = component.get("inputs") or {}
+    given = {name: inputs.get(name, _default(declared[name])) for name in declared if name not in searched}
+    for name, value in given.items():
+        optional = isinstance(declared[name], Mapping) and declared[name].get("optional")
+        if value is None and not optional:
+            raise ValueError(f"inputs.{name} is missing, which the component needs.")
+    values = {name: value for name, value in {**inputs, **given}.items() if value is not None}
+    command = _OPTIONAL.sub(
+        lambda part: part[1] if all(n in values or n in searched for n in _INPUT.findall(part[1])) else "",
+        str(component.get("command") or ""),
+    )
+    keys = ("code", "environment", "environment_variables", "distribution", "resources")
+    job = {key: component[key] for key in keys if component.get(key) is not None} | {"command": command}
+    return job | ({"outputs": dict(component["outputs"])} if component.get("outputs") else {}), values
+
+
+def _default(declared: Any) -> Any:
+    """What an input is where nobody gives it: its default; data have none."""
+    if not isinstance(declared, Mapping):
+        return declared
+    return None if declared.get("type") in _DATA else declared.get("default")

@@ -1,0 +1,147 @@
+"""A pipeline's steps, read: each as the job that it would be alone, and what it needs of others. Pure.
+
+The pipeline itself travels in `rest`, as it was written; `with_steps` changes in it what the system has to fill in:
+code, environments, variables, clusters and time limits.
+https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-pipeline
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shared.jobs.model import Problem
+from shared.jobs.readers import azureml
+from shared.jobs.readers.pipeline_document import JOBS, SWEEP, holder_of, kind_of, mapping
+from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
+
+_OF_COMPONENT = ("command", "code", "environment", "environment_variables", "distribution", "resources")
+_OF_STEP = ("compute", "environment", "environment_variables", "distribution", "resources", "identity", "services")
+_RUNS = ("component", "trial", "command", "code")
+_FILES = "additional_includes"  # which the SDK would read from this machine
+_FROM = re.compile(r"\$\{\{\s*parent\.jobs\.([\w-]+)\.outputs\.")
+_BOUND = "${{"
+Change = Callable[[JobSpec], JobSpec]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step. `job` has what it says of itself and what its component says; of one that is registered nothing is
+    known here but its name."""
+
+    name: str  # `train`; `outer.train` within a step that is a pipeline
+    kind: str
+    job: JobSpec
+    needs: frozenset[str]
+    component: str = ""
+    problems: tuple[Problem, ...] = ()
+
+
+def steps(job: JobSpec) -> tuple[Step, ...]:
+    """All steps of a pipeline in the order of the file, those within others after them; none of any other job."""
+    return tuple(_steps(job.rest.get(JOBS), "")) if job.kind == PIPELINE else ()
+
+
+def with_steps(job: JobSpec, change: Change) -> JobSpec:
+    """The pipeline with each command job in it changed; any other job as it is."""
+    if job.kind != PIPELINE:
+        return job
+    return replace(job, rest={**job.rest, JOBS: _changed(mapping(job.rest.get(JOBS)), change, "")})
+
+
+def _steps(jobs: Any, above: str) -> Iterator[Step]:
+    for name, body in mapping(jobs).items():
+        yield (step := _step(f"{above}{name}", body))
+        if step.kind == PIPELINE:
+            yield from _steps(mapping(body.get("component")).get(JOBS), f"{step.name}.")
+
+
+def _step(name: str, body: Any) -> Step:
+    if problem := _unreadable(body):
+        return Step(name, "", JobSpec(), frozenset(), problems=(problem,))
+    kind, holder = kind_of(body), holder_of(body)
+    registered = holder if isinstance(holder, str) else ""
+    needs = frozenset(_FROM.findall(str(body.get("inputs") or "")))
+    if kind not in (COMMAND, SWEEP):
+        return Step(name, kind, JobSpec(), needs, registered)
+    layer = azureml.read_layer(_document(body, mapping(holder)))
+    unread = (Problem(field, f"is {value!r:.40}; use a whole number from 1.") for field, value in layer.unread.items())
+    return Step(name, kind, replace(layer.job, name=name), needs, registered, (*layer.problems, *unread))
+
+
+def _unreadable(body: Any) -> Problem | None:
+    """Why this can't be a step."""
+    if not isinstance(body, Mapping):
+        return Problem("", f"must be a mapping, it is a {type(body).__name__}.")
+    if _FILES in {**body, **mapping(holder_of(body))}:
+        return Problem(_FILES, "are files beside the job; put them into the folder of its code.")
+    said = [key for key in _RUNS if key in body]
+    if len(said) > 1 and said[0] in ("component", "trial"):
+        return Problem(said[0], f"and {said[1]} both say what the step runs; keep one of them.")
+    return None
+
+
+def _document(body: Mapping[str, Any], holder: Mapping[str, Any]) -> Json:
+    """The step as a command job of its own, but for what others give it."""
+    said = {key: holder[key] for key in _OF_COMPONENT if holder.get(key) is not None}
+    said |= {key: body[key] for key in _OF_STEP if body.get(key) is not None}
+    limits = mapping(body.get("limits"))
+    timeout = limits.get("trial_timeout" if kind_of(body) == SWEEP else "timeout")
+    own = {"limits": {"timeout": timeout}} if timeout is not None else {}
+    return said | own | {key: _data(body.get(key)) for key in ("inputs", "outputs")} | {"type": COMMAND}
+
+
+def _data(given: Any) -> Json:
+    """The data that a step names itself, without what is bound to it."""
+    named = {name: value for name, value in mapping(given).items() if isinstance(value, Mapping)}
+    return {name: value for name, value in named.items() if value.get("path") and _BOUND not in str(value["path"])}
+
+
+def _changed(jobs: Mapping[str, Any], change: Change, above: str) -> Json:
+    return {
+        name: _changed_step(f"{above}{name}", body, change) if isinstance(body, Mapping) else body
+        for name, body in jobs.items()
+    }
+
+
+def _changed_step(name: str, body: Mapping[str, Any], change: Change) -> Json:
+    holder, kind = holder_of(body), kind_of(body)
+    if kind == PIPELINE and isinstance(body.get("component"), Mapping):
+        return {**body, "component": {**holder, JOBS: _changed(mapping(holder.get(JOBS)), change, f"{name}.")}}
+    if kind not in (COMMAND, SWEEP):
+        return dict(body)
+    before = _step(name, body).job
+    after = change(before)
+    made = {**body, **_inputs(body, after)}
+    if after.timeout_seconds and after.timeout_seconds != before.timeout_seconds:
+        limit = "trial_timeout" if kind == SWEEP else "timeout"
+        made["limits"] = {**mapping(body.get("limits")), limit: after.timeout_seconds}
+    return _put(made, holder, _told(before, after))
+
+
+def _inputs(body: Mapping[str, Any], after: JobSpec) -> Json:
+    given = mapping(body.get("inputs"))
+    moved = {name: {**given[name], "path": value.path} for name, value in after.data.items()}
+    return {"inputs": {**given, **moved}} if moved else {}
+
+
+def _told(before: JobSpec, after: JobSpec) -> Json:
+    """What of code, environment and variables is another now."""
+    told: Json = {"code": after.code, "environment": azureml.environment_document(after.environment)}
+    told["environment_variables"] = dict(after.variables)
+    was = {"code": before.code, "environment": azureml.environment_document(before.environment)}
+    was["environment_variables"] = dict(before.variables)
+    return {key: value for key, value in told.items() if value != was[key]}
+
+
+def _put(body: Json, holder: Any, told: Json) -> Json:
+    """The step with these keys, where they belong: a step may say them itself over its component."""
+    if not isinstance(holder, Mapping) or "command" in body:
+        return {**body, **({} if isinstance(holder, str) else told)}
+    above = {key: value for key, value in told.items() if body.get(key) is not None and key != "code"}
+    place = "trial" if "trial" in body else "component"
+    below = {key: value for key, value in told.items() if key not in above}
+    return {**body, **above, place: {**holder, **below}}

@@ -1,0 +1,61 @@
+"""Where in a pipeline's document things stand. Pure.
+
+https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-pipeline
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.jobs.model import Problem
+from shared.jobs.spec import COMMAND, PIPELINE
+
+SWEEP = "sweep"
+JOBS = "jobs"
+DEEPEST = 10  # pipelines within pipelines
+Json = dict[str, Any]
+
+
+def read_pipeline(document: Mapping[str, Any]) -> tuple[Json, tuple[Problem, ...]]:
+    """The document with what a pipeline says elsewhere where other jobs have it: its cluster, and the nodes of its
+    widest step."""
+    jobs, settings = document.get(JOBS), document.get("settings")
+    if not isinstance(jobs, Mapping) or not jobs:
+        return {}, (Problem(JOBS, "is no mapping of steps by their names; a pipeline has at least one."),)
+    if "component" in document:
+        return {}, (Problem("component", "can't be the pipeline's; write its steps under jobs."),)
+    if not isinstance(settings, Mapping | None):
+        return {}, (Problem("settings", f"must be a mapping, it is a {type(settings).__name__}."),)
+    rest = dict(settings or {})
+    compute = document.get("compute") or rest.get("default_compute")
+    rest.pop("default_compute", None)
+    widest = max(map(_nodes, jobs.values()))
+    made = {**document, "resources": {"instance_count": widest}, **({"compute": compute} if compute else {})}
+    return {**made, "settings": rest} if rest else {k: v for k, v in made.items() if k != "settings"}, ()
+
+
+def kind_of(body: Mapping[str, Any]) -> str:
+    """What a step is: it says it, or its component does."""
+    component = mapping(body.get("component"))
+    told = body.get("type") or component.get("type") or (SWEEP if "search_space" in body else COMMAND)
+    return str(told)
+
+
+def holder_of(body: Mapping[str, Any]) -> Any:
+    """What has the step's command: its component, the trial of a sweep, or the step itself."""
+    return body.get("component") or body.get("trial") or body
+
+
+def _nodes(body: Any) -> int:
+    """The most nodes that a step takes, itself or one within it."""
+    step = mapping(body)
+    holder = mapping(holder_of(step))
+    if kind_of(step) == PIPELINE:
+        return max(map(_nodes, mapping(holder.get(JOBS)).values()), default=1)
+    given = [mapping(each.get("resources")).get("instance_count") for each in (step, holder)]
+    return max((count for count in given if type(count) is int), default=1)
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

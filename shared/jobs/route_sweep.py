@@ -1,0 +1,43 @@
+"""The sweep that each drop of a route becomes, as the routes file says it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from shared.jobs.parameters import Parameters, bad_values, unknown_names, unquoted
+from shared.jobs.spec import COMMAND, JobSpec
+from shared.kernel.errors import BadSetting
+
+if TYPE_CHECKING:
+    from shared.jobs.search import Sweep
+
+_SPACE = "sweep.search_space"
+
+
+def read_sweep(section: Any, described: Parameters, where: str) -> Sweep | None:
+    """The `sweep` of a route, None where it has none. Raises BadSetting for a search that its trainer can't do."""
+    if section is None:
+        return None
+    from shared.jobs.readers.sweep import read_short
+
+    _, sweep, problems = read_short(section, {})
+    found = list(problems)
+    for name, parameter in sweep.space.items() if sweep else ():
+        values = [{name: value} for value in parameter.ends]
+        found += unknown_names(described, {name: 0}, _SPACE)
+        found += [problem for value in values for problem in bad_values(described, value, _SPACE)]
+        found += [problem for value in values for problem in unquoted(value)]
+    if found:
+        raise BadSetting(f"{where}: {found[0].path} {found[0].message}")
+    return sweep
+
+
+def for_drop(sweep: Sweep | None, own: JobSpec | None) -> Sweep | None:
+    """The route's sweep for a drop whose job file says this: over the parameters that the file leaves open, and none
+    for a job of the drop's own."""
+    if sweep is None or own is None:
+        return sweep
+    space = {name: parameter for name, parameter in sweep.space.items() if name not in own.values}
+    whole = own.command or own.kind != COMMAND
+    return None if whole or not space else replace(sweep, space=space)

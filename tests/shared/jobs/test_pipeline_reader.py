@@ -1,0 +1,166 @@
+"""Pipelines as published: their steps read and checked, filled in, and written as Microsoft's SDK reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from shared.adapters.azureml import pipelines, sdk_job
+from shared.adapters.azureml.document import document
+from shared.jobs.build import build
+from shared.jobs.limits import Limits
+from shared.jobs.order import JobOrder
+from shared.jobs.readers.azureml import read_job, read_layer
+from shared.jobs.readers.pipeline import steps, with_steps
+from shared.jobs.spec import DataInput, JobSpec
+from shared.jobs.upload import path, used
+
+# As Microsoft's azureml-examples write them: a component in the pipeline, a command inline, a registered component, a
+# sweep, and a pipeline within.
+PUBLISHED = """
+$schema: https://azuremlschemas.azureedge.net/latest/pipelineJob.schema.json
+type: pipeline
+display_name: regression
+experiment_name: regression
+inputs:
+  raw: {type: uri_folder, path: "azureml://datastores/d/paths/taxi/"}
+  rounds: 3
+outputs:
+  model: {mode: upload}
+settings: {default_compute: "azureml:cpu-cluster", continue_on_step_failure: false}
+jobs:
+  prepare:
+    type: command
+    component:
+      type: command
+      inputs: {raw: {type: uri_folder}}
+      outputs: {clean: {type: uri_folder}}
+      code: azureml:taxi:1
+      environment: {image: "python:3.11"}
+      command: python prep.py ${{inputs.raw}} ${{outputs.clean}}
+      resources: {instance_count: 2}
+    inputs: {raw: "${{parent.inputs.raw}}"}
+    limits: {timeout: 60}
+  tune:
+    type: sweep
+    trial:
+      type: command
+      inputs: {data: {type: uri_folder}, lr: {type: number}}
+      outputs: {model: {type: uri_folder}}
+      environment: azureml:e:1
+      command: python train.py ${{inputs.data}} ${{inputs.lr}} ${{outputs.model}}
+    inputs: {data: "${{parent.jobs.prepare.outputs.clean}}"}
+    outputs: {model: "${{parent.outputs.model}}"}
+    search_space: {lr: {type: uniform, min_value: 0.01, max_value: 0.1}}
+    sampling_algorithm: random
+    objective: {goal: maximize, primary_metric: accuracy}
+    limits: {max_total_trials: 2, max_concurrent_trials: 1}
+  evaluate:
+    type: command
+    inputs: {model: "${{parent.jobs.tune.outputs.model}}", fixed: {type: uri_file, path: "azureml://datastores/d/paths/x"}}
+    environment: azureml:e:1
+    environment_variables: {SEED: "7"}
+    compute: azureml:gpu-cluster
+    command: python test.py ${{inputs.model}} ${{inputs.fixed}}
+"""
+
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the SDK's own
+
+
+def changed(step: str = "", without: str = "", **keys: Any) -> dict[str, Any]:
+    """The published pipeline with other keys in a step, or in itself."""
+    made: dict[str, Any] = yaml.safe_load(PUBLISHED)
+    (made["jobs"][step] if step else made).update(keys)
+    if without:
+        del made["jobs"][step][without]
+    return made
+
+
+def test_the_steps_are_read_as_jobs() -> None:
+    """Each has what it says itself and through its component; the whole has the widest step's nodes and the cluster."""
+    job = read_job(yaml.safe_load(PUBLISHED))
+    assert (job.kind, job.cluster, job.nodes) == ("pipeline", "cpu-cluster", 2)
+    prepare, tune, evaluate = steps(job)
+    assert [(step.name, step.kind, sorted(step.needs)) for step in steps(job)] == [
+        ("prepare", "command", []),
+        ("tune", "sweep", ["prepare"]),
+        ("evaluate", "command", ["tune"]),
+    ]
+    assert (prepare.job.code, prepare.job.nodes, prepare.job.timeout_seconds) == ("azureml:taxi:1", 2, 60)
+    assert (tune.job.environment, tune.job.command[:15]) == ("azureml:e:1", "python train.py")
+    assert (evaluate.job.cluster, evaluate.job.variables) == ("gpu-cluster", {"SEED": "7"})
+    assert evaluate.job.data == {"fixed": DataInput("azureml://datastores/d/paths/x", "file")}
+    assert read_job(document(job)) == job
+
+
+def test_what_the_system_fills_in_stands_where_azure_ml_reads_it() -> None:
+    """Code, environment, variables and time limit of each step, as Microsoft's own SDK has them of the document."""
+    job = replace(read_job(yaml.safe_load(PUBLISHED)), name="run-1", timeout_seconds=900, variables={"A": "b"})
+    sent = pipelines.sendable(job, lambda each: each if isinstance(each, str) else "azureml:made:1", sdk_job.UNRESOLVED)
+    theirs = sdk_job.load(sent, sdk_job.UNRESOLVED)._to_dict()["jobs"]
+    component = theirs["prepare"]["component"]
+    assert component["code"] == f"azureml:{sdk_job.UNRESOLVED}/codes/taxi/versions/1"
+    assert (component["environment"], component["environment_variables"]) == ("azureml:made:1", {"A": "b"})
+    assert [theirs[name]["limits"]["timeout"] for name in ("prepare", "evaluate")] == [60, 900]
+    assert theirs["tune"]["limits"]["trial_timeout"] == 900
+    assert theirs["evaluate"]["environment_variables"] == {"A": "b", "SEED": "7"}
+    assert {name: step["display_name"] for name, step in sent["jobs"].items()} == {name: name for name in theirs}
+    assert pipelines.problems(job) == []
+
+
+def test_what_steps_use_is_the_jobs() -> None:
+    """A folder that was sent for a step is used by the whole: it is waited for, and kept."""
+    code = path("a" * 64)
+    job = with_steps(read_job(yaml.safe_load(PUBLISHED)), lambda step: replace(step, code=code) if step.code else step)
+    assert list(used(job)) == [("jobs.prepare.code", "a" * 64)]
+
+
+NESTED: dict[str, Any] = {"type": "pipeline", "component": {"type": "pipeline", "jobs": {"x": {"type": "spark"}}}}
+EVIL: dict[str, Any] = {
+    "type": "command",
+    "command": "x",
+    "environment": "azureml:e:1",
+    "additional_includes": ["/etc"],
+}
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (changed(jobs={}), "jobs is no mapping of steps by their names; a pipeline has at least one."),
+        (changed("tune", type="parallel"), "jobs.tune.type is 'parallel'; a step is a command, a sweep or a pipeline"),
+        (changed("tune", type="spark"), "jobs.tune.type is 'spark'; a step is a command, a sweep or a pipeline; make"),
+        (changed("tune", type="automl"), "make it a command step that trains."),
+        (changed("tune", **NESTED, without="trial"), "jobs.tune.x.type is 'spark'"),
+        (changed("evaluate", compute="azureml:other"), "jobs.evaluate.compute is 'other'; choose one of cpu-cluster"),
+        (changed("evaluate", resources={"instance_count": 9}), "jobs.evaluate.resources.instance_count is 9; use a"),
+        (changed("evaluate", code="./src"), "jobs.evaluate.code must be a registered asset"),
+        (changed("evaluate", code=path("a" * 64)), "jobs.evaluate.code of your own is not allowed here"),
+        (changed("evaluate", identity={"type": "user_identity"}), "jobs.evaluate.identity is not allowed here"),
+        (changed("evaluate", services={"a": {"type": "ssh"}}), "jobs.evaluate.services is not allowed here"),
+        (changed("evaluate", without="command"), "jobs.evaluate.command is missing, and the step names no component."),
+        (changed("evaluate", inputs={"a": "${{parent.jobs.no.outputs.x}}"}), "jobs.evaluate.inputs need step 'no'"),
+        (changed("prepare", inputs={"a": "${{parent.jobs.tune.outputs.model}}"}), "wait for each other in a circle: "),
+        (changed("prepare", component="./prep.yml"), "jobs.prepare.component './prep.yml' is a file that was not sent"),
+        (changed("prepare", code="azureml:c:1"), "jobs.prepare.component and code both say what the step runs"),
+        (changed("evaluate", **EVIL), "jobs.evaluate.additional_includes are files beside the job"),
+        (changed("evaluate", inputs={"a": {"path": "/etc/passwd"}}), "jobs.evaluate.inputs.a.path '/etc/passwd' is on"),
+        (changed(component="./whole.yml"), "component can't be the pipeline's"),
+    ],
+)  # fmt: skip
+def test_a_bad_pipeline_says_which_step_and_what(document: dict[str, Any], words: str) -> None:
+    """A step obeys the limits that it would as a job of its own; nothing starts."""
+    clusters = frozenset({"cpu-cluster", "gpu-cluster"})
+    order = JobOrder("r", "t", JobSpec(), Limits(clusters, max_nodes=4), written=read_layer(document))
+    told = "; ".join(f"{problem.path} {problem.message}" for problem in build(order).problems)
+    assert words in told
+
+
+def test_a_file_of_the_app_is_never_read() -> None:
+    """What the SDK would read of the machine that submits is refused, wherever a step says it."""
+    job = read_job(changed("evaluate", environment={"image": "i", "conda_file": "/etc/passwd"}))
+    assert [problem.path for problem in pipelines.problems(job)] == ["jobs.evaluate.environment.conda_file"]

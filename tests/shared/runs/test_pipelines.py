@@ -1,0 +1,180 @@
+"""Runs that are pipelines, on fakes: from a drop's job file to the archive of what its steps wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.drops.model import DropState
+from shared.events.incoming import job_of, status_of
+from shared.jobs.spec import output_path
+from shared.runs.model import Run, RunState
+from shared.runs.progress.follow import follow_job
+from shared.runs.progress.workloads import workload
+from tests.fakes.world import World, trainers_folder
+
+JOB = """
+type: pipeline
+outputs: {models: {type: uri_folder}}
+jobs:
+  prepare:
+    component: ./steps/prepare.yml
+    inputs: {raw: {type: uri_folder, path: ./raw}}
+  train:
+    command: train ${{inputs.data}} ${{outputs.model}}
+    environment: azureml:e:1
+    resources: {instance_count: 2}
+    inputs: {data: "${{parent.jobs.prepare.outputs.clean}}"}
+    outputs: {model: "${{parent.outputs.models}}"}
+  evaluate:
+    command: test ${{inputs.model}}
+    environment: azureml:e:1
+    inputs: {model: "${{parent.jobs.train.outputs.model}}"}
+"""
+PREPARE = b"""
+type: command
+inputs: {raw: {type: uri_folder}}
+outputs: {clean: {type: uri_folder}}
+environment: {image: "python:3.11", conda_file: conda.yml}
+command: prepare ${{inputs.raw}} ${{outputs.clean}}
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(trainers_folder(tmp_path))
+
+
+def dropped(world: World, job_file: str = JOB) -> Run:
+    """The run of a drop with this pipeline as its job file."""
+    for name, data in {"prepare.yml": PREPARE, "conda.yml": b"dependencies: [python]"}.items():
+        world.upload(f"mnist/a/steps/{name}", data)
+    world.complete("raw/1.csv", job_file=job_file)
+    (run,) = world.runs.newest()
+    return run
+
+
+def goes(world: World, run: Run, **steps: str) -> Run:
+    """Its steps come into these states, and Azure ML's event of a step is delivered."""
+    for name, raw in steps.items():
+        world.jobs.set_step(run.name, name, raw, "Exit 3. Error: x" if raw == "Failed" else "")
+    world.clock.advance(10)
+    follow_job(world.system, run.name)
+    return world.runs.get(run.name).value
+
+
+def states(run: Run) -> dict[str, str]:
+    return {step.name: step.state.value for step in run.jobs.steps}
+
+
+def test_a_drops_pipeline_is_one_job_with_its_steps(world: World) -> None:
+    """The job goes to Azure ML whole, with the drop's components in it and its data named; each step's state is the
+    run's; in the end the archive has its outputs, and the steps' logs in folders of their own."""
+    run = dropped(world)
+    sent = world.jobs.jobs[run.name].spec
+    assert (run.asked.kind, run.asked.nodes, list(world.jobs.jobs)) == ("pipeline", 2, [run.name])
+    prepare = sent["jobs"]["prepare"]
+    assert prepare["component"]["environment"]["conda_file"] == {"dependencies": ["python"]}
+    assert prepare["inputs"]["raw"]["path"] == "azureml://datastores/drops/paths/mnist/a/raw"
+    assert sent["outputs"]["models"]["path"] == output_path(run.name, "models")
+    assert [(step.name, step.needs) for step in run.jobs.steps] == [
+        ("prepare", ()),
+        ("train", ("prepare",)),
+        ("evaluate", ("train",)),
+    ]
+    world.job_goes(run.name, "Running")
+    run = goes(world, run, prepare="Completed", train="Running")
+    assert states(run) == {"prepare": "completed", "train": "running", "evaluate": "waiting"}
+    run = goes(world, run, train="Completed", evaluate="Completed")
+    world.blobs.put("azureml-blobstore", f"trainyard/{run.name}/models/model.pt", b"m")
+    world.blobs.put("azureml", f"ExperimentRun/dcid.{run.name}-of-train/user_logs/std_log.txt", b"trained")
+    world.job_goes(run.name, "Completed")
+    world.deliver_all()
+    world.run_until_idle()
+    run = world.runs.get(run.name).value
+    assert (run.progress.state, workload(run).log_of(run, 1)) == (RunState.COMPLETED, (f"{run.name}-of-train", 0))
+    assert world.archived(run) >= {"models/model.pt", "logs/train/std_log.txt", "manifest.json"}
+
+
+def test_a_failed_step_names_itself(world: World) -> None:
+    """The run's reason is the step's, with its log; what needs it is skipped, and said."""
+    run = dropped(world)
+    world.job_goes(run.name, "Running")
+    world.jobs.set_step(run.name, "prepare", "Completed")
+    world.jobs.set_step(run.name, "train", "Failed", "Exit 3. Error: x")
+    world.blobs.put("azureml", f"ExperimentRun/dcid.{run.name}-of-train/user_logs/std_log.txt", b"no trips today")
+    world.job_goes(run.name, "Failed", "A step failed.")
+    world.deliver_all()
+    world.run_until_idle()
+    run = world.runs.get(run.name).value
+    assert states(run) == {"prepare": "completed", "train": "failed", "evaluate": "skipped"}
+    assert run.progress.reason == "Step 'train' failed: Exit 3. Not started: evaluate.\nstd_log.txt:\nno trips today"
+
+
+def test_each_steps_nodes_are_paid_for(world: World) -> None:
+    """A step's nodes are the run's use of its cluster while the step ran, and no longer."""
+    run = dropped(world)
+    world.job_goes(run.name, "Running")
+    goes(world, run, prepare="Running")
+    run = goes(world, run, prepare="Completed", train="Running")
+    (use,) = workload(run).uses(run, world.clock())
+    seconds = [(spell.nodes, (spell.end - spell.begin).total_seconds()) for spell in use.ran]
+    assert (use.cluster, seconds) == ("cpu-cluster", [(1, 10.0), (2, 10.0)])
+
+
+def test_an_event_that_was_lost_is_made_good(world: World) -> None:
+    """The look at the run's hour, which reads lists of jobs, asks for the steps of a pipeline that has ended."""
+    run = dropped(world)
+    world.jobs.set(run.name, "Running")
+    for step in ("prepare", "train", "evaluate"):
+        world.jobs.set_step(run.name, step, "Completed")
+    world.jobs.set(run.name, "Completed")
+    for _ in range(3):
+        world.clock.advance(300)
+        world.reconcile()
+        world.run_until_idle()
+    assert set(states(world.runs.get(run.name).value).values()) == {"completed"}
+
+
+@pytest.mark.parametrize("parent", ["run-1", None])
+def test_an_event_of_a_step_is_one_of_its_pipeline(parent: str | None) -> None:
+    """Run events of steps name the pipeline among their properties; the status that they tell is the step's."""
+    properties = {"azureml.pipelinerunid": parent} if parent else {}
+    data: dict[str, Any] = {"runId": "step-1", "runStatus": "Completed", "runProperties": properties}
+    event = {"eventType": "Microsoft.MachineLearningServices.RunStatusChanged", "data": data}
+    assert (job_of(event), status_of(event)) == (("run-1", "") if parent else ("step-1", "Completed"))
+
+
+@pytest.mark.parametrize(
+    ("job_file", "words"),
+    [
+        (JOB.replace("prepare.yml", "no.yml"), "line 6: jobs.prepare.component: the drop has no file 'steps/no.yml'."),
+        (
+            JOB.replace("command: train", "code: ./raw\n    command: train"),
+            "jobs.train.code: a drop can't bring its own",
+        ),
+        (
+            JOB.replace("    command: test", "    type: spark\n    command: test"),
+            "jobs.evaluate.type: is 'spark'; a step",
+        ),
+        (
+            JOB.replace("instance_count: 2", "instance_count: 5"),
+            "jobs.train.resources.instance_count: is 5; use a whole",
+        ),
+        (
+            JOB.replace("environment: azureml:e:1", "compute: azureml:gpu", 1),
+            "jobs.train.compute: is 'gpu'; choose one",
+        ),
+        (JOB.replace("./raw}", "../../b}"), "jobs.prepare.inputs.raw.path"),
+    ],
+)
+def test_a_bad_pipeline_rejects_its_drop(world: World, job_file: str, words: str) -> None:
+    """With the line of the step, before anything starts."""
+    for name, data in {"prepare.yml": PREPARE, "conda.yml": b"dependencies: [python]"}.items():
+        world.upload(f"mnist/a/steps/{name}", data)
+    world.complete("raw/1.csv", job_file=job_file)
+    (drop,) = [stored.value for stored in world.drops.rows.values()]
+    assert (drop.state, world.jobs.jobs) == (DropState.REJECTED, {})
+    assert words in drop.why
