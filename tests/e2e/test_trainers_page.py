@@ -74,7 +74,7 @@ def test_the_page_leads_to_an_archived_model(clone: Path, lab: Lab) -> None:
     alone, dropping = blocks("sh")
     printed = follow(alone, clone)
     assert printed.count("done: loss") == 3  # one process, then two
-    assert (clone / "trainers" / "model" / "model.safetensors").exists()
+    assert (clone / "trainers" / "model" / "model.pt").exists()
 
     said = follow(dropping, clone, TRAINYARD_CLOUD=str(lab.cloud.home), TRAINYARD_CWD=str(clone / "trainers"))
     assert "passes over the points; integer from 1" in said
@@ -83,4 +83,4 @@ def test_the_page_leads_to_an_archived_model(clone: Path, lab: Lab) -> None:
     assert (run["state"], run["nodes"], run["metrics"]["last"]["train_loss"] < 0.1) == ("completed", 2, True)
     assert run["parameters"] == {"epochs": 50, "lr": 0.1}
     assert run["environment"].endswith("with a conda file"), "its own requirements, not the environment of all trainers"
-    assert {"models/model.safetensors", "metrics/metrics.jsonl", "manifest.json"} <= lab.output(run).keys()
+    assert {"models/model.pt", "metrics/metrics.jsonl", "manifest.json"} <= lab.output(run).keys()
