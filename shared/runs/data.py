@@ -179,7 +179,7 @@ def _compared(ports: Ports, run: Run, jobs: Collection[str] | None, blobs: Itera
     times = [ports.jobs.times(job) for job in (workload(run).jobs(run).values() if jobs is None else jobs)]
     if not trained and not any(each.began for each in times):
         return None
-    return judge(run.asked.drop, found, [JobTimes()] if _may_read_before(run) else times)
+    return judge(run.asked.drop, found, [JobTimes()] if _may_read_before(run) else times, run.created_at)
 
 
 def _may_read_before(run: Run) -> bool:

@@ -2,7 +2,9 @@
 
 Every write of a blob gives it a new etag. So a blob that still has the recorded one was never written since. Of any
 other only the last write is known: before a job began, that job read what lies there now; later, nobody knows what it
-read. A file that was added and deleted again before anyone looked, or its drop closed, leaves no trace.
+read. That a job read other data is proved by its last start; that it never did is not, since Azure ML may have begun it
+before, on a node that it lost: the same bytes must have been there before the run was made. A file that was added and
+deleted again before anyone looked, or its drop closed, leaves no trace.
 """
 
 from __future__ import annotations
@@ -69,8 +71,8 @@ def _same_bytes(before: Blob, now: Blob) -> bool | None:
     return before.md5 == now.md5 if before.md5 and now.md5 else None
 
 
-def judge(drop: str, found: Sequence[Difference], jobs: Sequence[JobTimes]) -> Verdict:
-    """What these differences of its drop mean for a run that had these jobs; those that never began don't count.
+def judge(drop: str, found: Sequence[Difference], jobs: Sequence[JobTimes], made: datetime) -> Verdict:
+    """What these differences mean for a run that was `made` then and had these jobs; those that never began don't count.
 
     A job that read other data stays proved, whatever can't be said of the other jobs and files.
     """
@@ -79,7 +81,7 @@ def judge(drop: str, found: Sequence[Difference], jobs: Sequence[JobTimes]) -> V
     if other:
         held = f"Drop {drop} held other data when the job started than when the run was made"
         return Verdict(TrainedOn.OTHER, f"{held}: {_some(other)}.")
-    doubts = [d for d in found if not (d.same and begun and all(d.in_place(began) for began in begun))]
+    doubts = [d for d in found if not (d.same and d.written and d.written < made)]
     if not doubts:
         return Verdict(TrainedOn.RECORDED)
     what = _some([f"{d.name} {_words(d)}" for d in doubts])
@@ -87,7 +89,9 @@ def judge(drop: str, found: Sequence[Difference], jobs: Sequence[JobTimes]) -> V
 
 
 def _words(difference: Difference) -> str:
-    return f"was written at {_time(difference.written)}" if difference.written else "is gone"
+    if not difference.written:
+        return "is gone"
+    return f"was written {'again, with the same bytes, ' if difference.same else ''}at {_time(difference.written)}"
 
 
 def _when(jobs: Sequence[JobTimes]) -> str:

@@ -16,6 +16,7 @@ from tests.fakes.world import World, trainers_folder
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 JOB = JobTimes(BEGAN, BEGAN + timedelta(minutes=10))
 MINUTE = timedelta(minutes=1)
+MADE = BEGAN - 2 * MINUTE
 RECORDED = Blob("r/d/1.bin", "e1", 3, "aa")
 
 
@@ -27,7 +28,8 @@ def blob(etag: str, md5: str, written: timedelta, size: int = 3) -> Blob:
     ("now", "jobs", "verdict"),
     [
         (blob("e1", "aa", -MINUTE), [JOB], TrainedOn.RECORDED),
-        (blob("e2", "aa", -MINUTE), [JOB], TrainedOn.RECORDED),  # the same bytes again, before the job began
+        (blob("e2", "aa", -3 * MINUTE), [JOB], TrainedOn.RECORDED),  # the same bytes again, before the run was made
+        (blob("e2", "aa", -MINUTE), [JOB], TrainedOn.UNKNOWN),  # the job may have begun before, on a node that it lost
         (blob("e2", "aa", MINUTE), [JOB], TrainedOn.UNKNOWN),  # what lay there in between?
         (blob("e2", "bb", -MINUTE), [JOB], TrainedOn.OTHER),
         (blob("e2", "", -MINUTE, size=4), [JOB], TrainedOn.OTHER),
@@ -43,7 +45,7 @@ def blob(etag: str, md5: str, written: timedelta, size: int = 3) -> Blob:
 def test_only_what_is_proved_is_said(now: Blob | None, jobs: list[JobTimes], verdict: TrainedOn) -> None:
     """An etag proves that nothing changed; a write proves other data only for a job that began after it."""
     found = list(differences({RECORDED.name: RECORDED}, {now.name: now} if now else {}))
-    judged = judge("r/d", found, jobs)
+    judged = judge("r/d", found, jobs, MADE)
     assert judged.trained_on is verdict
     assert bool(judged.why) is (verdict is not TrainedOn.RECORDED)
 
@@ -51,7 +53,7 @@ def test_only_what_is_proved_is_said(now: Blob | None, jobs: list[JobTimes], ver
 def test_a_doubt_names_file_and_times() -> None:
     """What can't be said has its file, when that was written, and when the job ran."""
     found = list(differences({RECORDED.name: RECORDED}, {RECORDED.name: blob("e2", "bb", MINUTE)}))
-    assert judge("r/d", found, [JOB]).why == (
+    assert judge("r/d", found, [JOB], MADE).why == (
         "Whether it trained on the recorded data can't be said: r/d/1.bin was written at 2026-01-01 12:01:00 UTC. Its "
         "job began at 2026-01-01 12:00:00 UTC and ended at 2026-01-01 12:10:00 UTC."
     )
