@@ -30,9 +30,8 @@ It speaks HTTP to one Trainyard: the first of `--url`, `--profile`, `TRAINYARD_U
 cloud if it is up, the deployment of the last `login`. `TRAINYARD_CLOUD` names the folder of a local cloud's state if it
 is not `.trainyard/cloud`.
 
-`drop` and `admin smoke` also write blobs. To the local cloud they do so with its connection string. For a deployment
-they need `--account-url` (here or at `login`), the extra `drop`, and the role Storage Blob Data Contributor on the
-account for whoever is signed in (`az login`).
+`drop` and `admin smoke` also write blobs. For a deployment they need `--account-url` (here or at `login`), the extra
+`drop`, and the role Storage Blob Data Contributor on the account for whoever is signed in (`az login`).
 
 [completion](#completion) makes Tab complete commands, options, and the names of runs, drops, trainers and the like.
 

@@ -22,8 +22,8 @@ def replay(
 ) -> None:
     """Give back to the queues what was set aside: poison messages and dead letters.
 
-    Mend the cause first, as `status` and the app's log show it: a message that fails again is set aside again. A
-    dead letter that belongs to no queue stays where it is, and is named.
+    Mend the cause first, as `status` and the app's log show it. A dead letter that belongs to no queue stays, and is
+    named.
 
     Example: trainyard admin replay --queue drop-events
     """
@@ -43,8 +43,8 @@ def replay(
 def register(session: Session) -> None:
     """Register the trainers' code and environment in Azure ML, and check the routes.
 
-    The app does this by itself within minutes of a deployment; so the first submission is as quick as the others. Twice
-    changes nothing. The exit status is 1 if a route can't work, such as one whose cluster is not there.
+    The app does this by itself within minutes of a deployment. The exit status is 1 if a route can't work, such as one
+    whose cluster is not there.
 
     Example: trainyard admin register
     """

@@ -35,8 +35,8 @@ Png = Annotated[
 def cost(session: Session, by: By = "project", since: options.Since = "", as_csv: Csv = False, to: Png = None) -> None:
     """Show what the nodes cost, and how the budgets stand.
 
-    Without --since it is this month. Costs are kept by days of UTC, so a day counts whole from its beginning. Idle is
-    what a run left behind; unexplained is what no run and no lease explains.
+    Without --since it is this month, by days of UTC. Idle is what a run left behind; unexplained is what no run and no
+    lease explains.
 
     Example: trainyard cost --by run --since 7d
     """

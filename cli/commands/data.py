@@ -25,7 +25,7 @@ def data_log(session: Session, drop: options.DataDrop) -> None:
 def data_diff(session: Session, a: options.DataRef, b: options.DataRef) -> None:
     """Show which files are added, changed and gone from one generation to another.
 
-    Both may be of different drops, and each may be a run, whose data are meant then.
+    Either may be a run, whose data are meant then.
 
     Example: trainyard data diff mnist/digits-1@1 mnist/digits-1@2
     """

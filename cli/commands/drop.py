@@ -46,9 +46,9 @@ def drop(
 ) -> None:
     """Upload a folder as a drop, which makes it a run.
 
-    It says first what is there and what will change, and asks before two people's folders become one; where nobody can
-    answer it stops, and --merge, --delete or --new says what to do. Once interrupted, the same command goes on where it
-    was. Content that was trained before makes no new run: the command says which run it made.
+    It says first what will change, and asks before two people's folders become one; where nobody can answer,
+    --merge, --delete or --new says what to do. Once interrupted, the same command goes on where it was. Content that
+    was trained before makes no new run: the command says which run it made.
 
     Route, job file and parameters are checked before anything is uploaded. Parameters and --nodes become a job file
     of the drop, an archive then its data. On a route that trains nothing, such as data, the drop is data for jobs:

@@ -36,10 +36,10 @@ def fetch(
 ) -> None:
     """Download a run's models, logs and metrics, or a model's version with its proof.
 
-    Each file is checked against the run's manifest (size and MD5, or the etag of a file whose MD5 the storage does not
-    know) before it gets its name. The manifest comes last, as manifest.json: it lists the whole archive, also with
-    --only. The same command again fetches what is missing or damaged. A failed run has logs and no model; the exit
-    status says so. A version (churn@production) comes with what its signature names, each file checked by its SHA-256.
+    Each file is checked against the run's manifest (size and MD5, or the etag of a file without MD5) before it gets its
+    name. manifest.json lists the whole archive, also with --only. The same command again fetches what is missing or
+    damaged. A failed run has logs and no model; the exit status says so. A version (churn@production) comes with what
+    its signature names, each file checked by its SHA-256.
 
     Example: trainyard fetch mnist-0123456789abcdef --only models --to ./model
 

@@ -36,9 +36,8 @@ def logs(
     Of an elastic run all its jobs' logs are one, each line behind its job, if no --rank is given: the rank that speaks
     may be any of them.
 
-    Control characters are shown as signs (␛ for escape), colours are left out, and a carriage return begins a new line:
-    a log may hold what a terminal obeys. --raw prints the log as it is. With --json it prints one object for each
-    piece, with the offset to go on at.
+    Control characters are shown as signs (␛ for escape) and colours left out, since a log may hold what a terminal
+    obeys; --raw prints it as it is. With --json it prints one object for each piece, with the offset to go on at.
 
     Example: trainyard logs -f mnist-0123456789abcdef
     """
@@ -100,8 +99,6 @@ def metrics(
     file: options.Png = None,
 ) -> None:
     """Plot a run's curves here, or into a PNG.
-
-    The run may still be at it, or archived.
 
     Example: trainyard metrics mnist-0123456789abcdef --name test_accuracy --png curves.png
     """

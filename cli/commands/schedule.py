@@ -62,8 +62,7 @@ def schedule_add(
     what becomes of one that was missed by more than ten minutes, --overlap of one whose last run has not ended.
 
     Names with @ mean what they do at that moment: mnist@latest, churn@production, and as --data also ROUTE@new, the
-    newest drop that closed since its last run, or ROUTE@all-new, the route's folder, with all of those in the parameter
-    new_drops.
+    newest drop since its last run, or ROUTE@all-new, the route's folder, with all of those in the parameter new_drops.
 
     Example: trainyard schedule add --cron "0 6 * * 1" --timezone Europe/Berlin submit mnist --data drops/mnist/digits-1
     """
