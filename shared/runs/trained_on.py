@@ -40,9 +40,9 @@ class Difference:
     written: datetime | None
     same: bool | None = None
 
-    def in_place(self, began: datetime) -> bool:
-        """Whether what lies there now was there when a job began."""
-        return self.written is not None and self.written + CLOCKS <= began
+    def in_place(self, then: datetime) -> bool:
+        """Whether what lies there now was there then."""
+        return self.written is not None and self.written + CLOCKS <= then
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def judge(drop: str, found: Sequence[Difference], jobs: Sequence[JobTimes], made
     if other:
         held = f"Drop {drop} held other data when the job started than when the run was made"
         return Verdict(TrainedOn.OTHER, f"{held}: {_some(other)}.")
-    doubts = [d for d in found if not (d.same and d.written and d.written < made)]
+    doubts = [d for d in found if not (d.same and d.in_place(made))]
     if not doubts:
         return Verdict(TrainedOn.RECORDED)
     what = _some([f"{d.name} {_words(d)}" for d in doubts])

@@ -81,15 +81,15 @@ def test_what_is_fetched_is_what_the_manifest_says(desk: Desk, run: dict[str, An
     folder, wanted = Path(first["folder"]), manifest(desk, run)
 
     assert folder == desk.folder / run["run"]
-    assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == {*wanted, "manifest.json"}
+    there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    assert there == {*wanted, "manifest.json", ".fetched.json"}
     assert json.loads(Path(first["manifest"]).read_text("utf-8"))["source_job"] == run["run"]
     for name, file in wanted.items():
         content = (folder / name).read_bytes()
         assert len(content) == file["size"]
         assert file["md5"] in ("", hashlib.md5(content).hexdigest())  # Azurite knows none of an append blob
     (folder / "models" / "model.safetensors").write_bytes(b"damaged")
-    unknown = [name for name, file in wanted.items() if not file["md5"]]  # what can't be told to be whole comes again
-    assert desk.ask("fetch", run["run"])["new"] == 1 + len(unknown)
+    assert desk.ask("fetch", run["run"])["new"] == 1
     assert (folder / "models" / "model.safetensors").stat().st_size == wanted["models/model.safetensors"]["size"]
 
 

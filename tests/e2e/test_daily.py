@@ -58,8 +58,8 @@ def test_a_drop_takes_parameters(first: dict[str, Any], desk: Desk) -> None:
     ("words", "why"),
     [
         (("mnist/wrong", "-p", "epoch=2"), "inputs.epoch: is not a parameter. Did you mean 'epochs'?"),
-        (("mnist/wrong", "-p", "epochs=abc"), "inputs.epochs: is 'abc'; use a whole number from 1."),
-        (("mnist/wrong", "-p", "epochs=-5"), "inputs.epochs: is -5; use a whole number from 1."),
+        (("mnist/wrong", "-p", "epochs=abc"), "inputs.epochs: is 'abc'; use a whole number from 0."),
+        (("mnist/wrong", "-p", "epochs=-5"), "inputs.epochs: is -5; use a whole number from 0."),
         (("minst/wrong",), "There is no route 'minst'. Did you mean 'mnist'?"),
     ],
 )
@@ -74,7 +74,7 @@ def test_a_trainers_help_shows_its_parameters(desk: Desk) -> None:
     """submit TRAINER --help shows each parameter with its default, its meaning and which values it takes."""
     told = desk.type("submit", "transfer", "--help").stdout
     assert "-p epochs=25" in told
-    assert "passes over the training set; integer from 1" in told
+    assert "passes over the training set; 0 only tests the model it begins with; integer from 0" in told
     assert "one of torchvision's networks; one of" in told
 
 

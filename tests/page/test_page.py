@@ -52,7 +52,7 @@ def trained(shared_lab: Lab) -> str:
     page.locator(".notice.good a").click()
     expect(page.locator(".head .state")).to_have_text("completed", timeout=TRAINING)
     name = page.locator("h1").inner_text()
-    expect(page.get_by_text("models/model.pt")).to_be_visible()
+    expect(page.get_by_text("models/model.safetensors")).to_be_visible()
     page.close()
     assert shared_lab.faults == []
     return name

@@ -75,7 +75,7 @@ def written(models: Models, before: Stored[Model] | None, write: Write) -> bool:
 
 
 LEFT_OUT = {  # the last is a seed that found it, which is tried first
-    "the second statement that a run was submitted": (follow, "RunSubmitted", Unheard, "RunSubmitted", 57),
+    "the second statement that a run was submitted": (follow, "RunSubmitted", Unheard, "RunSubmitted", 833),
     "the first statement that a run was submitted": (submit, "RunSubmitted", Unheard, "RunSubmitted", 0),
     "the statement that a run was archived": (archive, "RunArchived", Unheard, "RunArchived", 0),
     "the question whether a version was made": (promote, "_written", written, "has no signature", 4),
