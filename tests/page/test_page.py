@@ -226,15 +226,20 @@ def test_a_refresh_asks_only_for_what_changed(lab: Lab, trained: str) -> None:
 
 def test_a_message_that_was_set_aside_goes_back_by_its_button(lab: Lab, trained: str) -> None:
     """The page shows what was set aside, gives it back when asked, and then shows that nothing is left."""
-    message = {"kind": "RunSubmitted", "subject": "left-1", "at": NOW.isoformat(), "data": {}}
-    lab.system.queues.send("announcements-poison", message)
+    message = {
+        "eventType": "Microsoft.Storage.BlobCreated",
+        "subject": "/blobServices/default/containers/drops/blobs/nowhere/left-1/a.bin",
+        "eventTime": NOW.isoformat(),
+        "data": {"api": "PutBlob"},
+    }
+    lab.system.queues.send("drop-events-poison", message)
     page = lab.page("health")
     expect(page.locator("pre.reason")).to_contain_text("left-1")
     page.get_by_role("button", name="Give back").click()
     expect(page.locator(".notice.good")).to_have_text("1 went back")
     expect(page.get_by_text("Nothing was set aside.")).to_be_visible()
     wait_for(
-        lambda: lab.api("GET", "status")["queues"]["announcements"] == {"messages": 0, "poison": 0}, 30, "its handling"
+        lambda: lab.api("GET", "status")["queues"]["drop-events"] == {"messages": 0, "poison": 0}, 30, "its handling"
     )
     page.close()
     assert lab.faults == []
