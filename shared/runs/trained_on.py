@@ -72,7 +72,7 @@ def _same_bytes(before: Blob, now: Blob) -> bool | None:
 
 
 def judge(drop: str, found: Sequence[Difference], jobs: Sequence[JobTimes], made: datetime) -> Verdict:
-    """What these differences mean for a run that was `made` then and had these jobs; those that never began don't count.
+    """What these differences mean for a run `made` then that had these jobs; those that never began don't count.
 
     A job that read other data stays proved, whatever can't be said of the other jobs and files.
     """
