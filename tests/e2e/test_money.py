@@ -88,7 +88,7 @@ def test_the_run_s_cost_is_split(desk: Desk, ended: dict[str, Any]) -> None:
 
     line = wait_for(settled, PATIENCE, "the run's record to have all that it cost", 1)
     assert line["training"] >= 1.0
-    assert line["allocation"] >= 1.0, "its node starts for six seconds, before any sweep has come"
+    assert line["allocation"] > 0, "its node starts for six seconds: all of them, or what is left of them after a count"
     parts = line["training"] + line["allocation"] + line["idle"]
     assert parts == pytest.approx(line["spent"], abs=0.01)
     assert "so far: training $" in desk.type("show", ended["run"]).stdout
