@@ -25,8 +25,6 @@ from shared.runs.decide import is_over
 from shared.runs.model import Run, run_of_job
 
 MOST = 1000  # messages of one queue that one round looks at
-
-
 NEWS_FOR = timedelta(days=1)  # so long Event Grid tries a delivery, too
 
 
@@ -124,9 +122,12 @@ def _promotion(ports: Ports, message: Json) -> bool:
 
 def _told_at(ports: Ports, message: Json) -> datetime:  # noqa: ARG001
     try:
-        return datetime.fromisoformat(incoming.text(message, "at"))
+        at = datetime.fromisoformat(incoming.text(message, "at"))
     except ValueError as exc:
         raise BadMessage(f"The message's time can't be read: {message['at']!r}.") from exc
+    if at.tzinfo is None:
+        raise BadMessage(f"The message's time has no zone: {message['at']!r}.")
+    return at
 
 
 def _pending_since(ports: Ports, message: Json) -> datetime | None:

@@ -201,10 +201,12 @@ def _differences(ports: Ports, run: Run, blobs: Iterable[Blob]) -> list[Differen
 
 
 def _gone_again(ports: Ports, run: Run) -> list[Difference]:
-    """What a later generation brought, where nothing is left of it: a job may have read it."""
+    """What a later generation or the uploads since brought, where nothing is left of it: a job may have read it."""
     now = ports.datasets.of(DropKey.of(run.asked.drop))
     later = now is not None and 0 < run.asked.generation < now.generation
-    return [Difference(f"what generation {now.generation} of the drop brought", None)] if now and later else []
+    if now and later:
+        return [Difference(f"what generation {now.generation} of the drop brought", None)]
+    return [Difference("what opened the drop again", None)] if now and now.collecting else []
 
 
 def _folder(ports: Ports, run: Run) -> str:

@@ -4,7 +4,7 @@ Every write of a blob gives it a new etag. So a blob that still has the recorded
 other only the last write is known: before a job began, that job read what lies there now; later, nobody knows what it
 read. That a job read other data is proved by its last start; that it never did is not, since Azure ML may have begun it
 before, on a node that it lost: the same bytes must have been there before the run was made. A file that was added and
-deleted again before anyone looked, or its drop closed, leaves no trace.
+deleted again before its event came leaves no trace.
 """
 
 from __future__ import annotations

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
 from typing import Any
 
 from shared.drops.model import Drop, DropState
 from shared.jobs.spec import LEFT_OUTPUT as LEFT
 from shared.kernel.drop_key import DropKey
 from shared.kernel.places import ANNOUNCEMENTS, QUEUES
-from shared.kernel.storage import Blob, Place
+from shared.kernel.storage import Place
 from shared.runs.content import drop_blobs, survey
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.progress.workloads import workload
@@ -241,28 +240,11 @@ class Oracle:
             return
         assert isinstance(self.world.jobs, SimulatedJobs)
         read = [each for job in self._jobs_of(run.name) for each in self.world.jobs.read.get(job, ())]
-        same, says = [self._is_recorded(run, blobs) for blobs in read], run.progress.trained_on
+        same, says = [each == run.asked.fingerprint for each in read], run.progress.trained_on
         require(says or run.progress.state is not RunState.COMPLETED, f"run {run.name} doesn't say what it trained on")
-        untold = [not ok and not self._left_no_trace(run, blobs) for ok, blobs in zip(same, read, strict=True)]
-        require(
-            says != "recorded" or not any(untold), f"run {run.name} says it trained on what is recorded, but did not"
-        )
+        require(says != "recorded" or all(same), f"run {run.name} says it trained on what is recorded, but did not")
         require(says != "other" or not all(same), f"run {run.name} says it trained on something else, but did not")
         self.simulation.counts[f"runs that trained on: {says or 'nothing'}"] += 1
-
-    def _is_recorded(self, run: Run, blobs: list[Blob]) -> bool:
-        return survey(DropKey.of(run.asked.drop), iter(blobs)).fingerprint == run.asked.fingerprint
-
-    def _left_no_trace(self, run: Run, blobs: list[Blob]) -> bool:
-        """Whether these were the recorded ones and others, which are gone: deleted before a look, nobody knows them."""
-        gone = [blob for blob in blobs if (blob.name, blob.etag) not in self._present()]
-        more = (
-            set(names) for count in range(1, len(gone) + 1) for names in combinations([b.name for b in gone], count)
-        )
-        return any(self._is_recorded(run, [blob for blob in blobs if blob.name not in names]) for names in more)
-
-    def _present(self) -> set[tuple[str, str]]:
-        return {(blob.name, blob.etag) for blob in self.world.blobs.list(Place("drops", ""))}
 
     def _uploaded(self) -> list[DropKey]:
         names = self.world.blobs.containers.get("drops", {})
@@ -302,10 +284,10 @@ class Oracle:
                 require(subject in self.overlapped, f"ClusterAtZero {subject} was never told")
 
 
-def held_now(world: World, job: str) -> list[Blob]:
-    """What the drop of a job's run holds."""
+def fingerprint_now(world: World, job: str) -> str:
+    """The fingerprint of what the drop of a job's run holds."""
     drop = world.runs.rows[run_of_job(job)].value.asked.drop
-    return list(drop_blobs(world.blobs, DropKey.of(drop))) if drop else []
+    return survey(DropKey.of(drop), drop_blobs(world.blobs, DropKey.of(drop))).fingerprint if drop else ""
 
 
 def require(holds: object, otherwise: str) -> None:

@@ -39,8 +39,8 @@ class SimulatedJobs(FakeJobs):
         super().__init__(clusters)
         self.clock, self.random, self.stale_seconds = clock, random, 0.0
         self.to_end: list[str] = []  # jobs that were told to end
-        self.content: Callable[[str], list[Blob]] = lambda _: []  # what the drop of a job's run holds now
-        self.read: dict[str, list[list[Blob]]] = {}  # what lay there when a job began, and when it ended
+        self.content: Callable[[str], str] = str  # what the drop of a job's run holds now
+        self.read: dict[str, list[str]] = {}  # what lay there when a job began, and when it ended
         self._past: dict[str, list[tuple[datetime, str]]] = {}
 
     def set(self, name: str, raw: str, error: str = "") -> None:

@@ -32,7 +32,7 @@ from shared.runs.progress.hourly_reconcile import PATIENCE
 from tests.fakes.ports import Clock, Crash, FakeBlobs, Message
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World, dispatch
 from tests.simulation.faults import SERVICES, Faults
-from tests.simulation.oracle import Oracle, held_now
+from tests.simulation.oracle import Oracle, fingerprint_now
 from tests.simulation.outcome import Outcome, short
 from tests.simulation.ports import PagedBlobs, Port, RememberedRuns, SimulatedJobs, StrangeDrops
 from tests.simulation.promotions import somebodys_wish
@@ -114,7 +114,7 @@ class Simulation:
         world.clusters.clusters = {cluster.name: cluster for cluster in clusters}
         self.jobs = SimulatedJobs(("cpu-cluster", "spot"), world.clock, self.random)
         self.jobs.stale_seconds = self.faults.stale_seconds
-        self.jobs.content = lambda job: held_now(world, job)
+        self.jobs.content = lambda job: fingerprint_now(world, job)
         world.jobs = self.jobs
         skew = timedelta(seconds=self.faults.skew_seconds)
         world.blobs = FakeBlobs(lambda: (world.clock() + skew).replace(microsecond=0))

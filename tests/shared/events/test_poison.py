@@ -67,6 +67,15 @@ def test_a_settled_message_clears_itself(world: World, monkeypatch: pytest.Monke
     assert counted(world) == 0
 
 
+def test_a_time_without_a_zone_holds_up_no_other_message(world: World) -> None:
+    """A message whose time can't be compared stays and is counted; the settled ones beside it go."""
+    put_aside(world, "announcements", {"kind": "RunSubmitted", "subject": "r", "at": "2026-01-01T00:00:00", "data": {}})
+    put_aside(world, "cluster-looks", {"cluster": "cpu-cluster"})
+    world.reconcile()
+    assert {queue: len(its) for queue, its in aside(world).items()} == {"announcements": 1}
+    assert counted(world) == 1
+
+
 def test_what_matters_stays_and_is_counted(world: World) -> None:
     """A message that can't be read, of a run whose archive is missing, or of an upload that nobody saw."""
     world.complete("1.bin")

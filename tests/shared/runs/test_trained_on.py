@@ -111,6 +111,20 @@ def test_a_run_whose_job_ended_unseen_is_compared_at_its_end(world: World) -> No
     assert says(world) == "other"
 
 
+def test_what_opened_the_drop_and_is_gone_leaves_a_doubt(world: World) -> None:
+    """A file came after the drop was sealed, and was deleted before anybody listed it: the job may have read it."""
+    job = submitted(world)
+    world.upload("mnist/a/3.bin", b"more")
+    world.deliver_all()
+    world.blobs.delete("drops", "mnist/a/3.bin")
+    world.job_goes(job, "Running")
+    world.job_goes(job, "Completed")
+    world.deliver_all()
+    world.settle()
+    assert says(world) == "unknown"
+    assert "what opened the drop again is gone" in world.only_run().progress.data_note
+
+
 def test_every_attempt_is_compared(world: World) -> None:
     """Data that were written between two attempts were read by the second."""
     job = submitted(world)
