@@ -80,7 +80,7 @@ def test_a_refusal_is_told_in_the_apis_words(
     server: Any, run: Run, capsys: Capture, status: int, exit_code: int
 ) -> None:
     """A refusal ends with its exit code and the API's own detail on standard error, without a traceback."""
-    server.says("/api/status", {"title": "no", "detail": "The workspace is closed."}, status)
+    server.says("/api/status", {"title": "no", "detail": "The workspace is closed."}, status, retry_after="60")
     assert run("status", "--url", server.url) == exit_code
     assert "The workspace is closed." in capsys.readouterr().err
 
