@@ -133,8 +133,8 @@ class Api:
         timeout: float = TIMEOUT_SECONDS,
         repeats: bool = False,
     ) -> httpx.Response:
-        """One request. A status of 300 or more raises unless it is in `accept`; where a repeat does no harm, an API that
-        says that it is busy is asked again first, for ten seconds."""
+        """One request. A status of 300 or more raises unless it is in `accept`. A busy API is asked again for ten
+        seconds, where a repeat does no harm."""
         address = "/".join([self.url, *(quote(part, safe="") for part in path)])
         filled_query = {name: _text(value) for name, value in (query or {}).items() if not _is_empty(value)}
         headers = dict(headers or {})
