@@ -26,6 +26,7 @@ BUSY_SECONDS = 10.0  # in which a busy API is asked again, where asking twice do
 TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
 KEY_WANTED = "It wants a key or a token: `login URL` stores one."
+KEY_REFUSED = "It does not take the key or token of this login, which may have expired: `login URL` stores a new one."
 
 
 @dataclass(frozen=True)
@@ -203,8 +204,9 @@ def _json(answer: httpx.Response) -> Any:
 def _refusal(answer: httpx.Response) -> CliError:
     """The error that a status stands for, in the API's own words where it gave some (RFC 9457)."""
     status, (words, code) = answer.status_code, _words(answer)
-    if status in (401, 403):
-        words = f"{words.rstrip('.')}. {KEY_WANTED}" if words else KEY_WANTED
+    if status == 401 or (status == 403 and not words):
+        sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
+        words = " ".join([*([f"{words.rstrip('.')}."] if words else []), KEY_REFUSED if sent else KEY_WANTED])
     message = words if words and status in TOLD else f"The API answered {status}: {words or answer.reason_phrase}"
     if status == 404:
         url = answer.request.url

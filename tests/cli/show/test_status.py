@@ -92,6 +92,19 @@ def test_a_missing_key_is_explained(server: Any, run: Run, capsys: Capture) -> N
     assert "`login URL` stores one" in capsys.readouterr().err
 
 
+def test_a_role_that_is_missing_and_a_login_that_ended(server: Any, run: Run, capsys: Capture) -> None:
+    """Who may not do something is told the role alone, and whose key is refused that it may have expired."""
+    server.says("/api/runs?limit=1", {"runs": []})
+    assert run("login", server.url, "--token", "t") == 0
+    assert "as '127.0.0.1'" in capsys.readouterr().out
+    server.says("/api/status", {"detail": "This needs the role trainyard.reader."}, 403)
+    assert run("status") == 1
+    assert capsys.readouterr().err.strip().endswith("This needs the role trainyard.reader.")
+    server.says("/api/status", b"", 401)
+    assert run("status") == 1
+    assert "which may have expired" in capsys.readouterr().err
+
+
 def test_an_api_that_is_away(run: Run, capsys: Capture) -> None:
     """If nothing listens, the message says what to do, and the status says that it may work later."""
     assert run("status", "--url", "http://127.0.0.1:9/api") == 6
