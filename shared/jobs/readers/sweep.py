@@ -23,6 +23,7 @@ from shared.jobs.search import (
     CHOICE,
     GRID,
     KINDS,
+    MOST_TRIALS,
     NORMAL,
     POLICIES,
     RANDINT,
@@ -37,7 +38,6 @@ from shared.jobs.search import (
     Sweep,
 )
 
-MOST_TRIALS = 1000
 LEAST_FACTOR = 10  # between the ends of a range that is drawn on a log scale
 IN_TRIAL = ("code", "command", "environment", "environment_variables", "distribution", "resources")
 _ONLY_SWEEPS = ("trial", "search_space", "sampling_algorithm", "objective", "early_termination", "limits", "type")

@@ -14,16 +14,18 @@ from optuna.storages import JournalStorage
 from shared.adapters.studies import JournalStudies
 from shared.api import trials
 from shared.clusters.model import Cluster
-from shared.jobs.search import Parameter, Sweep
+from shared.jobs.search import ASHA, Parameter, Stopping, Sweep
 from shared.kernel import places
 from shared.kernel.errors import Impossible
 from shared.money.policy import Policy
 from shared.money.prices import Price, Prices
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
-from shared.runs.model import RunState
+from shared.runs.model import Cost, RunState
 from shared.runs.progress.cancel import cancel_run
-from shared.sweeps.look import LOOK_SECONDS, look_at_sweep
+from shared.sweeps.look import BOOKS, LOOK_SECONDS, look_at_sweep
+from shared.sweeps.model import Trial, TrialState
+from shared.sweeps.sampling import FILLED, scores
 from tests.fakes.crashing import Counting
 from tests.fakes.world import PERIOD, ROUTE, World, trainers_folder
 from tests.shared.sweeps import lab
@@ -85,6 +87,23 @@ def test_losers_are_stopped_and_cost_no_place(world: World) -> None:
     assert states.count("COMPLETE") == 9 - len(stopped)
 
 
+def test_the_model_learns_from_the_highest_rung_that_is_filled() -> None:
+    """Of the best values up to that interval; from none while the second rung has few."""
+    sweep = Sweep({"lr": Parameter("uniform", (), 0.0, 1.0)}, "accuracy", stopping=Stopping(ASHA))
+
+    def trials(*lengths: int) -> list[Trial]:
+        told = [0.1, 0.9, 0.2, 0.3, 0.4, 0.95, *[0.97] * 20]
+        return [Trial(n, {"lr": 0.5}, TrialState.STOPPED, told[:length]) for n, length in enumerate(lengths)]
+
+    assert scores(sweep, trials(*[2] * 99, *[6] * (FILLED - 1))) == []
+    learned = scores(sweep, trials(*[2] * 99, *[18] * 3, *[6] * (FILLED - 3)))
+    assert ([trial.number for trial, _ in learned], {value for _, value in learned}) == (
+        list(range(99, 99 + FILLED)),
+        {0.95},
+    )
+    assert {value for _, value in scores(sweep, trials(*[18] * FILLED))} == {0.97}
+
+
 def lab_study(world: World, name: str) -> optuna.Study:
     return optuna.load_study(study_name=name, storage=JournalStorage(world.journals[name]))
 
@@ -128,6 +147,59 @@ def test_a_budget_needs_prices_and_ends_the_sweep(world: World) -> None:
     assert sweep.progress.state is RunState.COMPLETED
     assert f"Its trials have cost ${sweep.trials.dollars:.2f}" in sweep.trials.closing
     assert sweep.trials.begun < 10
+
+
+def test_what_the_books_charge_later_counts_too(world: World) -> None:
+    """Nodes that waited or idled are charged to a trial after it has ended; the budget of its sweep knows of it."""
+    prices = Prices([Price("STANDARD_DS3_V2", "dedicated", "eastus", 36.0, "test")])  # a cent a second
+    world.system = replace(world.system, money=Policy("eastus", {}, prices))
+    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, vm_size="STANDARD_DS3_V2")
+    sweep = lab.asked(world, {"trials": 9, "at_once": 1, "budget": 100.0, "sampling": "random"})
+    world.run_until_idle()
+    while not world.runs.get(sweep.name).value.trials.ended:
+        lab.epoch(world)
+    ended = world.runs.get(f"{sweep.name}-t0")
+    world.runs.update(ended, cost=Cost(1.0, 60.0, 60.0, 1.0, world.clock()))
+    look_at_sweep(world.system, world.studies(), sweep.name, BOOKS)
+    told = world.runs.get(sweep.name).value
+    assert told.trials.dollars >= 120.99
+    assert told.trials.closing.startswith("Its trials have cost $12")
+
+
+def test_a_look_reads_no_trial_that_has_ended(world: World) -> None:
+    """Of a thousand trials only the runs of those that are on their way are read, and of the study what is new."""
+    sweep = lab.crowded(world, 1000, at_once=4)
+    world.run_until_idle()
+    studies = world.studies()
+    reads, logs = list[str](), list[int]()
+
+    class Runs(Watched):
+        def get(self, name: str) -> Any:
+            reads.append(name)
+            return self.target.get(name)
+
+    class Journal(Watched):
+        def read_logs(self, number: int) -> Any:
+            logs.append(number)
+            return self.target.read_logs(number)
+
+    studies = JournalStudies(lambda name: Journal(world.journals[name]))  # type: ignore[arg-type, return-value]
+    system = replace(world.system, runs=Runs(world.runs))  # type: ignore[arg-type]
+    look_at_sweep(system, studies, sweep.name)
+    look_at_sweep(system, studies, sweep.name)
+    assert {name.rpartition("-t")[2] for name in reads if "-t" in name} == {"996", "997", "998", "999"}
+    assert logs == [0, len(world.journals[sweep.name].logs)]
+    assert world.runs.get(sweep.name).value.trials.dollars == pytest.approx(9.96)
+
+
+@dataclass
+class Watched:
+    """A port whose other methods are those of `target`."""
+
+    target: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.target, name)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +296,7 @@ def test_a_crash_anywhere_costs_no_trial(tmp_path: Path, word: str) -> None:
     assert crashes.taken > 30
 
 
-SCHEDULES = 150  # 1,000 take 20 s of a core
+SCHEDULES = [range(100), range(100, 1000)]  # the others run each night: they take 20 s of a core
 
 
 @dataclass
@@ -246,9 +318,10 @@ class Pausing:
         return call if callable(method) else method
 
 
-def test_looks_at_once_promote_no_trial_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", SCHEDULES, ids=["some", "many"])
+def test_looks_at_once_promote_no_trial_twice(tmp_path: Path, seeds: range) -> None:
     """Whatever looks do at the same time, there are as many trials as asked for, each made once."""
-    for seed in range(SCHEDULES):
+    for seed in seeds:
         world = lab.new_world(tmp_path)
         scheduler = Scheduler(random.Random(seed), 0.5)
         sweep = lab.asked(world, {"trials": 3, "at_once": 2, "sampling": "random", "seed": 1}, key=str(seed))
