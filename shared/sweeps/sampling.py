@@ -22,7 +22,7 @@ from shared.sweeps.model import Trial, TrialState
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-FILLED = 16  # trials at a rung, before the model learns from it
+FILLED = 8  # trials at a rung, or one more than there are parameters, before the model learns from it
 SEEN = 100  # of very many trials the model sees the newest
 RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't hold
 Draw = dict[str, Drawn]
@@ -70,7 +70,7 @@ def scores(sweep: Sweep, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
     reached = [list(rungs(sweep.stopping, len(trial.told))) for trial in trials]
     for rung in reversed(max(reached, key=len, default=[])[1:]):
         came = [trial for trial, its in zip(trials, reached, strict=True) if rung in its]
-        if len(came) >= FILLED:
+        if len(came) >= max(FILLED, len(sweep.space) + 1):
             there = ((trial, trial.best(sweep.maximize, rung)) for trial in came[-SEEN:])
             return [(trial, best) for trial, best in there if best is not None]
     return []

@@ -238,6 +238,38 @@ def test_a_drops_job_file_may_be_a_sweep(world: World) -> None:
     assert "models/model.pt" in world.archived(sweep)
 
 
+PUBLISHED = """
+type: sweep
+trial: ./steps/train.yml
+inputs: {data: {type: uri_folder, path: ./raw}}
+outputs: {model: {type: uri_folder}}
+search_space: {lr: {type: choice, values: [0.1, 0.2]}}
+sampling_algorithm: grid
+objective: {goal: maximize, primary_metric: accuracy}
+limits: {max_total_trials: 2, max_concurrent_trials: 2}
+"""
+TRIAL = b"""
+type: command
+inputs: {data: {type: uri_folder}, lr: {type: number}, rounds: {type: integer, default: 3}}
+outputs: {model: {type: uri_folder}}
+environment: azureml:e:1
+command: train ${{inputs.data}} ${{inputs.lr}} ${{inputs.rounds}} ${{outputs.model}}
+"""
+
+
+def test_a_drop_may_bring_its_sweeps_trial_as_a_file(world: World) -> None:
+    """A published sweep whose trial is a component in a file of the drop, with its defaults and the drop's own data."""
+    world.upload("mnist/a/steps/train.yml", TRIAL)
+    world.complete("raw/1.csv", job_file=PUBLISHED)
+    world.run_until_idle()
+    sent = [job.spec for job in world.jobs.jobs.values()]
+    assert [(job["inputs"]["lr"], job["inputs"]["rounds"], job["environment"]) for job in sent] == [
+        (0.1, 3, "azureml:e:1"),
+        (0.2, 3, "azureml:e:1"),
+    ]
+    assert {job["inputs"]["data"]["path"] for job in sent} == {"azureml://datastores/drops/paths/mnist/a/raw"}
+
+
 SWEPT = replace(
     ROUTE,
     sweep=Sweep(space={"epochs": Parameter("choice", (1, 2, 3))}, metric="test_accuracy", sampling="grid", at_once=9),
