@@ -209,7 +209,7 @@ class _Look:
         live = [
             trial for trial in trials if trial.state is TrialState.RUNNING and (runs.get(trial.number) or not closing)
         ]
-        standing = {
+        standing: dict[str, object] = {
             "trials": len(trials),
             "trials_ended": len(trials) - len(live),
             "best_trial": trial_run(self.parent.name, best.number) if best else "",

@@ -183,8 +183,8 @@ def test_a_look_reads_no_trial_that_has_ended(world: World) -> None:
             logs.append(number)
             return self.target.read_logs(number)
 
-    studies = JournalStudies(lambda name: Journal(world.journals[name]))  # type: ignore[arg-type, return-value]
-    system = replace(world.system, runs=Runs(world.runs))  # type: ignore[arg-type]
+    studies = JournalStudies(lambda name: Journal(world.journals[name]))
+    system = replace(world.system, runs=Runs(world.runs))
     look_at_sweep(system, studies, sweep.name)
     look_at_sweep(system, studies, sweep.name)
     assert {name.rpartition("-t")[2] for name in reads if "-t" in name} == {"996", "997", "998", "999"}
