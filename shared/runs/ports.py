@@ -121,7 +121,14 @@ class Markets(Protocol):
         """How long the newest runs of this kind took, as their median; None if there are none."""
 
 
-PRICED = ("project", "price", "price_from", "estimated_cost", "greatest_cost", "cost_allowed")  # the fields that `Purse.priced` fills
+PRICED = (
+    "project",
+    "price",
+    "price_from",
+    "estimated_cost",
+    "greatest_cost",
+    "cost_allowed",
+)  # the fields that `Purse.priced` fills
 
 
 class Capacity(Protocol):
