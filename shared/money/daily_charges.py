@@ -227,7 +227,7 @@ def _price(facts: Known, cluster: str, share: Share, hourly: float | None) -> fl
     run = facts.runs.get(share.who)
     if run and cluster == run.due.dedicated_cluster:
         return run.due.dedicated_price
-    if run and cluster == run.due.low_cluster:
+    if run and run.due.done_by and cluster in run.due.low_clusters:
         return run.due.low_price
     return run.money.price if run and run.money.price else hourly
 
