@@ -41,7 +41,7 @@ class Crowd:
         self._log = (folder / "log").open("wb")
         self._argv = argv
         self._env = {**os.environ, "OMP_NUM_THREADS": "1", "ELASTIC_EVENTS": str(self.events), **env}
-        self._env["PYTHONPATH"] = str(ROOT / "trainers")
+        self._env["PYTHONPATH"] = os.pathsep.join([*filter(None, [env.get("PYTHONPATH")]), str(ROOT / "trainers")])
         self.processes: list[subprocess.Popen[bytes]] = []
         for _ in range(count):
             self.add()

@@ -52,8 +52,14 @@ def the_first(wires: Quality, made: Sequence[Host]) -> None:
     wires.cut([made[0]], [*made[1:]])
 
 
+def three_ways(wires: Quality, made: Sequence[Host]) -> None:
+    wires.cut([*made[:2]], [*made[2:]])
+    wires.cut([made[2]], [made[3]])
+
+
 def one_way(wires: Quality, made: Sequence[Host]) -> None:
-    wires.cut([made[1]], [made[3]], one_way=True)
+    """To two of three others, so that in any order of ranks a ring is broken: two that exchange nothing lose nothing."""
+    wires.cut([made[1]], [*made[2:]], one_way=True)
 
 
 # What is cut, and whether it comes and goes.
@@ -61,7 +67,8 @@ CUTS: dict[str, tuple[Change, bool]] = {
     "halves, dropped": (halves, False),
     "halves, refused": (halves_refused, False),
     "the first node": (the_first, False),
-    "one pair, one way": (one_way, False),
+    "one node, one way to two": (one_way, False),
+    "three ways": (three_ways, False),
     "halves, every 5 s": (halves, True),
 }
 

@@ -21,7 +21,7 @@ from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, Rend
 from tests.elastic.simulation.machine import CLOSED, LOST, OPEN, Ended, Machine, Network
 from tests.elastic.simulation.memory import Entity, MemoryTable
 from trainers.elastic.backend import KIND, AzureTableRendezvousBackend
-from trainers.elastic.client import Unreachable
+from trainers.elastic.client import Denied, Unreachable
 from trainers.elastic.member import Member
 from trainers.elastic.protocol import Limits, Round, Times
 from trainers.elastic.teams import best_team
@@ -113,7 +113,7 @@ class Game:
         self.network.watched = self._watch
         self.dice = self.network.dice
         self.entities: dict[tuple[str, str], Entity] = {}
-        self.lossy = 0.0
+        self.lossy, self.refused = 0.0, False
         self.log: list[str] = []
         self.players = [Player(self, number) for number in range(nodes)]
         self.steps: list[tuple[float, int, frozenset[str]]] = []
@@ -130,6 +130,8 @@ class Game:
         """The way to the table takes time, and so does the way back; either may lose what goes there."""
         self.network.block(None, self.dice.uniform(0.001, 0.05))
         fate = self.dice.random()
+        if self.refused:
+            raise Denied("403: the credential has expired")
         if fate < self.lossy:
             raise Unreachable("lost on the way there")
 
