@@ -13,6 +13,7 @@ import contextlib
 import random
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
@@ -45,7 +46,7 @@ class Player:
     def __init__(self, game: Game, number: int) -> None:
         self.game = game
         self.machine = Machine(game.network, f"n{number:02}")
-        table = MemoryTable(lambda what: game.request(self, what), game.entities)
+        table = MemoryTable(lambda what: game.request(self, what), game.entities, game.now)
         backend = AzureTableRendezvousBackend(table, "run")
         self.member = Member(backend, game.limits, TIMES, self.machine.name, means=self.machine)
         self.member.changed = self._changed
@@ -120,6 +121,10 @@ class Game:
         self._step_at = 0.0
         self.written = 0  # rounds
         self.after: list[list[str]] = []
+
+    def now(self) -> datetime:
+        """The table's clock, which goes with that of the nodes."""
+        return datetime.fromtimestamp(self.network.now, UTC)
 
     def say(self, what: str) -> None:
         self.log.append(f"{self.network.now:7.2f} {what}")
@@ -222,7 +227,7 @@ class Game:
             if value is None:
                 del self.entities[place]
             else:
-                MemoryTable(entities=self.entities).write(place, value)
+                MemoryTable(entities=self.entities, now=self.now).write(place, value)
 
     # --- the second rule ----------------------------------------------------------------------------------------------
 
