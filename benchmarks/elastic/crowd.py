@@ -92,6 +92,15 @@ class Crowd:
         self._log.close()
 
 
+def installed(folder: Path) -> dict[str, str]:
+    """The environment in which torchrun finds our backend, as that of an installed package."""
+    package = folder / "elastic-0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: elastic\nVersion: 0\n")
+    (package / "entry_points.txt").write_text("[torchrun.handlers]\nazure-table = elastic.plugin:plugin\n")
+    return {"PYTHONPATH": str(folder)}
+
+
 def in_place(folder: Path, url: str, count: int, script: Path = PEERS / "elastic_steps.py", most: int = 0) -> Crowd:
     """So many agents of one run, whose workers stay."""
     env = {"PET_RDZV_ENDPOINT": url, "PET_RDZV_ID": uuid.uuid4().hex, "PET_NNODES": f"1:{most or count}"}

@@ -48,7 +48,7 @@ class Lookout:
         self.rung = threading.Event()
         name = f"{address}_{os.getpid():07d}_{uuid.uuid4().hex[:6]}"
         self.bell = self.means.bell(name, address, self.rung)
-        self.me = Node(name, ticket=0, workers=workers, address=address, bell=self.bell.port)
+        self.me = Node(name, ticket=0, workers=workers, address=address, bell=self.bell.port, most=limits.most)
         self.view = View()
         self.seen = Look(None, None, {}, {}, {}, {})
         self.links = Links()

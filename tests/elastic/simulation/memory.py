@@ -22,7 +22,7 @@ class Entity(dict[str, Any]):
 
 @dataclass
 class MemoryTable:
-    """One table. `asked` is called before each request, and what it gives after it was carried out; `now` is its clock."""
+    """One table, with its own clock. `asked` is called before each request, and what it gives after that."""
 
     asked: Callable[[str], Callable[[], None]] = lambda _what: lambda: None
     entities: dict[tuple[str, str], Entity] = field(default_factory=dict)
