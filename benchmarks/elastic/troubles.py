@@ -31,7 +31,7 @@ from benchmarks.elastic.outages import stopped
 from tests.azurite import Azurite
 
 NODES = 3
-LIMIT = 60.0
+LIMIT = 120.0
 # Of undisturbed steps before each trouble, and of steps after it that show that it is over.
 STEADY = 3.0
 TRAINER = PEERS / "elastic_trainer.py"

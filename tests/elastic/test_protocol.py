@@ -36,8 +36,8 @@ def test_a_first_round_waits_for_the_last_call_or_for_all() -> None:
 
 
 def test_the_largest_maximum_of_those_that_are_there_counts() -> None:
-    """A run grows when nodes come that were started with a larger maximum, and all plan the same team: else those of the
-    smaller and of the larger one would replace each other's rounds."""
+    """A run grows when nodes come that were started with a larger maximum, and all plan the same team: else those
+    of the smaller and of the larger one would replace each other's rounds."""
     rows = {"a": works("a"), "b": works("b"), "c": replace(waits("c"), most=3)}
     assert changes(view("ab", **rows), rows["a"], Limits(1, 2)) == ["c waits to join"]
     assert changes(view("ab", **{**rows, "c": waits("c")}), rows["a"], Limits(1, 2)) == []
