@@ -6,7 +6,8 @@
 
 MODELS is the folder that a training left (model.json and what it names), of any of the trainers here. Images for mnist,
 cifar_elastic, transfer and detection; for bert text files whose [MASK] is to be guessed, a sentence on each line. One
-line of JSON for each file, or [MASK]: `{"file", "guesses": [{"label", "score", "box"}]}`, the likeliest first.
+line of JSON for each file, or [MASK]: `{"file", "guesses": [{"label", "score", "box"}]}`, the likeliest first. A folder
+stands for the files in it; those that are no images, or texts, are named on standard error and skipped.
 --picture draws the images too, with their class or their boxes.
 
 Exit codes: 0 done, 2 a file or the model can't be used.
@@ -40,6 +41,7 @@ Predict = Callable[
 TRAINERS = ("mnist", "cifar_elastic", "transfer", "detection", "bert")
 MOST = 3  # guesses of one picture
 MOST_BOXES = 20
+SKIPPED = "skipped: "  # before what is said of a file of a folder that can't be read
 SURE = 0.3  # boxes with a lower score are left out
 
 
@@ -197,7 +199,7 @@ def _classes(logits: Tensor, classes: Sequence[str]) -> list[Guess]:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path, help="the folder that a training left")
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="images, or texts for bert")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="images, or texts for bert, or folders")
     parser.add_argument("--picture", type=Path, metavar="PNG", help="draw the images with what was found")
     args = parser.parse_args(argv)
     try:
@@ -217,12 +219,28 @@ def run(models: Path, files: Sequence[Path], picture: Path | None) -> None:
         raise DataError(f"{picture}: this model completes sentences, of which there is no picture")
     rows: list[predict_picture.Row] = []
     with torch.inference_mode():
-        for file in files:
-            for what, guesses in look(file):
-                rows.append((what, guesses))
-                print(json.dumps({"file": what, "guesses": guesses}), flush=True)
+        for file, may_skip in _each(files):
+            try:
+                for what, guesses in look(file):
+                    rows.append((what, guesses))
+                    print(json.dumps({"file": what, "guesses": guesses}), flush=True)
+            except DataError as error:
+                if not may_skip:
+                    raise
+                print(f"{SKIPPED}{error}", file=sys.stderr)
+    if not rows:
+        raise DataError(f"{', '.join(map(str, files))}: nothing in it is what this model can read")
     if picture:
         predict_picture.draw(rows, picture)
+
+
+def _each(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
+    """The files of these paths, and whether one may be skipped: those of a folder may."""
+    for path in paths:
+        if path.is_dir():
+            yield from ((file, True) for file in sorted(path.iterdir()) if file.is_file() and file.name[:1] != ".")
+        else:
+            yield path, False
 
 
 if __name__ == "__main__":

@@ -22,9 +22,11 @@ Authenticate = Callable[[httpx.Request], httpx.Request]
 TIMEOUT_SECONDS = 30.0  # beyond the time that a long poll may take
 CONNECTIONS = 32
 BUSY = (429, 502, 503, 504)
+BUSY_SECONDS = 10.0  # in which a busy API is asked again, where asking twice does no harm
 TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
 KEY_WANTED = "It wants a key or a token: `login URL` stores one."
+KEY_REFUSED = "It does not take the key or token of this login, which may have expired: `login URL` stores a new one."
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,16 @@ class Api:
         return _json(self.send("GET", *path, query=query))
 
     def post(
-        self, *path: str, body: object = None, headers: Mapping[str, str] | None = None, **query: object
+        self,
+        *path: str,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        repeats: bool = False,
+        **query: object,
     ) -> dict[str, Any]:
-        answer: dict[str, Any] = _json(self.send("POST", *path, query=query, body=body, headers=headers))
+        """`repeats`: the same request twice does no more than once, as with an Idempotency-Key."""
+        sent = self.send("POST", *path, query=query, body=body, headers=headers, repeats=repeats)
+        answer: dict[str, Any] = _json(sent)
         return answer
 
     def delete(self, *path: str, **query: object) -> dict[str, Any]:
@@ -123,19 +132,32 @@ class Api:
         headers: Mapping[str, str] | None = None,
         accept: tuple[int, ...] = (),
         timeout: float = TIMEOUT_SECONDS,
+        repeats: bool = False,
     ) -> httpx.Response:
-        """One request. A status of 300 or more raises unless it is in `accept`."""
+        """One request. A status of 300 or more raises unless it is in `accept`. A busy API is asked again for ten
+        seconds, where a repeat does no harm."""
         address = "/".join([self.url, *(quote(part, safe="") for part in path)])
         filled_query = {name: _text(value) for name, value in (query or {}).items() if not _is_empty(value)}
+        headers = dict(headers or {})
+        request = self._http.build_request(
+            method, address, params=filled_query, json=body, headers=headers, timeout=timeout
+        )
+        repeats = repeats or method == "GET" or "Idempotency-Key" in headers
+        deadline = 0.0
+        while True:
+            answer = self._answer(request)
+            if answer.is_success or answer.status_code in accept:
+                return answer
+            deadline, pause = deadline or time.monotonic() + BUSY_SECONDS, _pause(answer)
+            if not repeats or answer.status_code not in BUSY or time.monotonic() + pause > deadline:
+                raise _refusal(answer)
+            time.sleep(pause)
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
         try:
-            answer = self._http.request(
-                method, address, params=filled_query, json=body, headers=dict(headers or {}), timeout=timeout
-            )
+            return self._http.send(request)
         except httpx.HTTPError as exc:
             raise Unreachable(f"{self.url} does not answer ({exc or type(exc).__name__}). {START_ONE}") from exc
-        if answer.is_success or answer.status_code in accept:
-            return answer
-        raise _refusal(answer)
 
 
 def retry_unreachable(call: Callable[[], T], patience: float, outage: OutageListener) -> T:
@@ -153,6 +175,12 @@ def retry_unreachable(call: Callable[[], T], patience: float, outage: OutageList
             return answer
         time.sleep(pause)
         pause = min(2 * pause, 5.0)
+
+
+def _pause(answer: httpx.Response) -> float:
+    """The seconds after which a busy API wants to be asked again."""
+    after = answer.headers.get("retry-after", "")
+    return float(after) if after.isdigit() else 1.0
 
 
 def _is_empty(value: object) -> bool:
@@ -176,8 +204,9 @@ def _json(answer: httpx.Response) -> Any:
 def _refusal(answer: httpx.Response) -> CliError:
     """The error that a status stands for, in the API's own words where it gave some (RFC 9457)."""
     status, (words, code) = answer.status_code, _words(answer)
-    if status in (401, 403):
-        words = f"{words.rstrip('.')}. {KEY_WANTED}" if words else KEY_WANTED
+    if status == 401 or (status == 403 and not words):
+        sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
+        words = " ".join([*([f"{words.rstrip('.')}."] if words else []), KEY_REFUSED if sent else KEY_WANTED])
     message = words if words and status in TOLD else f"The API answered {status}: {words or answer.reason_phrase}"
     if status == 404:
         url = answer.request.url

@@ -29,6 +29,7 @@ PROGRAM = Path(__file__).resolve().parents[2] / "trainers" / "predict.py"
 PATIENCE_SECONDS = 600
 NAMED = 5  # of what differs from what was signed
 REFUSED = 2  # the exit status of trainers/predict.py for a file or model that it says something about
+SKIPPED = "skipped: "  # what trainers/predict.py says of a file of a folder that it can't read
 NOTHING: Guess = {"label": "nothing", "score": None}
 
 
@@ -46,13 +47,13 @@ def predict(
 
     Example: trainyard predict churn@production bee.jpg
     """
-    paths = list(_files(files))
+    paths = list(_paths(files))
     if not PROGRAM.is_file():
         raise CliError("predict runs the trainers' code: use `python3 trainyard.py predict` in a clone of Trainyard.")
     version = of_model(session.api, name)
     models = _of_version(session, version) if version else _of_run(session, name)
     drawing = ["--picture", str(user_path(picture))] if picture else []
-    predictions = _look([*drawing, "--", str(models), *map(str, paths)])
+    predictions = _look(session, [*drawing, "--", str(models), *map(str, paths)])
     session.tell(predictions, _table(predictions))
     if picture:
         session.remark(f"The picture is {one_line(str(picture))}.")
@@ -124,21 +125,15 @@ def _no_model(session: Session, run: str) -> str:
     return f"{run} is {record['state']} and has no models. Only a completed run that is archived has.{other}"
 
 
-def _files(names: list[str]) -> Iterator[Path]:
-    """The files of these names; of a folder those that lie in it. Raises NotFound for what is not there."""
+def _paths(names: list[str]) -> Iterator[Path]:
+    """Where these files and folders are. Raises NotFound for what is not there."""
     for path in (user_path(Path(name)) for name in names):
         if not path.exists():
             raise NotFound(f"There is no file {path}.")
-        if not path.is_dir():
-            yield path
-            continue
-        inside = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
-        if not inside:
-            raise NotFound(f"There are no files in {path}.")
-        yield from inside
+        yield path
 
 
-def _look(arguments: list[str]) -> list[Prediction]:
+def _look(session: Session, arguments: list[str]) -> list[Prediction]:
     argv = [sys.executable, str(PROGRAM), *arguments]
     try:
         done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
@@ -152,6 +147,9 @@ def _look(arguments: list[str]) -> list[Prediction]:
             "`fetch RUN --only models` brings its files.",
             "bad_data",
         )
+    for line in done.stderr.splitlines():
+        if line.startswith(SKIPPED):
+            session.remark(one_line(line))
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -43,7 +43,8 @@ def login(
     Example: trainyard login https://trainyard-abc.azurewebsites.net/api --name prod
     """
     url = address.rstrip("/")
-    name = name or (urlsplit(url).hostname or "").partition(".")[0] or url
+    host = urlsplit(url).hostname or ""
+    name = name or (host if host[-1:].isdigit() else host.partition(".")[0]) or url
     if name == LOCAL:
         raise typer.BadParameter("`local` is the local cloud; choose another --name.")
     key = key or os.environ.get("TRAINYARD_KEY", "")

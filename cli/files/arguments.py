@@ -77,4 +77,4 @@ def with_job_file(items: list[Item], drop: str, file: Path | None) -> list[Item]
 
 def check_route(api: Api, route: str, job: dict[str, Any] | None) -> bool:
     """Whether drops of this route become runs. Raises the API's words if one with this job file can't."""
-    return bool(api.post("routes", route, "check", body={"job": job}).get("trains", True))
+    return bool(api.post("routes", route, "check", body={"job": job}, repeats=True).get("trains", True))

@@ -22,10 +22,13 @@ def before(estimated: float | None, greatest: float | None, unknown: str = "") -
 
 
 def of_run(run: dict[str, Any]) -> str:
-    """What a run has cost so far, split; or what it may cost, before it has."""
+    """What a run has cost so far, split; or what it may cost, before it has. A sweep's is that of its trials."""
+    over = run.get("state") in ("completed", "failed", "canceled")
+    if run.get("kind") == "sweep":
+        return f"{dollars(run['trials_dollars'])} for its trials{'' if over else ' so far'}"
     may = before(run.get("estimated_cost"), run.get("greatest_cost"), run.get("price_from") or "not known yet")
     cost = run.get("cost")
-    if not cost and run.get("state") in ("completed", "failed", "canceled"):
+    if not cost and over:
         began = any(moment["state"] == "running" for moment in run.get("history") or [])
         return f"not charged yet ({may})" if began else "none, it never had a node"
     if not cost:

@@ -32,7 +32,7 @@ def one(run: dict[str, Any]) -> RenderableType:
         "drop": Text(_data_of(run)),
         **_trained_on(run),
         "experiment": Text(run["experiment"]),
-        "cluster": Text(f"{run['cluster']}, {node_words(run)}"),
+        **({} if run.get("kind") == "sweep" else {"cluster": Text(f"{run['cluster']}, {node_words(run)}")}),
         "owner": Text(people.owner(run)),
         "parameters": parameters(run),
         **({"tags": Text(tags(run))} if run.get("tags") else {}),
@@ -97,7 +97,7 @@ def _sweep(run: dict[str, Any]) -> dict[str, Text]:
         return {"trial of": Text(run["sweep"])} if run.get("sweep") else {}
     best = f"{run['best_trial']} with {run['best_value']:g}" if run.get("best_trial") else "none yet"
     standing = {
-        "trials": Text(f"{run['trials']} begun, {run['trials_ended']} ended, ${run['trials_dollars']:.2f} so far"),
+        "trials": Text(f"{run['trials']} begun, {run['trials_ended']} ended"),
         "best trial": Text(best),
     }
     return standing | ({"no more begin": Text(run["sweep_closing"])} if run.get("sweep_closing") else {})

@@ -233,9 +233,9 @@ function Over({ value, records, query }) {
   );
 }
 
-/** A line for each run across an axis for each number that differs; as many axes as there is room for their names. */
+/** A line for each run across an axis for each value that differs; as many axes as there is room for their names. */
 export function Parallel({ records }) {
-  const axes = useMemo(() => numeric(records), [records]);
+  const axes = useMemo(() => axesOf(records), [records]);
   if (axes.length < 2) return null;
   return (
     <section class="part">
@@ -244,7 +244,9 @@ export function Parallel({ records }) {
         kind="parallel"
         height={260}
         label={`${W.compare.parallel}: ${axes.map((axis) => visible(axis.name)).join(", ")}`}
-        draw={(width) => parallel(records, axes.slice(0, Math.max(2, Math.floor(width / AXIS))), width)}
+        draw={(width) =>
+          parallel(records, fitting(axes, Math.min(MOST_AXES, Math.max(2, Math.floor(width / AXIS)))), width)
+        }
       />
     </section>
   );
@@ -252,7 +254,8 @@ export function Parallel({ records }) {
 
 function parallel(records, axes, width) {
   const across = (i) => AXIS / 2 + (i / (axes.length - 1)) * (width - AXIS),
-    up = (axis, value) => 214 - ((value - axis.least) / (axis.greatest - axis.least)) * 184;
+    up = (axis, value) =>
+      214 - ((axis.at(value) - axis.at(axis.least)) / (axis.at(axis.greatest) - axis.at(axis.least))) * 184;
   const path = (i) =>
     axes
       .map((axis, j) => [axis, j])
@@ -268,11 +271,16 @@ function parallel(records, axes, width) {
             {visible(axis.name)}
           </text>
           <text x={across(i)} y="20" text-anchor="middle">
-            {number(axis.greatest)}
+            {axis.texts ? visible(axis.texts.at(-1)) : number(axis.greatest)}
           </text>
           <text x={across(i)} y="230" text-anchor="middle">
-            {number(axis.least)}
+            {axis.texts ? visible(axis.texts[0]) : number(axis.least)}
           </text>
+          {axis.texts?.slice(1, -1).map((text, j) => (
+            <text key={text} x={across(i) + 6} y={up(axis, j + 1) + 4}>
+              {visible(text)}
+            </text>
+          ))}
         </g>
       ))}
       {records.map((run, i) => (
@@ -285,9 +293,11 @@ function parallel(records, axes, width) {
 }
 
 const MOST_AXES = 10,
-  AXIS = 110; // pixels across
+  AXIS = 110, // pixels across
+  MOST_TEXTS = 12, // of one axis
+  WIDE = 100; // from the least to the greatest: an axis of so many times more is logarithmic
 
-function numeric(records) {
+function axesOf(records) {
   const of = (run) => ({
     ...run.parameters,
     nodes: run.nodes,
@@ -297,11 +307,23 @@ function numeric(records) {
   const all = records.map(of),
     names = [...new Set(all.flatMap((values) => Object.keys(values)))];
   return names
-    .map((name) => {
-      const values = all.map((one) => (one[name] === undefined ? NaN : Number(one[name]))),
-        known = values.filter(Number.isFinite);
-      return { name, values, least: Math.min(...known), greatest: Math.max(...known) };
-    })
-    .filter(({ least, greatest }) => Number.isFinite(least) && greatest > least)
-    .slice(0, MOST_AXES);
+    .map((name) => ({ name, ...scale(all.map((one) => one[name])) }))
+    .filter(({ least, greatest, texts }) => greatest > least && !(texts?.length > MOST_TEXTS));
+}
+
+/** As many axes; the last, which is a metric, is always there. */
+const fitting = (axes, most) => (axes.length > most ? [...axes.slice(0, most - 1), axes.at(-1)] : axes);
+
+/** Where values lie on an axis: numbers by their size, texts beside one another in their order. */
+function scale(said) {
+  const known = said.filter((value) => value !== undefined && value !== null),
+    numbers = known.every((value) => typeof value === "number");
+  const texts = numbers ? null : [...new Set(known.map(String))].sort();
+  const values = said.map((value) =>
+    value === undefined || value === null ? NaN : texts ? texts.indexOf(String(value)) : value,
+  );
+  const finite = values.filter(Number.isFinite),
+    least = Math.min(...finite),
+    greatest = Math.max(...finite);
+  return { values, texts, least, greatest, at: least > 0 && greatest / least >= WIDE ? Math.log : Number };
 }

@@ -18,7 +18,7 @@ from shared.kernel.has import HasClock
 from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
 from shared.models.ports import HasModels
-from shared.runs.model import Run
+from shared.runs.model import SWEEP, Run
 from shared.runs.ports import HasMarkets, HasRuns, RunFilter
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition, names_in
@@ -58,8 +58,11 @@ def run(ports: Ports, name: str) -> dict[str, Any]:
 
 
 def with_parameters(run: Run) -> Run:
-    """The run with its parameters, read from its job where it was recorded before there was a column for them."""
-    return run if run.asked.parameters else run.changed(parameters=run.asked.request.values)
+    """The run with its parameters, read from its job where it was recorded before there was a column for them. A
+    sweep has only those that are the same in all its trials."""
+    if run.asked.parameters or run.asked.kind == SWEEP:
+        return run
+    return run.changed(parameters=run.asked.request.values)
 
 
 def told(ports: Ports, run: Run) -> dict[str, Any]:

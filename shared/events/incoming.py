@@ -95,9 +95,10 @@ def status_of(event: Json) -> str:
 
 
 def _pipeline_of(data: Mapping[str, Any]) -> str:
-    """The pipeline of which the event's run is a step, '' for any other run."""
+    """The pipeline of which the event's run is a step, the outermost; '' for any other run."""
     properties = data.get("runproperties")
-    pipeline = properties.get("azureml.pipelinerunid") if isinstance(properties, dict) else None
+    told = properties if isinstance(properties, dict) else {}
+    pipeline = told.get("azureml.rootpipelinerunid") or told.get("azureml.pipelinerunid")
     return pipeline if isinstance(pipeline, str) and pipeline != data.get("runid") else ""
 
 

@@ -21,10 +21,17 @@ class Server:
         self.url = f"{self.root}/api"
         self.answers: dict[str, tuple[int, Any, dict[str, str]]] = {}
         self.asked: list[tuple[str, dict[str, str]]] = []
+        self.busy: dict[str, int] = {}  # how often a path answers 503 first
 
     def says(self, path: str, body: Any, status: int = 200, **headers: str) -> None:
         told = {name.replace("_", "-"): value for name, value in headers.items()}
         self.answers[path] = (status, body, told)
+
+    def answer(self, path: str) -> tuple[int, Any, dict[str, str]]:
+        if self.busy.get(path):
+            self.busy[path] -= 1
+            return 503, {"detail": "The workspace did not answer."}, {"retry-after": "0"}
+        return self.answers.get(path, (404, {"detail": f"No {path}"}, {}))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -33,7 +40,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         book: Server = self.server.book
         book.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
-        status, body, headers = book.answers.get(self.path, (404, {"detail": f"No {self.path}"}, {}))
+        status, body, headers = book.answer(self.path)
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         if status == 200 and (rest := self.headers.get("range")):
             status, content = 206, content[int(rest.removeprefix("bytes=").removesuffix("-")) :]

@@ -41,6 +41,23 @@ class Side(Protocol):
 
     def until(self, name: str, *states: JobState) -> JobStatus: ...
 
+    def run_steps(self, name: str) -> JobStatus: ...
+
+
+def pipeline_of(name: str) -> JobSpec:
+    """A step, and a pipeline after it of which one step fails and another needs it."""
+
+    def step(command: str, needs: str = "") -> dict[str, Any]:
+        said = {"type": "command", "command": command, "environment": "azureml:AzureML-local:1"}
+        data = {"data": {"type": "uri_folder", "path": needs}} if needs else {}
+        return {**said, "inputs": data, "outputs": {"out": {"type": "uri_folder"}}}
+
+    inner = {"train": step("exit 3"), "test": step("echo", "${{parent.jobs.train.outputs.out}}")}
+    component = {"type": "pipeline", "name": "inner", "version": "1", "jobs": inner}
+    jobs = {"prepare": step("echo 1 > ${{outputs.out}}/1"), "inner": {"type": "pipeline", "component": component}}
+    keys = ("$schema", "name", "display_name", "compute", "experiment_name", "tags")
+    return read_job({**{key: job_of(name, "")[key] for key in keys}, "type": "pipeline", "jobs": jobs})
+
 
 def job_of(name: str, command: str) -> dict[str, Any]:
     return {
@@ -86,6 +103,12 @@ class FakeSide:
         assert status.state in states
         return status
 
+    def run_steps(self, name: str) -> JobStatus:
+        for step, raw in (("prepare", "Completed"), ("inner", "Failed"), ("inner.train", "Failed")):
+            self.jobs.set_step(name, step, raw, "exited with status code 3" if raw == "Failed" else "")
+        self.end(name, exit_code=3)
+        return self.until(name, JobState.FAILED)
+
 
 @dataclass
 class RealSide:
@@ -114,6 +137,9 @@ class RealSide:
 
         found: JobStatus = wait_for(reached, 60, f"{name} to be {' or '.join(states)}", every=0.1)
         return found
+
+    def run_steps(self, name: str) -> JobStatus:
+        return self.until(name, JobState.FAILED)
 
 
 def snapshot(tmp_path: Path) -> Path:

@@ -23,7 +23,7 @@ from shared.jobs.parameters import wrong_parameters
 from shared.jobs.spec import Environment
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
-from tests.contract.sides import FakeSide, RealSide, Side, environment, job_of, snapshot, with_keys
+from tests.contract.sides import FakeSide, RealSide, Side, environment, job_of, pipeline_of, snapshot, with_keys
 from tests.contract.wire import LocalAzureML
 from tests.fakes.ports import FakeAssets, FakeJobs
 
@@ -96,6 +96,27 @@ def test_a_failed_job_says_why(side: Side, unique: Callable[[], str]) -> None:
     status = side.until(name, *ENDED)
     assert status.state is JobState.FAILED
     assert "exited with status code 3" in status.error
+
+
+def test_a_pipeline_tells_its_steps_and_those_within_them(side: Side, unique: Callable[[], str]) -> None:
+    """Each step that has begun has its state, its times and a job of its own; one within another has both names. A
+    name is one pipeline, and `logs` of a step's job is where its log lies."""
+    name = unique()
+    assert side.jobs.problems(pipeline_of(name)) == []
+    assert side.jobs.submit(pipeline_of(name)).name == name
+    status = side.run_steps(name)
+    assert status.steps is not None
+    steps = {step.name: step for step in status.steps}
+    assert {step.name: step.state for step in status.steps} == {
+        "prepare": JobState.COMPLETED,
+        "inner": JobState.FAILED,
+        "inner.train": JobState.FAILED,
+    }
+    assert "exited with status code 3" in steps["inner.train"].error
+    assert all(step.began and step.ended and step.began <= step.ended for step in status.steps)
+    assert len({name, *(step.job for step in status.steps)}) == 4
+    assert side.jobs.logs(steps["prepare"].job).prefix.startswith("ExperimentRun/dcid.")
+    assert side.jobs.submit(pipeline_of(name)).state is JobState.FAILED
 
 
 def test_a_job_that_can_never_run_is_refused(side: Side, unique: Callable[[], str]) -> None:

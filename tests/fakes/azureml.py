@@ -89,7 +89,8 @@ class FakeJobs:
 
     def problems(self, job: JobSpec) -> list[Problem]:
         if job.kind == PIPELINE:
-            return [each for step in steps(job) if not step.component for each in self.problems(step.job)]
+            alone = (step for step in steps(job) if step.kind != PIPELINE and not step.component)
+            return [each for step in alone for each in self.problems(step.job)]
         needed = {"command": job.command, "environment": job.environment}
         return [Problem(key, "Missing data for required field.") for key, value in needed.items() if not value]
 

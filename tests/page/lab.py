@@ -17,11 +17,18 @@ from local import configs
 from local.cloud import Cloud
 from local.record import REPOSITORY
 from shared import bootstrap
+from shared.adapters.storage import account
+from shared.adapters.studies import JournalStudies
+from shared.adapters.tables.study_table import TableJournal
+from shared.jobs.search import CHOICE, Parameter, Sweep
+from shared.jobs.spec import JobSpec
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.settings import Settings
-from shared.runs.model import Moment, Run, RunState
+from shared.runs.model import SWEEP, Cost, Moment, Run, RunState
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.outputs import archive_folder
+from shared.sweeps.model import TrialState, trial_run
+from shared.sweeps.trial_run import SWEEP_TAG
 from shared.system import System
 
 if TYPE_CHECKING:
@@ -96,6 +103,26 @@ class Lab:
         self.system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", _json(manifest), "application/json")
         self.system.runs.insert(ended)
         return ended
+
+
+def a_sweep(lab: Lab, name: str) -> Run:
+    """A sweep that ended, of ten trials with a study of what they tried and told."""
+    sizes = ("small", "large")
+    space = {"lr": Parameter("loguniform", (), -9.0, -1.0), "size": Parameter(CHOICE, sizes)}
+    sweep = Sweep(space, "test_accuracy", sampling="random", most_trials=10)
+    tables = account.clients(Settings.from_env(lab.cloud._parts["host"].env).storage).table
+    study = JournalStudies(lambda journal: TableJournal(lambda: tables, journal)).open(name, sweep)
+    for number in range(10):
+        told, drawn = 0.5 + number / 25, {"lr": 0.0002 * 2**number, "size": sizes[number % 2]}
+        study.tell(study.add(drawn), [told])
+        study.end(number, TrialState.COMPLETED, told)
+        best = {"best_metrics": {"test_accuracy": told}, "cost": Cost(0.01 * number, 0.0, 0.0, 1.0, NOW)}
+        of_sweep = {"sweep": name, "tags": {SWEEP_TAG: name}, "parameters": drawn}
+        lab.archived(a_run(trial_run(name, number), **of_sweep, **best), {})
+    study.commit()
+    standing = {"trials": 10, "trials_ended": 10, "best_trial": trial_run(name, 9), "best_value": 0.86}
+    parent = {"kind": SWEEP, "cluster": "", "nodes": 0, "request": JobSpec(sweep=sweep), "trials_dollars": 0.45}
+    return lab.archived(a_run(name, **parent, **standing), {})
 
 
 def a_run(name: str, **more: Any) -> Run:

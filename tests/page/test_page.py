@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from emulators.process import wait_for
-from shared.runs.model import Elastic, Member, RunState, Size
-from tests.page.lab import NOW, PATIENCE, TRAINING, Lab, a_run
+from shared.runs.model import Elastic, Member, RunState, Size, Step, StepState
+from tests.page.lab import NOW, PATIENCE, TRAINING, Lab, a_run, a_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +95,8 @@ VIEWS = {  # and what is there once a view has its data
     "runs": "tr[data-row] .spark",
     "run": ".chart canvas",
     "members": ".timeline .life",
+    "steps": ".timeline .node",
+    "sweep": ".bars progress",
     "compare": ".parallel text",
     "drops": "tr[data-row]",
     "drop": ".notice.good a",
@@ -110,6 +112,14 @@ VIEWS = {  # and what is there once a view has its data
 
 PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+STEPS = (
+    Step("prepare", StepState.COMPLETED, (), "job-1", NOW, NOW + timedelta(seconds=5)),
+    Step("fit", StepState.FAILED, ("fit.train",), "job-2", NOW, NOW),
+    Step("fit.train", StepState.FAILED, ("prepare",), "job-3", NOW, NOW, "It exited with 3."),
+    Step("evaluate", StepState.SKIPPED, ("fit",)),
 )
 
 
@@ -163,6 +173,7 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in
         tried = a_run(
             name,
             elastic=elastic() if i == 0 else None,
+            steps=() if i == 0 else STEPS,
             parameters={"epochs": 5 * (i + 1), "batch_size": 64, "lr": 0.1 / (i + 1)},
             best_metrics={"test_accuracy": points[-1][1], "train_loss": points[-1][2]},
         )
@@ -170,6 +181,8 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in
     places = {
         "run": f"run/{trained}",
         "members": "run/cifar-1",
+        "steps": "run/mnist-1",
+        "sweep": f"run/{a_sweep(lab, 'swept').name}",
         "compare": f"compare?runs={trained},mnist-1,cifar-1",
         "drop": "drops/mnist/from-the-page",
     }
@@ -192,6 +205,13 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in
         if view == "members":
             expect(page.locator(".timeline .end")).to_have_count(1)
             expect(page.locator(".pictures img")).to_have_js_property("naturalWidth", 1)
+        if view == "steps":
+            expect(page.locator(".timeline .edge")).to_have_count(3)
+            expect(page.get_by_role("row", name="evaluate")).to_contain_text("skipped")
+        if view == "sweep":
+            expect(page.locator(".parallel path")).to_have_count(10)
+            expect(page.locator(".parallel text", has_text="large")).to_be_visible()
+            expect(page.get_by_role("row", name="9 Best")).to_contain_text("0.86")
         if view == "compare":
             expect(page.locator(".parallel path")).to_have_count(3)
     assert broken_rules == []
@@ -318,7 +338,7 @@ def test_a_view_asks_for_little(lab: Lab, trained: str, lived_in: None) -> None:
     )
     page.on("request", lambda request: urls.append(request.url.partition("/api/")[2]))
     for view, sign in VIEWS.items():
-        if view in ("members", "drop"):  # as run, and the drops
+        if view in ("members", "steps", "sweep", "drop"):  # as run, and the drops
             continue
         page.goto("about:blank")
         urls.clear()

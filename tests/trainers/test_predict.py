@@ -49,6 +49,27 @@ def test_classes_of_an_image(tmp_path: Path, picture: Path, capsys: pytest.Captu
     assert guesses[0]["score"] >= guesses[1]["score"]
 
 
+def test_a_folder_may_hold_other_files(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a folder the files that can't be read are named and skipped; one that is asked for by name is refused."""
+    view = backbone.view_for("squeezenet1_1", 64)
+    facts = {
+        "backbone": "squeezenet1_1",
+        "classes": ["ant", "bee"],
+        "input": vars(view),
+        "weights": "model.safetensors",
+    }
+    transfer_results.save_weights(backbone.build("squeezenet1_1", 2, 64), tmp_path / "models", facts)
+    (tmp_path / "notes.txt").write_text("no image")
+    models = str(tmp_path / "models")
+    assert predict.main([models, str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert [json.loads(line)["file"] for line in said.out.splitlines()] == [str(picture)]
+    assert f"skipped: {tmp_path / 'notes.txt'}: expected an image" in said.err
+    for nothing in (tmp_path / "notes.txt", tmp_path / "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        assert predict.main([models, str(nothing)]) == 2
+
+
 def test_boxes_in_an_image(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A model of detection gives boxes in the image's own pixels, each with its class, and draws them."""
     torch.manual_seed(1)

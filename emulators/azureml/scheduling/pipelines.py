@@ -73,7 +73,12 @@ class PipelineDriver:
         pipeline = Pipeline(self._job.name, self._spec, shared(self._job.properties))
         body = self._steps.body(pipeline, step, lambda other, output: written_output(self._children[other], output))
         mark = fingerprint(step, self._steps.component(step), body)
-        body["properties"] = {"azureml.pipelinerunid": self._job.name, "azureml.nodeName": name}
+        root = self._job.properties["properties"].get("azureml.rootpipelinerunid", self._job.name)
+        body["properties"] = {
+            "azureml.pipelinerunid": self._job.name,
+            "azureml.rootpipelinerunid": root,
+            "azureml.nodeName": name,
+        }
         if mark:
             body["properties"][FINGERPRINT] = mark
         earlier = self._earlier(mark) if mark and self._spec.reuses else None

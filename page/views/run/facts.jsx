@@ -10,6 +10,8 @@ import { useRef } from "preact/hooks";
 
 const FIELDS = ["experiment", "route", "cluster", "nodes", "attempts", "trained_on", "data_note", "archive_error"];
 
+const OF_NODES = ["cluster", "nodes"]; // which a sweep's trials have, and not it
+
 const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // long, and seldom looked at
 
 const MOMENTS = ["created_at", "archived_at", "cancel_asked_at", "gave_up_at"];
@@ -34,6 +36,8 @@ export function What({ run }) {
               .join(", "),
           ],
           [W.run.cost, run.cost ? `${money(cost(run))}${run.cost.unpriced ? W.run.unpriced : ""}` : ""],
+          [W.run.cost, run.kind === "sweep" && money(run.trials_dollars)],
+          [W.run.trialOf, run.sweep && <a href={to("run", [run.sweep])}>{visible(run.sweep)}</a>],
           [
             f.drop,
             run.drop && (
@@ -71,7 +75,7 @@ export function What({ run }) {
             ),
           ],
           [W.run.canceledBy, run.canceled_by],
-          ...FIELDS.map(known),
+          ...FIELDS.filter((name) => run.kind !== "sweep" || !OF_NODES.includes(name)).map(known),
           [
             f.git,
             run.git && (

@@ -1,7 +1,7 @@
 // A sweep's trials, live: what each tried and reached, the best so far over trials and dollars, what mattered.
 import { get } from "../../api.js";
 import { Chart } from "../../chart.jsx";
-import { number, visible } from "../../format.js";
+import { money, number, visible } from "../../format.js";
 import { useLive } from "../../live.js";
 import { State, Trouble } from "../../parts.jsx";
 import { ended } from "../../record.js";
@@ -26,7 +26,7 @@ export function Trials({ run }) {
   return (
     <>
       <p class="dim">
-        {W.sweep.standing(run.trials, run.trials_ended, number(run.trials_dollars))}
+        {W.sweep.standing(run.trials, run.trials_ended, money(run.trials_dollars), ended(run))}
         {run.sweep_closing && ` ${visible(run.sweep_closing)}`}{" "}
         {order.length > 1 && (
           <a
@@ -61,7 +61,7 @@ export function Trials({ run }) {
               <tr key={trial.run}>
                 <th scope="row">
                   <a href={to("run", [trial.run])}>{trial.number}</a>
-                  {trial.run === run.best_trial && <small>{W.sweep.best}</small>}
+                  {trial.run === run.best_trial && <small>{ended(run) ? W.runs.best : W.sweep.best}</small>}
                 </th>
                 <td>
                   <State state={trial.state} />
@@ -79,20 +79,25 @@ export function Trials({ run }) {
         </table>
       </div>
       {told.length > 1 && (
-        <div class="charts">
+        <div class="charts spaced">
           <Chart title={W.sweep.overTrials} series={[course(told, value.maximize, (_, i) => i + 1)]} sync="" />
           <Chart title={W.sweep.overDollars} series={[course(told, value.maximize, spent())]} sync="" />
         </div>
       )}
-      {records.length > 2 && <Parallel records={records} />}
+      {records.length > 2 && (
+        <div class="spaced">
+          <Parallel records={records} />
+        </div>
+      )}
       {Object.keys(value.importance).length > 0 && (
         <>
           <h3>{W.sweep.importance}</h3>
-          <ul class="plain">
+          <ul class="bars">
             {Object.entries(value.importance).map(([name, part]) => (
               <li key={name}>
-                {visible(name)} <meter min="0" max="1" value={part} aria-label={visible(name)} />{" "}
-                {Math.round(part * 100)} %
+                <span>{visible(name)}</span>
+                <progress max="1" value={part} aria-label={visible(name)} />
+                <b class="number">{Math.round(part * 100)} %</b>
               </li>
             ))}
           </ul>

@@ -110,7 +110,8 @@ class AzureMLJobs:
             return None
         status = _listed_status(answer)
         if status.steps is None:
-            status = replace(status, steps=pipelines.step_statuses(self._connection.arm.run_children(name)))
+            inner, children_of = pipelines.pipelines_in(answer), self._connection.arm.run_children
+            status = replace(status, steps=tuple(pipelines.step_statuses(children_of, name, inner)))
         return self._explained(status) if status.state is JobState.FAILED else status
 
     def times(self, name: str) -> JobTimes:

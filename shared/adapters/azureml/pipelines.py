@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,8 @@ from shared.adapters.azureml.document import document
 from shared.adapters.translation import without_secrets
 from shared.jobs.model import Problem, StepStatus, state_of
 from shared.jobs.readers.pipeline import steps, with_steps
-from shared.jobs.spec import Environment, JobSpec
+from shared.jobs.readers.pipeline_document import DEEPEST
+from shared.jobs.spec import PIPELINE, Environment, JobSpec
 
 _NOT_A_PIPELINES = ("limits", "resources", "environment_variables")  # which each step has instead
 _AN_ADDRESS = "https://account.blob.core.windows.net/sent/"  # in place of one that only the workspace knows
@@ -35,8 +36,17 @@ def sendable(job: JobSpec, registered: Callable[[Described], Described], workspa
         )
 
     made = document(with_steps(job, filled))
-    named = {name: {**body, "display_name": name} for name, body in made["jobs"].items()}  # by which they are found
-    return {key: value for key, value in made.items() if key not in _NOT_A_PIPELINES} | {"jobs": named}
+    return {key: value for key, value in made.items() if key not in _NOT_A_PIPELINES} | {"jobs": _named(made["jobs"])}
+
+
+def _named(jobs: Json) -> Json:
+    """Steps with the names by which their jobs are found."""
+    made = {}
+    for name, body in jobs.items():
+        made[name] = {**body, "display_name": name}
+        if isinstance(component := body.get("component"), dict) and isinstance(inner := component.get("jobs"), dict):
+            made[name]["component"] = {**component, "jobs": _named(inner)}
+    return made
 
 
 def problems(job: JobSpec) -> list[Problem]:
@@ -62,24 +72,40 @@ def _local_files(job: JobSpec) -> Iterator[Problem]:
             yield Problem(f"jobs.{step.name}.{problem.path}", problem.message)
 
 
-def step_statuses(children: Iterable[Json]) -> tuple[StepStatus, ...]:
-    """The steps that have begun, of run history's children of a pipeline, the newest first."""
-    newest: dict[str, StepStatus] = {}
-    for child in children:
-        name = str(child.get("displayName") or "")
-        error = ((child.get("error") or {}).get("error") or {}).get("message") or ""
-        newest.setdefault(
-            name,
-            StepStatus(
-                name,
-                str(child["runId"]),
-                state_of(str(child.get("status") or "")),
-                moment(child.get("startTimeUtc")),
-                moment(child.get("endTimeUtc")),
-                without_secrets(str(error)),
-            ),
-        )
-    return tuple(newest.values())
+def step_statuses(
+    children_of: Callable[[str], Iterable[Json]], job: str, pipelines: Collection[str], above: str = ""
+) -> Iterator[StepStatus]:
+    """The steps that have begun, of run history's children of a pipeline, the newest first; then those within them.
+
+    `pipelines` are the steps of which the job says that they are pipelines; of those further in their runs say it.
+    """
+    newest: dict[str, Json] = {}
+    for child in children_of(job):
+        newest.setdefault(str(child.get("displayName") or ""), child)
+    for name, child in newest.items():
+        yield _step_status(f"{above}{name}", child)
+    for name, child in newest.items():
+        is_pipeline = name in pipelines or str(child.get("runType")).lower().endswith("pipelinerun")
+        if is_pipeline and above.count(".") < DEEPEST:
+            yield from step_statuses(children_of, str(child["runId"]), (), f"{above}{name}.")
+
+
+def _step_status(name: str, run: Json) -> StepStatus:
+    error = ((run.get("error") or {}).get("error") or {}).get("message") or ""
+    return StepStatus(
+        name,
+        str(run["runId"]),
+        state_of(str(run.get("status") or "")),
+        moment(run.get("startTimeUtc")),
+        moment(run.get("endTimeUtc")),
+        without_secrets(str(error)),
+    )
+
+
+def pipelines_in(answer: Json) -> set[str]:
+    """The steps of a pipeline that are pipelines, as Resource Manager tells of it."""
+    jobs = answer["properties"].get("jobs") or {}
+    return {name for name, body in jobs.items() if str(body.get("type")).lower() == PIPELINE}
 
 
 def moment(text: Any) -> datetime | None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import io
 import re
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from shared.adapters.azureml.workspace import causes, own_errors, sdk
@@ -28,8 +31,28 @@ def load(job: Job, workspace_id: str) -> Any:
     """The SDK's job. Raises what the SDK raises; check `local_files` first."""
     import yaml
 
-    text = yaml.safe_dump({**job, **({"code": full_code(str(job["code"]), workspace_id)} if job.get("code") else {})})
-    return sdk().load_job(io.StringIO(text), relative_origin="/nowhere/job.yaml")  # where relative paths would begin
+    made = {**job, **({"code": full_code(str(job["code"]), workspace_id)} if job.get("code") else {})}
+    with TemporaryDirectory() as folder:  # where relative paths begin
+        made = _with_pipelines_as_files(made, Path(folder))
+        return sdk().load_job(io.StringIO(yaml.safe_dump(made)), relative_origin=f"{folder}/job.yaml")
+
+
+def _with_pipelines_as_files(job: Job, folder: Path) -> Job:
+    """The job with each pipeline within it in a file: the SDK takes no other form of those."""
+    import yaml
+
+    if not isinstance(steps := job.get("jobs"), dict):
+        return job
+    made = {}
+    for name, step in steps.items():
+        component = _mapping(_mapping(step).get("component"))
+        if component.get("type") != "pipeline":
+            made[name] = step
+            continue
+        file = folder / f"{uuid.uuid4().hex}.yml"
+        file.write_text(yaml.safe_dump(_with_pipelines_as_files(component, folder)), "utf-8")
+        made[name] = {**step, "component": f"./{file.name}"}
+    return {**job, "jobs": made}
 
 
 def problems(job: Job) -> list[Problem]:

@@ -30,7 +30,7 @@ class Steps(Plain):
         ran: dict[str, tuple[Spell, ...]] = {run.asked.cluster: ()}
         for step in run.jobs.steps:
             cluster, end = step.cluster or run.asked.cluster, step.ended or end_of(run) or now
-            if step.began and step.began < end:
+            if step.nodes and step.began and step.began < end:
                 ran[cluster] = (*ran.get(cluster, ()), Spell(step.began, end, step.nodes))
         return [
             Use(run.name, cluster, run.created_at, ran=spells, ended=end_of(run)) for cluster, spells in ran.items()

@@ -16,18 +16,27 @@ WHY_LIMIT = 500  # characters
 
 
 def steps_at_first(job: JobSpec) -> tuple[Step, ...]:
-    """The steps of the pipeline itself, before one has begun; none of another job. Those within a step are its own."""
-    own = (step for step in steps_of(job) if "." not in step.name)
-    return tuple(
-        Step(
-            step.name,
-            StepState.WAITING,
-            tuple(sorted(step.needs)),
-            cluster=step.job.cluster,
-            nodes=step.job.node_count,
-        )
-        for step in own
-    )
+    """The steps of a pipeline before one has begun; none of another job.
+
+    A step that is a pipeline ends after its own last steps, whose first come after what it needs; the nodes are theirs.
+    """
+    every = {step.name: step for step in steps_of(job)}
+    above = {name: name.rpartition(".")[0] for name in every}
+    own_needs = {name: {_within(above[name], need) for need in step.needs} for name, step in every.items()}
+    made = []
+    for name, step in every.items():
+        inner = {each for each in every if above[each] == name}
+        last = inner - {need for each in inner for need in own_needs[each]}
+        needs, outer = own_needs[name], above[name]
+        while not needs and outer:
+            needs, outer = own_needs[outer], above[outer]
+        nodes = 0 if inner else step.job.node_count
+        made.append(Step(name, StepState.WAITING, tuple(sorted(last or needs)), cluster=step.job.cluster, nodes=nodes))
+    return tuple(made)
+
+
+def _within(above: str, name: str) -> str:
+    return f"{above}.{name}" if above else name
 
 
 def as_told(steps: Sequence[Step], told: Iterable[StepStatus], ended: bool) -> tuple[Step, ...]:
@@ -51,8 +60,9 @@ def why_failed(steps: Sequence[Step]) -> tuple[str, str]:
     if not failed:
         return "", ""
     skipped = [step.name for step in steps if step.state is StepState.SKIPPED]
-    first = min(failed, key=lambda step: (step.ended is None, step.ended))
-    others = [f"Step {step.name!r} failed too." for step in failed if step is not first]
+    first = min(failed, key=lambda step: (step.ended is None, step.ended, -step.name.count(".")))
+    apart = (step for step in failed if step is not first and not first.name.startswith(f"{step.name}."))
+    others = [f"Step {step.name!r} failed too." for step in apart]
     never = [f"Not started: {', '.join(skipped)}."] if skipped else []
     words = f"Step {first.name!r} failed{': ' + first.why if first.why else '.'}"
     return " ".join([words, *others, *never]), first.job

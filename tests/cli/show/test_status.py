@@ -80,7 +80,7 @@ def test_a_refusal_is_told_in_the_apis_words(
     server: Any, run: Run, capsys: Capture, status: int, exit_code: int
 ) -> None:
     """A refusal ends with its exit code and the API's own detail on standard error, without a traceback."""
-    server.says("/api/status", {"title": "no", "detail": "The workspace is closed."}, status)
+    server.says("/api/status", {"title": "no", "detail": "The workspace is closed."}, status, retry_after="60")
     assert run("status", "--url", server.url) == exit_code
     assert "The workspace is closed." in capsys.readouterr().err
 
@@ -90,6 +90,19 @@ def test_a_missing_key_is_explained(server: Any, run: Run, capsys: Capture) -> N
     server.says("/api/status", b"", 401)
     assert run("status", "--url", server.url) == 1
     assert "`login URL` stores one" in capsys.readouterr().err
+
+
+def test_a_role_that_is_missing_and_a_login_that_ended(server: Any, run: Run, capsys: Capture) -> None:
+    """Who may not do something is told the role alone, and whose key is refused that it may have expired."""
+    server.says("/api/runs?limit=1", {"runs": []})
+    assert run("login", server.url, "--token", "t") == 0
+    assert "as '127.0.0.1'" in capsys.readouterr().out
+    server.says("/api/status", {"detail": "This needs the role trainyard.reader."}, 403)
+    assert run("status") == 1
+    assert capsys.readouterr().err.strip().endswith("This needs the role trainyard.reader.")
+    server.says("/api/status", b"", 401)
+    assert run("status") == 1
+    assert "which may have expired" in capsys.readouterr().err
 
 
 def test_an_api_that_is_away(run: Run, capsys: Capture) -> None:

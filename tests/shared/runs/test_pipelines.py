@@ -113,6 +113,66 @@ def test_a_failed_step_names_itself(world: World) -> None:
     assert run.progress.reason == "Step 'train' failed: Exit 3. Not started: evaluate.\nstd_log.txt:\nno trips today"
 
 
+WITHIN = """
+type: pipeline
+jobs:
+  prepare:
+    command: prepare ${{outputs.clean}}
+    environment: azureml:e:1
+    outputs: {clean: {type: uri_folder}}
+  inner:
+    type: pipeline
+    inputs: {data: "${{parent.jobs.prepare.outputs.clean}}"}
+    outputs: {model: {type: uri_folder}}
+    component:
+      type: pipeline
+      inputs: {data: {type: uri_folder}}
+      outputs: {model: {type: uri_folder}}
+      jobs:
+        train:
+          command: train ${{inputs.data}} ${{outputs.model}}
+          environment: azureml:e:1
+          resources: {instance_count: 2}
+          inputs: {data: "${{parent.inputs.data}}"}
+          outputs: {model: "${{parent.outputs.model}}"}
+        test:
+          command: test ${{inputs.model}}
+          environment: azureml:e:1
+          inputs: {model: "${{parent.jobs.train.outputs.model}}"}
+  last:
+    command: last ${{inputs.model}}
+    environment: azureml:e:1
+    inputs: {model: "${{parent.jobs.inner.outputs.model}}"}
+"""
+
+
+def test_steps_within_a_step_are_steps_of_the_run(world: World) -> None:
+    """Their graph is one: the first come after what the step needs, the step after its last. Each has its state, its
+    nodes are paid for once, and the innermost that failed names itself."""
+    run = dropped(world, WITHIN)
+    assert [(step.name, step.needs) for step in run.jobs.steps] == [
+        ("prepare", ()),
+        ("inner", ("inner.test",)),
+        ("inner.train", ("prepare",)),
+        ("inner.test", ("inner.train",)),
+        ("last", ("inner",)),
+    ]
+    world.job_goes(run.name, "Running")
+    world.jobs.set_step(run.name, "prepare", "Completed")
+    run = goes(world, run, **{"inner": "Running", "inner.train": "Running"})
+    run = goes(world, run, **{"inner": "Failed", "inner.train": "Failed"})
+    world.job_goes(run.name, "Failed", "A step failed.")
+    world.deliver_all()
+    world.run_until_idle()
+    run = world.runs.get(run.name).value
+    assert states(run) == {
+        "prepare": "completed", "inner": "failed", "inner.train": "failed", "inner.test": "skipped", "last": "skipped",
+    }  # fmt: skip
+    assert run.progress.reason == "Step 'inner.train' failed: Exit 3. Not started: inner.test, last."
+    (use,) = workload(run).uses(run, world.clock())
+    assert [(spell.nodes, (spell.end - spell.begin).total_seconds()) for spell in use.ran] == [(2, 10.0)]
+
+
 def test_each_steps_nodes_are_paid_for(world: World) -> None:
     """A step's nodes are the run's use of its cluster while the step ran, and no longer."""
     run = dropped(world)
@@ -139,13 +199,20 @@ def test_an_event_that_was_lost_is_made_good(world: World) -> None:
     assert set(states(world.runs.get(run.name).value).values()) == {"completed"}
 
 
-@pytest.mark.parametrize("parent", ["run-1", None])
-def test_an_event_of_a_step_is_one_of_its_pipeline(parent: str | None) -> None:
-    """Run events of steps name the pipeline among their properties; the status that they tell is the step's."""
-    properties = {"azureml.pipelinerunid": parent} if parent else {}
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ({}, ("step-1", "Completed")),
+        ({"azureml.pipelinerunid": "run-1"}, ("run-1", "")),
+        ({"azureml.pipelinerunid": "inner-1", "azureml.rootpipelinerunid": "run-1"}, ("run-1", "")),
+        ({"azureml.rootpipelinerunid": "step-1"}, ("step-1", "Completed")),  # the pipeline itself
+    ],
+)
+def test_an_event_of_a_step_is_one_of_its_pipeline(properties: dict[str, str], told: tuple[str, str]) -> None:
+    """Run events of steps name their pipeline among their properties, and the outermost; the status is the step's."""
     data: dict[str, Any] = {"runId": "step-1", "runStatus": "Completed", "runProperties": properties}
     event = {"eventType": "Microsoft.MachineLearningServices.RunStatusChanged", "data": data}
-    assert (job_of(event), status_of(event)) == (("run-1", "") if parent else ("step-1", "Completed"))
+    assert (job_of(event), status_of(event)) == told
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,30 @@
+"""An API that says that it is busy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cli.api.client import Api
+from cli.errors import Unreachable
+
+
+def test_a_busy_api_is_asked_again_where_that_does_no_harm(server: Any) -> None:
+    """A read, and a request with an Idempotency-Key, are repeated until the API has time."""
+    for path in ("/api/runs/r", "/api/runs"):
+        server.says(path, {"run": "r"})
+        server.busy[path] = 2
+    with Api(server.url) as api:
+        assert api.get("runs", "r") == {"run": "r"}
+        assert api.post("runs", body={}, headers={"Idempotency-Key": "k"}) == {"run": "r"}
+    assert len(server.asked) == 6
+
+
+def test_what_may_have_been_done_is_not_done_twice(server: Any) -> None:
+    """A request without a key, which a busy API may have carried out, is sent once."""
+    server.says("/api/runs/r/retry", {"run": "r-2"})
+    server.busy["/api/runs/r/retry"] = 1
+    with Api(server.url) as api, pytest.raises(Unreachable, match="did not answer"):
+        api.post("runs", "r", "retry", body={})
+    assert len(server.asked) == 1
