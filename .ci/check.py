@@ -172,11 +172,20 @@ def every_step(options: argparse.Namespace, report: Path) -> list[tuple[str, flo
     """Run all steps. The types are checked beside the tests, which leave a core idle while they start."""
     with tempfile.TemporaryFile() as said, ThreadPoolExecutor(1) as beside:
         types = beside.submit(run, "types", STEPS["types"], said)
+        if not options.quick:
+            compile_once()
         rows = [(name, *run(name, command(name, options, report))) for name in STEPS if name != "types"]
         rows.append(("types", *types.result()))
         said.seek(0)
         sys.stdout.write(said.read().decode(errors="replace"))
     return rows
+
+
+def compile_once() -> None:
+    """Let one process compile what all workers import to collect the tests, who else would each do so, at once."""
+    ignored = [f"--ignore-glob={each}" for each in LONG if "::" not in each]
+    argv = [sys.executable, "-m", "pytest", "--collect-only", "-qq", *ignored]
+    subprocess.run(argv, cwd=ROOT, stdout=subprocess.DEVNULL)  # what it can't collect fails again in the tests
 
 
 def run(name: str, argv: list[str], out: IO[bytes] | None = None) -> tuple[float, str]:

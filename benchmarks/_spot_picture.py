@@ -1,20 +1,33 @@
-"""A picture of one window: the nodes that the job held, its progress against its line, and the dollars."""
+"""Pictures of a job with a date: the nodes that it held, its progress against its line, and the dollars."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks._spot import Policy, Window, play, price
 from shared.deadlines.plan import HOUR, Hold, Standing, Terms
 
 COLORS = {Hold.LOW: "#2da44e", Hold.DEDICATED: "#cf222e", Hold.BOTH: "#bf8700", Hold.NONE: "#d0d7de"}
 NAMES = {Hold.LOW: "low priority", Hold.DEDICATED: "dedicated", Hold.BOTH: "both", Hold.NONE: "none"}
+BLUE, GREY = "#0969da", "#57606a"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a run had after so many seconds: nodes at work of each tier, the share that is done, and dollars paid."""
+
+    seconds: float
+    low: int
+    dedicated: int
+    share: float
+    dollars: float
 
 
 def draw(policy: Policy, window: Window, terms: Terms, left: float, work: float, path: Path) -> None:
     """Play the window and draw it. The line is the least progress from which dedicated nodes alone keep the date."""
-    from matplotlib.figure import Figure
-
     seen: list[tuple[Standing, Hold]] = []
 
     def watched(now: Standing) -> Hold:
@@ -24,27 +37,61 @@ def draw(policy: Policy, window: Window, terms: Terms, left: float, work: float,
     outcome = play(watched, window, terms, left, work)
     hours = [(left - now.left) / HOUR for now, _ in seen]
     paid = [price(terms, held, terms.step, now.starting) / HOUR if held is not Hold.NONE else 0.0 for now, held in seen]
-    figure = Figure(figsize=(11, 5.6), dpi=90, layout="constrained")
-    nodes, progress, dollars = figure.subplots(3, 1, sharex=True, height_ratios=(1, 3, 2))
+    figure, (nodes, progress, dollars) = _three(left / HOUR)
     for hold, color in COLORS.items():
         at = [hour for hour, (_, held) in zip(hours, seen, strict=True) if held is hold]
         nodes.bar(at, [1] * len(at), width=terms.step / HOUR, align="edge", color=color, label=NAMES[hold])
     nodes.set_yticks([])
-    nodes.set_ylabel("holds")
-    nodes.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
-    progress.plot(hours, [(work - now.work) / HOUR for now, _ in seen], color="#0969da", label="done")
+    progress.plot(hours, [(work - now.work) / HOUR for now, _ in seen], color=BLUE, label="done")
     ends = [0, left / HOUR]
     line = [(work + terms.reserve - (left - hour * HOUR)) / HOUR for hour in ends]
-    progress.plot(ends, line, "--", color="#cf222e", label="its line")
+    progress.plot(ends, line, "--", color=COLORS[Hold.DEDICATED], label="its line")
     progress.set_ylim(0, work / HOUR)
     progress.set_ylabel("hours of work")
-    progress.legend(frameon=False)
-    dollars.plot(hours, [sum(paid[: number + 1]) for number in range(len(paid))], color="#0969da", label="paid")
-    dollars.plot(ends, [terms.dedicated * hour for hour in ends], "--", color="#57606a", label="dedicated nodes")
+    dollars.plot(hours, [sum(paid[: number + 1]) for number in range(len(paid))], color=BLUE, label="paid")
+    dollars.plot(ends, [terms.dedicated * hour for hour in ends], "--", color=GREY, label="dedicated nodes")
     dollars.set_ylabel(f"dollars: {outcome.dollars:.2f}")
     dollars.set_xlabel("hours")
-    dollars.legend(frameon=False)
+    _save(figure, path)
+
+
+def draw_moments(seen: Sequence[Moment], left: float, work: float, dedicated: float, path: Path) -> None:
+    """Draw what was seen of a run of so many seconds of work, with `left` until its date; `dedicated`: dollars an hour
+    of all its nodes there."""
+    at = [moment.seconds for moment in seen]
+    figure, (nodes, progress, dollars) = _three(max(left, at[-1]))
+    low, sure = [moment.low for moment in seen], [moment.dedicated for moment in seen]
+    colors = [COLORS[Hold.LOW], COLORS[Hold.DEDICATED]]
+    nodes.stackplot(at, low, sure, labels=[NAMES[Hold.LOW], NAMES[Hold.DEDICATED]], colors=colors, step="post")
+    progress.plot(at, [100 * moment.share for moment in seen], color=BLUE, label="done")
+    line = [100 * (1 - (left - second) / work) for second in (0, left)]
+    progress.plot([0, left], line, "--", color=COLORS[Hold.DEDICATED], label="the least for its date")
+    progress.set_ylim(0, 100)
+    progress.set_ylabel("% of the work")
+    dollars.plot(at, [moment.dollars for moment in seen], color=BLUE, label="all nodes that were up")
+    dollars.plot([0, work], [0, dedicated * work / HOUR], "--", color=GREY, label="dedicated nodes")
+    dollars.set_ylabel(f"dollars: {seen[-1].dollars:.2f}")
+    dollars.set_xlabel("seconds")
     for axes in (nodes, progress, dollars):
-        axes.set_xlim(*ends)
+        axes.axvline(left, color=GREY, linewidth=0.8)
+    _save(figure, path)
+
+
+def _three(end: float) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 5.6), dpi=90, layout="constrained")
+    all_axes = figure.subplots(3, 1, sharex=True, height_ratios=(1, 3, 2))
+    for axes in all_axes:
+        axes.set_xlim(0, end)
         axes.spines[["top", "right"]].set_visible(False)
+    return figure, all_axes
+
+
+def _save(figure: Any, path: Path) -> None:
+    nodes, progress, dollars = figure.axes
+    nodes.set_ylabel("nodes")
+    nodes.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
+    progress.legend(frameon=False)
+    dollars.legend(frameon=False)
     figure.savefig(path)

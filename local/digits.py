@@ -12,8 +12,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
 TEST_IMAGES = 360  # a fifth, as many of each digit as there are in the whole
 SIDE, MARGIN, SCALE = 28, 2, 3  # 8 x 8 pixels become 24 x 24, with a border of 2
@@ -21,6 +19,9 @@ SIDE, MARGIN, SCALE = 28, 2, 3  # 8 x 8 pixels become 24 x 24, with a border of 
 
 def write(folder: Path) -> list[Path]:
     """Write 1,437 training and 360 test images into `folder`, and return the four paths. Always the same bytes."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
     digits = load_digits()
     images, labels = enlarge(digits.images), digits.target.astype(np.uint8)
     train, test, train_labels, test_labels = train_test_split(

@@ -72,15 +72,18 @@ def date(run: dict[str, Any]) -> dict[str, Text]:
     """When it must be done, where it stands against that, and why it holds the nodes that it holds."""
     if not run.get("done_by"):
         return {}
-    done = f", done {run['done_share']:.0%}" if run.get("done_share") else ""
+    done = (
+        f", done {run['done_share']:.0%} (at least {run['line_share']:.0%} keeps it)" if run.get("done_share") else ""
+    )
     then = f", at {clock(run['expected_done_at'])} on dedicated nodes from now" if run.get("expected_done_at") else ""
     words = one_line(run.get("holds_why") or "")
     style = "red" if run.get("late_since") else "yellow" if run.get("holds") == "dedicated" else "green"
     expected = f"about {costs.dollars(run['cost_expected'])}, {costs.dollars(run['cost_at_best'])} at best"
+    low = [run["low_cluster"], *run["further_low_clusters"]]
     return {
         "done by": Text(f"{clock(run['done_by'])}{done}{then}"),
         "nodes": Text(words, style),
-        "clusters": Text(f"{run['low_cluster']}, {run['dedicated_cluster']} (dedicated)"),
+        "clusters": Text(", ".join([*low, f"{run['dedicated_cluster']} (dedicated)"])),
         "expected cost": Text(f"{expected}, {costs.dollars(run['cost_at_worst'])} on dedicated nodes alone"),
     }
 

@@ -52,6 +52,9 @@ class Samples(Protocol):
     def clusters(self) -> list[str]:
         """The clusters that have samples, those too that are gone by now."""
 
+    def first_day(self, cluster: str) -> datetime | None:
+        """The beginning of the day of its oldest sample, None without any. Costs a request."""
+
     def between(self, cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
         """The cluster's samples with since <= at < until, oldest first. Costs a request a day."""
 

@@ -25,13 +25,15 @@ class Outlook:
     seconds: float
 
 
-def terms_of(low: float, dedicated: float, change: float, left: float, overlaps: bool) -> Terms:
+def terms_of(low: float, dedicated: float, change: float, left: float, overlaps: bool, measured: float = 0.0) -> Terms:
     """The terms of a run with so many seconds until its date: `low` and `dedicated` are dollars an hour for all nodes.
 
-    A loss is known at the next look, and new nodes may take twice as long as they mostly do.
+    A loss is known at the next look, and new nodes may take twice as long as they mostly do. Once a change was
+    `measured` in the run itself, that is what one costs; what is kept in reserve only grows by it.
     """
     step = max(SHORTEST, min(LONGEST, left / LOOKS))
-    return Terms(low, dedicated, change, step, reserve=2 * change + step, overlaps=overlaps)
+    reserve = 2 * max(change, measured) + step
+    return Terms(low, dedicated, measured or change, step, reserve, overlaps)
 
 
 def outlook(terms: Terms, pool: Pool, left: float, work: float) -> Outlook:

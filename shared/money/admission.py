@@ -93,7 +93,7 @@ def priced(ports: Ports, run: Run) -> Run:
     if not run.money.project and cluster and cluster.project:
         run = run.changed(project=cluster.project)
     if run.money.price:
-        return run
+        return _with_limit(ports, run)
     price = price_of(ports, cluster) if cluster else None
     cost = decide.quote(run, price.dollars if price else None, before)
     return run.changed(
@@ -102,6 +102,13 @@ def priced(ports: Ports, run: Run) -> Run:
         estimated_cost=cost.estimated,
         greatest_cost=cost.greatest,
     )
+
+
+def _with_limit(ports: Ports, run: Run) -> Run:
+    """A run with a date with what its budget lets it cost, if that may end it before its date."""
+    budget = ports.money.budgets.get(run.money.project)
+    limited = run.due.done_by and budget and budget.run is not None and budget.run < run.due.cost_at_worst
+    return run.changed(cost_allowed=budget.run) if limited and budget else run
 
 
 def admit(ports: Ports, run: Run) -> None:

@@ -36,6 +36,7 @@ KEPT = timedelta(days=35)  # a month, and runs that began before it; older days 
 QUEUED = timedelta(days=2)  # so long before its time limit begins a run may have been made
 _HOUR = 3600
 
+_first: WeakKeyDictionary[object, dict[str, datetime]] = WeakKeyDictionary()
 _old: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
 _closed: WeakKeyDictionary[object, dict[str, list[Day]]] = WeakKeyDictionary()
 
@@ -73,14 +74,14 @@ def charged(ports: Ports, since: datetime, until: datetime) -> Charged:
 
     Days before KEPT that were never closed are from before there were books.
     """
-    now = ports.clock()
+    now, sampled = ports.clock(), ports.samples.clusters()
     charges: list[Day] = []
     opened: dict[datetime, Counts] = {}
-    for begin in _days(since, min(until, now)):
+    for begin in _days(max(since, _books_begin(ports, sampled, now)), min(until, now)):
         closed_day = _kept_day(ports, day_of(begin))
         charges += closed_day or []
         if closed_day is None and begin >= start_of_day(now - KEPT):
-            opened[begin] = _counts(ports.samples, begin, min(begin + DAY, now))
+            opened[begin] = _counts(ports.samples, sampled, begin, min(begin + DAY, now))
     counted_days = [begin for begin, counts in opened.items() if any(counts.values())] or [start_of_day(now)]
     facts = _known(ports, counted_days[0], now)
     for begin, counts in opened.items():
@@ -90,15 +91,25 @@ def charged(ports: Ports, since: datetime, until: datetime) -> Charged:
 
 def close_days(ports: Ports) -> list[str]:
     """Close the days that are over long enough, each once. Returns those that were closed now."""
-    now, facts, closed = ports.clock(), None, []
-    for begin in _days(now - KEPT, now - DAY - CLOSED_AFTER):
+    now, sampled = ports.clock(), ports.samples.clusters()
+    facts, closed = None, []
+    for begin in _days(max(now - KEPT, _books_begin(ports, sampled, now)), now - DAY - CLOSED_AFTER):
         if _kept_day(ports, day_of(begin)) is not None:
             continue
-        counts = _counts(ports.samples, begin, begin + DAY)
+        counts = _counts(ports.samples, sampled, begin, begin + DAY)
         facts = facts or (_known(ports, begin, now) if any(counts.values()) else None)
         ports.books.close_day(day_of(begin), _day_of_all(facts, counts, begin, begin + DAY) if facts else [])
         closed.append(day_of(begin))
     return closed
+
+
+def _books_begin(ports: Ports, sampled: list[str], now: datetime) -> datetime:
+    """A moment before which no cluster had a node that anybody counted. Each cluster's is read once by a process."""
+    first = _first.setdefault(ports, {})
+    for name in sampled:
+        if name not in first and (day := ports.samples.first_day(name)):
+            first[name] = day
+    return min(first.values(), default=now) - HOLDS
 
 
 def _days(since: datetime, until: datetime) -> Iterator[datetime]:
@@ -164,8 +175,8 @@ def _runs(ports: Ports, since: datetime) -> Iterator[Run]:
 Counts = dict[str, list[Sample]]  # by cluster
 
 
-def _counts(samples: Samples, since: datetime, until: datetime) -> Counts:
-    return {name: list(samples.between(name, since - HOLDS, until)) for name in samples.clusters()}
+def _counts(samples: Samples, names: list[str], since: datetime, until: datetime) -> Counts:
+    return {name: list(samples.between(name, since - HOLDS, until)) for name in names}
 
 
 def _day_of_all(facts: Known, counts: Counts, since: datetime, until: datetime) -> list[Day]:
@@ -216,7 +227,7 @@ def _price(facts: Known, cluster: str, share: Share, hourly: float | None) -> fl
     run = facts.runs.get(share.who)
     if run and cluster == run.due.dedicated_cluster:
         return run.due.dedicated_price
-    if run and cluster == run.due.low_cluster:
+    if run and run.due.done_by and cluster in run.due.low_clusters:
         return run.due.low_price
     return run.money.price if run and run.money.price else hourly
 

@@ -34,18 +34,15 @@ class ClusterTiers:
         asked = there.get(cluster)
         if asked is None:
             raise Impossible(f"The workspace has no cluster {cluster!r}.", "unknown_cluster")
-        tiers = {
-            tier: self._tier(asked if asked.tier == tier else _other(there, asked, tier, nodes, allowed))
-            for tier in (LOW, DEDICATED)
-        }
-        spells, waits = _seen(newest_runs(self.ports), tiers[LOW].cluster, self.ports.clock())
+        low = _in_tier(there, asked, LOW, nodes, allowed)
+        first, dedicated = self._tier(low[0]), self._tier(_in_tier(there, asked, DEDICATED, nodes, allowed)[0])
+        spells, waits = _seen(newest_runs(self.ports), first.cluster, self.ports.clock())
         change = max(LEAST_CHANGE, median(waits)) if waits else CHANGE
-        return Tiers(tiers[LOW], tiers[DEDICATED], change, learn(spells))
+        return Tiers(first, tuple(each.name for each in low[1:]), dedicated, change, learn(spells))
 
-    def free(self, cluster: str) -> int:
+    def idle(self) -> dict[str, int]:
         """See shared.runs.ports.Markets."""
-        now = next((each for each in self.ports.clusters.list() if each.name == cluster), None)
-        return now.idle_nodes if now else 0
+        return {each.name: each.idle_nodes for each in self.ports.clusters.list()}
 
     def usual_seconds(self, run: Run) -> float | None:
         """See shared.runs.ports.Markets."""
@@ -62,16 +59,20 @@ class ClusterTiers:
         return Tier(cluster.name, price.dollars)
 
 
-def _other(there: dict[str, Cluster], asked: Cluster, tier: str, nodes: int, allowed: frozenset[str] | None) -> Cluster:
-    """The cluster of the same machines in the other tier; the cheapest, were there several."""
+def _in_tier(
+    there: dict[str, Cluster], asked: Cluster, tier: str, nodes: int, allowed: frozenset[str] | None
+) -> list[Cluster]:
+    """The clusters of the same machines in this tier, the one that was asked for first."""
     same = [
         each
         for name, each in sorted(there.items())
         if each.tier == tier and each.vm_size == asked.vm_size and (allowed is None or name in allowed)
     ]
-    large = [each for each in same if each.max_nodes >= nodes]
+    large = [each for each in same if each.max_nodes >= nodes and each != asked]
+    if asked.tier == tier:
+        return [asked, *large]
     if large:
-        return large[0]
+        return large
     kind = tier.replace("_", "-")
     why = (
         f"{there_are([each.name for each in same])} has fewer than {nodes} nodes"

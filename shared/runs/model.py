@@ -126,6 +126,9 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
     `state` is that of its present job, since `at`; `why` says what ended the job before, or this one, and nothing of a
     member that completed. `ran` is for how many seconds its jobs ran until then.
+
+    In a run with a date: `cluster` is where its job is, '' where the run's other ones are; `moves_to` where its next
+    job goes, once this one has ended. It has had no node since `asked_at`; the last one took `waited` seconds.
     """
 
     index: int
@@ -134,6 +137,10 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     at: datetime
     why: str = ""
     ran: float = 0.0
+    cluster: str = ""
+    moves_to: str = ""
+    asked_at: datetime | None = None
+    waited: float = 0.0
 
     @property
     def is_dedicated(self) -> bool:
@@ -197,6 +204,9 @@ class Elastic:
     sizes: tuple[Size, ...] = ()
     dedicated: int = 0  # how many further members a run with a date has on dedicated nodes now
     dedicated_sizes: tuple[Size, ...] = ()  # of these alone
+    further_sizes: dict[str, tuple[Size, ...]] = field(
+        default_factory=dict
+    )  # of those on further low-priority clusters
     losses: tuple[Loss, ...] = ()
 
     @property
@@ -376,6 +386,7 @@ class Due:
     done_by: datetime | None = None
     takes_seconds: float = 0.0  # of work on all its nodes
     low_cluster: str = ""
+    further_low_clusters: tuple[str, ...] = ()  # of the same machines: tried in turn while the first has no nodes
     dedicated_cluster: str = ""
     low_price: float = 0.0
     dedicated_price: float = 0.0
@@ -383,7 +394,17 @@ class Due:
     cost_at_best: float = 0.0
     cost_at_worst: float = 0.0
     cost_expected: float = 0.0
+    cost_allowed: float | None = None  # by its budget, where that is less than it may cost
     pool: Pool | None = None
+
+    @property
+    def low_clusters(self) -> tuple[str, ...]:
+        return (self.low_cluster, *self.further_low_clusters)
+
+    def next_low(self, cluster: str) -> str:
+        """The low-priority cluster to try after this one: the same one if there is no other."""
+        each = self.low_clusters
+        return each[(each.index(cluster) + 1) % len(each)]
 
 
 @dataclass(frozen=True)
@@ -391,6 +412,7 @@ class Pace:
     """Where it stands against its date. The looks at it write this, and a plain run's jobs where they are."""
 
     done_share: float = 0.0  # of the work, from 0 to 1
+    line_share: float = 0.0  # the least that must be done by now, for dedicated nodes alone to keep the date
     holds: Hold | None = None
     holds_why: str = ""
     done_at: datetime | None = column("expected_done_at", None)  # with dedicated nodes from now on
@@ -399,6 +421,7 @@ class Pace:
     late_since: datetime | None = None  # when it was clear that the work is larger than was said
     moves_to: str = ""  # the cluster of its next job, once the present one has ended
     places: tuple[Placed, ...] = ()  # where its jobs were, if not all on one cluster
+    change_measured: float = 0.0  # seconds that a change of nodes took in this run until now; 0 before the first
 
 
 @dataclass(frozen=True)
@@ -433,6 +456,11 @@ class Run:
     def on_cluster(self) -> str:
         """Where its present job is, or its low-priority members."""
         return self.pace.places[-1].cluster if self.pace.places else self.asked.cluster
+
+    @property
+    def change_seconds(self) -> float:
+        """What a change of nodes takes: as measured in this run, before the first as others of the cluster had it."""
+        return self.pace.change_measured or self.due.change_seconds
 
     @classmethod
     def of(cls, **values: Any) -> Run:

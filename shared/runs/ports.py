@@ -93,9 +93,13 @@ class Tier:
 
 @dataclass(frozen=True)
 class Tiers:
-    """What a run with a date may choose from. `change`: seconds that new nodes take; `pool`: how low ones are."""
+    """What a run with a date may choose from. `change`: seconds that new nodes take; `pool`: how low ones are.
+
+    `further` are other clusters like `low`.
+    """
 
     low: Tier
+    further: tuple[str, ...]
     dedicated: Tier
     change: float
     pool: Pool
@@ -110,14 +114,21 @@ class Markets(Protocol):
         Raises Impossible where there is none, or where a price is not known.
         """
 
-    def free(self, cluster: str) -> int:
-        """How many of the cluster's nodes are up and idle now."""
+    def idle(self) -> dict[str, int]:
+        """How many nodes of each cluster are up and idle now."""
 
     def usual_seconds(self, run: Run) -> float | None:
         """How long the newest runs of this kind took, as their median; None if there are none."""
 
 
-PRICED = ("project", "price", "price_from", "estimated_cost", "greatest_cost")  # the fields that `Purse.priced` fills
+PRICED = (
+    "project",
+    "price",
+    "price_from",
+    "estimated_cost",
+    "greatest_cost",
+    "cost_allowed",
+)  # the fields that `Purse.priced` fills
 
 
 class Capacity(Protocol):

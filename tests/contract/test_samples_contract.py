@@ -38,6 +38,14 @@ def test_a_period_is_read_across_midnight(samples: Samples) -> None:
     assert list(samples.between("nowhere", NOW, NOW + timedelta(days=1))) == []
 
 
+def test_the_first_day_is_that_of_the_oldest_sample(samples: Samples) -> None:
+    """`first_day` is the midnight, by UTC, before a cluster's oldest sample; of another cluster it says nothing."""
+    for one in (sample(0), sample(1500), sample(-3000, "cpu-cluster-2"), sample(-3000, "cpu")):
+        samples.record(one)
+    assert samples.first_day("cpu-cluster") == datetime(2026, 1, 31, tzinfo=UTC)
+    assert samples.first_day("nowhere") is None
+
+
 def test_a_second_sample_of_the_same_moment_replaces_the_first(samples: Samples) -> None:
     """Recording twice is recording once; the last one holds."""
     samples.record(sample(0, running=1))

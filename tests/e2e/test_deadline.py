@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import time
 import urllib.error
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,8 +15,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks._spot import read_windows
+from benchmarks._spot_picture import Moment, draw_moments
+from benchmarks.deadline import TRACES
 from emulators.process import wait_for
 from local.cloud import Cloud, Options
+from shared.runs.model import DEDICATED_FROM
 from tests.e2e.desk import ROOT, Desk
 from tests.e2e.lab import Lab
 
@@ -26,14 +31,22 @@ clusters:
 """
 ROUTES = """
 limits: {cluster: cpu-cluster, clusters: any, max_nodes: 2}
-routes: {mnist: {trainer: mnist, cluster: cpu-cluster}}
+routes:
+  mnist: {trainer: mnist, cluster: cpu-cluster}
+  team: {trainer: cifar_elastic, cluster: cpu-cluster, nodes: {min: 1, max: 2}}
 """
-MONEY = """
+PRICES = {"cpu-cluster": 36.0, "sure": 108.0}
+MONEY = f"""
 region: eastus
 prices:
-- {vm_size: Standard_D2s_v3, tier: low_priority, dollars: 36}
-- {vm_size: Standard_D2s_v3, tier: dedicated, dollars: 108}
+- {{vm_size: Standard_D2s_v3, tier: low_priority, dollars: {PRICES["cpu-cluster"]:g}}}
+- {{vm_size: Standard_D2s_v3, tier: dedicated, dollars: {PRICES["sure"]:g}}}
 """
+WINDOW = ("us-west-2a_v100_8", 952, 393)  # nodes for 50 minutes, none for 90, again for 30, none for 10, then again
+TEAM_SECONDS, SPARE_SECONDS = 150, 120  # of work on both nodes, and how much longer the date is away
+A_STEP = 14.0  # seconds for ten minutes of the trace
+PICTURE = ROOT / ".trainyard" / "deadline" / "run.png"
+NO_NODES = {"code": "AllocationFailed", "message": "There is no such capacity now."}
 SECONDS = 30  # of work, one a step; each is in the checkpoint before the next begins
 WORK = """
 import json, pathlib, sys, time
@@ -45,11 +58,28 @@ for step in range(first, int(sys.argv[3])):
         file.write(json.dumps({'time': time.time(), 'step': step, 'done': (step + 1) / int(sys.argv[3])}) + chr(10))
     done.write_text(str(step + 1))
 """
-PATIENCE = 400.0
+# The same by a team: each node takes its share of a second of work, the first one writes it down.
+TEAM = """
+import json, os, pathlib, sys, time
+done, rows, last = pathlib.Path(sys.argv[1], 'done'), pathlib.Path(sys.argv[2], 'metrics.jsonl'), int(sys.argv[3])
+step = int(done.read_text()) if done.exists() else 0
+while step < last:
+    time.sleep(2 / int(os.environ['WORLD_SIZE']))
+    if os.environ['RANK'] == '0':
+        step += 1
+        with rows.open('a') as file:
+            file.write(json.dumps({'time': time.time(), 'step': step - 1, 'done': step / last}) + chr(10))
+        done.with_suffix('.new').write_text(str(step))
+        done.with_suffix('.new').replace(done)
+    else:
+        step = int(done.read_text()) if done.exists() else 0
+"""
+PATIENCE = 500.0
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    tmp_path = tmp_path_factory.mktemp("desk")
     for name, text in (("clusters", CLUSTERS), ("routes", ROUTES), ("money", MONEY)):
         (tmp_path / f"{name}.yaml").write_text(text)
     options = Options(
@@ -62,11 +92,14 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         yield Desk(cloud, tmp_path)
 
 
+def python(code: str) -> str:
+    return f"python -c \"exec(bytes.fromhex('{code.encode().hex()}').decode())\""
+
+
 def job(folder: Path, seconds: int) -> str:
-    python = f"python -c \"exec(bytes.fromhex('{WORK.encode().hex()}').decode())\""
     file = folder / f"work-{seconds}.json"
     words = {
-        "command": f"{python} ${{{{outputs.checkpoints}}}} ${{{{outputs.metrics}}}} {seconds}",
+        "command": f"{python(WORK)} ${{{{outputs.checkpoints}}}} ${{{{outputs.metrics}}}} {seconds}",
         "outputs": {name: {"type": "uri_folder"} for name in ("checkpoints", "metrics")},
         "environment": "azureml:trainyard@latest",
         "experiment_name": "work",
@@ -74,6 +107,17 @@ def job(folder: Path, seconds: int) -> str:
     }
     file.write_text(json.dumps(words), "utf-8")
     return str(file)
+
+
+def team_drop(lab: Lab, name: str, seconds: int, **tags: str) -> str:
+    """Drop the data of an elastic run of so many seconds of work, and return the run's name."""
+    launch = f"python -m elastic.launch --no-python {python(TEAM)}"
+    command = f"{launch} ${{{{outputs.checkpoints}}}} ${{{{outputs.metrics}}}} {seconds}"
+    lab.upload(
+        f"team/{name}", {"data": name.encode(), "job.json": json.dumps({"command": command, "tags": tags}).encode()}
+    )
+    run: str = lab.drop_that_is(f"team/{name}", "sealed")["run"]
+    return run
 
 
 @pytest.mark.timeout(900)
@@ -136,3 +180,79 @@ def follow(desk: Desk, lab: Lab, name: str) -> dict[str, Any]:
 
     found: dict[str, Any] = wait_for(look, PATIENCE, f"run {name} to be archived", 2)
     return found
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.skipif(not TRACES.is_file(), reason=f"needs {TRACES.name} in ../shared, no part of this")
+def test_an_elastic_run_keeps_its_date_on_both_tiers(desk: Desk, tmp_path: Path) -> None:
+    """Members on spot nodes that go and come as a real pool had them, many times as fast: dedicated ones stand in, and
+    go when these are back; the run is done by its date, and the books say what an observer of the nodes counts."""
+    desk.type("clusters", "apply")
+    lab = Lab(desk.cloud, tmp_path)
+    usual = team_drop(lab, "usual", 3)
+    wait_for(lambda: lab.get(f"runs/{usual}")["archived_at"], PATIENCE, "a run that shows what new nodes take", 1)
+    date = {"within": f"{TEAM_SECONDS + SPARE_SECONDS}s", "takes": f"{TEAM_SECONDS + 20}s"}
+    words = ("submit", "--job", job(tmp_path, 1), "--within", date["within"], "--takes", date["takes"], "--dry-run")
+    wait_for(lambda: attempt(desk, *words).returncode == 0, PATIENCE, "a promise, once that run is among the newest", 3)
+    name = team_drop(lab, "dated", TEAM_SECONDS, **date)
+    seen = play_trace(lab, name, A_STEP)
+
+    run = lab.get(f"runs/{name}")
+    assert run["state"] == "completed", run["reason"]
+    ended = next(moment["at"] for moment in run["history"] if moment["state"] == "completed")
+    assert datetime.fromisoformat(ended) <= datetime.fromisoformat(run["done_by"])
+    tiers = [tier for moment in seen for tier in ("low",) * bool(moment.low) + ("dedicated",) * bool(moment.dedicated)]
+    first = tiers.index("dedicated")
+    assert "low" in tiers[:first], "it began on low-priority nodes"
+    assert "low" in tiers[first:], "and went back to them"
+    shares = [moment.share for moment in seen]
+    assert shares == sorted(shares)
+    assert any(0 < share < 1 for share in shares), "its trainer tells how much is done"
+    line = wait_for(lambda: settled(desk, name), PATIENCE, "the books to agree with the run's record", 2)
+    booked = line["training"] + line["allocation"] + line["idle"]
+    assert booked == pytest.approx(seen[-1].dollars, rel=0.3), "what was seen of the nodes, at their prices"
+    PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    left = (datetime.fromisoformat(run["done_by"]) - datetime.fromisoformat(run["created_at"])).total_seconds()
+    draw_moments(seen, left, run["takes_seconds"], PRICES["sure"] * 2, PICTURE)
+
+
+def play_trace(lab: Lab, name: str, seconds: float) -> list[Moment]:
+    """Give and take low-priority nodes as the window says, a step in so many seconds, and watch until the run is
+    archived and no node is left."""
+    pool, start, skipped = WINDOW
+    windows = read_windows(TRACES)[1][pool]
+    trace = next(window for window in windows if window.start == start).steps[skipped:]
+    began, seen = time.time(), list[Moment]()
+
+    def look() -> bool:
+        now = time.time() - began
+        allow(lab, trace[min(int(now / seconds), len(trace) - 1)])
+        nodes = {cluster: len(nodes_of(lab, cluster)) for cluster in PRICES}
+        run = lab.get(f"runs/{name}")
+        paid = seen[-1].dollars if seen else 0.0
+        gone = now - seen[-1].seconds if seen else 0.0
+        paid += gone * sum(PRICES[cluster] * count for cluster, count in nodes.items()) / 3600
+        at_work = [m["member"] for m in run["elastic"]["members"] if m["state"] == "running"]
+        dedicated = sum(member >= DEDICATED_FROM for member in at_work)
+        seen.append(Moment(now, len(at_work) - dedicated, dedicated, run["done_share"], paid))
+        return bool(run["archived_at"]) and not any(nodes.values())
+
+    wait_for(look, PATIENCE, f"run {name} to be archived", 0.5)
+    allow(lab, True)
+    return seen
+
+
+def nodes_of(lab: Lab, cluster: str) -> list[dict[str, Any]]:
+    """The nodes that the cluster has, whatever they do."""
+    found: list[dict[str, Any]] = lab.control(f"{lab.cloud.azureml}/control/clusters/{cluster}")["nodes"]
+    return found
+
+
+def allow(lab: Lab, there_are: bool) -> None:
+    """Let the pool of low-priority nodes have some, or take all."""
+    faults = {} if there_are else {"allocations": {"cpu-cluster": NO_NODES}}
+    lab.control(f"{lab.cloud.azureml}/control/faults", faults, "PUT")
+    for node in [] if there_are else nodes_of(lab, "cpu-cluster"):
+        with contextlib.suppress(urllib.error.HTTPError):  # it has gone by itself
+            asked = {"node": node["id"], "job": "queued", "notice": 0}
+            lab.control(f"{lab.cloud.azureml}/control/clusters/cpu-cluster/preempt", asked)

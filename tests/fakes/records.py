@@ -292,6 +292,10 @@ class FakeSamples:
     def clusters(self) -> list[str]:
         return sorted({cluster for cluster, _ in self.rows})
 
+    def first_day(self, cluster: str) -> datetime | None:
+        first = min((at for name, at in self.rows if name == cluster), default=None)
+        return first and first.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
     def between(self, cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
         found = [sample for (name, at), sample in self.rows.items() if name == cluster and since <= at < until]
         yield from sorted(found, key=lambda sample: sample.at)

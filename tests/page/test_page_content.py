@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local import page_bundle
+from shared.deadlines.plan import Hold
 from shared.drops.model import Drop, DropState
 from shared.kernel.drop_key import DropKey
+from shared.runs.model import RunState
 from tests.batchai.documents import practitioner
 from tests.page.lab import NOW, PATIENCE, Lab, a_run
 
@@ -82,6 +84,22 @@ def test_hostile_names_logs_and_metrics_do_nothing(lab: Lab) -> None:
     assert page.evaluate("document.querySelectorAll('img[src=x], main script').length") == 0
     assert lab.faults == []
     page.close()
+
+
+def test_a_date_says_where_its_run_stands(lab: Lab) -> None:
+    """Of a run with a date: how much is done, how much must be, and why it holds the nodes that it holds."""
+    why = "Dedicated nodes: only 12 min more than it needs, so nothing else keeps the date."
+    date = {"done_by": NOW + timedelta(hours=6), "takes_seconds": 4 * 3600.0, "low_cluster": "cpu-cluster"}
+    stands = {"done_share": 0.4, "line_share": 0.375, "holds": Hold.DEDICATED, "holds_why": why}
+    for name, late in (("dated-1", None), ("dated-2", NOW)):
+        lab.system.runs.insert(a_run(name, state=RunState.RUNNING, late_since=late, **date, **stands))
+        page = lab.page(f"run/{name}")
+        card = page.locator(".facts div", has_text="Done by")
+        expect(card.get_by_role("meter", name="40 % of it is done, at least 38 % keeps the date")).to_be_visible()
+        expect(card).to_contain_text(why)
+        expect(card.get_by_text("It will be late.")).to_have_count(1 if late else 0)
+        page.close()
+    assert lab.faults == []
 
 
 def is_block_after(sent: list[str], before: int, request: Request) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+from shared.deadlines.plan import Hold
 from shared.drops.model import Drop, DropState
 from shared.jobs.spec import LEFT_OUTPUT as LEFT
 from shared.kernel.drop_key import DropKey
-from shared.kernel.places import ANNOUNCEMENTS, QUEUES
+from shared.kernel.places import ANNOUNCEMENTS, QUEUES, RUN_LOOKS
 from shared.kernel.storage import Place
 from shared.runs.content import drop_blobs, survey
-from shared.runs.model import FINAL, Run, RunState, run_of_job
+from shared.runs.model import DEDICATED_FROM, FINAL, Run, RunState, member_job, run_of_job
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
 from tests.fakes.world import World
@@ -19,6 +21,7 @@ from tests.simulation.ports import SimulatedJobs
 from tests.simulation.promotions import check_history, check_proofs
 from tests.simulation.scheduler import Violation
 
+FURTHER = re.compile(r"-a\d+$")  # a further job of a run of one job
 OPEN = (DropState.OPEN, DropState.SEALING)
 
 
@@ -94,12 +97,41 @@ class Oracle:
             require(run.progress.reason, f"run {run.name} is {run.progress.state} without a reason")
         if run.archive.at is not None and before.archive.at is None:
             self._archived(self.world.runs.rows[run.name].value)
-        if run.jobs.elastic is None:
+        if run.due.done_by:
+            self._keeps_its_date(before, run)
+        elif run.jobs.elastic is None:
             spent, budget = run.jobs.number - 1, run.asked.resubmissions
             require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
-        if run.jobs.elastic:
+        elif run.jobs.elastic:
             spent, budget = run.jobs.elastic.resubmitted, run.jobs.elastic.resubmissions
             require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
+
+    def _keeps_its_date(self, before: Run, run: Run) -> None:
+        """Once only dedicated nodes can keep the date they are held, and without need no run holds both tiers."""
+        if run.pace.paced_at == before.pace.paced_at:
+            return
+        self.simulation.counts["looks at dates"] += 1
+        assert run.due.done_by is not None
+        assert run.pace.paced_at is not None
+        left = (run.due.done_by - run.pace.paced_at).total_seconds()
+        slack = left - run.due.takes_seconds * (1 - run.pace.done_share)
+        sure = slack >= 2 * run.due.change_seconds or run.pace.holds is Hold.DEDICATED
+        require(sure, f"run {run.name} holds {run.pace.holds}, and has {slack:.0f} s more than it needs")
+        if run.jobs.elastic and run.pace.holds in (Hold.LOW, Hold.NONE):
+            require(not run.jobs.elastic.dedicated, f"run {run.name} holds {run.pace.holds}, and dedicated nodes too")
+
+    def handled(self, queue: str, message: dict[str, Any]) -> None:
+        """After a look at a run with a date every job was told to end that the run, by its row, no longer needs."""
+        row = self.world.runs.rows.get(message.get("paced", "")) if queue == RUN_LOOKS else None
+        run = row.value if row else None
+        if run is None or run.jobs.elastic is None:
+            return
+        assert isinstance(self.world.jobs, SimulatedJobs)
+        elastic, most = run.jobs.elastic, DEDICATED_FROM + run.jobs.elastic.dedicated
+        surplus = {member_job(run.name, m.index, m.attempt) for m in elastic.members if m.index >= most}
+        left = surplus.intersection(self._live()).difference(self.world.jobs.to_end)
+        busy = any(f"msg {RUN_LOOKS}" in each.name for each in self.simulation.scheduler.alive)
+        require(busy or not left, f"run {run.name} does not need {left}, which nobody told to end")
 
     def _models_write(self, args: tuple[Any, ...], result: Any) -> None:
         check_history(self.world.models, args[1])
@@ -114,6 +146,9 @@ class Oracle:
         require(run in self.world.runs.rows, f"job {name} belongs to no run")
         self.put.setdefault(name, self.simulation.scheduler.steps)
         member = name.rpartition("-")[0]
+        if name == run or FURTHER.search(name):
+            same = [job for job in self._live() if run_of_job(job) == run]
+            require(len(same) <= 1, f"a run of one job has several live ones: {', '.join(same)}")
         if member != run:
             same = [job for job in self._live() if run_of_job(job) != job and job.rpartition("-")[0] == member]
             require(len(same) <= 1, f"a member has several live jobs: {', '.join(same)}")

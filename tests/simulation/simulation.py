@@ -22,6 +22,8 @@ from shared.jobs.readers.azureml import read_job
 from shared.kernel import places
 from shared.kernel.at_once import at_once
 from shared.kernel.drop_key import DropKey
+from shared.money.policy import Policy
+from shared.money.prices import Price, Prices
 from shared.reconcile import reconcile
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
@@ -62,6 +64,8 @@ DROPS = (
     ("elastic/e/1.bin", "elastic/e/_SUCCESS"),
     ("elastic/f/_SUCCESS", "elastic/f/1.bin"),
 )
+SIZE, SURE, PRICES = "Standard_NC6s_v3", "sure", {"low_priority": 1.0, "dedicated": 3.0}  # of runs with dates
+DATA = "azureml://datastores/workspaceblobstore/paths/p"  # which is always there
 PACES = (0.01, 0.1, 1.0, 1.0)
 FATES = (
     ("Completed", "Completed", "Failed", "Canceled", "Queued"),
@@ -72,10 +76,13 @@ CODES = ((1, 1, 2), (1,))  # with which a job fails; 2 says that its data can't 
 
 
 class Simulation:
-    """`run` plays the schedule of this seed. With `traced` every step is written down."""
+    """`run` plays the schedule of this seed. With `traced` every step is written down.
 
-    def __init__(self, seed: int, trainers: Path, traced: bool = False) -> None:
-        self.random = Random(seed)
+    `dated`: people ask for runs with dates too, between a dedicated cluster and the low-priority ones.
+    """
+
+    def __init__(self, seed: int, trainers: Path, traced: bool = False, dated: bool = False) -> None:
+        self.random, self.dated = Random(seed), dated
         self.outcome = Outcome(seed)
         self.traced, self.counts = traced, self.outcome.counts
         self.faults = Faults.drawn(self.random)
@@ -83,8 +90,11 @@ class Simulation:
         self.workers = self.random.choice((1, 2, 4, 8))
         self.files = [file for drop in self.random.sample(DROPS, self.random.choice((1, 2, 4))) for file in drop]
         self.uploads = self.random.choice((3, 5, 8, 30))  # to come; each hides what was missed before it
+        self.fates: tuple[str, ...]
         self.fates, self.codes = self.random.choice(FATES), self.random.choice(CODES)
         self.length = self.random.choice((60, 150, 300, 600))
+        if dated:  # their jobs last
+            self.fates, self.length = ("Queued",) * 12 + ("Completed",), 600
         self.world = self._world(trainers)
         self.oracle = Oracle(self.world, self)
         names = (
@@ -111,8 +121,16 @@ class Simulation:
     def _world(self, trainers: Path) -> World:
         world = World(trainers, (ROUTE, ELASTIC_ROUTE))
         clusters = [Cluster("cpu-cluster", 1, 4, 120), Cluster("spot", 1, 4, self.random.choice((0, 30)))]
+        if self.dated:
+            clusters = [replace(each, tier="low_priority", vm_size=SIZE) for each in clusters]
+            clusters.append(Cluster(SURE, 0, 4, 120, tier="dedicated", vm_size=SIZE))
+            routes = {
+                route.name: replace(route, clusters=frozenset({"spot", SURE})) for route in (ROUTE, ELASTIC_ROUTE)
+            }
+            prices = Prices([Price(SIZE, tier, "eastus", at, "test") for tier, at in PRICES.items()])
+            world.system = replace(world.system, routes=routes, money=Policy("eastus", {}, prices))
         world.clusters.clusters = {cluster.name: cluster for cluster in clusters}
-        self.jobs = SimulatedJobs(("cpu-cluster", "spot"), world.clock, self.random)
+        self.jobs = SimulatedJobs(tuple(world.clusters.clusters), world.clock, self.random)
         self.jobs.stale_seconds = self.faults.stale_seconds
         self.jobs.content = lambda job: fingerprint_now(world, job)
         world.jobs = self.jobs
@@ -168,6 +186,7 @@ class Simulation:
             (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 1.0), (self._retry, 0.2), (self._evict, 0.2),
             (partial(self._timer, "reconcile", reconcile), 0.6), (partial(self._timer, "sweep", sweep), 0.6),
             (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
+            *([(self._ask_with_date, 2.0)] if self.dated else []),
         ]  # fmt: skip
 
     def _make_faults(self) -> None:
@@ -280,6 +299,12 @@ class Simulation:
         request = RunRequest(template=template, data="drops/mnist/a")
         self._call("create_run", partial(create.create_run, self.system, request, key))
 
+    def _ask_with_date(self) -> None:
+        key, template = self.random.choice("mno"), self.random.choice(("mnist", "elastic"))
+        within = self.random.choice((920, 1000))
+        request = RunRequest(template=template, data=DATA, within_seconds=within, takes_seconds=300)
+        self._call("create_run", partial(create.create_run, self.system, request, key))
+
     def _some_run(self) -> str:
         """A run; half of the time the newest, which is still on its way."""
         names = list(self.world.runs.names) or [""]
@@ -327,6 +352,7 @@ class Simulation:
     def _handled(self, queue: str, message: Message, error: BaseException | None) -> None:
         self.note(f"END {queue}: {error or 'done'}")
         if error is None:
+            self.oracle.handled(queue, message.body)
             return
         tries = self.tries.get(id(message), (message, 0))[1] + 1
         if tries >= TRIES:
@@ -438,6 +464,6 @@ class Simulation:
 BEGIN = Clock().now
 
 
-def play(seed: int, trainers: Path, traced: bool = False) -> Outcome:
+def play(seed: int, trainers: Path, traced: bool = False, dated: bool = False) -> Outcome:
     """Play the schedule of this seed."""
-    return Simulation(seed, trainers, traced).run()
+    return Simulation(seed, trainers, traced, dated).run()

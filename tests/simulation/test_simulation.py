@@ -6,11 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from shared.clusters import sweep
+from shared.deadlines.plan import Hold
 from shared.kernel.errors import Changed
 from shared.kernel.facts import Fact
 from shared.kernel.versioned import Stored
@@ -18,14 +20,14 @@ from shared.models import promote
 from shared.models.model import Model
 from shared.models.ports import Models, Write
 from shared.reactions import REACTIONS
-from shared.runs.progress import follow, submit
+from shared.runs.progress import follow, steer, submit
 from shared.runs.results import archive
 from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
 from tests.simulation.simulation import play
 
 ROOT = Path(__file__).resolve().parents[2]
-A_TIME = 200
+A_TIME, DATED = 200, 6
 SEEDS = 800
 
 
@@ -34,11 +36,29 @@ def test_whatever_happens_the_rules_hold(tmp_path: Path) -> None:
     play_all(tmp_path, range(A_TIME))
 
 
-def play_all(folder: Path, seeds: range) -> None:
-    trainers = trainers_folder(folder)
+def test_dates_are_kept_whatever_happens(tmp_path: Path) -> None:
+    """With dates too: never two jobs for one, dedicated nodes as soon as only they keep the date, and no longer."""
+    counts = play_all(tmp_path, range(DATED), dated=True)
+    assert counts["looks at dates"] > DATED
+    assert counts["moves"]
+
+
+def test_the_oracle_sees_a_date_that_is_risked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever stays on low-priority nodes whatever is left of the time soon breaks the rule."""
+    monkeypatch.setattr(steer, "choose", lambda _plan, _now: Hold.LOW)
+    trainers = trainers_folder(tmp_path)
+    broken = (play(seed, trainers, dated=True).broken for seed in range(SEEDS))
+    assert "more than it needs" in next(filter(None, broken))
+
+
+def play_all(folder: Path, seeds: range, dated: bool = False) -> Counter[str]:
+    trainers, counts = trainers_folder(folder), Counter[str]()
     for seed in seeds:
-        outcome = play(seed, trainers)
-        assert not outcome.broken, f"python3 trainyard.py bench schedules --replay {seed}: {outcome.broken}"
+        outcome = play(seed, trainers, dated=dated)
+        more = " --dated" if dated else ""
+        assert not outcome.broken, f"python3 trainyard.py bench schedules --replay {seed}{more}: {outcome.broken}"
+        counts += outcome.counts
+    return counts
 
 
 def test_a_seed_says_everything(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Every trainer's job.yaml, as Azure ML's own client and the trainer's own parser read it; and their environment.
 
-cifar_elastic starts torchrun by itself, and has its own tests.
+cifar_elastic starts torchrun by itself, and has its own tests. Transformers and azure-ai-ml take seconds to import, so
+they are where they are used: every worker collects this file, and one runs it.
 """
 
 from __future__ import annotations
@@ -9,37 +10,19 @@ import argparse
 import json
 import re
 import shlex
-import warnings
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import bert.model
-import bert.train
-import detection.model
-import detection.options
-import detection.train
-import mnist.train
 import pytest
-import transfer.backbone
-import transfer.options
-import transfer.train
 import yaml
 from jsonschema import Draft202012Validator
 from packaging.requirements import Requirement
 
 from tests.trainers.launch import TRAINERS
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # azure-ai-ml on its own marshmallow
-    from azure.ai.ml import load_environment, load_job
-    from azure.ai.ml.entities import Command
-
-PARSERS: dict[str, argparse.ArgumentParser] = {
-    "mnist": mnist.train.arguments(),
-    "transfer": transfer.options.arguments(transfer.train.__doc__ or ""),
-    "detection": detection.options.arguments(detection.train.__doc__ or ""),
-    "bert": bert.train.arguments(),
-}
+TRAINED = ("mnist", "transfer", "detection", "bert")
 OUTPUTS = {"models", "metrics", "checkpoints"}
 # How metrics reach Azure ML. The local cloud's trainers do without.
 AZURE_ONLY = {"azureml-mlflow==1.62.0.post6", "mlflow-skinny==3.15.0"}
@@ -47,9 +30,22 @@ AZURE_ONLY = {"azureml-mlflow==1.62.0.post6", "mlflow-skinny==3.15.0"}
 pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")
 
 
-@pytest.mark.parametrize("trainer", PARSERS)
+@cache
+def parser_of(trainer: str) -> argparse.ArgumentParser:
+    train = import_module(f"{trainer}.train")
+    if trainer in ("transfer", "detection"):
+        options: argparse.ArgumentParser = import_module(f"{trainer}.options").arguments(train.__doc__ or "")
+        return options
+    arguments: argparse.ArgumentParser = train.arguments()
+    return arguments
+
+
+@pytest.mark.parametrize("trainer", TRAINED)
 def test_azure_ml_accepts_the_job(trainer: str) -> None:
     """Microsoft's client loads the job: two nodes with one process each, a limit on its time, three mounted outputs."""
+    from azure.ai.ml import load_job
+    from azure.ai.ml.entities import Command
+
     job = load_job(TRAINERS / trainer / "job.yaml")
     assert isinstance(job, Command)
     assert (job.resources.instance_count, job.distribution.type, job.environment) == (2, "pytorch", "trainyard@latest")
@@ -59,7 +55,7 @@ def test_azure_ml_accepts_the_job(trainer: str) -> None:
     assert found == dict.fromkeys(OUTPUTS, ("uri_folder", "rw_mount"))
 
 
-@pytest.mark.parametrize("trainer", PARSERS)
+@pytest.mark.parametrize("trainer", TRAINED)
 def test_the_code_is_the_trainers_folder(trainer: str) -> None:
     """The snapshot is trainers/ itself, so that the command's script and what it imports are in it."""
     job = yaml.safe_load((TRAINERS / trainer / "job.yaml").read_text())
@@ -68,13 +64,14 @@ def test_the_code_is_the_trainers_folder(trainer: str) -> None:
     assert (TRAINERS / trainer / "train.py").is_file()
 
 
-@pytest.mark.parametrize(("trainer", "parser"), PARSERS.items(), ids=PARSERS)
-def test_the_trainer_takes_what_the_job_passes(trainer: str, parser: argparse.ArgumentParser) -> None:
+@pytest.mark.parametrize("trainer", TRAINED)
+def test_the_trainer_takes_what_the_job_passes(trainer: str) -> None:
     """Every placeholder of the command is an input or output of the job; what is passed are the trainer's defaults."""
     job = yaml.safe_load((TRAINERS / trainer / "job.yaml").read_text())
     given = {f"inputs.{name}": value for name, value in job["inputs"].items()}
     given |= {"inputs.data": "/in/data"} | {f"outputs.{name}": f"/out/{name}" for name in job["outputs"]}
     words = re.sub(r"\$\{\{(.+?)\}\}", lambda found: _text(given.pop(found[1])), job["command"]).split()[2:]
+    parser = parser_of(trainer)
     args = vars(parser.parse_args(words))
     defaults = vars(parser.parse_args([words[0], "/in/data"]))
     assert not given  # none is left unused
@@ -105,9 +102,9 @@ def test_the_parameters_are_the_jobs_inputs(file: Path) -> None:
 
 def test_the_choices_are_what_the_libraries_have() -> None:
     """The networks that a parameter may name are those that the trainer can build."""
-    assert _choices("transfer", "backbone") == transfer.backbone.BACKBONES
-    assert _choices("detection", "model") == list(detection.model.NAMES)
-    assert _choices("bert", "model") == list(bert.model.SIZES)
+    assert _choices("transfer", "backbone") == import_module("transfer.backbone").BACKBONES
+    assert _choices("detection", "model") == list(import_module("detection.model").NAMES)
+    assert _choices("bert", "model") == list(import_module("bert.model").SIZES)
 
 
 def _choices(trainer: str, name: str) -> list[str]:
@@ -115,16 +112,18 @@ def _choices(trainer: str, name: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("trainer", "parser"), PARSERS.items(), ids=PARSERS)
-def test_help_shows_the_launch_commands(trainer: str, parser: argparse.ArgumentParser) -> None:
+@pytest.mark.parametrize("trainer", TRAINED)
+def test_help_shows_the_launch_commands(trainer: str) -> None:
     """--help gives a command line for each way to start it."""
-    text = parser.format_help()
+    text = parser_of(trainer).format_help()
     for words in (f"$ python {trainer}/train.py", "$ torchrun", "az ml job create"):
         assert words in text
 
 
 def test_the_environment_is_what_the_requirements_say() -> None:
     """conda.yaml pins what requirements.txt pins for its Python, and MLflow; Azure ML's client loads it."""
+    from azure.ai.ml import load_environment
+
     environment = load_environment(TRAINERS / "environment.yaml")
     assert environment.name == "trainyard"
     python, _, pip = environment.conda_file["dependencies"]

@@ -16,6 +16,17 @@ const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // lon
 
 const MOMENTS = ["created_at", "archived_at", "cancel_asked_at", "gave_up_at"];
 
+/** Where a run with a date stands against the least that keeps it. */
+function Standing({ run }) {
+  const percent = (share) => Math.round(100 * share);
+  const words = W.run.doneShare(percent(run.done_share), percent(run.line_share));
+  return (
+    <>
+      <meter min="0" max="1" low={run.line_share} value={run.done_share} aria-label={words} /> {words}
+    </>
+  );
+}
+
 export function What({ run }) {
   const f = W.run.fields,
     known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
@@ -51,7 +62,10 @@ export function What({ run }) {
             W.run.doneBy,
             run.done_by && (
               <>
-                {clock(run.done_by)}, {W.run.doneShare(Math.round(100 * run.done_share))}
+                {clock(run.done_by)} {run.late_since && <strong>{W.run.late}</strong>}
+                <small>
+                  <Standing run={run} />
+                </small>
                 <small>{visible(run.holds_why)}</small>
               </>
             ),

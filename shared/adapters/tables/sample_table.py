@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from shared.adapters.tables import keys, table
 from shared.adapters.tables.records import iso, readable, to_row
-from shared.adapters.tables.table import Table
+from shared.adapters.tables.table import Ask, Table
 from shared.clusters.samples import Sample, day_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ class TableSamples:
 
     def clusters(self) -> list[str]:
         return [str(row["cluster"]) for row in self._table.query(_CLUSTERS, " ", "~~")]
+
+    def first_day(self, cluster: str) -> datetime | None:
+        low, high = table.kind(keys.token(cluster))
+        its_days = Ask("PartitionKey ge @low and PartitionKey lt @high", {"low": low, "high": high}, ["PartitionKey"])
+        first = next(self._table.all(its_days, limit=1), None)
+        return datetime.strptime(f"{first['PartitionKey'][-8:]}+0000", "%Y%m%d%z") if first else None
 
     def between(self, cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
         day = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)

@@ -52,6 +52,7 @@ def with_date(ports: Ports, run: Run, wish: Wish, limits: Limits) -> Run:
         done_by=done_by,
         takes_seconds=work,
         low_cluster=tiers.low.cluster,
+        further_low_clusters=tiers.further,
         dedicated_cluster=tiers.dedicated.cluster,
         low_price=tiers.low.price,
         dedicated_price=tiers.dedicated.price,
@@ -77,7 +78,7 @@ def date_of(run: Run) -> dict[str, Any] | None:
     return {
         "done_by": due.done_by.isoformat(),
         "takes_seconds": due.takes_seconds,
-        "clusters": [due.low_cluster, due.dedicated_cluster],
+        "clusters": [*due.low_clusters, due.dedicated_cluster],
         "best": due.cost_at_best,
         "expected": due.cost_expected,
         "worst": due.cost_at_worst,
@@ -89,9 +90,10 @@ def _words(run: Run) -> str:
     """What the date costs, in one sentence."""
     due = run.due
     assert due.done_by is not None
+    ends = f" Its budget ends it at ${due.cost_allowed:,.2f}, even before its date." if due.cost_allowed else ""
     return (
         f"Done by {due.done_by:%Y-%m-%d %H:%M} UTC: about ${due.cost_expected:,.2f}, ${due.cost_at_best:,.2f} at best, "
-        f"${due.cost_at_worst:,.2f} on dedicated nodes alone."
+        f"${due.cost_at_worst:,.2f} on dedicated nodes alone.{ends}"
     )
 
 

@@ -21,6 +21,7 @@ from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Member, Run, RunSt
 from shared.runs.node_use import Use
 from shared.runs.ports import HasRendezvous, HasRuns
 from shared.runs.progress.elastic_policy import (
+    changes_of_members,
     judge_members,
     member_request,
     nodes_of_members,
@@ -28,7 +29,7 @@ from shared.runs.progress.elastic_policy import (
     uses_of_members,
 )
 from shared.runs.progress.single_job import for_every_job
-from shared.runs.progress.workload import Look, MembersView, Nodes, Seen, Submitted
+from shared.runs.progress.workload import Changes, Look, MembersView, Nodes, Seen, Submitted
 
 log = logging.getLogger(__name__)
 
@@ -65,9 +66,12 @@ class Members:
     def nodes(self, run: Run, now: datetime) -> Nodes:
         return nodes_of_members(run)
 
-    def steer(self, run: Run, hold: Hold, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-        elastic, surplus = steer_members(run, hold, now)
-        return {"elastic": elastic}, tuple(_job(run, member) for member in surplus)
+    def steer(self, run: Run, hold: Hold, roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
+        elastic, to_end = steer_members(run, hold, now)
+        return {"elastic": elastic}, tuple(_job(run, member) for member in to_end)
+
+    def changes(self, run: Run) -> Changes:
+        return changes_of_members(run)
 
     def bounds(self, run: Run) -> tuple[int, int]:
         return _elastic(run).min_nodes, run.asked.resubmissions

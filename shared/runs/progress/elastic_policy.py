@@ -25,8 +25,9 @@ from shared.jobs.model import JobState, JobStatus
 from shared.jobs.spec import JobSpec, on_each_node
 from shared.runs.decide import first_line
 from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size, member_job
-from shared.runs.node_use import Spell, Use, use_of_one_job
-from shared.runs.progress.workload import Nodes
+from shared.runs.node_use import WAITING, Spell, Use, use_of_one_job
+from shared.runs.progress.changes_of_nodes import next_cluster, waits_for_nodes
+from shared.runs.progress.workload import Changes, Nodes
 
 MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
 GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
@@ -45,7 +46,7 @@ def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic | Non
         return None
     most, (fewest, resubmissions) = job.node_count, bounds
     deadline = now + timedelta(seconds=job.timeout_seconds or DAY)
-    members = tuple(Member(index, 1, RunState.RECEIVED, now) for index in range(most))
+    members = tuple(Member(index, 1, RunState.RECEIVED, now, asked_at=now) for index in range(most))
     return Elastic(min(fewest or most, most), resubmissions, deadline, members)
 
 
@@ -70,7 +71,9 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
         name=member_job(run.name, member.index, member.attempt),
         title=f"{job.title or run.name} (member {member.index})",
         nodes=1,
-        cluster=run.due.dedicated_cluster if member.is_dedicated else run.due.low_cluster or job.cluster,
+        cluster=run.due.dedicated_cluster
+        if member.is_dedicated
+        else member.cluster or run.due.low_cluster or job.cluster,
         timeout_seconds=seconds,
         variables={**job.variables, **meeting},
         tags={**job.tags, **tags},
@@ -80,12 +83,14 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
 def uses_of_members(run: Run, now: datetime) -> list[Use]:
     """What the run had of its clusters: of each as many nodes as members ran there."""
     assert run.jobs.elastic is not None
-    both, dedicated = run.jobs.elastic.sizes, run.jobs.elastic.dedicated_sizes
-    if not dedicated:
-        return [replace(_use(run, both, now), cluster=run.on_cluster)]
-    low = [Size(at, _at(both, at) - _at(dedicated, at)) for at in sorted({size.at for size in (*both, *dedicated)})]
-    there = replace(_use(run, dedicated, now), cluster=run.due.dedicated_cluster)
-    return [replace(_use(run, low, now), cluster=run.on_cluster), replace(there, waited=())]
+    elastic = run.jobs.elastic
+    elsewhere = elastic.further_sizes | (
+        {run.due.dedicated_cluster: elastic.dedicated_sizes} if elastic.dedicated_sizes else {}
+    )
+    moments = sorted({size.at for sizes in (elastic.sizes, *elsewhere.values()) for size in sizes})
+    first = [Size(at, _at(elastic.sizes, at) - sum(_at(sizes, at) for sizes in elsewhere.values())) for at in moments]
+    there = [replace(_use(run, sizes, now), cluster=name, waited=()) for name, sizes in elsewhere.items()]
+    return [replace(_use(run, first, now), cluster=run.on_cluster), *there]
 
 
 def _at(sizes: Sequence[Size], at: datetime) -> int:
@@ -112,8 +117,19 @@ def nodes_of_members(run: Run) -> Nodes:
     low, dedicated = _by_tier(run.jobs.elastic)
     running = sum(m.state is RunState.RUNNING for m in (*low, *dedicated))
     missing = [m for m in low if m.state is not RunState.RUNNING]
-    since = min((m.at for m in missing), default=None) or max(m.at for m in low)
+    since = min((m.asked_at or m.at for m in missing), default=None) or max(m.at for m in low)
     return Nodes(True, not missing, since, bool(dedicated), running >= run.asked.nodes)
+
+
+def changes_of_members(run: Run) -> Changes:
+    """The last wait of each member, and when there were more of them at work than before."""
+    assert run.jobs.elastic is not None
+    elastic, due = run.jobs.elastic, run.due
+    waits = [(due.dedicated_cluster if m.is_dedicated else due.low_cluster, m.waited) for m in elastic.members]
+    grown = [
+        after.at for before, after in pairwise((Size(run.created_at, 0), *elastic.sizes)) if after.nodes > before.nodes
+    ]
+    return Changes(waits_for_nodes(run, waits), tuple(grown))
 
 
 def steer_members(run: Run, hold: Hold, now: datetime) -> tuple[Elastic, tuple[Member, ...]]:
@@ -124,18 +140,27 @@ def steer_members(run: Run, hold: Hold, now: datetime) -> tuple[Elastic, tuple[M
     """
     assert run.jobs.elastic is not None
     elastic = run.jobs.elastic
-    low, dedicated = _by_tier(elastic)
+    low, _ = _by_tier(elastic)
     missing = sum(m.state is not RunState.RUNNING for m in low)
     wanted = elastic.dedicated if hold is Hold.BOTH else (missing or len(low)) if hold is Hold.DEDICATED else 0
     by_index = {m.index: m for m in elastic.members}
     for index in range(DEDICATED_FROM, DEDICATED_FROM + wanted):
         member = by_index.get(index)
         if member is None:
-            by_index[index] = Member(index, 1, RunState.RECEIVED, now, run.pace.holds_why)
+            by_index[index] = Member(index, 1, RunState.RECEIVED, now, run.pace.holds_why, asked_at=now)
         elif member.state in FINAL:
             by_index[index] = _next(member, now)
-    surplus = tuple(m for m in dedicated if m.index >= DEDICATED_FROM + wanted)
-    return replace(elastic, dedicated=wanted, members=tuple(by_index[index] for index in sorted(by_index))), surplus
+    by_index |= {m.index: with_(m, moves_to=_next_place(run, m, now)) for m in low if m.state in WAITING}
+    members = tuple(by_index[index] for index in sorted(by_index))
+    to_end = (m for m in members if m.state not in FINAL and (m.moves_to or m.index >= DEDICATED_FROM + wanted))
+    return replace(elastic, dedicated=wanted, members=members), tuple(to_end)
+
+
+def _next_place(run: Run, member: Member, now: datetime) -> str:
+    """The cluster to which a low-priority member goes that waits in vain where it is; '' if it stays."""
+    here = member.cluster or run.due.low_cluster
+    there = next_cluster(run, here, member.at, now)
+    return member.moves_to or (there if there != here else "")
 
 
 def _by_tier(elastic: Elastic) -> tuple[list[Member], list[Member]]:
@@ -169,7 +194,8 @@ def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Plan:
     members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.jobs.elastic.members)
     before, dedicated = run.jobs.elastic, tuple(member for member in members if member.is_dedicated)
     sizes, dedicated_sizes = _sizes(before.sizes, members, now), _sizes(before.dedicated_sizes, dedicated, now)
-    elastic = replace(before, members=members, sizes=sizes, dedicated_sizes=dedicated_sizes)
+    further = _further_sizes(run, members, now)
+    elastic = replace(before, members=members, sizes=sizes, dedicated_sizes=dedicated_sizes, further_sizes=further)
     if done := [m for m in members if m.state is RunState.COMPLETED]:
         return _ending(elastic, RunState.COMPLETED, "", _overdue(members, min(m.at for m in done), now))
     if run.cancel.asked_at is not None:
@@ -209,6 +235,11 @@ def _seen(member: Member, status: JobStatus | None, now: datetime) -> Member:
         return member
     state = RunState(status.state)
     member = with_(member, ran=seconds_ran(member, now))
+    if member.state is RunState.RUNNING:
+        member = with_(member, asked_at=now)
+    elif state is RunState.RUNNING:
+        waited = (now - (member.asked_at or member.at)).total_seconds()
+        member = with_(member, asked_at=None, waited=waited)
     if state is RunState.FAILED:
         return with_(member, state=state, at=now, why=first_line(status.error) or "Its job failed.")
     if state is RunState.CANCELED:
@@ -228,7 +259,15 @@ def _lost(member: Member, now: datetime) -> JobStatus | None:
 
 def _next(member: Member, now: datetime) -> Member:
     """The member with a new job, which is not submitted yet."""
-    return Member(member.index, member.attempt + 1, RunState.RECEIVED, now, member.why, member.ran)
+    return with_(
+        member,
+        attempt=member.attempt + 1,
+        state=RunState.RECEIVED,
+        at=now,
+        cluster=member.moves_to or member.cluster,
+        moves_to="",
+        asked_at=member.asked_at or now,
+    )
 
 
 def seconds_ran(member: Member, now: datetime) -> float:
@@ -247,8 +286,8 @@ def _with_losses(run: Run, after: Elastic, now: datetime) -> Elastic:
 
 
 def _is_lost(before: Member, after: Member) -> bool:
-    if before.state in FINAL:
-        return False  # it was told of when it ended
+    if before.state in FINAL or before.moves_to:
+        return False  # it was told of when it ended, or goes to another cluster
     back = before.state is RunState.RUNNING and after.state is RunState.QUEUED
     return back or after.attempt > before.attempt or after.state in (RunState.FAILED, RunState.CANCELED)
 
@@ -284,3 +323,13 @@ def _sizes(sizes: tuple[Size, ...], members: tuple[Member, ...], now: datetime) 
         return sizes
     sizes = (*sizes, Size(now, running))
     return sizes if len(sizes) <= SIZES_KEPT else sizes[: SIZES_KEPT // 2] + sizes[-SIZES_KEPT // 2 :]
+
+
+def _further_sizes(run: Run, members: tuple[Member, ...], now: datetime) -> dict[str, tuple[Size, ...]]:
+    """How many members ran on each low-priority cluster but the first, over time."""
+    assert run.jobs.elastic is not None
+    before = run.jobs.elastic.further_sizes
+    names = [name for name in run.due.further_low_clusters if name in before or any(m.cluster == name for m in members)]
+    there = {name: tuple(m for m in members if m.cluster == name) for name in names}
+    all_sizes = {name: _sizes(before.get(name, ()), there[name], now) for name in names}
+    return {name: sizes for name, sizes in all_sizes.items() if sizes}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise, takewhile
 from typing import Any, Protocol
 
 from shared.deadlines.plan import Hold
@@ -20,9 +21,10 @@ from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
 from shared.runs.decide import first_line, is_over, overdue, why_step
 from shared.runs.model import FINAL, Moment, Placed, Run, RunState, hour_of, plain_job
-from shared.runs.node_use import Use, by_place, use_of_one_job
+from shared.runs.node_use import WAITING, Use, by_place, use_of_one_job
 from shared.runs.ports import HasRendezvous, HasRuns
-from shared.runs.progress.workload import Look, MembersView, Nodes, Seen, Submitted
+from shared.runs.progress.changes_of_nodes import next_cluster, waits_for_nodes
+from shared.runs.progress.workload import Changes, Look, MembersView, Nodes, Seen, Submitted
 
 PREEMPTED = re.compile(r"\W*(PreemptionError\b|Nodes of this job got pre-?empted)", re.IGNORECASE)
 LEAST_SECONDS = 60  # a job that may run for less is not sent
@@ -61,14 +63,24 @@ class Plain:
         return by_place(use_of_one_job(run, now), run.pace.places)
 
     def nodes(self, run: Run, now: datetime) -> Nodes:
-        on_low, runs = run.on_cluster == run.due.low_cluster, run.progress.state is RunState.RUNNING
-        return Nodes(on_low, on_low and runs, run.progress.history[-1].at, not on_low, runs)
+        on_low, runs = run.on_cluster in run.due.low_clusters, run.progress.state is RunState.RUNNING
+        since = _waits_since(run) if on_low and not runs else run.progress.history[-1].at
+        return Nodes(on_low, on_low and runs, since, not on_low, runs)
 
-    def steer(self, run: Run, hold: Hold, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-        target = run.due.dedicated_cluster if hold is Hold.DEDICATED else run.due.low_cluster
+    def steer(self, run: Run, hold: Hold, roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
+        target = run.due.dedicated_cluster if hold is Hold.DEDICATED else _low_cluster(run, roomy, now)
         if run.jobs.resubmit or (target == run.on_cluster and not run.pace.moves_to):
             return {}, ()
         return {"moves_to": run.pace.moves_to or target}, (_job(run),)
+
+    def changes(self, run: Run) -> Changes:
+        starts = [
+            (before.at, after.at)
+            for before, after in pairwise(run.progress.history)
+            if after.state is RunState.RUNNING and before.state in WAITING
+        ]
+        waits = [(_cluster_at(run, asked), (began - asked).total_seconds()) for asked, began in starts]
+        return Changes(waits_for_nodes(run, waits), tuple(began for _, began in starts))
 
     def bounds(self, run: Run) -> tuple[int, int]:
         return 0, run.asked.resubmissions
@@ -194,6 +206,27 @@ def _moved(run: Run, now: datetime) -> Look:
     if run.progress.state is RunState.QUEUED:  # no step, but to be known
         changes["history"] = (*run.progress.history, Moment(RunState.QUEUED, now, why))
     return Look(RunState.QUEUED, why, {**changes, "places": (*run.pace.places, Placed(now, cluster))})
+
+
+def _low_cluster(run: Run, roomy: str, now: datetime) -> str:
+    """Where a run that is to hold low-priority nodes, or to wait for them, has its job."""
+    if run.on_cluster not in run.due.low_clusters:
+        return roomy
+    if run.progress.state is RunState.RUNNING:
+        return run.on_cluster
+    return next_cluster(run, run.on_cluster, run.progress.history[-1].at, now)
+
+
+def _waits_since(run: Run) -> datetime:
+    """Since when it has had no nodes, or has been back from dedicated ones."""
+    waiting = [moment.at for moment in takewhile(lambda m: m.state is not RunState.RUNNING, run.progress.history[::-1])]
+    on_low = [each.at for each in takewhile(lambda p: p.cluster in run.due.low_clusters, run.pace.places[::-1])]
+    return max(waiting[-1], *on_low[-1:])
+
+
+def _cluster_at(run: Run, at: datetime) -> str:
+    """On which cluster its job was; a job has its place a moment before its history says so."""
+    return next((each.cluster for each in run.pace.places[::-1] if each.at <= at), run.asked.cluster)
 
 
 def _seconds_left(run: Run, now: datetime) -> int | None:

@@ -24,11 +24,12 @@ from shared.runs.facts import RunWillBeLate
 from shared.runs.model import Run
 from shared.runs.node_use import worked_seconds
 from shared.runs.ports import HasMarkets, HasRendezvous, HasRuns
+from shared.runs.progress.changes_of_nodes import measured
 from shared.runs.progress.pace_looks import ask_for_pace
 from shared.runs.progress.workload import Look, Nodes
 from shared.runs.progress.workloads import workload
 from shared.runs.views.downsample import Point
-from shared.runs.views.metrics import EPOCH, Cursor, since
+from shared.runs.views.metrics import EPOCH, Cursor, Series, since
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,8 @@ def plan_of(run: Run) -> Plan:
     assert due.pool is not None
     left = (due.done_by - run.created_at).total_seconds()
     nodes, elastic = run.asked.nodes, run.jobs.elastic is not None
-    terms = terms_of(due.low_price * nodes, due.dedicated_price * nodes, due.change_seconds, left, elastic)
+    low, dedicated = due.low_price * nodes, due.dedicated_price * nodes
+    terms = terms_of(low, dedicated, due.change_seconds, left, elastic, run.pace.change_measured)
     return plan_for(terms, due.pool, left, left - due.takes_seconds)
 
 
@@ -75,9 +77,11 @@ def look_at_pace(ports: Ports, name: str, token: str | None = None) -> None:
 
 
 def _steer(ports: Ports, stored: Stored[Run], following: dict[str, str]) -> Stored[Run]:
-    run, now = stored.value, ports.clock()
-    pace = judge(run, _share(ports, run), _free(ports, run), now)
-    changes, to_cancel = workload(run).steer(run, pace.hold, now)
+    told, idle, now = _told(ports, stored.value), _idle(ports), ports.clock()
+    run = _with_change(stored.value, told)
+    roomy = max(run.due.low_clusters, key=lambda name: idle.get(name, 0))
+    pace = judge(run, _share(run, told), idle.get(roomy, 0), now)
+    changes, to_cancel = workload(run).steer(run, pace.hold, roomy, now)
     if pace.late and run.pace.late_since is None:
         ports.happened(RunWillBeLate(run, pace.done_at))
     after = ports.runs.update(stored, **pace.columns(run, now), **changes, **following)
@@ -90,23 +94,30 @@ def _steer(ports: Ports, stored: Stored[Run], following: dict[str, str]) -> Stor
 
 @dataclass(frozen=True)
 class Pace:
-    """What a look found: the share of the work that is done, what to hold and why, and when it will be done."""
+    """What a look found: the share of the work that is done, what to hold and why, and when it will be done.
+
+    `line` is the share that must be done by now, `change` what a change of nodes was measured to take.
+    """
 
     share: float
     hold: Hold
     why: str
     done_at: datetime
     late: bool
+    line: float
+    change: float
 
     def columns(self, run: Run, now: datetime) -> dict[str, Any]:
         late_since = run.pace.late_since or (now if self.late else None)
         return {
             "done_share": self.share,
+            "line_share": self.line,
             "holds": self.hold,
             "holds_why": self.why,
             "expected_done_at": self.done_at,
             "paced_at": now,
             "late_since": late_since,
+            "change_measured": self.change,
         }
 
 
@@ -123,14 +134,16 @@ def judge(run: Run, told: float | None, free: int, now: datetime) -> Pace:
     work, left = takes * (1 - share), (due.done_by - now).total_seconds()
     standing = _standing(run, nodes, free, work, left, now)
     hold = choose(plan, standing)
-    done_at = now + timedelta(seconds=work + (0.0 if nodes.works else due.change_seconds))
+    done_at = now + timedelta(seconds=work + (0.0 if nodes.works else run.change_seconds))
     late = done_at > due.done_by
-    return Pace(share, hold, _why(hold, standing, plan, late, done_at), done_at, late)
+    why = _why(hold, standing, plan, late, done_at)
+    line = max(0.0, 1 - max(0.0, left - plan.terms.reserve) / takes)
+    return Pace(share, hold, why, done_at, late, line, run.pace.change_measured)
 
 
 def _standing(run: Run, nodes: Nodes, free: int, work: float, left: float, now: datetime) -> Standing:
     """New nodes count as there while they are no later than they mostly are."""
-    age, change = (now - nodes.low_since).total_seconds(), run.due.change_seconds
+    age, change = (now - nodes.low_since).total_seconds(), run.change_seconds
     coming = nodes.on_low and not nodes.low_runs and age < 2 * change
     available = nodes.low_runs or coming or (not nodes.on_low and free >= run.asked.nodes)
     replaced = nodes.on_low and nodes.low_runs and age >= change  # its successors work, whatever else it still has
@@ -163,13 +176,24 @@ def _span(seconds: float) -> str:
     )
 
 
-def _share(ports: Ports, run: Run) -> float | None:
-    """How much is done: what the metric `done` tells, else the epochs of the parameter `epochs`; None without both."""
+def _told(ports: Ports, run: Run) -> Series:
+    """What its metrics say of how far it is; nothing where they can't be read."""
     try:
-        told = since(ports, run, Cursor(), f"{DONE},{EPOCH}")
+        return since(ports, run, Cursor(), f"{DONE},{EPOCH}")
     except TrainyardError as exc:
         log.warning("run %s: how far it is can't be read: %s", run.name, exc)
-        return None
+        return {}
+
+
+def _with_change(run: Run, told: Series) -> Run:
+    """The run with what a change of nodes took until now."""
+    changes = workload(run).changes(run)
+    rows = [(step, time) for step, _, time in told.get(DONE) or told.get(EPOCH) or [] if time is not None]
+    return run.changed(change_measured=measured(changes.waits, changes.joined, rows))
+
+
+def _share(run: Run, told: Series) -> float | None:
+    """How much is done: what the metric `done` tells, else the epochs of the parameter `epochs`; None without both."""
     if told.get(DONE):
         return max(0.0, told[DONE][-1][1] or 0.0)
     epochs = run.asked.parameters.get("epochs")
@@ -187,8 +211,8 @@ def share_of_epochs(points: Sequence[Point], epochs: int) -> float | None:
     return min(1.0, (epoch - base + (last - began) / of_one) / epochs) if of_one > 0 else None
 
 
-def _free(ports: Ports, run: Run) -> int:
+def _idle(ports: Ports) -> dict[str, int]:
     try:
-        return ports.markets.free(run.due.low_cluster)
+        return ports.markets.idle()
     except TrainyardError:
-        return 0
+        return {}

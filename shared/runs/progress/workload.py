@@ -69,6 +69,14 @@ class Nodes:
 
 
 @dataclass(frozen=True)
+class Changes:
+    """For how long nodes were waited for that could be had, in seconds, and when nodes began to work."""
+
+    waits: tuple[float, ...]
+    joined: tuple[datetime, ...]
+
+
+@dataclass(frozen=True)
 class Submitted:
     """The ids of code and environment that the jobs have, and the names of the jobs.
 
@@ -105,8 +113,14 @@ class Workload(Protocol):
     def nodes(self, run: Run, now: datetime) -> Nodes:
         """What a run with a date holds now."""
 
-    def steer(self, run: Run, hold: Hold, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """How a run with a date comes to hold this: changes of its fields, and the jobs that are to end."""
+    def steer(self, run: Run, hold: Hold, roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """How a run with a date comes to hold this: changes of its fields, and the jobs that are to end.
+
+        `roomy` is the low-priority cluster with the most nodes that are up and idle.
+        """
+
+    def changes(self, run: Run) -> Changes:
+        """How its nodes came and went in a run with a date."""
 
     def bounds(self, run: Run) -> tuple[int, int]:
         """The fewest nodes (0: all of them) and the number of resubmissions, for another run like it."""

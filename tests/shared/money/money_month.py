@@ -84,6 +84,10 @@ class Samples(FakeSamples):
     def clusters(self) -> list[str]:
         return sorted(self._times)
 
+    def first_day(self, cluster: str) -> datetime | None:
+        times = self._times[cluster]
+        return times[0].replace(hour=0, minute=0, second=0, microsecond=0) if times else None
+
     def between(self, cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
         times = self._times[cluster]
         yield from self._samples[cluster][bisect_left(times, since) : bisect_left(times, until)]

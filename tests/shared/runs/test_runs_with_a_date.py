@@ -26,10 +26,11 @@ from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
 from shared.runs.progress.steer import share_of_epochs
+from shared.runs.progress.workloads import workload
 from tests.fakes.azureml import FakeJobs
 from tests.fakes.world import ELASTIC, ROUTE, TEMPLATE, World, trainers_folder
 
-SIZE, LOW, DEDICATED = "Standard_NC6s_v3", "cpu-cluster", "sure"
+SIZE, LOW, OTHER, DEDICATED = "Standard_NC6s_v3", "cpu-cluster", "other-region", "sure"
 HOUR, DATA = 3600, "azureml://datastores/workspaceblobstore/paths/p"
 PLAIN = replace(ROUTE, clusters=frozenset({DEDICATED}), nodes=1, timeout_seconds=20 * HOUR)
 MEMBERS = replace(PLAIN, template=read_job(ELASTIC), nodes=2, min_nodes=1)
@@ -43,10 +44,10 @@ def world(tmp_path: Path) -> World:
 
 def made(folder: Path, route: Any = PLAIN, **budgets: Budget) -> World:
     world = World(trainers_folder(folder), [route])
-    world.jobs.clusters = {LOW, DEDICATED}
+    world.jobs.clusters = {LOW, OTHER, DEDICATED}
     world.clusters.clusters = {
         name: Cluster(name, 0, 4, 120, tier=tier, vm_size=SIZE)
-        for name, tier in ((LOW, "low_priority"), (DEDICATED, "dedicated"))
+        for name, tier in ((LOW, "low_priority"), (OTHER, "low_priority"), (DEDICATED, "dedicated"))
     }
     prices = Prices(
         [Price(SIZE, "low_priority", "eastus", 1.0, "test"), Price(SIZE, "dedicated", "eastus", 3.0, "test")]
@@ -75,6 +76,8 @@ class Azure:
     since: dict[str, float] = field(default_factory=dict)  # for how long each job has had its node
     ended: set[str] = field(default_factory=set)  # canceled jobs of which Azure ML has told
     took: dict[str, float] = field(default_factory=dict)  # node seconds of each cluster
+    rows: bytes = b""  # of metrics
+    other_pool: Callable[[], int] = lambda: 0  # of OTHER
 
     def minutes(self, most: int) -> None:
         for _ in range(most):
@@ -88,7 +91,7 @@ class Azure:
                 self.ended.add(name)
                 self.world.job_goes(name, "Canceled")
         alive = [(n, j) for n, j in self.world.jobs.jobs.items() if j.raw in ("Queued", "Running")]
-        free = {LOW: self.pool(), DEDICATED: 99}
+        free = {LOW: self.pool(), OTHER: self.other_pool(), DEDICATED: 99}
         for name, job in alive:
             cluster = job.spec["compute"].removeprefix("azureml:")
             if free[cluster] <= 0:
@@ -117,10 +120,9 @@ class Azure:
             self.world.job_goes(name, raw)
 
     def _told(self) -> None:
-        rows = json.dumps(
-            {"time": self.world.clock().timestamp(), "step": int(self.done), "done": self.done / self.work}
-        )
-        self.world.blobs.put("azureml-blobstore", f"trainyard/{self.run}/metrics/metrics.jsonl", rows.encode() + b"\n")
+        row = {"time": self.world.clock().timestamp(), "step": int(self.done), "done": self.done / self.work}
+        self.rows += json.dumps(row).encode() + b"\n"
+        self.world.blobs.put("azureml-blobstore", f"trainyard/{self.run}/metrics/metrics.jsonl", self.rows)
 
     def _count(self) -> None:
         for name, cluster in self.world.clusters.clusters.items():
@@ -173,6 +175,52 @@ def test_it_is_done_in_time(tmp_path: Path, route: Any, pool: str) -> None:
     assert cost.training > 0
     if not running:
         assert cost.training == pytest.approx(4 * route.nodes, rel=0.1), "a dollar for each hour of each node"
+
+
+@pytest.mark.parametrize("route", [PLAIN, MEMBERS], ids=["plain", "elastic"])
+def test_it_goes_where_there_are_nodes(tmp_path: Path, route: Any) -> None:
+    """While one low-priority cluster has no nodes it tries the next; the books charge each cluster's nodes."""
+    world = made(tmp_path, replace(route, clusters=frozenset({OTHER, DEDICATED})))
+    run = ask(world)
+    assert run.due.low_clusters == (LOW, OTHER)
+    azure = Azure(world, run.name, 4 * HOUR, route.nodes, lambda: 0, other_pool=lambda: route.nodes)
+    azure.minutes(6 * 60)
+    run = world.runs.get(run.name).value
+    assert run.progress.state is RunState.COMPLETED, run.progress.reason
+    assert set(azure.took) == {OTHER}
+    assert run.jobs.elastic is None or not run.jobs.elastic.losses, "who waited in vain lost nothing"
+    used = {
+        use.cluster: sum((spell.end - spell.begin).total_seconds() * spell.nodes for spell in use.ran)
+        for use in workload(run).uses(run, world.clock())
+    }
+    assert used.pop(OTHER) == pytest.approx(4 * HOUR * route.nodes, rel=0.05)
+    assert not any(used.values())
+    keep_books(world.system)
+    cost = world.runs.get(run.name).value.money.cost
+    assert cost
+    assert cost.training == pytest.approx(4 * route.nodes, rel=0.1), "at the price of low-priority nodes"
+
+
+@pytest.mark.parametrize("route", [PLAIN, MEMBERS], ids=["plain", "elastic"])
+def test_it_goes_back_to_low_priority_nodes(tmp_path: Path, route: Any) -> None:
+    """A pool that is away for two hours costs the dedicated nodes of that time alone, once it has nodes again."""
+    world = made(tmp_path, route)
+    run = ask(world, within_seconds=9 * HOUR, takes_seconds=7 * HOUR)
+    minutes = iter(range(10_000))
+
+    def pool() -> int:
+        there_are = not 60 <= next(minutes) < 210
+        cluster = world.clusters.clusters[LOW]  # where others leave idle nodes, a plain run sees them
+        world.clusters.clusters[LOW] = replace(cluster, idle_nodes=route.nodes if there_are else 0)
+        return route.nodes if there_are else 0
+
+    azure = Azure(world, run.name, 7 * HOUR, route.nodes, pool)
+    azure.minutes(10 * 60)
+    run = world.runs.get(run.name).value
+    assert run.progress.state is RunState.COMPLETED, run.progress.reason
+    assert run.progress.history[-1].at <= (run.due.done_by or run.created_at)
+    assert 0 < azure.took[DEDICATED] < 3 * HOUR * route.nodes
+    assert run.pace.change_measured == pytest.approx(START_SECONDS, rel=0.4)
 
 
 def test_what_it_costs_is_said_before_it_starts(world: World) -> None:
@@ -228,11 +276,16 @@ def test_a_job_file_and_a_route_may_name_the_date(tmp_path: Path) -> None:
 
 
 def test_a_budget_binds_it(tmp_path: Path) -> None:
-    """What it costs on dedicated nodes alone is reserved; a budget that has less refuses it."""
+    """What it costs on dedicated nodes alone is reserved; a budget that has less refuses it. Where a run's own limit
+    may come before its date, that is said before it starts."""
     world = made(tmp_path, replace(PLAIN, project="vision"), vision=Budget(month=12))
     with pytest.raises(Conflict, match="12"):
         ask(world)
     assert ask(world, takes_seconds=3 * HOUR).money.project == "vision"
+    world = made(tmp_path, replace(PLAIN, project="vision"), vision=Budget(month=100, run=10))
+    request = RunRequest(template="mnist", data=DATA, within_seconds=6 * HOUR, takes_seconds=4 * HOUR)
+    assert "Its budget ends it at $10.00, even before its date." in dry_run(world.system, request)["date"]["why"]
+    assert ask(world).due.cost_allowed == 10
 
 
 def test_larger_work_than_was_said_is_told_at_once(world: World) -> None:

@@ -1,24 +1,17 @@
-"""MLflow's database is whole after a kill at any moment, and one that an earlier version left half is made anew."""
+"""MLflow's database is whole after a kill at any moment, and one that an earlier version left half is made anew.
+
+MLflow takes seconds to import, so it is where it is used: every worker collects this file, and one runs it.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # SQLAlchemy's, of MLflow's own models
-    from mlflow.store.db import utils as mlflow_utils
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
-
-from sqlalchemy import Engine, event
-
-from emulators.tracking import database as databases
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="a child that dies at a moment of ours is a fork"),
@@ -29,17 +22,29 @@ KILLED = 9
 
 def store(database: Path) -> Any:
     """MLflow's own store, which makes its tables where there are none."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
     make: Any = SqlAlchemyStore
     return make(f"sqlite:///{database}", "x:/")
 
 
+def make_ready(database: Path) -> None:
+    from emulators.tracking import database as databases
+
+    databases.make_ready(database)
+
+
 def newest() -> Any:
-    revision_of: Any = mlflow_utils
+    from mlflow.store.db import utils
+
+    revision_of: Any = utils
     return revision_of._get_latest_schema_revision()
 
 
 def killed(at: int, work: Callable[[], object]) -> bool:
     """Do the work in a child that dies at its `at`-th statement of SQL. Says whether it came to that."""
+    from sqlalchemy import Engine, event
+
     child = os.fork()
     if child == 0:
         statements = 0
@@ -67,9 +72,9 @@ def revision(database: Path) -> str:
 def test_a_kill_leaves_nothing_half(tmp_path: Path, at: int) -> None:
     """Killed at any statement of its first making, the next start makes it whole."""
     database = tmp_path / "mlflow.sqlite"
-    assert killed(at, lambda: databases.make_ready(database))
+    assert killed(at, lambda: make_ready(database))
     assert not database.exists()
-    databases.make_ready(database)
+    make_ready(database)
     assert revision(database) == newest()
     store(database).create_experiment("works")
 
@@ -79,20 +84,20 @@ def test_one_that_was_left_half_is_made_anew(tmp_path: Path) -> None:
     database = tmp_path / "mlflow.sqlite"
     assert killed(120, lambda: store(database))
     assert database.exists()
-    databases.make_ready(database)
+    make_ready(database)
     assert revision(database) == newest()
 
 
 def test_what_was_logged_survives_a_killed_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An upgrade works on a copy: killed in it, the file is as it was, with its runs."""
     database = tmp_path / "mlflow.sqlite"
-    databases.make_ready(database)
+    make_ready(database)
     experiment = store(database).create_experiment("kept")
     before = database.read_bytes()
-    monkeypatch.setattr(mlflow_utils, "_get_latest_schema_revision", lambda: "a later one")
-    monkeypatch.setattr(mlflow_utils, "_upgrade_db", lambda _: os._exit(KILLED))
-    assert killed(10**9, lambda: databases.make_ready(database))
+    monkeypatch.setattr("mlflow.store.db.utils._get_latest_schema_revision", lambda: "a later one")
+    monkeypatch.setattr("mlflow.store.db.utils._upgrade_db", lambda _: os._exit(KILLED))
+    assert killed(10**9, lambda: make_ready(database))
     assert database.read_bytes() == before
     monkeypatch.undo()
-    databases.make_ready(database)
+    make_ready(database)
     assert store(database).get_experiment(experiment).name == "kept"

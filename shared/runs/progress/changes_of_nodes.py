@@ -1,0 +1,52 @@
+"""Where a run with a date asks for its next nodes, and what changes of nodes have cost it. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+
+from shared.runs.model import Run
+
+PATIENCE = 2  # times what new nodes mostly take
+FINEST = 1.25  # what was measured counts in such steps, since each other value asks for a new plan
+
+
+def next_cluster(run: Run, cluster: str, since: datetime, now: datetime) -> str:
+    """Where to ask for low-priority nodes that were asked for on this cluster: the next one in turn, if they are later
+    than they mostly are."""
+    late = (now - since).total_seconds() >= PATIENCE * run.change_seconds
+    return run.due.next_low(cluster) if late else cluster
+
+
+def waits_for_nodes(run: Run, waits: Iterable[tuple[str, float]]) -> tuple[float, ...]:
+    """Of these waits on these clusters the seconds of those that say how long nodes take. Low-priority nodes that are
+    later than they mostly are were not to be had."""
+    most = PATIENCE * run.due.change_seconds
+    return tuple(s for cluster, s in waits if s and (cluster == run.due.dedicated_cluster or s <= most))
+
+
+def measured(waits: Sequence[float], joined: Sequence[datetime], rows: Sequence[tuple[float, float]]) -> float:
+    """The seconds that a change of nodes takes in this run: until they are there, and until its work is further than it
+    was before. 0 before the first change.
+
+    `waits`: for how long nodes were waited for that could be had; `joined`: when nodes began to work; `rows`: step and
+    time of each line of progress.
+    """
+    pauses = [pause for at in joined if (pause := _pause(at.timestamp(), rows)) is not None]
+    if not waits:
+        return 0.0
+    seconds = median(waits) + (median(pauses) if pauses else 0.0)
+    return math.pow(FINEST, round(math.log(max(seconds, 1.0), FINEST)))
+
+
+def _pause(at: float, rows: Sequence[tuple[float, float]]) -> float | None:
+    """How long after this moment the work was further than before it, beyond the time between two lines."""
+    reached = max((step for step, time in rows if time <= at), default=-1.0)
+    further = [time for step, time in rows if time > at and step > reached]
+    if not further:
+        return None
+    usual = median([after - before for (_, before), (_, after) in pairwise(rows)] or [0.0])
+    return max(0.0, min(further) - at - usual)
