@@ -29,7 +29,7 @@ study.tell(study.ask({"lr": FloatDistribution(0.001, 0.1, log=True)}), 0.75)
 
 
 def test_a_job_asks_and_tells_in_a_study(tmp_path: Path) -> None:
-    """With Optuna, as docs/sweeps.md writes it; the sweep then sees the trial, its value, and that it is not its own."""
+    """With Optuna, as docs/sweeps.md writes it; the sweep then sees the trial and its value, as none of its own."""
     with Cloud.start(tmp_path / "cloud", Options(node_start_seconds=0.5)) as cloud:
         desk = Desk(cloud, tmp_path)
         tables = TableServiceClient.from_connection_string(desk.cloud.connection_string)
