@@ -110,6 +110,7 @@ LONG = (
     "tests/fuzz",
     "tests/microsoft/test_blobs.py",
     "tests/page/test_page_content.py",
+    "tests/shared/sweeps/test_sweeps.py::test_looks_at_once_promote_no_trial_twice[many",
     "tests/trainers/test_bert_training.py",
     "tests/trainers/test_cifar_training.py",
     "tests/trainers/test_checkpoint_processes.py",

@@ -18,12 +18,14 @@ class TrialState(StrEnum):
 
 @dataclass(frozen=True)
 class Trial:
-    """`drawn` is what the study has, before it is rounded; `told` are the values of the metric, in their order."""
+    """`drawn` is what the study has, before it is rounded; `told` are the values of the metric, in their order;
+    `dollars` what its nodes had cost when it ended, None of one that has not."""
 
     number: int
     drawn: Mapping[str, Drawn]
     state: TrialState = TrialState.RUNNING
     told: Sequence[float] = ()
+    dollars: float | None = None
 
     def best(self, maximize: bool, interval: int | None = None) -> float | None:
         """The best that it told, up to an interval; None if it told nothing."""

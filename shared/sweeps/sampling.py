@@ -1,8 +1,8 @@
 """What the next trial of a sweep tries: the same trials give the same draw. Pure.
 
-Optuna's TPE draws where sampling is bayesian. Under asha few trials come far, and values at different intervals can't
-be compared; so the best are those at the highest rungs. On LCBench a model of the first rung was worse than random
-draws.
+Optuna's TPE draws where sampling is bayesian. Under asha values at different intervals can't be compared, so the model
+learns from the highest rung that enough trials have reached, as BOHB does (https://arxiv.org/abs/1807.01774). On
+LCBench a model of the first rung was worse than random draws, and so was one that put whoever came further first.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from shared.sweeps.model import Trial, TrialState
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-FILLED = 16  # trials at the second rung, before the model learns from them
-BEST_SEEN, SEEN = 25, 100  # of very many trials the model sees these
+FILLED = 8  # trials at a rung, or one more than there are parameters, before the model learns from it
+SEEN = 100  # of very many trials the model sees the newest
 RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't hold
 Draw = dict[str, Drawn]
 
@@ -62,27 +62,18 @@ def distributions(sweep: Sweep) -> dict[str, BaseDistribution]:
 
 
 def scores(sweep: Sweep, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
-    """What the model learns from: trials, each with a value; under asha its place, first by the rung that it reached.
-
-    There it begins once enough trials have reached the second rung, and sees the best and the newest of very many.
-    """
-    direction = 1 if sweep.maximize else -1
+    """What the model learns from: trials, each with its best value; under asha that at the highest rung that enough
+    have reached, from the second on."""
     if sweep.stopping is None or sweep.stopping.kind != ASHA:
         ended = [trial for trial in trials if trial.told and trial.state is not TrialState.RUNNING]
         return [(trial, best) for trial in ended[-SEEN:] if (best := trial.best(sweep.maximize)) is not None]
-    standing: list[tuple[int, float, Trial]] = []
-    for trial in trials:
-        reached = list(rungs(sweep.stopping, len(trial.told)))
-        if reached and (trial.state is not TrialState.RUNNING or len(reached) > 1):
-            value = trial.best(sweep.maximize, reached[-1])
-            standing.append((len(reached), direction * (value or 0.0), trial))
-    if sum(rung > 1 for rung, _, _ in standing) < FILLED:
-        return []
-    standing.sort(key=lambda each: each[:2])
-    kept = standing[-BEST_SEEN:]
-    newest = {trial.number for trial in trials[-SEEN:]}
-    kept = [each for each in standing[:-BEST_SEEN] if each[2].number in newest] + kept
-    return [(trial, direction * place) for place, (_, _, trial) in enumerate(kept)]
+    reached = [list(rungs(sweep.stopping, len(trial.told))) for trial in trials]
+    for rung in reversed(max(reached, key=len, default=[])[1:]):
+        came = [trial for trial, its in zip(trials, reached, strict=True) if rung in its]
+        if len(came) >= max(FILLED, len(sweep.space) + 1):
+            there = ((trial, trial.best(sweep.maximize, rung)) for trial in came[-SEEN:])
+            return [(trial, best) for trial, best in there if best is not None]
+    return []
 
 
 def _by_model(sweep: Sweep, learned: list[tuple[Trial, float]], trials: Sequence[Trial], seed: int) -> Draw:
