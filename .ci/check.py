@@ -90,6 +90,7 @@ LONG = (
     "tests/e2e/test_many_blobs.py",
     "tests/e2e/test_runtime.py",
     "tests/e2e/test_schemathesis.py",
+    "tests/e2e/test_study.py",
     "tests/e2e/test_telemetry.py",
     "tests/e2e/test_trainers.py",
     "tests/e2e/test_trainers_page.py",

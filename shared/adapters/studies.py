@@ -28,6 +28,7 @@ optuna.logging.set_verbosity(logging.ERROR)
 MOST_OPEN = 20  # studies that a process keeps
 MOST_CHANGES = 100  # in one transaction
 DOLLARS = "dollars"  # of a trial that has ended, among its attributes
+OWN = "of_sweep"  # is among the attributes of trials that a sweep began
 _STATES = {
     TrialState.RUNNING: optuna.trial.TrialState.RUNNING,
     TrialState.COMPLETED: optuna.trial.TrialState.COMPLETE,
@@ -135,7 +136,10 @@ class JournalStudy:
 
     def add(self, drawn: Draw) -> int:
         trial = optuna.create_trial(
-            params=dict(drawn), distributions=distributions(self._sweep), state=optuna.trial.TrialState.RUNNING
+            params=dict(drawn),
+            distributions=distributions(self._sweep),
+            state=optuna.trial.TrialState.RUNNING,
+            user_attrs={OWN: True},
         )
         trial.datetime_start = datetime.now(UTC)
         identity = self._storage.create_new_trial(self._id, trial)
@@ -162,5 +166,6 @@ class JournalStudy:
 
 
 def _trial(trial: optuna.trial.FrozenTrial) -> Trial:
-    told = [value for _, value in sorted(trial.intermediate_values.items())]
-    return Trial(trial.number, trial.params, _OURS[trial.state], told, trial.user_attrs.get(DOLLARS))
+    told = [value for _, value in sorted(trial.intermediate_values.items())] or list(trial.values or ())
+    attributes = trial.user_attrs
+    return Trial(trial.number, trial.params, _OURS[trial.state], told, attributes.get(DOLLARS), OWN in attributes)

@@ -82,7 +82,7 @@ def look_at_sweep(ports: Ports, studies: Studies, name: str, number: int | None 
 def _end_stragglers(ports: Ports, studies: Studies, parent: Run, sweep: Sweep) -> None:
     """End trials that another look began while the sweep ended."""
     for trial in studies.open(parent.name, sweep).trials:
-        if trial.state is TrialState.RUNNING:
+        if trial.is_live:
             try:
                 cancel_run(ports, trial_run(parent.name, trial.number), f"{LOST}it is over.")
             except NotFound:
@@ -111,7 +111,7 @@ class _Look:
 
     def go_on(self, books: bool) -> None:
         study = self.studies.open(self.parent.name, self.sweep)
-        live = [trial for trial in study.trials if trial.state is TrialState.RUNNING]
+        live = [trial for trial in study.trials if trial.is_live]
         runs = {trial.number: self._run(trial) for trial in live}
         for trial in live:
             if run := runs[trial.number]:
@@ -155,7 +155,7 @@ class _Look:
     def _dollars(self, trials: list[Trial], runs: dict[int, Run | None]) -> float:
         """What the trials' nodes cost so far: of those that have ended, as the study has it."""
         costs = (trial.dollars for trial in trials if trial.dollars is not None)
-        unsaid = (runs.get(trial.number) or self._run(trial) for trial in trials if trial.dollars is None)
+        unsaid = (runs.get(trial.number) or self._run(trial) for trial in trials if trial.own and trial.dollars is None)
         return sum(costs) + sum(self._cost(run) for run in unsaid if run)
 
     def _cost(self, run: Run) -> float:
@@ -194,7 +194,7 @@ class _Look:
     def _record_runs(self, trials: list[Trial], runs: dict[int, Run | None], closing: str) -> str:
         """Make the runs that trials lack. What keeps one from being made keeps the sweep from beginning more."""
         for trial in trials:
-            if trial.state is not TrialState.RUNNING or runs.get(trial.number):
+            if not trial.is_live or runs.get(trial.number):
                 continue
             run = run_of_trial(self.parent, trial.number, dict(trial.drawn), self.ports.clock())
             try:
@@ -206,12 +206,11 @@ class _Look:
     def _write(self, trials: list[Trial], runs: dict[int, Run | None], dollars: dict[str, float], closing: str) -> None:
         """Write how the trials stand, and the sweep's state."""
         best = best_trial(self.sweep, trials)
-        live = [
-            trial for trial in trials if trial.state is TrialState.RUNNING and (runs.get(trial.number) or not closing)
-        ]
+        begun = sum(trial.own for trial in trials)
+        live = [trial for trial in trials if trial.is_live and (runs.get(trial.number) or not closing)]
         standing: dict[str, object] = {
-            "trials": len(trials),
-            "trials_ended": len(trials) - len(live),
+            "trials": begun,
+            "trials_ended": begun - len(live),
             "best_trial": trial_run(self.parent.name, best.number) if best else "",
             "best_value": best.best(self.sweep.maximize) if best else None,
             **dollars,
@@ -223,7 +222,7 @@ class _Look:
             transition(self.ports, self.parent.name, state, why, lambda _: standing)
             return
         began = any(run and run.progress.state is RunState.RUNNING for run in runs.values())
-        state = RunState.RUNNING if began or len(trials) > len(live) else self.parent.progress.state
+        state = RunState.RUNNING if began or begun > len(live) else self.parent.progress.state
         if state is not self.parent.progress.state or _differs(self.parent, standing):
             transition(self.ports, self.parent.name, state, "", lambda _: standing)
 

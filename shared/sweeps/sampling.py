@@ -37,7 +37,7 @@ def possible(sweep: Sweep) -> int:
 
 def draw(sweep: Sweep, name: str, trials: Sequence[Trial]) -> Draw:
     """The next trial. Without a seed of its own the sweep's name is one."""
-    number = len(trials)
+    number = sum(trial.own for trial in trials)
     seed = zlib.crc32(f"{name if sweep.seed is None else sweep.seed} {number}".encode())
     if sweep.sampling == GRID:
         cells = product(*(parameter.values for parameter in sweep.space.values()))
@@ -45,7 +45,7 @@ def draw(sweep: Sweep, name: str, trials: Sequence[Trial]) -> Draw:
     if sweep.sampling == SOBOL:
         return _sobol(sweep, zlib.crc32(f"{name if sweep.seed is None else sweep.seed}".encode()), number)
     if sweep.sampling == BAYESIAN and number % RANDOM_SHARE:
-        learned = scores(sweep, trials)
+        learned = scores(sweep, [trial for trial in trials if fits(sweep, trial)])
         if len(learned) >= FILLED:
             return _by_model(sweep, learned, trials, seed)
     return _at_random(sweep, seed)
@@ -53,7 +53,7 @@ def draw(sweep: Sweep, name: str, trials: Sequence[Trial]) -> Draw:
 
 def values(sweep: Sweep, drawn: Draw) -> Draw:
     """What a trial gets: rounded, and normal where that is asked for."""
-    return {name: _value(sweep.space[name], each) for name, each in drawn.items()}
+    return {name: _value(sweep.space[name], each) if name in sweep.space else each for name, each in drawn.items()}
 
 
 def distributions(sweep: Sweep) -> dict[str, BaseDistribution]:
@@ -76,6 +76,25 @@ def scores(sweep: Sweep, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
     return []
 
 
+def fits(sweep: Sweep, trial: Trial) -> bool:
+    """Whether what was drawn lies in the search space, as what others ask for may not."""
+    return trial.own or all(
+        name in trial.drawn and _contains(each, trial.drawn[name]) for name, each in distributions(sweep).items()
+    )
+
+
+def _contains(distribution: BaseDistribution, value: Drawn) -> bool:
+    try:
+        return distribution._contains(distribution.to_internal_repr(value))
+    except ValueError:
+        return False
+
+
+def params_of(sweep: Sweep, trial: Trial) -> Draw:
+    """What was drawn of the search space alone."""
+    return {name: trial.drawn[name] for name in sweep.space}
+
+
 def _by_model(sweep: Sweep, learned: list[tuple[Trial, float]], trials: Sequence[Trial], seed: int) -> Draw:
     import optuna
 
@@ -89,12 +108,12 @@ def _by_model(sweep: Sweep, learned: list[tuple[Trial, float]], trials: Sequence
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space = distributions(sweep)
     its: dict[str, Any] = {"distributions": space}
-    given = [optuna.create_trial(params=dict(trial.drawn), value=value, **its) for trial, value in learned]
+    given = [optuna.create_trial(params=params_of(sweep, trial), value=value, **its) for trial, value in learned]
     scored = {trial.number for trial, _ in learned}
     running = optuna.trial.TrialState.RUNNING
     for trial in trials:
-        if trial.state is TrialState.RUNNING and trial.number not in scored:
-            given.append(optuna.create_trial(params=dict(trial.drawn), state=running, **its))
+        if trial.is_live and trial.number not in scored:
+            given.append(optuna.create_trial(params=params_of(sweep, trial), state=running, **its))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `multivariate` is called experimental; the version is pinned
         sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=0)

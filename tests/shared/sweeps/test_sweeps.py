@@ -25,7 +25,7 @@ from shared.runs.model import Cost, RunState
 from shared.runs.progress.cancel import cancel_run
 from shared.sweeps.look import BOOKS, LOOK_SECONDS, look_at_sweep
 from shared.sweeps.model import Trial, TrialState
-from shared.sweeps.sampling import FILLED, scores
+from shared.sweeps.sampling import FILLED, distributions, scores
 from tests.fakes.crashing import Counting
 from tests.fakes.world import PERIOD, ROUTE, World, trainers_folder
 from tests.shared.sweeps import lab
@@ -70,6 +70,30 @@ def test_at_most_so_many_trials_run_at_once(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
     assert len(world.jobs.jobs) == 3
+
+
+def test_who_asks_and_tells_in_the_study_is_learned_from_and_has_no_run(world: World) -> None:
+    """A job or a person may ask for trials of their own, within the search space or not: the sweep makes as many runs
+    as it would, the best of those is its archive, and the list of trials has the others too."""
+    sweep = lab.asked(world, {"trials": 12, "at_once": 2})
+    world.run_until_idle()
+    others = lab_study(world, sweep.name)
+    space = distributions(sweep.asked.request.sweep)  # type: ignore[arg-type]
+    others.tell(others.ask(space), 7.0)
+    others.tell(others.ask({"lr": optuna.distributions.FloatDistribution(0.5, 0.9, log=True)}), 8.0)
+    others.ask()
+    others.enqueue_trial({"lr": 0.05, "size": 32})
+    lab.play(world)
+    made, sweep = lab.trials(world, sweep), world.runs.get(sweep.name).value
+    assert (len(made), sweep.progress.state, sweep.trials.begun) == (12, RunState.COMPLETED, 12)
+    assert sweep.trials.best in {run.name for run in made}
+    listed = trials.trials(world.system, world.studies(), sweep.name)["trials"]
+    assert [(row["told"], row["state"].value) for row in listed if not row["run"]] == [
+        (7.0, "completed"),
+        (8.0, "completed"),
+        (None, "running"),
+        (None, "running"),
+    ]
 
 
 def test_losers_are_stopped_and_cost_no_place(world: World) -> None:
