@@ -65,8 +65,8 @@ def test_a_run_goes_on_when_its_first_node_is_lost(lab: Lab) -> None:
     files = lab.output(run)
     assert {"models/model.json", "metrics/metrics.jsonl", "logs/m0-1/std_log.txt"} <= files.keys()
     assert not any("checkpoints" in file for file in files)
-    read = typist.run(["logs", name, "--raw"], env).stdout.split("\n")
+    said = typist.run(["logs", name, "--raw"], env).stdout.split("\n")
     for file in (file for file in files if re.fullmatch(r"logs/m\d-\d/std_log.txt", file)):
-        job = f"{file.split('/')[1]} | "
-        shown = sum(len(line.removeprefix(job).encode()) + 1 for line in read if line.startswith(job))
+        mark = f"{file.split('/')[1]} | "
+        shown = sum(len(text.removeprefix(mark).encode()) + 1 for text in said if text.startswith(mark))
         assert shown - files[file] in (0, 1), "`logs` shows of all jobs as one every byte that each wrote, once"
