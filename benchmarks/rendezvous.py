@@ -17,8 +17,8 @@ trouble   kills, sleepers, a meeting point that is away, all killed: whether the
 goodput   examples/preemptions.json, or --trace FILE, faster by --speed: the share of wall time that ends in kept steps,
           beside plain torchrun with c10d and restarts from the newest checkpoint
 
-The end is a table in Markdown. All of it takes about 80 minutes on 2 cores, --quick about 13. --timeline FILE.png draws
-one kill and measures nothing; --synthetic SEED prints a trace.
+The end is a table in Markdown. Without trouble it takes about 80 minutes on 2 cores, --quick about 13. --timeline
+FILE.png draws one kill and measures nothing; --synthetic SEED prints a trace.
 """
 
 from __future__ import annotations

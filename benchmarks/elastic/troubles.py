@@ -231,10 +231,10 @@ def _became(crowd: Crowd, count: int, began: float, after: float, limit: float) 
     steps, end = lines(crowd.file), time.time()
     before = {line["process"] for line in steps if began - STEADY < line["time"] < began}
     at_end = {line["process"] for line in steps if line["time"] > end - STEADY}
-    times = sorted(line["time"] for line in steps if began - STEADY < line["time"])
+    times = [began, *sorted(line["time"] for line in steps if began < line["time"]), end]
     first = {line["step"]: line["time"] for line in reversed(steps)}
     again = {line["step"] for line in steps if line["time"] > began > first[line["step"]]}
-    pauses = [later - earlier for earlier, later in pairwise([*times, end])]
+    pauses = [later - earlier for earlier, later in pairwise(times)]
     became = outcome or ("goes on" if before & at_end else "restarts")
     return {"outcome": became, "seconds": max(pauses), "steps lost": len(again)}
 
