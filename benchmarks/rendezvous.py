@@ -12,11 +12,13 @@ outage    a minute without the table (refused, then silent); nodes that are stop
           last of the others made a step; a node that is stopped for a minute
 partition networks that are cut while the table is reached and all live, four nodes: seconds without a team that makes
           steps, rounds, steps made again; beside c10d, and torchft (--torchft). Needs Linux and root
+trouble   kills, sleepers, a meeting point that is away, all killed: whether the training goes on, restarts, hangs or
+          fails; three nodes, in place, with torchrun, with c10d, and torchft (--torchft)
 goodput   examples/preemptions.json, or --trace FILE, faster by --speed: the share of wall time that ends in kept steps,
           beside plain torchrun with c10d and restarts from the newest checkpoint
 
-The end is a table in Markdown. All of it takes about 80 minutes on 2 cores, --quick about 13. --timeline FILE.png draws
-one kill and measures nothing; --synthetic SEED prints a trace.
+The end is a table in Markdown. Without trouble it takes about 80 minutes on 2 cores, --quick about 13. --timeline
+FILE.png draws one kill and measures nothing; --synthetic SEED prints a trace.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.elastic import goodput, joining, kills, outages, partitions, preemptions
+from benchmarks.elastic import goodput, joining, kills, outages, partitions, preemptions, troubles
 from benchmarks.elastic.crowd import ROOT
 from tests import azurite
 from tests.elastic import hosts
@@ -98,6 +100,10 @@ def partition(given: Given) -> Iterator[Row]:
     yield from partitions.measure(given.account, given.size.cut, given.torchft)
 
 
+def trouble(given: Given) -> Iterator[Row]:
+    yield from troubles.measure(given.account, given.torchft, given.size is QUICK)
+
+
 def whole_trace(given: Given) -> Iterator[Row]:
     moments = preemptions.first_part(preemptions.read(given.trace), given.size.trace)
     yield from goodput.measure(given.account.table_url, moments, given.speed)
@@ -109,6 +115,7 @@ PARTS: dict[str, Callable[[Given], Iterator[Row]]] = {
     "kill": kill,
     "outage": outage,
     "partition": partition,
+    "trouble": trouble,
     "goodput": whole_trace,
 }
 

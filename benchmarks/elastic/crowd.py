@@ -41,7 +41,7 @@ class Crowd:
         self._log = (folder / "log").open("wb")
         self._argv = argv
         self._env = {**os.environ, "OMP_NUM_THREADS": "1", "ELASTIC_EVENTS": str(self.events), **env}
-        self._env["PYTHONPATH"] = str(ROOT / "trainers")
+        self._env["PYTHONPATH"] = os.pathsep.join([*filter(None, [env.get("PYTHONPATH")]), str(ROOT / "trainers")])
         self.processes: list[subprocess.Popen[bytes]] = []
         for _ in range(count):
             self.add()
@@ -90,6 +90,15 @@ class Crowd:
                 process.send_signal(signal.SIGKILL)
             process.wait()
         self._log.close()
+
+
+def installed(folder: Path) -> dict[str, str]:
+    """The environment in which torchrun finds our backend, as that of an installed package."""
+    package = folder / "elastic-0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: elastic\nVersion: 0\n")
+    (package / "entry_points.txt").write_text("[torchrun.handlers]\nazure-table = elastic.plugin:plugin\n")
+    return {"PYTHONPATH": str(folder)}
 
 
 def in_place(folder: Path, url: str, count: int, script: Path = PEERS / "elastic_steps.py", most: int = 0) -> Crowd:

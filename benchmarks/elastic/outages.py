@@ -37,7 +37,7 @@ def measure(account: Azurite, nodes: int, seconds: float, stops: int) -> list[di
                 _table_away(crowd, nodes, seconds, usual, "refuses", lambda: _refusing(account)),
                 _table_away(crowd, nodes, seconds, usual, "is silent", lambda: _silent(account)),
             ]
-            return [*rows, _nodes_stopped(crowd, nodes, stops), _node_sleeps(crowd, nodes, seconds)]
+            return [*rows, _nodesstopped(crowd, nodes, stops), _node_sleeps(crowd, nodes, seconds)]
         finally:
             crowd.end()
 
@@ -86,7 +86,7 @@ def _family(process: subprocess.Popen[bytes]) -> list[int]:
 
 
 @contextmanager
-def _stopped(victim: subprocess.Popen[bytes]) -> Iterator[float]:
+def stopped(victim: subprocess.Popen[bytes]) -> Iterator[float]:
     """Stop all processes of a node; returns when."""
     pids, began = _family(victim), time.time()
     for pid in pids:
@@ -98,13 +98,13 @@ def _stopped(victim: subprocess.Popen[bytes]) -> Iterator[float]:
             os.kill(pid, signal.SIGCONT)
 
 
-def _nodes_stopped(crowd: Crowd, nodes: int, stops: int) -> Any:
+def _nodesstopped(crowd: Crowd, nodes: int, stops: int) -> Any:
     known, again = [], []
     dice = random.Random(1)
     for turn in range(stops):
         crowd.wait(nodes, time.time())
         time.sleep(SETTLE_SECONDS + dice.uniform(0, 9))  # nodes at work look every 9 s
-        with _stopped(crowd.by_rank()[-1 if turn % 2 == 0 else 0]) as began:
+        with stopped(crowd.by_rank()[-1 if turn % 2 == 0 else 0]) as began:
             crowd.wait(nodes - 1, began)
             again.append(crowd.again(nodes - 1, began))
             events = lines(crowd.events)
@@ -115,7 +115,7 @@ def _nodes_stopped(crowd: Crowd, nodes: int, stops: int) -> Any:
 
 def _node_sleeps(crowd: Crowd, nodes: int, seconds: float) -> Any:
     crowd.wait(nodes, time.time())
-    with _stopped(crowd.by_rank()[-1]) as began:
+    with stopped(crowd.by_rank()[-1]) as began:
         crowd.wait(nodes - 1, began)
         without = crowd.again(nodes - 1, began)
         time.sleep(max(0.0, began + seconds - time.time()))

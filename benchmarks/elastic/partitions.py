@@ -1,7 +1,8 @@
 """Nodes that reach the table but not each other: how long no team makes steps, with networks that are really cut.
 
-Four nodes, each in a network of its own; all stay alive. Beside ours torchrun with c10d, whose store is on a host that
-nobody is cut off from, and torchft where there is a Python that has it, whose lighthouse is there too.
+Four nodes, each in a network of its own; all stay alive. Beside our agents torchrun with our table, torchrun with c10d,
+whose store is on a host that nobody is cut off from, and torchft where there is a Python that has it, whose lighthouse
+is there too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.elastic.crowd import PEERS, Crowd, lines
+from benchmarks.elastic.crowd import PEERS, Crowd, installed, lines
 from tests.azurite import ACCOUNT, Azurite
 from tests.elastic import hosts
 from tests.elastic.hosts import GATEWAY, Host, Quality
@@ -52,8 +53,14 @@ def the_first(wires: Quality, made: Sequence[Host]) -> None:
     wires.cut([made[0]], [*made[1:]])
 
 
+def three_ways(wires: Quality, made: Sequence[Host]) -> None:
+    wires.cut([*made[:2]], [*made[2:]])
+    wires.cut([made[2]], [made[3]])
+
+
 def one_way(wires: Quality, made: Sequence[Host]) -> None:
-    wires.cut([made[1]], [made[3]], one_way=True)
+    """To two of three: a ring is broken, whatever the order of ranks. Two that exchange nothing lose nothing."""
+    wires.cut([made[1]], [*made[2:]], one_way=True)
 
 
 # What is cut, and whether it comes and goes.
@@ -61,7 +68,8 @@ CUTS: dict[str, tuple[Change, bool]] = {
     "halves, dropped": (halves, False),
     "halves, refused": (halves_refused, False),
     "the first node": (the_first, False),
-    "one pair, one way": (one_way, False),
+    "one node, one way to two": (one_way, False),
+    "three ways": (three_ways, False),
     "halves, every 5 s": (halves, True),
 }
 
@@ -80,8 +88,7 @@ class Hosts(Crowd):
 @contextmanager
 def ours(folder: Path, account: Azurite, made: Sequence[Host], port: int) -> Iterator[Crowd]:
     """Our agents, whose workers stay."""
-    connection = account.connection_string.replace(account.table_url, f"http://{GATEWAY}:{port}/{ACCOUNT}")
-    env = {"PET_RDZV_ID": uuid.uuid4().hex, "PET_NNODES": f"1:{NODES}", "AZURE_STORAGE_CONNECTION_STRING": connection}
+    env = {"PET_RDZV_ID": uuid.uuid4().hex, "PET_NNODES": f"1:{NODES}", **_table(account, port)}
     argv = [sys.executable, "-m", "elastic.launch", "--in-place", "--local-addr", "{address}"]
     crowd = Hosts(folder, [*argv, str(PEERS / "elastic_steps.py"), str(folder / "steps")], env, made)
     try:
@@ -90,18 +97,29 @@ def ours(folder: Path, account: Azurite, made: Sequence[Host], port: int) -> Ite
         crowd.end()
 
 
+def _table(account: Azurite, port: int) -> dict[str, str]:
+    """Where the hosts find the table."""
+    connection = account.connection_string.replace(account.table_url, f"http://{GATEWAY}:{port}/{ACCOUNT}")
+    return {"AZURE_STORAGE_CONNECTION_STRING": connection}
+
+
+@contextmanager
+def torchrun(folder: Path, made: Sequence[Host], options: Sequence[str], env: dict[str, str]) -> Iterator[Crowd]:
+    """torchrun's own agents, with its defaults, that start from the newest checkpoint."""
+    argv = [sys.executable, "-m", "torch.distributed.run", "--nnodes", f"1:{NODES}", "--rdzv-id", uuid.uuid4().hex]
+    argv += [*options, "--max-restarts", "1000", "--local-addr", "{address}", str(PEERS / "elastic_trainer.py")]
+    crowd = Hosts(folder, [*argv, str(folder / "steps")], env, made)
+    try:
+        yield crowd
+    finally:
+        crowd.end()
+
+
 @contextmanager
 def c10d(folder: Path, made: Sequence[Host]) -> Iterator[Crowd]:
-    """torchrun's own agents, with its defaults, that start from the newest checkpoint."""
-    argv = [sys.executable, "-m", "torch.distributed.run", "--nnodes", f"1:{NODES}", "--rdzv-backend", "c10d"]
-    argv += ["--rdzv-endpoint", f"{GATEWAY}:29400", "--rdzv-conf", "is_host=false", "--rdzv-id", uuid.uuid4().hex]
-    argv += ["--max-restarts", "1000", "--local-addr", "{address}", str(PEERS / "elastic_trainer.py")]
-    with _beside([sys.executable, "-c", STORE, GATEWAY]):
-        crowd = Hosts(folder, [*argv, str(folder / "steps")], {}, made)
-        try:
-            yield crowd
-        finally:
-            crowd.end()
+    options = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{GATEWAY}:29400", "--rdzv-conf", "is_host=false"]
+    with _beside([sys.executable, "-c", STORE, GATEWAY]), torchrun(folder, made, options, {}) as crowd:
+        yield crowd
 
 
 @contextmanager
@@ -166,13 +184,16 @@ def measure(account: Azurite, seconds: float, python: str) -> Iterator[Row]:
     with hosts.hosts(NODES, wires) as made, hosts.forwarded(account.ports.table) as port:
         kinds: dict[str, Callable[[Path], Any]] = {
             "trainyard": lambda folder: ours(folder, account, made, port),
+            "torchrun": lambda folder: torchrun(
+                folder, made, ["--rdzv-backend", "azure-table"], {**installed(folder), **_table(account, port)}
+            ),
             "c10d": lambda folder: c10d(folder, made),
         }
         if python:
             kinds["torchft"] = lambda folder: torchft(folder, python, made)
         for kind, start in kinds.items():
             for row in _rows(start, wires, made, seconds):
-                yield {"launcher": kind, **row, **({} if kind == "trainyard" else {"rounds": ""})}
+                yield {"launcher": kind, **row, **({} if kind in ("trainyard", "torchrun") else {"rounds": ""})}
 
 
 def _rows(start: Callable[[Path], Any], wires: Quality, made: Sequence[Host], seconds: float) -> Iterator[Row]:

@@ -18,7 +18,7 @@ from emulators.eventgrid.config import Topic
 from emulators.eventgrid.schema import Event
 from emulators.eventgrid.storage import Storage
 
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.05
 LOOKUPS = 16
 RETRY_SECONDS = 0.5
 

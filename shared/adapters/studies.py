@@ -27,6 +27,8 @@ from shared.sweeps.sampling import Draw, distributions
 optuna.logging.set_verbosity(logging.ERROR)
 MOST_OPEN = 20  # studies that a process keeps
 MOST_CHANGES = 100  # in one transaction
+DOLLARS = "dollars"  # of a trial that has ended, among its attributes
+OWN = "of_sweep"  # is among the attributes of trials that a sweep began
 _STATES = {
     TrialState.RUNNING: optuna.trial.TrialState.RUNNING,
     TrialState.COMPLETED: optuna.trial.TrialState.COMPLETE,
@@ -101,6 +103,7 @@ class JournalStudy:
 
     def __init__(self, journal: Journal, name: str, sweep: Sweep, keep: Callable[[JournalStudy], None]) -> None:
         self.name, self._sweep, self._keep = name, sweep, keep
+        self._over: dict[int, Trial] = {}  # those that have ended don't change
         self._draft = _Draft(journal)
         self._storage = JournalStorage(self._draft)
         direction = StudyDirection.MAXIMIZE if sweep.maximize else StudyDirection.MINIMIZE
@@ -118,7 +121,14 @@ class JournalStudy:
 
     @property
     def trials(self) -> list[Trial]:
-        return [_trial(each) for each in self._storage.get_all_trials(self._id, deepcopy=False)]
+        return [self._read(each) for each in self._storage.get_all_trials(self._id, deepcopy=False)]
+
+    def _read(self, trial: optuna.trial.FrozenTrial) -> Trial:
+        if not trial.state.is_finished():
+            return _trial(trial)
+        if trial.number not in self._over:
+            self._over[trial.number] = _trial(trial)
+        return self._over[trial.number]
 
     @property
     def room(self) -> int:
@@ -126,7 +136,10 @@ class JournalStudy:
 
     def add(self, drawn: Draw) -> int:
         trial = optuna.create_trial(
-            params=dict(drawn), distributions=distributions(self._sweep), state=optuna.trial.TrialState.RUNNING
+            params=dict(drawn),
+            distributions=distributions(self._sweep),
+            state=optuna.trial.TrialState.RUNNING,
+            user_attrs={OWN: True},
         )
         trial.datetime_start = datetime.now(UTC)
         identity = self._storage.create_new_trial(self._id, trial)
@@ -138,7 +151,8 @@ class JournalStudy:
         for step, value in enumerate(values, told + 1):
             self._storage.set_trial_intermediate_value(identity, step, value)
 
-    def end(self, number: int, state: TrialState, value: float | None) -> None:
+    def end(self, number: int, state: TrialState, value: float | None, dollars: float = 0.0) -> None:
+        self._storage.set_trial_user_attr(self._identity(number), DOLLARS, dollars)
         values = None if value is None or state is TrialState.FAILED else [value]
         self._storage.set_trial_state_values(self._identity(number), _STATES[state], values)
 
@@ -152,5 +166,6 @@ class JournalStudy:
 
 
 def _trial(trial: optuna.trial.FrozenTrial) -> Trial:
-    told = [value for _, value in sorted(trial.intermediate_values.items())]
-    return Trial(trial.number, trial.params, _OURS[trial.state], told)
+    told = [value for _, value in sorted(trial.intermediate_values.items())] or list(trial.values or ())
+    attributes = trial.user_attrs
+    return Trial(trial.number, trial.params, _OURS[trial.state], told, attributes.get(DOLLARS), OWN in attributes)

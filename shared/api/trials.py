@@ -10,12 +10,20 @@ from shared.kernel.errors import Impossible
 from shared.runs.model import RunState
 from shared.runs.ports import HasRuns, RunFilter
 from shared.sweeps.importance import importance
-from shared.sweeps.model import trial_run
+from shared.sweeps.model import TrialState, trial_run
 from shared.sweeps.ports import Studies
 from shared.sweeps.sampling import values
 from shared.sweeps.trial_run import SWEEP_TAG
 
 MOST = 1000
+
+
+_STATES = {
+    TrialState.RUNNING: RunState.RUNNING,
+    TrialState.COMPLETED: RunState.COMPLETED,
+    TrialState.STOPPED: RunState.CANCELED,
+    TrialState.FAILED: RunState.FAILED,
+}
 
 
 class Ports(HasRuns, Protocol):
@@ -24,7 +32,7 @@ class Ports(HasRuns, Protocol):
 
 class Trial(Struct):
     number: int
-    run: str
+    run: Annotated[str, Meta(description="'' for one that somebody asked for in the study, and tells themselves.")]
     state: RunState
     parameters: dict[str, Any]
     told: Annotated[float | None, Meta(description="Its best value of the sweep's metric; null before the first.")]
@@ -49,12 +57,13 @@ def trials(ports: Ports, studies: Studies, name: str) -> dict[str, Any]:
     runs = {run.name: run for run in ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={name}"), MOST).runs}
     rows = []
     for trial in drawn:
-        run = runs.get(trial_run(name, trial.number))
+        its = trial_run(name, trial.number) if trial.own else ""
+        run = runs.get(its)
         rows.append(
             {
                 "number": trial.number,
-                "run": trial_run(name, trial.number),
-                "state": run.progress.state if run else RunState.RECEIVED,
+                "run": its,
+                "state": run.progress.state if run else RunState.RECEIVED if trial.own else _STATES[trial.state],
                 "parameters": values(sweep, dict(trial.drawn)),
                 "told": trial.best(sweep.maximize),
                 "dollars": run.money.cost.dollars if run and run.money.cost else 0.0,

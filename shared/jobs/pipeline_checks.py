@@ -68,6 +68,8 @@ def _of_component(step: Step, limits: Limits) -> Iterator[Problem]:
         yield Problem("component", "is registered, so its environment can't be checked; write it inline on this route.")
     if step.kind != PIPELINE and not step.component and not step.job.command:
         yield Problem("command", "is missing, and the step names no component.")
+    elif step.kind != PIPELINE and not step.component and not step.job.environment:
+        yield Problem("environment", "is missing; each step, or its component, names its own.")
 
 
 def _of_the_graph(by_name: Mapping[str, Step]) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ CHOICE, RANDINT = "choice", "randint"
 UNIFORM = ("uniform", "quniform", "loguniform", "qloguniform")
 NORMAL = ("normal", "qnormal", "lognormal", "qlognormal")
 KINDS = (CHOICE, RANDINT, *UNIFORM, *NORMAL)
+MOST_TRIALS = 1000
 
 
 @dataclass(frozen=True)

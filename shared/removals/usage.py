@@ -14,6 +14,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.has import HasBlobs
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Place
+from shared.runs.data import LISTING
 
 BUDGET_SECONDS = 60.0  # of one answer; what was not counted by then is said to be missing
 
@@ -49,7 +50,9 @@ def _sizes(ports: Ports) -> Iterator[tuple[str, str, int]]:
     for blob in ports.blobs.list(Place(DROPS_CONTAINER, "")):
         yield "drops", str(DropKey.of(blob.name)), blob.size
     for blob in ports.blobs.list(Place(OUTPUT_CONTAINER, "")):
-        yield "archives", blob.name.split("/")[1] if blob.name.count("/") > 1 else blob.name, blob.size
+        folder, _, inside = blob.name.partition("/")[2].partition("/")
+        # What a drop held is listed for each version of it, of a route that trains nothing too.
+        yield "lists" if inside == LISTING else "archives", folder or blob.name, blob.size
     jobs = ports.jobs.place(f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/")
     for blob in ports.blobs.list(jobs):
         run, _, rest = blob.name.removeprefix(jobs.prefix).partition("/")

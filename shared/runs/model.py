@@ -330,6 +330,7 @@ class Trials:
     best: str = column("best_trial", "")  # the run of the best that is completed
     best_value: float | None = None  # of the sweep's metric
     dollars: float = column("trials_dollars", 0.0)  # what its trials' nodes cost so far
+    beyond: float = column("trials_beyond", 0.0)  # of it, what the books charged trials after they had ended
     closing: str = column("sweep_closing", "")  # why no more trials begin
     look: int = column("sweep_look", 0)  # the number of the look that is asked for by the clock
 

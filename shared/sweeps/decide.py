@@ -45,22 +45,21 @@ def losers(sweep: Sweep, trials: Sequence[Trial]) -> dict[int, str]:
         return {}
     standing, ends = standings(sweep, trials), {}
     for trial in trials:
-        judged = trial.state is TrialState.RUNNING and trial.told
-        if judged and (why := _why_lost(sweep, sweep.stopping, trial, trials, standing)):
+        if trial.is_live and trial.told and (why := _why_lost(sweep, sweep.stopping, trial, trials, standing)):
             ends[trial.number] = why
     return ends
 
 
 def best_trial(sweep: Sweep, trials: Sequence[Trial]) -> Trial | None:
-    """The completed trial with the best value."""
-    scored = [trial for trial in trials if trial.state is TrialState.COMPLETED and trial.told]
+    """The completed trial with the best value, of those that have a run."""
+    scored = [trial for trial in trials if trial.own and trial.state is TrialState.COMPLETED and trial.told]
     return max(scored, key=lambda trial: (_up(sweep, trial), -trial.number), default=None)
 
 
 def to_start(sweep: Sweep, trials: Sequence[Trial], possible: int) -> int:
     """How many trials start now; `possible` is how many different ones there are at all."""
-    live = sum(trial.state is TrialState.RUNNING for trial in trials)
-    return max(0, min(sweep.at_once - live, min(sweep.most_trials, possible) - len(trials)))
+    live = sum(trial.is_live for trial in trials)
+    return max(0, min(sweep.at_once - live, min(sweep.most_trials, possible) - sum(trial.own for trial in trials)))
 
 
 def _up(sweep: Sweep, trial: Trial, interval: int | None = None) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from shared.jobs.search import Sweep
 from shared.sweeps.model import Trial, TrialState
-from shared.sweeps.sampling import distributions
+from shared.sweeps.sampling import distributions, fits, params_of
 
 LEAST = 8  # trials; of fewer nothing is said
 
@@ -16,7 +16,8 @@ def importance(sweep: Sweep, trials: Sequence[Trial]) -> dict[str, float]:
     """The part of each parameter, by PED-ANOVA, which asks how good trials differ from all; {} while there are few."""
     import optuna
 
-    best = [(trial, trial.best(sweep.maximize)) for trial in trials if trial.state is not TrialState.RUNNING]
+    ended = (trial for trial in trials if trial.state is not TrialState.RUNNING and fits(sweep, trial))
+    best = [(trial, trial.best(sweep.maximize)) for trial in ended]
     told = [(trial, value) for trial, value in best if value is not None]
     if len(told) < LEAST or len({value for _, value in told}) == 1:
         return {}
@@ -24,7 +25,7 @@ def importance(sweep: Sweep, trials: Sequence[Trial]) -> dict[str, float]:
     direction = optuna.study.StudyDirection.MAXIMIZE if sweep.maximize else optuna.study.StudyDirection.MINIMIZE
     study = optuna.create_study(direction=direction)
     study.add_trials(
-        [optuna.create_trial(params=dict(trial.drawn), distributions=space, value=value) for trial, value in told]
+        [optuna.create_trial(params=params_of(sweep, trial), distributions=space, value=value) for trial, value in told]
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that PED-ANOVA is called experimental

@@ -14,14 +14,14 @@ from math import isfinite
 from typing import Protocol
 
 from shared.jobs.ports import HasJobs, HasTrainers
-from shared.jobs.search import Sweep
+from shared.jobs.search import MOST_TRIALS, Sweep
 from shared.kernel.errors import Changed, Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs.decide import is_over
 from shared.runs.intake.insert_run import record
 from shared.runs.model import SWEEP, Run, RunState
 from shared.runs.node_use import Use
-from shared.runs.ports import HasPurse, HasRendezvous, HasRuns
+from shared.runs.ports import HasPurse, HasRendezvous, HasRuns, RunFilter
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.transitions import ask_for_sweep_look, transition
 from shared.runs.progress.workloads import workload
@@ -30,10 +30,11 @@ from shared.sweeps.decide import best_trial, losers, to_start
 from shared.sweeps.model import Trial, TrialState, trial_run
 from shared.sweeps.ports import Studies, Study
 from shared.sweeps.sampling import draw, possible
-from shared.sweeps.trial_run import run_of_trial
+from shared.sweeps.trial_run import SWEEP_TAG, run_of_trial
 
 log = logging.getLogger(__name__)
 
+BOOKS = 60  # looks by the clock between two at what the books have charged a sweep with a budget
 LOOK_SECONDS = 5.0  # between two looks by the clock at a sweep that stops trials, or has a budget or a time limit
 TOLD_KEPT = 200  # values of one trial that the study keeps
 LOST = "Stopped by its sweep: "
@@ -69,7 +70,7 @@ def look_at_sweep(ports: Ports, studies: Studies, name: str, number: int | None 
         return
     for _ in range(5):
         try:
-            _Look(ports, studies, parent, parent.asked.request.sweep).go_on()
+            _Look(ports, studies, parent, parent.asked.request.sweep).go_on(number is not None and number % BOOKS == 0)
             break
         except Changed:
             parent = ports.runs.get(name).value
@@ -81,7 +82,7 @@ def look_at_sweep(ports: Ports, studies: Studies, name: str, number: int | None 
 def _end_stragglers(ports: Ports, studies: Studies, parent: Run, sweep: Sweep) -> None:
     """End trials that another look began while the sweep ended."""
     for trial in studies.open(parent.name, sweep).trials:
-        if trial.state is TrialState.RUNNING:
+        if trial.is_live:
             try:
                 cancel_run(ports, trial_run(parent.name, trial.number), f"{LOST}it is over.")
             except NotFound:
@@ -108,13 +109,15 @@ class _Look:
     parent: Run
     sweep: Sweep
 
-    def go_on(self) -> None:
+    def go_on(self, books: bool) -> None:
         study = self.studies.open(self.parent.name, self.sweep)
-        runs = {trial.number: self._run(trial) for trial in study.trials if trial.state is TrialState.RUNNING}
-        for number, run in runs.items():
-            if run:
-                self._learn(study, number, run)
-        dollars = self.parent.trials.dollars if not runs else self._dollars(study.trials, runs)
+        live = [trial for trial in study.trials if trial.is_live]
+        runs = {trial.number: self._run(trial) for trial in live}
+        for trial in live:
+            if run := runs[trial.number]:
+                self._learn(study, trial, run)
+        beyond = self._beyond(study.trials) if books and self.sweep.budget else self.parent.trials.beyond
+        dollars = self._dollars(study.trials, runs) + beyond
         closing = self.parent.trials.closing or self._why_closing(dollars)
         self._end_trials(study.trials, runs, closing)
         if not closing:
@@ -122,7 +125,7 @@ class _Look:
                 study.add(draw(self.sweep, self.parent.name, study.trials))
         study.commit()
         closing = self._record_runs(study.trials, runs, closing)
-        self._write(study.trials, runs, dollars, closing)
+        self._write(study.trials, runs, {"trials_dollars": round(dollars, 6), "trials_beyond": beyond}, closing)
 
     def _run(self, trial: Trial) -> Run | None:
         try:
@@ -130,32 +133,44 @@ class _Look:
         except NotFound:
             return None
 
-    def _learn(self, study: Study, number: int, run: Run) -> None:
+    def _learn(self, study: Study, trial: Trial, run: Run) -> None:
         """Tell the study what the trial told since, and that it has ended."""
-        trial = study.trials[number]
-        ended = is_over(run)
+        number, ended = trial.number, is_over(run)
         if ended or (self.sweep.stopping and run.progress.state is RunState.RUNNING):
             told = self._told(run)
-            study.tell(number, told[len(trial.told) : min(TOLD_KEPT, len(trial.told) + max(study.room - 1, 0))])
-        if not ended or not study.room:
+            study.tell(number, told[len(trial.told) : min(TOLD_KEPT, len(trial.told) + max(study.room - 2, 0))])
+        if not ended or study.room < 2:
             return
         best = (max(told) if self.sweep.maximize else min(told)) if told else None
         if run.progress.state is RunState.COMPLETED and best is not None:
-            study.end(number, TrialState.COMPLETED, best)
-        elif run.cancel.why.startswith(LOST):
-            study.end(number, TrialState.STOPPED, best)
+            state = TrialState.COMPLETED
         else:
-            study.end(number, TrialState.FAILED, None)
+            state = TrialState.STOPPED if run.cancel.why.startswith(LOST) else TrialState.FAILED
+        study.end(number, state, None if state is TrialState.FAILED else best, self._cost(run))
 
     def _told(self, run: Run) -> list[float]:
         series = since(self.ports, run, Cursor(), self.sweep.metric)
         return [value for _, value, _ in series.get(self.sweep.metric, ()) if isfinite(value)]
 
     def _dollars(self, trials: list[Trial], runs: dict[int, Run | None]) -> float:
-        """What the trials' nodes cost so far; of those that ended before, the runs are asked again."""
-        now = self.ports.clock()
-        there = (runs[trial.number] if trial.number in runs else self._run(trial) for trial in trials)
-        return sum(_cost(run, workload(run).uses(run, now)) for run in there if run)
+        """What the trials' nodes cost so far: of those that have ended, as the study has it."""
+        costs = (trial.dollars for trial in trials if trial.dollars is not None)
+        unsaid = (runs.get(trial.number) or self._run(trial) for trial in trials if trial.own and trial.dollars is None)
+        return sum(costs) + sum(self._cost(run) for run in unsaid if run)
+
+    def _cost(self, run: Run) -> float:
+        return _cost(run, workload(run).uses(run, self.ports.clock()))
+
+    def _beyond(self, trials: list[Trial]) -> float:
+        """What the books charged trials after they had ended, for nodes that waited and idled."""
+        ended = {trial_run(self.parent.name, trial.number): trial.dollars for trial in trials}
+        extra, token = 0.0, ""
+        while True:
+            page = self.ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={self.parent.name}"), MOST_TRIALS, token)
+            costs = ((ended.get(run.name), run.money.cost) for run in page.runs)
+            extra += sum(max(0.0, cost.dollars - said) for said, cost in costs if cost and said is not None)
+            if not (token := page.token):
+                return extra
 
     def _why_closing(self, dollars: float) -> str:
         sweep, parent = self.sweep, self.parent
@@ -179,7 +194,7 @@ class _Look:
     def _record_runs(self, trials: list[Trial], runs: dict[int, Run | None], closing: str) -> str:
         """Make the runs that trials lack. What keeps one from being made keeps the sweep from beginning more."""
         for trial in trials:
-            if trial.state is not TrialState.RUNNING or runs.get(trial.number):
+            if not trial.is_live or runs.get(trial.number):
                 continue
             run = run_of_trial(self.parent, trial.number, dict(trial.drawn), self.ports.clock())
             try:
@@ -188,18 +203,17 @@ class _Look:
                 closing = closing or str(exc)
         return closing
 
-    def _write(self, trials: list[Trial], runs: dict[int, Run | None], dollars: float, closing: str) -> None:
+    def _write(self, trials: list[Trial], runs: dict[int, Run | None], dollars: dict[str, float], closing: str) -> None:
         """Write how the trials stand, and the sweep's state."""
         best = best_trial(self.sweep, trials)
-        live = [
-            trial for trial in trials if trial.state is TrialState.RUNNING and (runs.get(trial.number) or not closing)
-        ]
-        standing = {
-            "trials": len(trials),
-            "trials_ended": len(trials) - len(live),
+        begun = sum(trial.own for trial in trials)
+        live = [trial for trial in trials if trial.is_live and (runs.get(trial.number) or not closing)]
+        standing: dict[str, object] = {
+            "trials": begun,
+            "trials_ended": begun - len(live),
             "best_trial": trial_run(self.parent.name, best.number) if best else "",
             "best_value": best.best(self.sweep.maximize) if best else None,
-            "trials_dollars": round(dollars, 6),
+            **dollars,
             "sweep_closing": closing,
         }
         over = not live and (closing or not to_start(self.sweep, trials, possible(self.sweep)))
@@ -208,7 +222,7 @@ class _Look:
             transition(self.ports, self.parent.name, state, why, lambda _: standing)
             return
         began = any(run and run.progress.state is RunState.RUNNING for run in runs.values())
-        state = RunState.RUNNING if began or len(trials) > len(live) else self.parent.progress.state
+        state = RunState.RUNNING if began or begun > len(live) else self.parent.progress.state
         if state is not self.parent.progress.state or _differs(self.parent, standing):
             transition(self.ports, self.parent.name, state, "", lambda _: standing)
 

@@ -18,12 +18,21 @@ class TrialState(StrEnum):
 
 @dataclass(frozen=True)
 class Trial:
-    """`drawn` is what the study has, before it is rounded; `told` are the values of the metric, in their order."""
+    """`drawn` is what the study has, before it is rounded; `told` are the values of the metric, in their order;
+    `dollars` what its nodes had cost when it ended, None of one that has not. One that is not the sweep's `own` was
+    asked for in its study by somebody who trains and tells it themselves: the sweep only learns from it."""
 
     number: int
     drawn: Mapping[str, Drawn]
     state: TrialState = TrialState.RUNNING
     told: Sequence[float] = ()
+    dollars: float | None = None
+    own: bool = True
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has a run that is on its way, or is to have one."""
+        return self.own and self.state is TrialState.RUNNING
 
     def best(self, maximize: bool, interval: int | None = None) -> float | None:
         """The best that it told, up to an interval; None if it told nothing."""

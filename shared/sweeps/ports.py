@@ -37,8 +37,8 @@ class Study(Protocol):
     def tell(self, number: int, values: Sequence[float]) -> None:
         """Further values of a running trial's metric."""
 
-    def end(self, number: int, state: TrialState, value: float | None) -> None:
-        """The end of a trial, with its best value."""
+    def end(self, number: int, state: TrialState, value: float | None, dollars: float = 0.0) -> None:
+        """The end of a trial, with its best value and what it cost. Takes two changes."""
 
     def commit(self) -> None:
         """Write all changes at once. Raises Changed, and writes none, if somebody wrote since the study was read."""

@@ -1,8 +1,8 @@
 """What the next trial of a sweep tries: the same trials give the same draw. Pure.
 
-Optuna's TPE draws where sampling is bayesian. Under asha few trials come far, and values at different intervals can't
-be compared; so the best are those at the highest rungs. On LCBench a model of the first rung was worse than random
-draws.
+Optuna's TPE draws where sampling is bayesian. Under asha values at different intervals can't be compared, so the model
+learns from the highest rung that enough trials have reached, as BOHB does (https://arxiv.org/abs/1807.01774). On
+LCBench a model of the first rung was worse than random draws, and so was one that put whoever came further first.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from shared.sweeps.model import Trial, TrialState
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-FILLED = 16  # trials at the second rung, before the model learns from them
-BEST_SEEN, SEEN = 25, 100  # of very many trials the model sees these
+FILLED = 8  # trials at a rung, or one more than there are parameters, before the model learns from it
+SEEN = 100  # of very many trials the model sees the newest
 RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't hold
 Draw = dict[str, Drawn]
 
@@ -37,7 +37,7 @@ def possible(sweep: Sweep) -> int:
 
 def draw(sweep: Sweep, name: str, trials: Sequence[Trial]) -> Draw:
     """The next trial. Without a seed of its own the sweep's name is one."""
-    number = len(trials)
+    number = sum(trial.own for trial in trials)
     seed = zlib.crc32(f"{name if sweep.seed is None else sweep.seed} {number}".encode())
     if sweep.sampling == GRID:
         cells = product(*(parameter.values for parameter in sweep.space.values()))
@@ -45,7 +45,7 @@ def draw(sweep: Sweep, name: str, trials: Sequence[Trial]) -> Draw:
     if sweep.sampling == SOBOL:
         return _sobol(sweep, zlib.crc32(f"{name if sweep.seed is None else sweep.seed}".encode()), number)
     if sweep.sampling == BAYESIAN and number % RANDOM_SHARE:
-        learned = scores(sweep, trials)
+        learned = scores(sweep, [trial for trial in trials if fits(sweep, trial)])
         if len(learned) >= FILLED:
             return _by_model(sweep, learned, trials, seed)
     return _at_random(sweep, seed)
@@ -53,7 +53,7 @@ def draw(sweep: Sweep, name: str, trials: Sequence[Trial]) -> Draw:
 
 def values(sweep: Sweep, drawn: Draw) -> Draw:
     """What a trial gets: rounded, and normal where that is asked for."""
-    return {name: _value(sweep.space[name], each) for name, each in drawn.items()}
+    return {name: _value(sweep.space[name], each) if name in sweep.space else each for name, each in drawn.items()}
 
 
 def distributions(sweep: Sweep) -> dict[str, BaseDistribution]:
@@ -62,27 +62,37 @@ def distributions(sweep: Sweep) -> dict[str, BaseDistribution]:
 
 
 def scores(sweep: Sweep, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
-    """What the model learns from: trials, each with a value; under asha its place, first by the rung that it reached.
-
-    There it begins once enough trials have reached the second rung, and sees the best and the newest of very many.
-    """
-    direction = 1 if sweep.maximize else -1
+    """What the model learns from: trials, each with its best value; under asha that at the highest rung that enough
+    have reached, from the second on."""
     if sweep.stopping is None or sweep.stopping.kind != ASHA:
         ended = [trial for trial in trials if trial.told and trial.state is not TrialState.RUNNING]
         return [(trial, best) for trial in ended[-SEEN:] if (best := trial.best(sweep.maximize)) is not None]
-    standing: list[tuple[int, float, Trial]] = []
-    for trial in trials:
-        reached = list(rungs(sweep.stopping, len(trial.told)))
-        if reached and (trial.state is not TrialState.RUNNING or len(reached) > 1):
-            value = trial.best(sweep.maximize, reached[-1])
-            standing.append((len(reached), direction * (value or 0.0), trial))
-    if sum(rung > 1 for rung, _, _ in standing) < FILLED:
-        return []
-    standing.sort(key=lambda each: each[:2])
-    kept = standing[-BEST_SEEN:]
-    newest = {trial.number for trial in trials[-SEEN:]}
-    kept = [each for each in standing[:-BEST_SEEN] if each[2].number in newest] + kept
-    return [(trial, direction * place) for place, (_, _, trial) in enumerate(kept)]
+    reached = [list(rungs(sweep.stopping, len(trial.told))) for trial in trials]
+    for rung in reversed(max(reached, key=len, default=[])[1:]):
+        came = [trial for trial, its in zip(trials, reached, strict=True) if rung in its]
+        if len(came) >= max(FILLED, len(sweep.space) + 1):
+            there = ((trial, trial.best(sweep.maximize, rung)) for trial in came[-SEEN:])
+            return [(trial, best) for trial, best in there if best is not None]
+    return []
+
+
+def fits(sweep: Sweep, trial: Trial) -> bool:
+    """Whether what was drawn lies in the search space, as what others ask for may not."""
+    return trial.own or all(
+        name in trial.drawn and _contains(each, trial.drawn[name]) for name, each in distributions(sweep).items()
+    )
+
+
+def _contains(distribution: BaseDistribution, value: Drawn) -> bool:
+    try:
+        return distribution._contains(distribution.to_internal_repr(value))
+    except ValueError:
+        return False
+
+
+def params_of(sweep: Sweep, trial: Trial) -> Draw:
+    """What was drawn of the search space alone."""
+    return {name: trial.drawn[name] for name in sweep.space}
 
 
 def _by_model(sweep: Sweep, learned: list[tuple[Trial, float]], trials: Sequence[Trial], seed: int) -> Draw:
@@ -98,12 +108,12 @@ def _by_model(sweep: Sweep, learned: list[tuple[Trial, float]], trials: Sequence
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space = distributions(sweep)
     its: dict[str, Any] = {"distributions": space}
-    given = [optuna.create_trial(params=dict(trial.drawn), value=value, **its) for trial, value in learned]
+    given = [optuna.create_trial(params=params_of(sweep, trial), value=value, **its) for trial, value in learned]
     scored = {trial.number for trial, _ in learned}
     running = optuna.trial.TrialState.RUNNING
     for trial in trials:
-        if trial.state is TrialState.RUNNING and trial.number not in scored:
-            given.append(optuna.create_trial(params=dict(trial.drawn), state=running, **its))
+        if trial.is_live and trial.number not in scored:
+            given.append(optuna.create_trial(params=params_of(sweep, trial), state=running, **its))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `multivariate` is called experimental; the version is pinned
         sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=0)

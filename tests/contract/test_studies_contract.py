@@ -81,13 +81,17 @@ def test_changes_come_together_and_only_on_what_was_read(journal: Callable[[str]
 
 
 def test_anyone_opens_a_sweeps_study(journal: Callable[[str], MemoryJournal | TableJournal]) -> None:
-    """optuna.load_study reads the trials that a sweep wrote, and who asks and tells is seen by the sweep."""
+    """optuna.load_study reads the trials that a sweep wrote; the sweep sees who asks and tells, but not as its own."""
     studies = JournalStudies(journal)
     study = studies.open("run-1", SWEEP)
     study.add({"lr": 0.01, "size": 32})
-    study.end(0, TrialState.COMPLETED, 0.9)
+    study.end(0, TrialState.COMPLETED, 0.9, 0.5)
     study.commit()
     loaded = optuna.load_study(study_name="run-1", storage=JournalStorage(journal("run-1")))
     assert (loaded.best_params, loaded.best_value) == ({"lr": 0.01, "size": 32}, 0.9)
-    loaded.ask({"lr": optuna.distributions.FloatDistribution(0.001, 0.1, log=True)})
-    assert len(studies.open("run-1", SWEEP).trials) == 2
+    asked = loaded.ask({"lr": optuna.distributions.FloatDistribution(0.001, 0.1, log=True)})
+    loaded.tell(asked, 0.95)
+    own, foreign = studies.open("run-1", SWEEP).trials
+    assert (own.own, own.dollars, own.told) == (True, 0.5, [0.9])
+    assert (foreign.own, foreign.state, foreign.told) == (False, TrialState.COMPLETED, [0.95])
+    assert foreign.drawn == asked.params

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from emulators.process import wait_for
 from local.cloud import Cloud, Options
+from tests.e2e import typist
 from tests.e2e.lab import Lab
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,3 +65,8 @@ def test_a_run_goes_on_when_its_first_node_is_lost(lab: Lab) -> None:
     files = lab.output(run)
     assert {"models/model.json", "metrics/metrics.jsonl", "logs/m0-1/std_log.txt"} <= files.keys()
     assert not any("checkpoints" in file for file in files)
+    said = typist.run(["logs", name, "--raw"], env).stdout.split("\n")
+    for file in (file for file in files if re.fullmatch(r"logs/m\d-\d/std_log.txt", file)):
+        mark = f"{file.split('/')[1]} | "
+        shown = sum(len(text.removeprefix(mark).encode()) + 1 for text in said if text.startswith(mark))
+        assert shown - files[file] in (0, 1), "`logs` shows of all jobs as one every byte that each wrote, once"

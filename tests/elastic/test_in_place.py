@@ -170,12 +170,61 @@ def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> No
         assert loss == pytest.approx(_losses(alone)[step], rel=0.01), step  # rounding grows
 
 
+def test_kills_during_a_checkpoint_change_no_loss(account: azurite.Azurite, tmp_path: Path) -> None:
+    """cifar_elastic on two nodes, of which one is killed while a checkpoint is written, and later both: replaced each
+    time, they make each step with the very loss that it has in a run of two that nobody disturbs."""
+    data = cifar.write(tmp_path / "data", 80, 20)
+
+    @contextmanager
+    def agent(name: str) -> Iterator[subprocess.Popen[bytes]]:
+        meeting = {"PET_RDZV_ENDPOINT": account.table_url, "PET_RDZV_ID": name, "PET_NNODES": "2"}
+        launch = ["-m", "elastic.launch", "--in-place"]
+        conf = {**meeting, "PET_RDZV_CONF": CONF}
+        with _trainer(data, tmp_path / name, launch, conf, tmp_path / f"{name}.log", epochs=2, every=5) as process:
+            yield process
+
+    def ends(name: str) -> None:
+        with agent(name) as first, agent(name) as second:
+            codes = [process.wait(2 * DEADLINE_SECONDS) for process in (first, second)]
+        assert codes == [0, 0], tail(tmp_path / f"{name}.log")
+
+    def saving(after: int) -> None:
+        wait_for(lambda: len(_losses(tmp_path / "killed")) > after, DEADLINE_SECONDS, "some steps")
+        folder, marker = tmp_path / "killed-checkpoints", "complete.json"
+        seen = {path for path in folder.iterdir() if path.is_dir()} if folder.exists() else set()
+
+        def written() -> list[Path]:
+            new = [path for path in folder.glob("*/") if path not in seen and not (path / marker).exists()]
+            return [path for path in new if any(path.iterdir())]
+
+        wait_for(written, DEADLINE_SECONDS, "a checkpoint that is being written", every=0.0005)
+
+    ends("whole")
+    with agent("killed") as first, agent("killed") as second:
+        saving(6)
+        first.kill()
+        with agent("killed") as third:
+            saving(len(_losses(tmp_path / "killed")) + 6)
+            second.kill()
+            third.kill()
+    ends("killed")
+    assert "resumed from" in (tmp_path / "killed.log").read_text()
+    assert _losses(tmp_path / "killed") == _losses(tmp_path / "whole")
+
+
 @contextmanager
 def _trainer(
-    data: Path, metrics: Path, launch: Sequence[str], env: Mapping[str, str], log: Path
+    data: Path,
+    metrics: Path,
+    launch: Sequence[str],
+    env: Mapping[str, str],
+    log: Path,
+    epochs: int = 5,
+    every: int = 100,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """One process of cifar_elastic, or an agent of one; several may write to one log."""
-    sizes = ["--width", "4", "--batch-size", "16", "--epochs", "5", "--lr", "0.002", "--log-interval", "1"]
+    sizes = ["--width", "4", "--batch-size", "16", "--lr", "0.002", "--log-interval", "1"]
+    sizes += ["--epochs", str(epochs), "--checkpoint-every", str(every)]
     argv = [sys.executable, *launch, "cifar_elastic/train.py", "--data", str(data), *sizes]
     argv += ["--metrics-dir", str(metrics), *(["--checkpoint-dir", f"{metrics}-checkpoints"] if launch else [])]
     env = {**os.environ, "OMP_NUM_THREADS": "1", **env}

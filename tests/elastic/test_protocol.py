@@ -35,6 +35,18 @@ def test_a_first_round_waits_for_the_last_call_or_for_all() -> None:
         assert [member.name for member in made.team] == ["a", "b"]
 
 
+def test_the_largest_maximum_of_those_that_are_there_counts() -> None:
+    """A run grows when nodes come that were started with a larger maximum, and all plan the same team: else those
+    of the smaller and of the larger one would replace each other's rounds."""
+    rows = {"a": works("a"), "b": works("b"), "c": replace(waits("c"), most=3)}
+    assert changes(view("ab", **rows), rows["a"], Limits(1, 2)) == ["c waits to join"]
+    assert changes(view("ab", **{**rows, "c": waits("c")}), rows["a"], Limits(1, 2)) == []
+    for limits in (Limits(1, 2), Limits(1, 3)):
+        made = next_round(view("ab", **{**rows, "a": waits("a", 2), "b": waits("b", 2)}), limits, False)
+        assert made is not None
+        assert len(made.team) == 3
+
+
 def test_no_round_begins_while_one_is_held() -> None:
     """One member that neither broke off nor left nor is gone holds the round, whoever else waits."""
     rows = {"a": works("a"), "b": waits("b", 2), "c": waits("c")}

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch.distributed.elastic.rendezvous.api import RendezvousClosedError
+from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousError
 
 from .member import Member
 from .protocol import Joined
@@ -270,7 +270,10 @@ class Agent:
         if code == 0:
             if any(each.process.poll() is None for each in self._workers):
                 return None
-            self._member.finish(EXIT_BARRIER)
+            try:
+                self._member.finish(EXIT_BARRIER)
+            except RendezvousError as error:  # as torchrun's agent: what the workers did stands
+                logger.warning("the work is done, and the others could not be told: %s", error)
             return 0, "done: all its workers ended with 0"
         if code == NOT_NOW and worker.last:
             return NOT_NOW, worker.last

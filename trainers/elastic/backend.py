@@ -27,7 +27,8 @@ T = TypeVar("T")
 class Look(NamedTuple):
     """One look at a run: the state, if there is one that can be read, and its token; what each node says of itself.
 
-    `versions` are those of the nodes' rows, `unreadable` the nodes whose rows hold something else, and why.
+    `versions` are those of the nodes' rows, `unreadable` the nodes whose rows hold something else, and why; `ages`
+    says how many seconds ago each node's row was written, both moments by the service's clock.
     """
 
     state: bytes | None
@@ -35,6 +36,7 @@ class Look(NamedTuple):
     nodes: dict[str, Node]
     versions: dict[str, Version]
     unreadable: dict[str, str]
+    ages: dict[str, float]
 
 
 class AzureTableRendezvousBackend(RendezvousBackend):
@@ -79,13 +81,17 @@ class AzureTableRendezvousBackend(RendezvousBackend):
     def look(self) -> Look:
         """Read the state and what each node says of itself, in one request for 1,000 nodes."""
         selected = f"PartitionKey eq '{key_text(self._run_id)}' and RowKey ge '{KIND}.' and RowKey lt '{KIND}/'"
-        seen = Look(None, None, {}, {}, {})
-        for row in self._call(lambda deadline: list(self.table.query(selected, None, deadline))):
+        seen = Look(None, None, {}, {}, {}, {})
+        rows = self._call(lambda deadline: list(self.table.query(selected, None, deadline)))
+        now = self.table.now()
+        for row in rows:
             name, version = row["RowKey"], Version(row.metadata["etag"], row.get("writers", b""))
             if name == f"{KIND}.state":
                 seen = seen._replace(state=self._state(unpack(row)), token=version)
             elif name.startswith(f"{KIND}.node:"):
-                _note(seen, row.get("key", key_of(name)), unpack(row), version)
+                node = _note(seen, row.get("key", key_of(name)), unpack(row), version)
+                if written := row.metadata["timestamp"]:
+                    seen.ages[node] = (now - written).total_seconds()
         return seen
 
     def _state(self, value: bytes) -> bytes | None:
@@ -128,8 +134,8 @@ class AzureTableRendezvousBackend(RendezvousBackend):
             raise RendezvousConnectionError(f"the table of run {self._run_id}: {error}") from error
 
 
-def _note(seen: Look, key: bytes, value: bytes, version: Version) -> None:
-    """Read a node's row. One that another program wrote is none of the node's."""
+def _note(seen: Look, key: bytes, value: bytes, version: Version) -> str:
+    """Read a node's row, and give its name. One that another program wrote is none of the node's."""
     name = key.decode(errors="replace").removeprefix(f"{KIND}.").removeprefix("node:")
     seen.versions[name] = version
     try:
@@ -139,3 +145,4 @@ def _note(seen: Look, key: bytes, value: bytes, version: Version) -> None:
         seen.nodes[name] = node
     except Unreadable as error:
         seen.unreadable[name] = str(error)
+    return name

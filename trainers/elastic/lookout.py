@@ -48,9 +48,9 @@ class Lookout:
         self.rung = threading.Event()
         name = f"{address}_{os.getpid():07d}_{uuid.uuid4().hex[:6]}"
         self.bell = self.means.bell(name, address, self.rung)
-        self.me = Node(name, ticket=0, workers=workers, address=address, bell=self.bell.port)
+        self.me = Node(name, ticket=0, workers=workers, address=address, bell=self.bell.port, most=limits.most)
         self.view = View()
-        self.seen = Look(None, None, {}, {}, {})
+        self.seen = Look(None, None, {}, {}, {}, {})
         self.links = Links()
         self.silences = Silences(times.interval, self.means.now)
         self._unreadable = Silences(times.interval, self.means.now)
@@ -195,13 +195,15 @@ class Lookout:
     def _leased(self, silent: set[str]) -> set[str]:
         """Of those that are silent the team of a round in which this node never was.
 
-        It may be at work without the table and without a way to this node, as long as its lease lasts. Its process is
-        gone if its port refuses.
+        It may be at work without the table and without a way to this node, as long as its lease lasts: since its row
+        was written, by the service's clock, or as long as this node has looked. Its process is gone if its port
+        refuses.
         """
         team = silent & self.view.round.names - self._closed
         holds = {name for name in team if (node := self.view.nodes.get(name)) and node.holds}
         lease = self.times.lease_of(len(self.view.round.team), holds == self.view.round.names)
-        return team - self.silences.longer_than(lease)
+        old = {name for name, age in self.seen.ages.items() if age >= lease}
+        return team - self.silences.longer_than(lease) - old
 
     def count_gone(self, silent: Iterable[str]) -> View:
         """The last view, without these and those that count as gone by their refusal."""

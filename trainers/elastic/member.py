@@ -19,7 +19,7 @@ from torch.distributed.elastic.rendezvous.api import (
 )
 
 from .backend import AzureTableRendezvousBackend
-from .errors import Unreachable
+from .errors import Denied, Unreachable
 from .events import note
 from .lookout import Lookout
 from .means import Means
@@ -108,13 +108,20 @@ class Member(Lookout):
         self._ended = lambda: None
 
     def confirm(self, number: int) -> bool:
-        """Whether this round stands. While the table can't be asked, only as long as nobody can have replaced it."""
+        """Whether this round stands. While the table can't be asked, only as long as nobody can have replaced it.
+
+        Waits for a table that is away; raises RendezvousConnectionError if it refuses the credential for long: one that
+        has expired comes back with another process alone.
+        """
+        deadline = self.means.now() + self.times.read
         while not self.may_work():
             try:
                 self.say()
                 if self.look().round.number != number:
                     return False
             except RendezvousError as error:
+                if isinstance(error.__cause__, Denied) and self.means.now() > deadline:
+                    raise
                 logger.warning("a worker waits until the table can be asked whether its round stands: %s", error)
                 self.means.wait(threading.Event(), FINISH_PAUSE)
         return self.view.round.number == number

@@ -43,7 +43,7 @@ class Node:
     """What a node says of itself. `joined` is the number of the round in which it works, or -1 while it waits.
 
     `worked` is the last round in which it did, and `unreached` the others that it can't reach. `holds`: its workers
-    wait while nobody can tell whether their round stands.
+    wait while nobody can tell whether their round stands. `most`: how large a team may be, as it was started.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Node:
     worked: int = 0
     unreached: tuple[str, ...] = ()
     holds: bool = False
+    most: int = 0
 
     def text(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -154,6 +155,11 @@ class View:
         stands = node is None or (node.ticket == member.ticket and not node.left)
         return stands and member.name not in self.gone
 
+    def most(self, limits: Limits) -> int:
+        """How large a team may be: the largest maximum counts, so that all who see the same rows plan the same team."""
+        nodes = (node for node in self.nodes.values() if not node.left and node.name not in self.gone)
+        return max(limits.most, *(node.most for node in nodes), 0)
+
     def at_work_elsewhere(self) -> bool:
         """Whether a node works in a round of which the table has lost the row: it will see that, and break off."""
         nodes = (node for node in self.nodes.values() if not node.left and node.name not in self.gone)
@@ -218,9 +224,10 @@ def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None
     waiting = view.waiting()
     if view.round.closed or view.holding() or view.at_work_elsewhere():
         return None
-    team = best_team(waiting, view.round.names, limits.least, limits.most)
+    most = view.most(limits)
+    team = best_team(waiting, view.round.names, limits.least, most)
     again = any(node.name in view.round.names for node in waiting)
-    if not team or (len(team) < limits.most and not again and not last_call_over):
+    if not team or (len(team) < most and not again and not last_call_over):
         return None
     members = tuple(Member(node.name, node.ticket, node.workers) for node in team)
     number = max(view.round.number, *(node.worked for node in waiting)) + 1
@@ -236,7 +243,7 @@ def changes(view: View, me: Node, limits: Limits) -> list[str]:
     holding = {member.name for member in view.holding()}
     why = [f"{member.name} {_fate(view, member)}" for member in view.round.team if member.name not in holding]
     why += [f"{name} is out of reach" for name in me.unreached if name in holding and name != me.name]
-    if len(view.round.team) < limits.most:
+    if len(view.round.team) < view.most(limits):
         why += [f"{node.name} waits to join" for node in _newcomers(view, limits)]
     return why
 
@@ -245,7 +252,7 @@ def _newcomers(view: View, limits: Limits) -> list[Node]:
     """Those that wait and with whom the team would be larger."""
     team = [node for member in view.holding() if (node := view.nodes.get(member.name))]
     waiting = [node for node in view.waiting() if node.name not in view.round.names]
-    larger = best_team([*team, *waiting], {node.name for node in team}, 1, limits.most) if waiting else []
+    larger = best_team([*team, *waiting], {node.name for node in team}, 1, view.most(limits)) if waiting else []
     return [node for node in larger if node not in team] if len(larger) > len(view.holding()) else []
 
 

@@ -70,14 +70,15 @@ class Waiter:
         if self._member.me.name in view.round.names:
             return True
         silent = view.round.names & self._member.silences.longer_than(self._times.silence)
-        if now < self._ring_at or (len(view.round.team) >= self._limits.most and not silent):
+        if now < self._ring_at or (len(view.round.team) >= view.most(self._limits) and not silent):
             return False
         self._ring_at = now + self._times.interval
         return True
 
     def _check_time(self, view: View, now: float) -> None:
         working = {held.name for held in view.holding()}
-        if len(working) >= self._limits.most or working & self._member.links.lost:  # until there is a place, or a way
+        full = len(working) >= view.most(self._limits)
+        if full or working & self._member.links.lost:  # until there is a place, or a way
             self._deadline = now + self._times.join
         if now > self._deadline:
             there = len(view.waiting())
@@ -128,6 +129,6 @@ class Waiter:
         if self._ready_since or self._member.me.name in view.round.names:
             pause = TURN if self._ready_since else REGROUP_PAUSE
         else:
-            full = len(view.holding()) >= self._limits.most
+            full = len(view.holding()) >= view.most(self._limits)
             pause, self._pause = self._pause, min(self._pause * GROWTH, SURPLUS_PAUSE if full else LONGEST_PAUSE)
         self._member.means.wait(self._member.rung, pause * random.uniform(0.5, 1))  # noqa: S311 (spreads load; no secret)

@@ -34,6 +34,7 @@ export function Trials({ run }) {
               runs: order
                 .slice(0, COMPARED)
                 .map((trial) => trial.run)
+                .filter(Boolean)
                 .join(","),
             })}
           >
@@ -58,9 +59,9 @@ export function Trials({ run }) {
           </thead>
           <tbody>
             {trials.map((trial) => (
-              <tr key={trial.run}>
+              <tr key={trial.number}>
                 <th scope="row">
-                  <a href={to("run", [trial.run])}>{trial.number}</a>
+                  {trial.run ? <a href={to("run", [trial.run])}>{trial.number}</a> : trial.number}
                   {trial.run === run.best_trial && <small>{ended(run) ? W.runs.best : W.sweep.best}</small>}
                 </th>
                 <td>
@@ -112,7 +113,7 @@ const shown = (value) =>
 
 /** A trial as the parallel coordinates read a run. */
 const asRecord = (trial, metric) => ({
-  run: trial.run,
+  run: trial.run || String(trial.number),
   state: trial.state,
   history: [],
   nodes: 1,

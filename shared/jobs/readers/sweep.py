@@ -23,6 +23,7 @@ from shared.jobs.search import (
     CHOICE,
     GRID,
     KINDS,
+    MOST_TRIALS,
     NORMAL,
     POLICIES,
     RANDINT,
@@ -37,10 +38,10 @@ from shared.jobs.search import (
     Sweep,
 )
 
-MOST_TRIALS = 1000
 LEAST_FACTOR = 10  # between the ends of a range that is drawn on a log scale
 IN_TRIAL = ("code", "command", "environment", "environment_variables", "distribution", "resources")
 _ONLY_SWEEPS = ("trial", "search_space", "sampling_algorithm", "objective", "early_termination", "limits", "type")
+_FETCH = "save it (az ml component show) beside the job, and write trial: ./train.yml."
 _SPACE = re.compile(r"\$\{\{\s*search_space\.([\w-]+)\s*\}\}")
 _NUMBER = r"[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})")
@@ -75,6 +76,10 @@ def read_published(document: Json) -> tuple[dict[str, Any], Sweep | None, tuple[
 def _trial(document: Json, inputs: Any, sweep: Sweep) -> tuple[dict[str, Any], Any]:
     """What a trial runs, written inline or as a component, and its inputs."""
     if isinstance(trial := document.get("trial"), str):
+        if trial.startswith("azureml:"):
+            raise _Bad(
+                "trial", f"is {trial!r:.80}, a registered component. Trials are runs of their own here: {_FETCH}"
+            )
         raise _Bad("trial", f"is {trial!r:.80}, which did not come with the job: write it here, or send its file.")
     trial = _mapping(document, "trial")
     if not is_component(trial) or not isinstance(inputs, Mapping):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -14,17 +15,18 @@ from trainers.elastic.values import KEY_CHARS, key_text, pack, unpack
 class Entity(dict[str, Any]):
     """A row as the SDK gives it."""
 
-    def __init__(self, name: str, value: bytes, etag: str) -> None:
+    def __init__(self, name: str, value: bytes, etag: str, at: datetime) -> None:
         super().__init__(RowKey=name, writers=b"", **pack(value))
-        self.metadata = {"etag": etag}
+        self.metadata = {"etag": etag, "timestamp": at}
 
 
 @dataclass
 class MemoryTable:
-    """One table. `asked` is called before each request, and what it gives after it was carried out."""
+    """One table, with its own clock. `asked` is called before each request, and what it gives after that."""
 
     asked: Callable[[str], Callable[[], None]] = lambda _what: lambda: None
     entities: dict[tuple[str, str], Entity] = field(default_factory=dict)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _versions: count[int] = field(default_factory=count)
 
     def rows(self, run: str, kind: str) -> MemoryRows:
@@ -39,7 +41,7 @@ class MemoryTable:
         return iter(found)
 
     def write(self, place: tuple[str, str], value: bytes) -> Version:
-        self.entities[place] = Entity(place[1], value, f"W/{next(self._versions)}")
+        self.entities[place] = Entity(place[1], value, f"W/{next(self._versions)}", self.now())
         return Version(self.entities[place].metadata["etag"], b"")
 
 

@@ -13,6 +13,7 @@ import contextlib
 import random
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
@@ -21,7 +22,7 @@ from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, Rend
 from tests.elastic.simulation.machine import CLOSED, LOST, OPEN, Ended, Machine, Network
 from tests.elastic.simulation.memory import Entity, MemoryTable
 from trainers.elastic.backend import KIND, AzureTableRendezvousBackend
-from trainers.elastic.client import Unreachable
+from trainers.elastic.client import Denied, Unreachable
 from trainers.elastic.member import Member
 from trainers.elastic.protocol import Limits, Round, Times
 from trainers.elastic.teams import best_team
@@ -45,7 +46,7 @@ class Player:
     def __init__(self, game: Game, number: int) -> None:
         self.game = game
         self.machine = Machine(game.network, f"n{number:02}")
-        table = MemoryTable(lambda what: game.request(self, what), game.entities)
+        table = MemoryTable(lambda what: game.request(self, what), game.entities, game.now)
         backend = AzureTableRendezvousBackend(table, "run")
         self.member = Member(backend, game.limits, TIMES, self.machine.name, means=self.machine)
         self.member.changed = self._changed
@@ -113,13 +114,17 @@ class Game:
         self.network.watched = self._watch
         self.dice = self.network.dice
         self.entities: dict[tuple[str, str], Entity] = {}
-        self.lossy = 0.0
+        self.lossy, self.refused = 0.0, False
         self.log: list[str] = []
         self.players = [Player(self, number) for number in range(nodes)]
         self.steps: list[tuple[float, int, frozenset[str]]] = []
         self._step_at = 0.0
         self.written = 0  # rounds
         self.after: list[list[str]] = []
+
+    def now(self) -> datetime:
+        """The table's clock, which goes with that of the nodes."""
+        return datetime.fromtimestamp(self.network.now, UTC)
 
     def say(self, what: str) -> None:
         self.log.append(f"{self.network.now:7.2f} {what}")
@@ -130,6 +135,8 @@ class Game:
         """The way to the table takes time, and so does the way back; either may lose what goes there."""
         self.network.block(None, self.dice.uniform(0.001, 0.05))
         fate = self.dice.random()
+        if self.refused:
+            raise Denied("403: the credential has expired")
         if fate < self.lossy:
             raise Unreachable("lost on the way there")
 
@@ -220,7 +227,7 @@ class Game:
             if value is None:
                 del self.entities[place]
             else:
-                MemoryTable(entities=self.entities).write(place, value)
+                MemoryTable(entities=self.entities, now=self.now).write(place, value)
 
     # --- the second rule ----------------------------------------------------------------------------------------------
 

@@ -104,6 +104,36 @@ def test_a_node_that_worked_alone_and_died_is_soon_replaced() -> None:
     assert game.steps[-1][2] == {game.players[1].member.me.name}
 
 
+def test_rows_of_last_week_hold_nobody_up() -> None:
+    """Whoever comes to the rows of a team that vanished does not wait for a lease that is over by the table's clock."""
+    game = Game(1, nodes=2)
+    try:
+        game.network.run(10.0)
+        for player in game.players:
+            player.machine.host_gone = player.machine.dead = True
+        game.network.run(10.0 + 2 * TIMES.lease)
+        game.players.append(Player(game, 2))
+        game.network.run(10.0 + 2.5 * TIMES.lease)
+    finally:
+        game.network.end()
+    assert game.steps[-1][2] == {game.players[2].member.me.name}
+
+
+def test_a_credential_that_expires_stops_the_run_and_not_at_once() -> None:
+    """Steps go on for most of the lease; then the workers wait, and who is refused for long after that ends."""
+    game = Game(1)
+    try:
+        game.network.run(10.0)
+        game.refused = True
+        game.network.run(10.0 + TIMES.lease + TIMES.read + 5)
+        assert not any(player.alive for player in game.players)
+        assert all("the credential has expired" in line for line in game.log if "dies" in line)
+    finally:
+        game.network.end()
+    lasted = game.steps[-1][0] - 10.0
+    assert 0.5 * TIMES.lease < lasted < TIMES.lease
+
+
 def a_team_of_one_is_cut_off(seed: int) -> Game:
     return a_team_is_cut_off(seed, 1)
 

@@ -132,6 +132,7 @@ EVIL: dict[str, Any] = {
     ("document", "words"),
     [
         (changed(jobs={}), "jobs is no mapping of steps by their names; a pipeline has at least one."),
+        (changed("evaluate", without="environment"), "jobs.evaluate.environment is missing; each step, or its"),
         (changed("tune", type="parallel"), "jobs.tune.type is 'parallel'; a step is a command, a sweep or a pipeline"),
         (changed("tune", type="spark"), "jobs.tune.type is 'spark'; a step is a command, a sweep or a pipeline; make"),
         (changed("tune", type="automl"), "make it a command step that trains."),

@@ -149,6 +149,10 @@ def _plain(value: Any) -> Any:
         ({"limits": {"max_total_trials": 5000}}, "limits.max_total_trials is 5000; use a whole number from 1 to 1000."),
         ({"sampling_algorithm": "grid"}, "search_space.C is a range, which has no grid"),
         (
+            {"trial": "azureml:train:1"},
+            "trial is 'azureml:train:1', a registered component. Trials are runs of their own",
+        ),
+        (
             {"trial": "trial.yml"},
             "trial is 'trial.yml', which did not come with the job: write it here, or send its file.",
         ),

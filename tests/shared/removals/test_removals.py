@@ -352,4 +352,4 @@ def test_usage_counts_every_byte_once(world: World) -> None:
     every = [c.blob.size for container in world.blobs.containers.values() for c in container.values()]
     assert found.kinds.total() == sum(every) == found.holders.total()
     assert found.files.total() == len(every)
-    assert set(found.kinds) == {"drops", "archives", "checkpoints", "copies", "logs"}
+    assert set(found.kinds) == {"drops", "archives", "lists", "checkpoints", "copies", "logs"}

@@ -11,6 +11,8 @@ from shared.kernel import places
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest, SweepRequest
 from shared.runs.model import Run
+from shared.sweeps.model import TrialState
+from shared.sweeps.sampling import draw
 from tests.fakes.world import World, trainers_folder
 
 EPOCHS = 4
@@ -29,6 +31,21 @@ def asked(world: World, sweep: dict[str, Any], key: str | None = None, **fields:
     parameters = {"lr": "0.001..0.1", "size": "32,64"}
     request = {"trainer": "plain", "cluster": "cpu-cluster", "parameters": parameters, **fields}
     return create.create_run(world.system, RunRequest(**request, sweep=SweepRequest("accuracy", **sweep)), key)
+
+
+def crowded(world: World, trials: int, at_once: int) -> Run:
+    """A sweep with so many trials, each of which told nine values; all but the last have ended and cost a cent."""
+    sweep = asked(world, {"trials": trials, "at_once": at_once, "stop": "asha"})
+    searched = sweep.asked.request.sweep
+    assert searched
+    for begin in range(0, trials - at_once, 7):  # as many as fit into one commit
+        study = world.studies().open(sweep.name, searched)
+        for number in range(begin, min(begin + 7, trials - at_once)):
+            drawn = draw(searched, f"s{number}", ())
+            study.tell(study.add(drawn), [accuracy(float(drawn["lr"]), epoch) for epoch in range(1, 10)])
+            study.end(number, TrialState.COMPLETED, accuracy(float(drawn["lr"]), 9), 0.01)
+        study.commit()
+    return sweep
 
 
 def accuracy(lr: float, epoch: int) -> float:

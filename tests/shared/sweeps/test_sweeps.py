@@ -14,16 +14,18 @@ from optuna.storages import JournalStorage
 from shared.adapters.studies import JournalStudies
 from shared.api import trials
 from shared.clusters.model import Cluster
-from shared.jobs.search import Parameter, Sweep
+from shared.jobs.search import ASHA, Parameter, Stopping, Sweep
 from shared.kernel import places
 from shared.kernel.errors import Impossible
 from shared.money.policy import Policy
 from shared.money.prices import Price, Prices
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
-from shared.runs.model import RunState
+from shared.runs.model import Cost, RunState
 from shared.runs.progress.cancel import cancel_run
-from shared.sweeps.look import LOOK_SECONDS, look_at_sweep
+from shared.sweeps.look import BOOKS, LOOK_SECONDS, look_at_sweep
+from shared.sweeps.model import Trial, TrialState
+from shared.sweeps.sampling import FILLED, distributions, scores
 from tests.fakes.crashing import Counting
 from tests.fakes.world import PERIOD, ROUTE, World, trainers_folder
 from tests.shared.sweeps import lab
@@ -70,6 +72,30 @@ def test_at_most_so_many_trials_run_at_once(world: World) -> None:
     assert len(world.jobs.jobs) == 3
 
 
+def test_who_asks_and_tells_in_the_study_is_learned_from_and_has_no_run(world: World) -> None:
+    """A job or a person may ask for trials of their own, within the search space or not: the sweep makes as many runs
+    as it would, the best of those is its archive, and the list of trials has the others too."""
+    sweep = lab.asked(world, {"trials": 12, "at_once": 2})
+    world.run_until_idle()
+    others = lab_study(world, sweep.name)
+    space = distributions(sweep.asked.request.sweep)  # type: ignore[arg-type]
+    others.tell(others.ask(space), 7.0)
+    others.tell(others.ask({"lr": optuna.distributions.FloatDistribution(0.5, 0.9, log=True)}), 8.0)
+    others.ask()
+    others.enqueue_trial({"lr": 0.05, "size": 32})
+    lab.play(world)
+    made, sweep = lab.trials(world, sweep), world.runs.get(sweep.name).value
+    assert (len(made), sweep.progress.state, sweep.trials.begun) == (12, RunState.COMPLETED, 12)
+    assert sweep.trials.best in {run.name for run in made}
+    listed = trials.trials(world.system, world.studies(), sweep.name)["trials"]
+    assert [(row["told"], row["state"].value) for row in listed if not row["run"]] == [
+        (7.0, "completed"),
+        (8.0, "completed"),
+        (None, "running"),
+        (None, "running"),
+    ]
+
+
 def test_losers_are_stopped_and_cost_no_place(world: World) -> None:
     """Under asha a trial that is not among the best at its rung is canceled with the reason, and another begins."""
     sweep = lab.asked(world, {"trials": 9, "at_once": 3, "stop": "asha", "sampling": "random", "seed": 3})
@@ -83,6 +109,23 @@ def test_losers_are_stopped_and_cost_no_place(world: World) -> None:
     states = [t.state.name for t in lab_study(world, sweep.name).trials]
     assert states.count("PRUNED") == len(stopped)
     assert states.count("COMPLETE") == 9 - len(stopped)
+
+
+def test_the_model_learns_from_the_highest_rung_that_is_filled() -> None:
+    """Of the best values up to that interval; from none while the second rung has few."""
+    sweep = Sweep({"lr": Parameter("uniform", (), 0.0, 1.0)}, "accuracy", stopping=Stopping(ASHA))
+
+    def trials(*lengths: int) -> list[Trial]:
+        told = [0.1, 0.9, 0.2, 0.3, 0.4, 0.95, *[0.97] * 20]
+        return [Trial(n, {"lr": 0.5}, TrialState.STOPPED, told[:length]) for n, length in enumerate(lengths)]
+
+    assert scores(sweep, trials(*[2] * 99, *[6] * (FILLED - 1))) == []
+    learned = scores(sweep, trials(*[2] * 99, *[18] * 3, *[6] * (FILLED - 3)))
+    assert ([trial.number for trial, _ in learned], {value for _, value in learned}) == (
+        list(range(99, 99 + FILLED)),
+        {0.95},
+    )
+    assert {value for _, value in scores(sweep, trials(*[18] * FILLED))} == {0.97}
 
 
 def lab_study(world: World, name: str) -> optuna.Study:
@@ -130,6 +173,59 @@ def test_a_budget_needs_prices_and_ends_the_sweep(world: World) -> None:
     assert sweep.trials.begun < 10
 
 
+def test_what_the_books_charge_later_counts_too(world: World) -> None:
+    """Nodes that waited or idled are charged to a trial after it has ended; the budget of its sweep knows of it."""
+    prices = Prices([Price("STANDARD_DS3_V2", "dedicated", "eastus", 36.0, "test")])  # a cent a second
+    world.system = replace(world.system, money=Policy("eastus", {}, prices))
+    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, vm_size="STANDARD_DS3_V2")
+    sweep = lab.asked(world, {"trials": 9, "at_once": 1, "budget": 100.0, "sampling": "random"})
+    world.run_until_idle()
+    while not world.runs.get(sweep.name).value.trials.ended:
+        lab.epoch(world)
+    ended = world.runs.get(f"{sweep.name}-t0")
+    world.runs.update(ended, cost=Cost(1.0, 60.0, 60.0, 1.0, world.clock()))
+    look_at_sweep(world.system, world.studies(), sweep.name, BOOKS)
+    told = world.runs.get(sweep.name).value
+    assert told.trials.dollars >= 120.99
+    assert told.trials.closing.startswith("Its trials have cost $12")
+
+
+def test_a_look_reads_no_trial_that_has_ended(world: World) -> None:
+    """Of a thousand trials only the runs of those that are on their way are read, and of the study what is new."""
+    sweep = lab.crowded(world, 1000, at_once=4)
+    world.run_until_idle()
+    studies = world.studies()
+    reads, logs = list[str](), list[int]()
+
+    class Runs(Watched):
+        def get(self, name: str) -> Any:
+            reads.append(name)
+            return self.target.get(name)
+
+    class Journal(Watched):
+        def read_logs(self, number: int) -> Any:
+            logs.append(number)
+            return self.target.read_logs(number)
+
+    studies = JournalStudies(lambda name: Journal(world.journals[name]))
+    system = replace(world.system, runs=Runs(world.runs))
+    look_at_sweep(system, studies, sweep.name)
+    look_at_sweep(system, studies, sweep.name)
+    assert {name.rpartition("-t")[2] for name in reads if "-t" in name} == {"996", "997", "998", "999"}
+    assert logs == [0, len(world.journals[sweep.name].logs)]
+    assert world.runs.get(sweep.name).value.trials.dollars == pytest.approx(9.96)
+
+
+@dataclass
+class Watched:
+    """A port whose other methods are those of `target`."""
+
+    target: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.target, name)
+
+
 @pytest.mark.parametrize(
     ("sweep", "parameters", "words"),
     [
@@ -164,6 +260,38 @@ def test_a_drops_job_file_may_be_a_sweep(world: World) -> None:
     assert (sweep.progress.state, sweep.trials.begun) == (RunState.COMPLETED, 3)
     assert [run.asked.parameters["epochs"] for run in lab.trials(world, sweep)] == [1, 2, 3]
     assert "models/model.pt" in world.archived(sweep)
+
+
+PUBLISHED = """
+type: sweep
+trial: ./steps/train.yml
+inputs: {data: {type: uri_folder, path: ./raw}}
+outputs: {model: {type: uri_folder}}
+search_space: {lr: {type: choice, values: [0.1, 0.2]}}
+sampling_algorithm: grid
+objective: {goal: maximize, primary_metric: accuracy}
+limits: {max_total_trials: 2, max_concurrent_trials: 2}
+"""
+TRIAL = b"""
+type: command
+inputs: {data: {type: uri_folder}, lr: {type: number}, rounds: {type: integer, default: 3}}
+outputs: {model: {type: uri_folder}}
+environment: azureml:e:1
+command: train ${{inputs.data}} ${{inputs.lr}} ${{inputs.rounds}} ${{outputs.model}}
+"""
+
+
+def test_a_drop_may_bring_its_sweeps_trial_as_a_file(world: World) -> None:
+    """A published sweep whose trial is a component in a file of the drop, with its defaults and the drop's own data."""
+    world.upload("mnist/a/steps/train.yml", TRIAL)
+    world.complete("raw/1.csv", job_file=PUBLISHED)
+    world.run_until_idle()
+    sent = [job.spec for job in world.jobs.jobs.values()]
+    assert [(job["inputs"]["lr"], job["inputs"]["rounds"], job["environment"]) for job in sent] == [
+        (0.1, 3, "azureml:e:1"),
+        (0.2, 3, "azureml:e:1"),
+    ]
+    assert {job["inputs"]["data"]["path"] for job in sent} == {"azureml://datastores/drops/paths/mnist/a/raw"}
 
 
 SWEPT = replace(
@@ -224,7 +352,7 @@ def test_a_crash_anywhere_costs_no_trial(tmp_path: Path, word: str) -> None:
     assert crashes.taken > 30
 
 
-SCHEDULES = 150  # 1,000 take 20 s of a core
+SCHEDULES = [range(100), range(100, 1000)]  # the others run each night: they take 20 s of a core
 
 
 @dataclass
@@ -246,9 +374,10 @@ class Pausing:
         return call if callable(method) else method
 
 
-def test_looks_at_once_promote_no_trial_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", SCHEDULES, ids=["some", "many"])
+def test_looks_at_once_promote_no_trial_twice(tmp_path: Path, seeds: range) -> None:
     """Whatever looks do at the same time, there are as many trials as asked for, each made once."""
-    for seed in range(SCHEDULES):
+    for seed in seeds:
         world = lab.new_world(tmp_path)
         scheduler = Scheduler(random.Random(seed), 0.5)
         sweep = lab.asked(world, {"trials": 3, "at_once": 2, "sampling": "random", "seed": 1}, key=str(seed))
