@@ -15,6 +15,7 @@ import json
 import math
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -26,7 +27,9 @@ import numpy as np
 
 from shared.jobs.search import ASHA, CHOICE, Parameter, Stopping, Sweep
 from shared.sweeps import decide, sampling
+from shared.sweeps.look import look_at_sweep
 from shared.sweeps.model import Trial, TrialState
+from tests.shared.sweeps import lab
 
 ROOT = Path(__file__).resolve().parent.parent
 LCBENCH = ROOT.parent / "shared" / "data" / "lcbench"
@@ -270,6 +273,21 @@ def deciding(surrogate: Surrogate, times: int = 20) -> dict[str, float]:
     return {"median": round(statistics.median(took[1:]), 1), "most": round(max(took[1:]), 1)}
 
 
+def looking(times: int = 20) -> dict[str, float]:
+    """How many milliseconds of a core one whole look at a sweep of as many trials takes, on stores in memory."""
+    took = []
+    with tempfile.TemporaryDirectory() as folder:
+        world = lab.new_world(Path(folder))
+        sweep = lab.crowded(world, MANY, AT_ONCE)
+        world.run_until_idle()
+        studies = world.studies()
+        for _ in range(times):
+            began = time.process_time()
+            look_at_sweep(world.system, studies, sweep.name)
+            took.append((time.process_time() - began) * 1000)
+    return {"median": round(statistics.median(took[1:]), 1), "most": round(max(took[1:]), 1)}
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--surrogate", type=Path, default=LCBENCH, help="another folder of the same format")
@@ -287,7 +305,7 @@ def main(argv: list[str] | None = None) -> int:
     surrogate = Surrogate(options.surrogate, options.fidelity, options.output, not options.minimize)
     began = time.monotonic()
     result = measure(surrogate, options.seeds, options.processes)
-    result["deciding_ms"] = deciding(surrogate)
+    result["deciding_ms"], result["look_ms"] = deciding(surrogate), looking()
     result["seconds"] = round(time.monotonic() - began, 1)
     print(f"{result['tasks']} tasks, {options.seeds} seeds; random search has {result['epochs_of_random']} epochs")
     for way, ratio in result["ratios"].items():
@@ -297,7 +315,8 @@ def main(argv: list[str] | None = None) -> int:
         )
     print(
         f"target: at most {TARGET:.0%}. One decision among {MANY} trials takes {result['deciding_ms']['median']} ms, "
-        f"at most {result['deciding_ms']['most']} ms; target {FEWER_MS:g}. {result['seconds']} s in all."
+        f"at most {result['deciding_ms']['most']} ms, a whole look {result['look_ms']['median']}; target {FEWER_MS:g}. "
+        f"{result['seconds']} s in all."
     )
     if options.json:
         print(json.dumps(result))
