@@ -24,6 +24,7 @@ from statistics import fmean, quantiles
 from benchmarks._spot import Outcome, Policy, Window, bound, play, read_windows, spells
 from benchmarks._spot_picture import draw
 from benchmarks._spot_policies import dedicated_only, uniform_progress, until_the_last_moment
+from benchmarks._spot_regions import over_the_least
 from benchmarks._spot_team import NODES, restart_over_stay
 from shared.deadlines.decide import choose
 from shared.deadlines.plan import HOUR, Plan, Terms
@@ -140,6 +141,13 @@ def elasticity(step: float, pools: list[list[Window]], setting: Setting) -> str:
     return f"{setting.name}: {fmean(ratios):.2f}"
 
 
+def regions(step: float, pools: list[list[Window]], setting: Setting) -> str:
+    """What a job pays that may use any of the pools, and one that has one of them, over the least for any."""
+    ratios = over_the_least(pools, setting.terms(step), setting.left * HOUR, WORK)
+    used, alone = (fmean(each) for each in zip(*ratios, strict=True))
+    return f"{setting.name}: {used:.3f} ({alone:.2f})"
+
+
 def picture(files: list[tuple[float, dict[str, list[Window]]]], path: Path) -> None:
     """The 52 hours of a window in which the pool has nodes for about half of the time."""
     step, pools = files[0]
@@ -179,6 +187,8 @@ def main(argv: list[str] | None = None) -> None:
             if len(teams) == NODES:
                 ratios = processes.map(partial(elasticity, step, teams), SETTINGS)
                 print(f"{path.name}: four nodes that restart together / members that stay: {', '.join(ratios)}")
+                ratios = processes.map(partial(regions, step, [windows[::6] for windows in teams]), SETTINGS)
+                print(f"{path.name}: one node of any of four pools (of one of them): {', '.join(ratios)}")
     if options.json:
         cost = {setting: round(row[OURS].mean, 4) for setting, row in results.items()}
         print(json.dumps({"cost": cost, "late": sum(row[OURS].late for row in results.values())}))

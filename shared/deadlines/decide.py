@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shared.deadlines.plan import Hold, Plan, Standing, Terms
+from shared.deadlines.pool import Pool, kind_of_age
 
 
 def choose(plan: Plan, now: Standing) -> Hold:
@@ -23,3 +24,13 @@ def is_safe(terms: Terms, now: Standing, hold: Hold) -> bool:
         lost = min(starting, terms.step)
         return now.slack - lost >= terms.reserve or now.work + lost <= terms.step
     return hold is Hold.DEDICATED or (now.holds in (Hold.DEDICATED, Hold.BOTH) and now.slack >= terms.reserve)
+
+
+def keeper_pays(terms: Terms, pool: Pool, age: float, nodes: int, pause: float) -> bool:
+    """Whether one dedicated node of so many, until low-priority ones are back, costs less than to start over then.
+
+    `pause`: the seconds that all nodes lose by starting over; `age`: for how long the pool has had too few. Its work
+    counts at the price of low-priority nodes.
+    """
+    waits = terms.step / pool.chance(False, kind_of_age(age), terms.step)
+    return pause * terms.low > waits * (terms.dedicated - terms.low) / nodes

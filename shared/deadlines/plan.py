@@ -26,9 +26,12 @@ Row = list[float]
 
 
 class Hold(StrEnum):
-    """What is held until the next look. `BOTH`: dedicated nodes at work, until low-priority ones are ready."""
+    """What is held until the next look. `BOTH`: dedicated nodes at work, until low-priority ones are ready. `ONE`: a
+    dedicated node beside what low-priority ones are left, so that the members' state outlives these.
+    """
 
     NONE = "none"
+    ONE = "one_dedicated"
     LOW = "low_priority"
     DEDICATED = "dedicated"
     BOTH = "both"

@@ -423,6 +423,8 @@ class Pace:
     moves_to: str = ""  # the cluster of its next job, once the present one has ended
     places: tuple[Placed, ...] = ()  # where its jobs were, if not all on one cluster
     change_measured: float = 0.0  # seconds that a change of nodes took in this run until now; 0 before the first
+    pause_measured: float = 0.0  # of these those in which nodes worked and no further step was done, at most
+    lost_seconds: float = 0.0  # all of those together
 
 
 @dataclass(frozen=True)

@@ -28,25 +28,28 @@ def waits_for_nodes(run: Run, waits: Iterable[tuple[str, float]]) -> tuple[float
     return tuple(s for cluster, s in waits if s and (cluster == run.due.dedicated_cluster or s <= most))
 
 
-def measured(waits: Sequence[float], joined: Sequence[datetime], rows: Sequence[tuple[float, float]]) -> float:
+def measured(
+    usual: float, waits: Sequence[float], joined: Sequence[datetime], rows: Sequence[tuple[float, float]]
+) -> tuple[float, float, float]:
     """The seconds that a change of nodes takes in this run: until they are there, and until its work is further than it
-    was before. 0 before the first change.
+    was before; and the second part alone, the longest and all together. 0 before the first change.
 
-    `waits`: for how long nodes were waited for that could be had; `joined`: when nodes began to work; `rows`: step and
-    time of each line of progress.
+    `waits`: for how long nodes were waited for that could be had, `usual` what that takes where there were none;
+    `joined`: when nodes began to work; `rows`: step and time of each line of progress.
     """
-    pauses = [pause for at in joined if (pause := _pause(at.timestamp(), rows)) is not None]
-    if not waits:
-        return 0.0
-    seconds = median(waits) + (median(pauses) if pauses else 0.0)
-    return math.pow(FINEST, round(math.log(max(seconds, 1.0), FINEST)))
+    found = sorted(pause for at in joined if (pause := _pause(at.timestamp(), rows)) is not None)
+    pauses = list(dict(found).values())  # of nodes that came one after the other, the longest
+    if not waits and not pauses:
+        return 0.0, 0.0, 0.0
+    seconds = median(waits or [usual]) + median(pauses or [0.0])
+    return math.pow(FINEST, round(math.log(max(seconds, 1.0), FINEST))), max(pauses, default=0.0), sum(pauses)
 
 
-def _pause(at: float, rows: Sequence[tuple[float, float]]) -> float | None:
-    """How long after this moment the work was further than before it, beyond the time between two lines."""
+def _pause(at: float, rows: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """When after this moment the work was further than before it, and after how long, beyond the time between lines."""
     reached = max((step for step, time in rows if time <= at), default=-1.0)
     further = [time for step, time in rows if time > at and step > reached]
     if not further:
         return None
     usual = median([after - before for (_, before), (_, after) in pairwise(rows)] or [0.0])
-    return max(0.0, min(further) - at - usual)
+    return min(further), max(0.0, min(further) - at - usual)

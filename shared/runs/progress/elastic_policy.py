@@ -118,7 +118,9 @@ def nodes_of_members(run: Run) -> Nodes:
     running = sum(m.state is RunState.RUNNING for m in (*low, *dedicated))
     missing = [m for m in low if m.state is not RunState.RUNNING]
     since = min((m.asked_at or m.at for m in missing), default=None) or max(m.at for m in low)
-    return Nodes(True, not missing, since, bool(dedicated), running >= run.asked.nodes)
+    standing_in = bool(dedicated) and run.pace.holds is not Hold.ONE
+    in_danger = running > 0 and bool(missing)
+    return Nodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
 
 
 def changes_of_members(run: Run) -> Changes:
@@ -142,7 +144,7 @@ def steer_members(run: Run, hold: Hold, now: datetime) -> tuple[Elastic, tuple[M
     elastic = run.jobs.elastic
     low, _ = _by_tier(elastic)
     missing = sum(m.state is not RunState.RUNNING for m in low)
-    wanted = elastic.dedicated if hold is Hold.BOTH else (missing or len(low)) if hold is Hold.DEDICATED else 0
+    wanted = {Hold.BOTH: elastic.dedicated, Hold.DEDICATED: missing or len(low), Hold.ONE: 1}.get(hold, 0)
     by_index = {m.index: m for m in elastic.members}
     for index in range(DEDICATED_FROM, DEDICATED_FROM + wanted):
         member = by_index.get(index)

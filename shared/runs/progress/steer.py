@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from shared.deadlines.decide import choose
+from shared.deadlines.decide import choose, keeper_pays
 from shared.deadlines.outlook import plan_for, terms_of
 from shared.deadlines.plan import Hold, Plan, Standing
 from shared.jobs.ports import HasJobs, HasTrainers
@@ -81,7 +81,7 @@ def _steer(ports: Ports, stored: Stored[Run], following: dict[str, str]) -> Stor
     run = _with_change(stored.value, told)
     roomy = max(run.due.low_clusters, key=lambda name: idle.get(name, 0))
     pace = judge(run, _share(run, told), idle.get(roomy, 0), now)
-    changes, to_cancel = workload(run).steer(run, pace.hold, roomy, now)
+    changes, to_cancel = workload(run).steer(run.changed(holds_why=pace.why), pace.hold, roomy, now)
     if pace.late and run.pace.late_since is None:
         ports.happened(RunWillBeLate(run, pace.done_at))
     after = ports.runs.update(stored, **pace.columns(run, now), **changes, **following)
@@ -96,7 +96,7 @@ def _steer(ports: Ports, stored: Stored[Run], following: dict[str, str]) -> Stor
 class Pace:
     """What a look found: the share of the work that is done, what to hold and why, and when it will be done.
 
-    `line` is the share that must be done by now, `change` what a change of nodes was measured to take.
+    `line` is the share that must be done by now.
     """
 
     share: float
@@ -105,7 +105,6 @@ class Pace:
     done_at: datetime
     late: bool
     line: float
-    change: float
 
     def columns(self, run: Run, now: datetime) -> dict[str, Any]:
         late_since = run.pace.late_since or (now if self.late else None)
@@ -117,7 +116,9 @@ class Pace:
             "expected_done_at": self.done_at,
             "paced_at": now,
             "late_since": late_since,
-            "change_measured": self.change,
+            "change_measured": run.pace.change_measured,
+            "pause_measured": run.pace.pause_measured,
+            "lost_seconds": run.pace.lost_seconds,
         }
 
 
@@ -128,17 +129,28 @@ def judge(run: Run, told: float | None, free: int, now: datetime) -> Pace:
     assert due.done_by is not None
     worked = worked_seconds(workload(run).uses(run, now), run.asked.nodes)
     share = max(run.pace.done_share, min(1.0, told if told is not None else worked / due.takes_seconds))
-    takes = due.takes_seconds
-    if told is not None and told >= EARLY and worked / told > takes * LARGER:
+    takes, worked = due.takes_seconds, max(0.0, worked - run.pace.lost_seconds)
+    if told is not None and told >= max(EARLY, run.pace.done_share) and worked / told > takes * LARGER:
         takes = worked / told
-    work, left = takes * (1 - share), (due.done_by - now).total_seconds()
+    now_done = share if told is None else min(1.0, told)  # less than before while lost steps are made again
+    work, left = takes * (1 - now_done), (due.done_by - now).total_seconds()
     standing = _standing(run, nodes, free, work, left, now)
     hold = choose(plan, standing)
+    if hold in (Hold.NONE, Hold.LOW) and _one_keeps(run, nodes, plan, standing):
+        hold = Hold.ONE
     done_at = now + timedelta(seconds=work + (0.0 if nodes.works else run.change_seconds))
     late = done_at > due.done_by
     why = _why(hold, standing, plan, late, done_at)
     line = max(0.0, 1 - max(0.0, left - plan.terms.reserve) / takes)
-    return Pace(share, hold, why, done_at, late, line, run.pace.change_measured)
+    return Pace(share, hold, why, done_at, late, line)
+
+
+def _one_keeps(run: Run, nodes: Nodes, plan: Plan, now: Standing) -> bool:
+    """Whether one dedicated node is to keep the members' state; it stays until those that are back have joined it."""
+    assert run.due.pool is not None
+    joining = run.pace.holds is Hold.ONE and nodes.low_runs and now.age < run.change_seconds
+    pays = keeper_pays(plan.terms, run.due.pool, now.age, run.asked.nodes, run.pace.pause_measured)
+    return joining or (nodes.in_danger and pays)
 
 
 def _standing(run: Run, nodes: Nodes, free: int, work: float, left: float, now: datetime) -> Standing:
@@ -160,6 +172,8 @@ def _why(hold: Hold, now: Standing, plan: Plan, late: bool, done_at: datetime) -
         return f"Dedicated nodes: only {spare}, so nothing else keeps the date."
     if hold is Hold.DEDICATED:
         return f"Dedicated nodes: waiting for low-priority ones is expected to cost more. It has {spare}."
+    if hold is Hold.ONE:
+        return f"One dedicated node keeps the state until low-priority ones are back: it has {spare}."
     if hold is Hold.NONE or not now.available:
         return f"It waits for low-priority nodes: it has {spare}."
     return f"Low-priority nodes, while there are some: it has {spare}."
@@ -189,7 +203,8 @@ def _with_change(run: Run, told: Series) -> Run:
     """The run with what a change of nodes took until now."""
     changes = workload(run).changes(run)
     rows = [(step, time) for step, _, time in told.get(DONE) or told.get(EPOCH) or [] if time is not None]
-    return run.changed(change_measured=measured(changes.waits, changes.joined, rows))
+    change, pause, lost = measured(run.due.change_seconds, changes.waits, changes.joined, rows)
+    return run.changed(change_measured=change, pause_measured=pause, lost_seconds=lost)
 
 
 def _share(run: Run, told: Series) -> float | None:

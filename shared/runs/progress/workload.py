@@ -66,6 +66,7 @@ class Nodes:
     low_since: datetime
     dedicated: bool  # whether it has, or asks for, dedicated ones
     works: bool  # whether as many nodes work as it may have
+    in_danger: bool = False  # whether the state is in the memory of fewer nodes than that, and would go with them
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks._spot import Window, bound, play
 from benchmarks._spot_policies import dedicated_only, uniform_progress, until_the_last_moment
-from shared.deadlines.decide import choose
+from shared.deadlines.decide import choose, keeper_pays
 from shared.deadlines.plan import HOUR, KINDS, Hold, Plan, Standing, Terms, _moves
 from shared.deadlines.pool import ASSUMED, Pool, Spell, kind_of_age, learn
 
@@ -122,6 +122,18 @@ def test_a_pool_is_learnt_from_its_spells() -> None:
     assert lasts.goes[-1] < ASSUMED[1][-1]
     assert lasts.comes == pytest.approx(ASSUMED[0])
     assert [kind_of_age(hours * HOUR) for hours in (0, 1 / 6, 0.4, 9)] == [0, 0, 1, KINDS - 1]
+
+
+def test_one_node_keeps_the_state_where_starting_over_costs_more() -> None:
+    """What all nodes lose by starting over, against one dedicated node's extra cost until others are back: more nodes
+    and longer losses speak for it, and a pool that has long been away against it."""
+
+    def pays(nodes: int, pause: float, age: float = 0.0) -> bool:
+        return keeper_pays(Terms(nodes, 3.0 * nodes, 180, STEP, 180), Pool(), age, nodes, pause)
+
+    assert [pays(nodes, 600) for nodes in (1, 4, 8, 64)] == [False, False, True, True]
+    assert [pays(8, pause) for pause in (0, 60, 1800)] == [False, False, True]
+    assert not pays(8, 600, age=9 * HOUR)
 
 
 def test_prices_decide() -> None:

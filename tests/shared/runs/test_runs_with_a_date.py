@@ -14,6 +14,7 @@ import pytest
 
 from shared.clusters.model import Cluster
 from shared.clusters.samples import sample_of
+from shared.deadlines.plan import Hold
 from shared.jobs.readers.azureml import read_job
 from shared.kernel import places
 from shared.kernel.errors import Conflict, Impossible
@@ -77,6 +78,8 @@ class Azure:
     ended: set[str] = field(default_factory=set)  # canceled jobs of which Azure ML has told
     took: dict[str, float] = field(default_factory=dict)  # node seconds of each cluster
     rows: bytes = b""  # of metrics
+    checkpoint: float = 0.0  # seconds of work between two; what is newer goes with the last member
+    lost: list[float] = field(default_factory=list)  # seconds of work, each time
     other_pool: Callable[[], int] = lambda: 0  # of OTHER
 
     def minutes(self, most: int) -> None:
@@ -104,6 +107,9 @@ class Azure:
             if self.since[name] > START_SECONDS:
                 self._goes(name, "Running")
         working = sum(self.since[name] > START_SECONDS for name, _ in alive if name in self.since)
+        if self.checkpoint and not working and (lost := self.done % self.checkpoint):
+            self.lost.append(lost)
+            self.done -= lost
         self.done += 60 * min(working, self.nodes) / self.nodes
         if self.done >= self.work:
             for name, _ in alive:
@@ -223,6 +229,30 @@ def test_it_goes_back_to_low_priority_nodes(tmp_path: Path, route: Any) -> None:
     assert run.pace.change_measured == pytest.approx(START_SECONDS, rel=0.4)
 
 
+def test_one_dedicated_member_keeps_the_state(tmp_path: Path) -> None:
+    """Once a run has seen what starting over costs it, a single dedicated member stays while its pool has none."""
+    world = made(tmp_path, replace(MEMBERS, nodes=4))
+    run = ask(world, within_seconds=12 * HOUR, takes_seconds=7 * HOUR)
+    minutes = iter(range(10_000))
+
+    def pool() -> int:
+        """An hour with nodes, a quarter with one, eight minutes with none."""
+        minute = next(minutes) % 83
+        return 4 if minute < 60 else 1 if minute < 75 else 0
+
+    azure = Azure(world, run.name, 7 * HOUR, 4, pool, checkpoint=2200)
+    most = 0
+    for _ in range(13 * 60):
+        azure.minutes(1)
+        run = world.runs.get(run.name).value
+        alone = run.pace.holds is Hold.ONE
+        most = max(most, run.jobs.elastic.dedicated) if alone and run.jobs.elastic else most
+    assert run.progress.state is RunState.COMPLETED, run.progress.reason
+    assert run.progress.history[-1].at <= (run.due.done_by or run.created_at)
+    assert len(azure.lost) == 1, "only before it knew what that costs"
+    assert most == 1
+
+
 def test_what_it_costs_is_said_before_it_starts(world: World) -> None:
     """A dry run and the record say what it costs at best, at worst and as expected; both clusters may be used."""
     request = RunRequest(template="mnist", data=DATA, within_seconds=6 * HOUR, takes_seconds=4 * HOUR)
@@ -303,6 +333,22 @@ def test_larger_work_than_was_said_is_told_at_once(world: World) -> None:
     (told,) = (json.loads(body)["data"]["title"] for _, body, _ in world.sender.posts)
     assert "will be late: The work is larger than was said" in told
     assert run.on_cluster == DEDICATED
+
+
+def test_starting_over_is_no_larger_work(tmp_path: Path) -> None:
+    """What was lost with the nodes is not taken for work: a run that starts over twice early on is not told to be late
+    while it is not."""
+    world = made(tmp_path, MEMBERS)
+    run = ask(world, within_seconds=9 * HOUR)
+    minutes = iter(range(10_000))
+    azure = Azure(world, run.name, 4 * HOUR, 2, lambda: 0 if next(minutes) in (48, 90) else 2, checkpoint=2400)
+    azure.minutes(150)
+    pace = world.runs.get(run.name).value.pace
+    assert len(azure.lost) == 2
+    assert pace.lost_seconds == pytest.approx(sum(azure.lost), abs=400)
+    assert pace.done_at
+    late = pace.done_at - world.clock() - timedelta(seconds=4 * HOUR * (1 - pace.done_share))
+    assert late < timedelta(minutes=6), "the rest takes what was said"
 
 
 def test_epochs_tell_how_much_is_done() -> None:
