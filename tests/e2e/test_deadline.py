@@ -193,7 +193,7 @@ def test_an_elastic_run_keeps_its_date_on_both_tiers(desk: Desk, tmp_path: Path)
     lab = Lab(desk.cloud, tmp_path)
     usual = team_drop(lab, "usual", 3)
     wait_for(lambda: lab.get(f"runs/{usual}")["archived_at"], PATIENCE, "a run that shows what new nodes take", 1)
-    date = {"within": f"{TEAM_SECONDS + SPARE_SECONDS}s", "takes": f"{TEAM_SECONDS + 20}s"}
+    date = {"within": f"{TEAM_SECONDS + SPARE_SECONDS}s", "takes": f"{TEAM_SECONDS + 60}s"}
     words = ("submit", "--job", job(tmp_path, 1), "--within", date["within"], "--takes", date["takes"], "--dry-run")
     wait_for(lambda: attempt(desk, *words).returncode == 0, PATIENCE, "a promise, once that run is among the newest", 3)
     name = team_drop(lab, "dated", TEAM_SECONDS, **date)
