@@ -24,10 +24,12 @@ def overheard(keys: list[bytes]) -> bool:
 
 
 def teach(kind: type[Store]) -> None:
-    """Let every PrefixStore around a store of this kind have queues and list_keys."""
+    """Let every PrefixStore around a store of this kind have queues and list_keys, as far as this PyTorch has them."""
     for name in ("queue_push", "queue_pop", "queue_len"):
-        setattr(PrefixStore, name, _with_key(kind, name, getattr(PrefixStore, name)))
-    setattr(PrefixStore, "list_keys", _listing(kind, PrefixStore.list_keys))  # noqa: B010 (mypy forbids the other way)
+        if original := getattr(PrefixStore, name, None):
+            setattr(PrefixStore, name, _with_key(kind, name, original))
+    if listing := getattr(PrefixStore, "list_keys", None):  # torch 2.9 has none
+        setattr(PrefixStore, "list_keys", _listing(kind, listing))  # noqa: B010 (mypy forbids the other way)
 
 
 def _with_key(kind: type[Store], name: str, original: Callable[..., Any]) -> Callable[..., Any]:
