@@ -225,7 +225,8 @@ def news_with(status: int) -> Callable[[Response], bool]:
 
 
 def test_a_refresh_asks_only_for_what_changed(lab: Lab, trained: str) -> None:
-    """The list is asked for once; then one request a look is answered with 304, or with the rows that are new."""
+    """The list is asked for once; then one request a look is answered with 304, or with the rows that are new
+    (and those that were written shortly before, once more)."""
     page, later = lab.page("runs"), list[str]()
     expect(page.get_by_role("link", name=trained)).to_be_visible()
     page.on("request", lambda request: later.append(request.url.partition("/api/")[2]))
@@ -238,7 +239,6 @@ def test_a_refresh_asks_only_for_what_changed(lab: Lab, trained: str) -> None:
         page.evaluate("dispatchEvent(new Event('online'))")
     told = [row["run"] for row in news.value.json()["rows"]]
     assert told[0] == new
-    assert len(told) <= 3  # the books may have written a cost
     expect(page.locator("tr[data-row]").first).to_contain_text(new)
     assert [url for url in later if not url.startswith(("rows?changes=", "curves?"))] == []
     page.close()

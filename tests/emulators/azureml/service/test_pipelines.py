@@ -127,7 +127,8 @@ def test_a_published_pipeline_runs_to_its_model(
 ) -> None:
     """load_job, create_or_update, stream and download: what the last step wrote is the pipeline's output, and each step
     is a job with a log of its own."""
-    job = submit(own(PIPELINE, 5))
+    # A job that has ended before `stream` looks has no log shown; a busy client may take seconds to come so far.
+    job = submit(own(PIPELINE, 5).replace("echo training;", "echo training; sleep 5;"))
     ml.jobs.stream(job.name)
     streamed = capsys.readouterr().out
     assert re.search(r"Step prep_job starts.*Step train_job starts.*All steps have completed", streamed, re.DOTALL)
