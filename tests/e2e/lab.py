@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import ssl
-import urllib.parse
 import urllib.request
+import weakref
 from pathlib import Path
 from typing import Any
 
 from azure.storage.blob import ContainerClient
 
+from cli.api.client import Api
 from emulators.process import wait_for
 from local.cloud import Cloud
 
@@ -23,6 +24,8 @@ class Lab:
 
     def __init__(self, cloud: Cloud, data: Path) -> None:
         self.cloud, self.data = cloud, data
+        self.api = Api(cloud.api)  # which asks a busy API again
+        weakref.finalize(self, self.api.close)
 
     def upload(self, drop: str, files: dict[str, bytes]) -> None:
         with ContainerClient.from_connection_string(self.cloud.connection_string, "drops") as drops:
@@ -33,8 +36,7 @@ class Lab:
         return {file.name: file.read_bytes() for file in self.data.iterdir()}
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.cloud.api}/{urllib.parse.quote(path)}", timeout=30) as response:
-            return json.load(response)
+        return self.api.get(*path.split("/"))
 
     def drop(self, name: str) -> Any:
         """The drop, or one without a state while no event of it has arrived."""

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import urllib.request
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ import pytest
 import yaml
 from azure.storage.blob import ContainerClient
 
+from cli.api.client import Api
 from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
@@ -92,6 +94,8 @@ class Lab:
 
     def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
+        self.api = Api(cloud.api)  # which asks a busy API again
+        weakref.finalize(self, self.api.close)
         limits = httpx.Limits(max_connections=200)
         self.http = httpx.Client(base_url=cloud.api, timeout=PATIENCE, limits=limits)
 
@@ -103,7 +107,7 @@ class Lab:
         return run
 
     def get(self, path: str, **query: Any) -> Any:
-        return self.http.get(path, params=query).raise_for_status().json()
+        return self.api.get(*path.split("/"), **query)
 
     def archived(self, run: str) -> Any:
         def look() -> Any:
@@ -342,7 +346,8 @@ def test_200_submissions_at_once_are_neither_lost_nor_doubled(lab: Lab) -> None:
 
     assert listed() == made
     wait_for(lambda: made <= lab.jobs_made().keys(), PATIENCE, "every job to be at Azure ML")
-    assert {run: count for run, count in lab.jobs_made().items() if run not in before} == dict.fromkeys(made, 1)
+    of_these = {job: count for job, count in lab.jobs_made().items() if job[: len("run-0123456789abcdef")] in made}
+    assert of_these == dict.fromkeys(made, 1)
 
 
 @pytest.mark.parametrize("part", ["azureml", "storage", "eventgrid"])
