@@ -225,8 +225,7 @@ def news_with(status: int) -> Callable[[Response], bool]:
 
 
 def test_a_refresh_asks_only_for_what_changed(lab: Lab, trained: str) -> None:
-    """The list is asked for once; then one request a look is answered with 304, or with the rows that are new
-    (and those that were written shortly before, once more)."""
+    """The list is asked for once; then one request a look is answered with 304, or with the rows that are new."""
     page, later = lab.page("runs"), list[str]()
     expect(page.get_by_role("link", name=trained)).to_be_visible()
     page.on("request", lambda request: later.append(request.url.partition("/api/")[2]))
@@ -239,6 +238,8 @@ def test_a_refresh_asks_only_for_what_changed(lab: Lab, trained: str) -> None:
         page.evaluate("dispatchEvent(new Event('online'))")
     told = [row["run"] for row in news.value.json()["rows"]]
     assert told[0] == new
+    # The books may have written a cost, on each run that a test before this one made up, too.
+    assert len([name for name in told if not name.startswith(("swept", "cifar-1")) and name != "mnist-1"]) <= 3
     expect(page.locator("tr[data-row]").first).to_contain_text(new)
     assert [url for url in later if not url.startswith(("rows?changes=", "curves?"))] == []
     page.close()
