@@ -114,7 +114,8 @@ def test_a_program_is_its_text(tmp_path: Path) -> None:
     def said(where: str, text: str, *arguments: str) -> tuple[str, str]:
         (tmp_path / where).mkdir(exist_ok=True)
         (tmp_path / where / "train.py").write_text(text)
-        return launch._program(launch._arguments([str(tmp_path / where / "train.py"), *arguments]))
+        told: tuple[str, str] = launch._program(launch._arguments([str(tmp_path / where / "train.py"), *arguments]))
+        return told
 
     one = said("a", "1", "--key=x")
     assert said("b", "1", "--key=x") == one
