@@ -101,7 +101,7 @@ def test_what_the_machine_trusts_is_trusted(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(os, "environ", {"NODE_USE_SYSTEM_CA": "0"})
     trainyard.trust_as_the_machine_does()
     assert os.environ == {"UV_SYSTEM_CERTS": "true", "NODE_USE_SYSTEM_CA": "0"}
-    uv = [Path(sys.executable).with_name("uv"), "help", "--no-pager", "pip", "install"]
+    uv = [str(Path(sys.executable).with_name("uv")), "help", "--no-pager", "pip", "install"]
     assert "UV_SYSTEM_CERTS=" in subprocess.run(uv, capture_output=True, text=True, env={}).stdout
 
 
