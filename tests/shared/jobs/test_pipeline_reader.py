@@ -165,7 +165,7 @@ EVIL: dict[str, Any] = {
         (changed("prepare", component="./prep.yml"), "jobs.prepare.component './prep.yml' is a file that was not sent"),
         (changed("prepare", code="azureml:c:1"), "jobs.prepare.component and code both say what the step runs"),
         (changed("evaluate", **EVIL), "jobs.evaluate.additional_includes are files beside the job"),
-        (changed("evaluate", command="x", inputs={"a": {"path": "/etc/passwd"}}), "jobs.evaluate.inputs.a.path '/etc/passwd' is on"),
+        (changed("evaluate", command="x", inputs={"a": {"path": "/etc/passwd"}}), "inputs.a.path '/etc/passwd' is on"),
         (
             changed("evaluate", inputs={"model": "${{jobs.tune.outputs.model}}"}),
             "jobs.evaluate.inputs.model is '${{jobs.tune.outputs.model}}'; write ${{parent.jobs.tune.outputs.model}}.",
