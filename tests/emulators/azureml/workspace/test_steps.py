@@ -26,6 +26,17 @@ def test_a_cluster_may_be_an_input_of_the_pipeline() -> None:
     assert "uri" not in body["outputs"]["artifacts"], "it lies where the job's own files are"
 
 
+def test_a_file_may_be_given_to_a_component_that_takes_folders() -> None:
+    """The command gets the file, as in Azure."""
+    component = {**SPEC, "inputs": {"data": {"type": "uri_folder"}}}
+    file = {"job_input_type": "uri_file", "uri": "wasbs://c@a.blob.core.windows.net/x.csv"}
+    one = {"type": "command", "componentId": "azureml:c:1", "inputs": {"data": file}}
+    spec = pipeline_body.parse("p", {**BODY, "jobs": {"one": one}})
+    steps = Steps(lambda _: Asset("components", "c", "1", {"componentSpec": component}, ""))
+    body = steps.body(Pipeline("p", spec, {}), spec.steps["one"], lambda *_: {})
+    assert body["inputs"]["data"]["jobInputType"] == "uri_file"
+
+
 def test_artifacts_are_what_the_job_left_beside_its_outputs() -> None:
     """An output of that name is the job's ./outputs and logs; of a step that was reused, those of the first. With a
     place of its own it is an output like any other."""
