@@ -1,6 +1,7 @@
 // The page's frame: who looks at it, where they are, and the keys that work everywhere.
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import "./focus.js";
 import "./theme.js";
 import { get, key } from "./api.js";
 import { render } from "preact";

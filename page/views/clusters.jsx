@@ -1,7 +1,7 @@
 // The clusters: how many nodes over time, who holds them and why, what was decided.
 import { get, post, remove } from "../api.js";
 import { begins, clock, duration, number, shortClock, visible } from "../format.js";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useLive } from "../live.js";
 import { Ask, Drawing, Facts, Trouble, useOutcome, When } from "../parts.jsx";
 import { to } from "../route.js";
@@ -180,7 +180,9 @@ function Cluster({ cluster, leases, report, me, again }) {
 }
 
 function Hold({ cluster, attempt, again }) {
-  const [open, set] = useState(false);
+  const [open, set] = useState(false),
+    first = useRef();
+  useEffect(() => first.current?.focus(), [open]);
   const hold = (event) => {
     event.preventDefault();
     const { nodes, hours, why } = event.target.elements;
@@ -207,7 +209,7 @@ function Hold({ cluster, attempt, again }) {
     <form class="inline" onSubmit={hold}>
       <label>
         {W.clusters.holdNodes}
-        <input name="nodes" type="number" min="1" max={cluster.max_nodes} value="1" required />
+        <input ref={first} name="nodes" type="number" min="1" max={cluster.max_nodes} value="1" required />
       </label>
       <label>
         {W.clusters.holdHours}

@@ -393,5 +393,12 @@ def test_everything_goes_by_keyboard(lab: Lab, trained: str) -> None:
     page.keyboard.press("s")
     expect(page.locator("#spoken")).to_have_text(said.inner_text())
     expect(page.get_by_role("button", name="Stop").first).to_be_visible()
+    page.goto(f"{lab.cloud.api}/page#/clusters")
+    page.get_by_role("button", name="Hold nodes").press("Enter")
+    expect(page.get_by_role("spinbutton", name="Nodes")).to_be_focused()
+    page.goto(f"{lab.cloud.api}/page#/storage")
+    page.get_by_role("button", name="Count now").press("Enter")
+    expect(page.locator(".bars").first).to_be_visible()
+    assert page.evaluate("document.activeElement.closest('main') !== null")
     page.close()
     assert lab.faults == []
