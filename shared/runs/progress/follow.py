@@ -16,7 +16,8 @@ from shared.kernel.versioned import Stored
 from shared.runs.data import ask_for_check, change_at_end, change_on_nodes
 from shared.runs.decide import advance, failing_log, is_over
 from shared.runs.facts import RunLosesNodes, RunSubmitted
-from shared.runs.model import Run, RunState, run_of_job
+from shared.runs.model import Run, RunState
+from shared.runs.names import run_of_job
 from shared.runs.ports import HasDatasets
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
