@@ -31,9 +31,9 @@ from .worker import AGENT, Channel
 
 # How long a round that is to end may take to come to its next step before it is cut, in seconds.
 CLEAN_BREAK = 3.0
-# Workers that make no step for that long, or for so many times the pace that they had, stand still. A slow step that is
-# taken for that costs looks and rings, and nobody is lost by it.
-STILL_SECONDS, STILL_TIMES = 1.0, 3
+# Workers that make no step for that long, or for so many times the pace that they had but not so much longer, stand
+# still. A slow step that is taken for that costs looks and rings, and nobody is lost by it.
+STILL_SECONDS, STILL_TIMES, STILL_LONGER = 1.0, 3, 3.0
 # So long a round has for its first step before its workers count as standing still: they may be unable to meet.
 MEETING_SECONDS = 3.0
 # A worker that neither waits nor ends so many times the silence of a dead node after its round was cut is killed, and
@@ -99,9 +99,10 @@ class Pace:
     def stands_still(self) -> bool | None:
         with self.lock:
             if not self.ticked_at:
-                late = self.began_at and time.monotonic() - self.began_at > MEETING_SECONDS
-                return True if late else None
-            return time.monotonic() - self.ticked_at > max(STILL_SECONDS, STILL_TIMES * self.slowest)
+                over = self.began_at and time.monotonic() - self.began_at > MEETING_SECONDS
+                return True if over else None
+            late = min(STILL_TIMES * self.slowest, self.slowest + STILL_LONGER)
+            return time.monotonic() - self.ticked_at > max(STILL_SECONDS, late)
 
 
 @dataclass(frozen=True)
@@ -199,12 +200,14 @@ class Agent:
         self._tell("cut")
 
     def _stands_still(self) -> bool | None:
-        """Whether the workers make no step. One that was stopped for as long as a dead node is silent is given up."""
-        still = self._pace.stands_still()
+        """Whether the workers make no step. One that was stopped for as long as a dead node is silent is given up, if
+        others have its state and wait for it."""
+        still, joined = self._pace.stands_still(), self._joined
+        awaited = bool(still and joined and sum(member.workers for member in joined.round.team) > 1)
         now, before = time.monotonic(), self._looked_at
         self._looked_at = now
         for worker in self._workers:
-            stopped = bool(still) and worker.is_stopped()
+            stopped = awaited and worker.is_stopped()
             worker.stopped = worker.stopped + min(now - before, LOOK_SECONDS) if stopped else 0.0
             if worker.stopped > self._member.silence and not worker.given_up:
                 self._kill(worker, "was stopped, and its team waits for it")
