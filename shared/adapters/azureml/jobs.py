@@ -221,7 +221,9 @@ class AzureMLJobs:
         try:
             answer = self._connection.arm.get(f"datastores/{datastore}")
         except NotFound as exc:
-            raise NotFound(f"The workspace has no datastore {datastore!r}. {exc}") from exc
+            raise NotFound(
+                f"The workspace has no datastore {datastore!r}; a drop's path begins with drops/. {exc}"
+            ) from exc
         container = answer["properties"].get("containerName")
         if not container:
             raise NotFound(f"Datastore {datastore!r} is no blob container.")
