@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
 import sysconfig
@@ -127,6 +128,7 @@ def main(argv: list[str]) -> int:
         hint = f"Did you mean {near[0]!r}? " if near else ""
         say(f"There is no command {argv[0]!r}. {hint}`python3 trainyard.py --help` has a line for each.")
         return 2
+    trust_as_the_machine_does()
     alone = USE if argv[0] == "predict" else TALK  # predict runs a trainer's model here
     requirements, target = COMMANDS.get(argv[0], (alone, ["-m", "cli", argv[0]]))
     try:
@@ -135,6 +137,14 @@ def main(argv: list[str]) -> int:
         say(f"\ntrainyard: {exc}")
         return 1
     return hand_over([str(PYTHON), *target, *argv[1:]], path)
+
+
+def trust_as_the_machine_does() -> None:
+    """Let uv and npm trust the machine's own authorities, as pip does: a proxy's may be known there alone."""
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile or paths.capath or not sys.platform.startswith("linux"):
+        os.environ.setdefault("UV_SYSTEM_CERTS", "true")
+        os.environ.setdefault("NODE_USE_SYSTEM_CA", "1")
 
 
 def usage() -> str:

@@ -75,15 +75,25 @@ def age_at_start(window: Window) -> int:
 
 def play(policy: Policy, window: Window, terms: Terms, left: float, work: float) -> Outcome:
     """The job of so many seconds of work, with so many until its date."""
-    holds, starting, dollars, age = Hold.NONE, 0.0, 0.0, age_at_start(window)
-    for number, available in enumerate(window.steps):
+    return play_regions(policy, (window,), terms, left, work)
+
+
+def play_regions(policy: Policy, windows: Sequence[Window], terms: Terms, left: float, work: float) -> Outcome:
+    """The same with several pools. Where its own takes the node, the next is of the one that has had some longest."""
+    holds, starting, dollars, here = Hold.NONE, 0.0, 0.0, 0
+    ages = [age_at_start(window) for window in windows]
+    for number in range(len(windows[0].steps)):
         if left <= 0:
             break
-        age = age + 1 if not number or available is window.steps[number - 1] else 1
-        if not available and holds in LOST:
+        there = [window.steps[number] for window in windows]
+        same = [not number or window.steps[number] is window.steps[number - 1] for window in windows]
+        ages = [age + 1 if is_same else 1 for age, is_same in zip(ages, same, strict=True)]
+        if holds in LOST and not there[here]:
             holds, starting = LOST[holds], 0.0
-        chosen = policy(Standing(left, work, holds, available, age * terms.step, starting))
-        assert available or chosen not in LOST, f"{chosen} was chosen in a step without nodes"
+        if holds not in LOST:
+            here = max(range(len(windows)), key=lambda pool: (there[pool], ages[pool]))
+        chosen = policy(Standing(left, work, holds, there[here], ages[here] * terms.step, starting))
+        assert there[here] or chosen not in LOST, f"{chosen} was chosen in a step without nodes"
         starting = 0.0 if chosen is Hold.NONE else starting if chosen is holds else terms.change
         lost = min(starting, terms.step) if chosen is not Hold.BOTH else 0.0
         used = 0.0 if chosen is Hold.NONE else min(terms.step, work + lost)

@@ -11,7 +11,7 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from emulators.process import wait_for
 
@@ -82,6 +82,12 @@ class Crowd:
         """The living processes in the order of their ranks, as far as they logged them."""
         ranks = {e["process"]: e["rank"] for e in lines(self.events) if e["what"] == "node joined"}
         return sorted(self.alive(), key=lambda process: ranks.get(process.pid, 0))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def end(self) -> None:
         self.file.with_suffix(".end").touch()

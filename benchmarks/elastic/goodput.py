@@ -86,12 +86,8 @@ def measure(url: str, moments: Sequence[Moment], speed: float, beside: bool = Tr
 
 
 def _row(name: str, start: Callable[[Path], Crowd], moments: Sequence[Moment], speed: float) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        crowd = start(Path(folder))
-        try:
-            window = replay(crowd, moments, speed)
-            steps = lines(crowd.file)
-        finally:
-            crowd.end()
+    with tempfile.TemporaryDirectory() as folder, start(Path(folder)) as crowd:
+        window = replay(crowd, moments, speed)
+        steps = lines(crowd.file)
     changes = {"changes": len(moments) - 2, "seconds": window[1] - window[0]}
     return {"launcher": name, **changes, **judged(steps, moments, speed, window)}

@@ -32,22 +32,12 @@ def torchft(folder: Path, python: str, count: int) -> Iterator[Crowd]:
     argv += ["--quorum_tick_ms", "100", "--join_timeout_ms", "10000"]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     script = [python, str(SCRIPT), str(folder / "steps"), "--torchft", "{number}"]
-    crowd = Crowd(folder, script, {"LIGHTHOUSE": f"http://127.0.0.1:{port}"}, count)
     try:
-        yield crowd
+        with Crowd(folder, script, {"LIGHTHOUSE": f"http://127.0.0.1:{port}"}, count) as crowd:
+            yield crowd
     finally:
-        crowd.end()
         process.kill()
         process.wait()
-
-
-@contextmanager
-def ours(folder: Path, url: str, count: int) -> Iterator[Crowd]:
-    crowd = in_place(folder, url, count)
-    try:
-        yield crowd
-    finally:
-        crowd.end()
 
 
 def killed(crowd: Crowd, count: int, first: bool) -> dict[str, float]:
@@ -87,7 +77,7 @@ def measure(count: int, kills: int, url: str, python: str) -> dict[str, Any]:
     again: list[float] = []
     known: list[float] = []
     theirs: list[float] = []
-    with tempfile.TemporaryDirectory() as folder, ours(Path(folder), url, count) as crowd:
+    with tempfile.TemporaryDirectory() as folder, in_place(Path(folder), url, count) as crowd:
         for turn in range(kills):
             found = killed(crowd, count, first=turn % 2 == 0)
             again.append(found["again"])
@@ -113,7 +103,7 @@ def measure(count: int, kills: int, url: str, python: str) -> dict[str, Any]:
 
 def timeline(url: str, file: Path) -> None:
     """Draw who knew what when around one kill of the first of four, and print it."""
-    with tempfile.TemporaryDirectory() as folder, ours(Path(folder), url, 4) as crowd:
+    with tempfile.TemporaryDirectory() as folder, in_place(Path(folder), url, 4) as crowd:
         crowd.wait(4)
         time.sleep(2)
         victim = crowd.by_rank()[0]

@@ -28,18 +28,14 @@ KNOWN = "node sees a change"
 
 def measure(account: Azurite, nodes: int, seconds: float, stops: int) -> list[dict[str, Any]]:
     """A row for each of the four outages, on one set of processes."""
-    with tempfile.TemporaryDirectory() as folder:
-        crowd = in_place(Path(folder), account.table_url, nodes)
-        try:
-            crowd.wait(nodes)
-            usual = _pace(crowd, nodes, 5)
-            rows = [
-                _table_away(crowd, nodes, seconds, usual, "refuses", lambda: _refusing(account)),
-                _table_away(crowd, nodes, seconds, usual, "is silent", lambda: _silent(account)),
-            ]
-            return [*rows, _nodesstopped(crowd, nodes, stops), _node_sleeps(crowd, nodes, seconds)]
-        finally:
-            crowd.end()
+    with tempfile.TemporaryDirectory() as folder, in_place(Path(folder), account.table_url, nodes) as crowd:
+        crowd.wait(nodes)
+        usual = _pace(crowd, nodes, 5)
+        rows = [
+            _table_away(crowd, nodes, seconds, usual, "refuses", lambda: _refusing(account)),
+            _table_away(crowd, nodes, seconds, usual, "is silent", lambda: _silent(account)),
+        ]
+        return [*rows, _nodesstopped(crowd, nodes, stops), _node_sleeps(crowd, nodes, seconds)]
 
 
 @contextmanager

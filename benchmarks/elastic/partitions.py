@@ -85,16 +85,11 @@ class Hosts(Crowd):
             self.add()
 
 
-@contextmanager
-def ours(folder: Path, account: Azurite, made: Sequence[Host], port: int) -> Iterator[Crowd]:
+def ours(folder: Path, account: Azurite, made: Sequence[Host], port: int) -> Crowd:
     """Our agents, whose workers stay."""
     env = {"PET_RDZV_ID": uuid.uuid4().hex, "PET_NNODES": f"1:{NODES}", **_table(account, port)}
     argv = [sys.executable, "-m", "elastic.launch", "--in-place", "--local-addr", "{address}"]
-    crowd = Hosts(folder, [*argv, str(PEERS / "elastic_steps.py"), str(folder / "steps")], env, made)
-    try:
-        yield crowd
-    finally:
-        crowd.end()
+    return Hosts(folder, [*argv, str(PEERS / "elastic_steps.py"), str(folder / "steps")], env, made)
 
 
 def _table(account: Azurite, port: int) -> dict[str, str]:
@@ -103,16 +98,11 @@ def _table(account: Azurite, port: int) -> dict[str, str]:
     return {"AZURE_STORAGE_CONNECTION_STRING": connection}
 
 
-@contextmanager
-def torchrun(folder: Path, made: Sequence[Host], options: Sequence[str], env: dict[str, str]) -> Iterator[Crowd]:
+def torchrun(folder: Path, made: Sequence[Host], options: Sequence[str], env: dict[str, str]) -> Crowd:
     """torchrun's own agents, with its defaults, that start from the newest checkpoint."""
     argv = [sys.executable, "-m", "torch.distributed.run", "--nnodes", f"1:{NODES}", "--rdzv-id", uuid.uuid4().hex]
     argv += [*options, "--max-restarts", "1000", "--local-addr", "{address}", str(PEERS / "elastic_trainer.py")]
-    crowd = Hosts(folder, [*argv, str(folder / "steps")], env, made)
-    try:
-        yield crowd
-    finally:
-        crowd.end()
+    return Hosts(folder, [*argv, str(folder / "steps")], env, made)
 
 
 @contextmanager
@@ -129,12 +119,8 @@ def torchft(folder: Path, python: str, made: Sequence[Host]) -> Iterator[Crowd]:
     lighthouse += ["--min_replicas", "1", "--quorum_tick_ms", "100", "--join_timeout_ms", "10000"]
     env = {"LIGHTHOUSE": f"http://{GATEWAY}:29510"}
     argv = ["env", "HOST_ADDRESS={address}", python, str(PEERS / "elastic_steps.py"), str(folder / "steps")]
-    with _beside(lighthouse):
-        crowd = Hosts(folder, [*argv, "--torchft", "{number}"], env, made)
-        try:
-            yield crowd
-        finally:
-            crowd.end()
+    with _beside(lighthouse), Hosts(folder, [*argv, "--torchft", "{number}"], env, made) as crowd:
+        yield crowd
 
 
 @contextmanager

@@ -83,50 +83,41 @@ def _torchrun(folder: Path, options: Sequence[str], env: dict[str, str]) -> Crow
 
 
 @contextmanager
-def ours(folder: Path, account: Azurite) -> Iterator[Site]:
-    crowd = in_place(folder, account.table_url, NODES, TRAINER)
+def _at_work(crowd: Crowd, point: Point | Azurite) -> Iterator[Site]:
     try:
-        yield Site(crowd, account)
+        with crowd:
+            yield Site(crowd, point)
     finally:
-        crowd.end()
+        if isinstance(point, Point):
+            point.stop()
 
 
-@contextmanager
-def torchrun(folder: Path, account: Azurite) -> Iterator[Site]:
+Start = Callable[[Path], AbstractContextManager[Site]]
+
+
+def ours(folder: Path, account: Azurite) -> AbstractContextManager[Site]:
+    return _at_work(in_place(folder, account.table_url, NODES, TRAINER), account)
+
+
+def torchrun(folder: Path, account: Azurite) -> AbstractContextManager[Site]:
     """PyTorch's own command, with our table."""
     options = ["--rdzv-backend", "azure-table", "--rdzv-endpoint", account.table_url]
-    crowd = _torchrun(folder, options, installed(folder))
-    try:
-        yield Site(crowd, account)
-    finally:
-        crowd.end()
+    return _at_work(_torchrun(folder, options, installed(folder)), account)
 
 
-@contextmanager
-def c10d(folder: Path) -> Iterator[Site]:
+def c10d(folder: Path) -> AbstractContextManager[Site]:
     port = free_port()
     point = Point([sys.executable, "-c", STORE, str(port)])
     options = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-conf", "is_host=false"]
-    crowd = _torchrun(folder, options, {})
-    try:
-        yield Site(crowd, point)
-    finally:
-        crowd.end()
-        point.stop()
+    return _at_work(_torchrun(folder, options, {}), point)
 
 
-@contextmanager
-def torchft(folder: Path, python: str) -> Iterator[Site]:
+def torchft(folder: Path, python: str) -> AbstractContextManager[Site]:
     port = free_port()
     argv = [str(Path(python).parent / "torchft_lighthouse"), "--bind", f"127.0.0.1:{port}", "--min_replicas", "1"]
     point = Point([*argv, "--quorum_tick_ms", "100", "--join_timeout_ms", "10000"])
     script = [python, str(PEERS / "elastic_steps.py"), str(folder / "steps"), "--torchft", "{number}"]
-    crowd = Crowd(folder, script, {"LIGHTHOUSE": f"http://127.0.0.1:{port}"}, NODES)
-    try:
-        yield Site(crowd, point)
-    finally:
-        crowd.end()
-        point.stop()
+    return _at_work(Crowd(folder, script, {"LIGHTHOUSE": f"http://127.0.0.1:{port}"}, NODES), point)
 
 
 @contextmanager
@@ -241,7 +232,7 @@ def _became(crowd: Crowd, count: int, began: float, after: float, limit: float) 
 
 def measure(account: Azurite, python: str, quick: bool) -> Iterator[Row]:
     """A row for each trouble and launcher. A crowd that did not come together again is replaced."""
-    starts: dict[str, Callable[[Path], AbstractContextManager[Site]]] = {
+    starts: dict[str, Start] = {
         "in place": lambda folder: ours(folder, account),
         "torchrun": lambda folder: torchrun(folder, account),
         "c10d": c10d,
@@ -254,7 +245,7 @@ def measure(account: Azurite, python: str, quick: bool) -> Iterator[Row]:
             yield {"launcher": launcher, **row}
 
 
-def _rows(start: Callable[[Path], AbstractContextManager[Site]], troubles: dict[str, Any]) -> Iterator[Row]:
+def _rows(start: Start, troubles: dict[str, Any]) -> Iterator[Row]:
     left = [*troubles]
     while left:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, ExitStack() as stack:

@@ -102,19 +102,26 @@ def picture(costs: dict[str, Any], by_day: bool = False) -> RenderableType:
 
 
 def _lines(costs: dict[str, Any]) -> Table:
-    table = _table(costs["by"], "spent", *KINDS, "node hours")
+    kinds = _kinds(costs["lines"])
+    table = _table(costs["by"], "spent", *kinds, "node hours")
     for line in costs["lines"]:
-        table.add_row(*_cells(line, people.payer(line, costs["lines"]) or NOBODY[costs["by"]]))
+        table.add_row(*_cells(line, kinds, people.payer(line, costs["lines"]) or NOBODY[costs["by"]]))
     if len(costs["lines"]) > 1:
-        table.add_row(*_cells(costs["total"], "all"), style="bold")
+        table.add_row(*_cells(costs["total"], kinds, "all"), style="bold")
     return table
 
 
 def _days(costs: dict[str, Any]) -> Table:
-    table = _table(DAY, "spent", *KINDS)
+    kinds = _kinds(costs["days"])
+    table = _table(DAY, "spent", *kinds)
     for day in _every_day(costs["days"]):
-        table.add_row(day["day"], dollars(_spent(day)), *(dollars(day[kind]) if day[kind] else "" for kind in KINDS))
+        table.add_row(day["day"], dollars(_spent(day)), *(dollars(day[kind]) if day[kind] else "" for kind in kinds))
     return table
+
+
+def _kinds(rows: list[dict[str, Any]]) -> list[str]:
+    """The kinds that something was spent on. A run's name then fits a narrow terminal."""
+    return [kind for kind in KINDS if any(row[kind] for row in rows)]
 
 
 def _table(first: str, *numbers: str) -> Table:
@@ -125,8 +132,8 @@ def _table(first: str, *numbers: str) -> Table:
     return table
 
 
-def _cells(line: dict[str, Any], name: str) -> list[str]:
-    money = [dollars(line[kind]) if line[kind] else "" for kind in KINDS]
+def _cells(line: dict[str, Any], kinds: list[str], name: str) -> list[str]:
+    money = [dollars(line[kind]) if line[kind] else "" for kind in kinds]
     return [name, dollars(line["spent"]), *money, f"{line['node_hours']:,.2f}"]
 
 

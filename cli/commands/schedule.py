@@ -35,6 +35,7 @@ Name = Annotated[
 ]
 
 
+WHEN = ("--cron", "--timezone", "--route", "--new-files", "--catch-up", "--overlap")
 CATCH_UP, OVERLAP = ("skip", "latest", "all"), ("skip", "allow", "replace")
 
 
@@ -66,6 +67,7 @@ def schedule_add(
 
     Example: trainyard schedule add --cron "0 6 * * 1" --timezone Europe/Berlin submit mnist --data drops/mnist/digits-1
     """
+    _check_order(words)
     _check_when(cron, route, new_files)
     _check_rule("--catch-up", catch_up, CATCH_UP)
     _check_rule("--overlap", overlap, OVERLAP)
@@ -140,6 +142,14 @@ def schedule_remove(session: Session, schedule: Name) -> None:
     session.tell(session.api.delete("schedules", schedule), f"{schedule} is gone.")
 
 
+def _check_order(words: list[str]) -> None:
+    """Raise BadParameter unless the words are a submission, with none of the schedule's own options in it."""
+    own = [word for word in words if word.partition("=")[0] in WHEN]
+    if words[0] != "submit" or own:
+        wrong = f"{own[0]} stands before submit" if own else f"{words[0]!r} is not `submit`"
+        raise typer.BadParameter(f'{wrong}: schedule add --cron "0 6 * * 1" submit mnist --data ...')
+
+
 def _check_when(cron: str, route: str, new_files: int) -> None:
     """Raise BadParameter unless one way to say when was chosen, and said in full."""
     if cron and (route or new_files):
@@ -157,8 +167,6 @@ def _check_rule(option: str, value: str, choices: tuple[str, ...]) -> None:
 
 def _submission(session: Session, words: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The body of the run that these words submit, and the options that say nothing of it."""
-    if words[0] != "submit":
-        raise typer.BadParameter(f"Behind the options comes the submission: submit mnist ..., not {words[0]!r}.")
     group: Any = typer.main.get_command(app)
     options = group.commands["submit"].make_context("submit", words[1:]).params
     if options["following"]:

@@ -27,6 +27,7 @@ from shared.jobs.spec import (
 from shared.jobs.upload import unfit_code
 from shared.kernel.names import NAME, path_problem
 
+INPUT_MODES = ("ro_mount", "download", "direct", "eval_mount", "eval_download")
 MOST_MEMBERS = 100  # jobs of an elastic run
 _VALUE_OF = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w-]+)\s*\}\}")
 _OPTIONAL = re.compile(r"\$\[\[.*?\]\]", re.DOTALL)  # left out where one of its values is not given
@@ -95,6 +96,8 @@ def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
         yield Problem("data", "is missing: say which data to train on.", "data_missing")
     for name, value in job.data.items():
         yield from _check_path(order, name, value)
+        if value.mode and value.mode not in INPUT_MODES and job.kind != PIPELINE:
+            yield Problem(f"inputs.{name}.mode", f"is {value.mode[:40]!r}; choose one of {', '.join(INPUT_MODES)}.")
     if lacking := _values_it_lacks(job):
         missing_values = ", ".join(f"${{{{{name}}}}}" for name in lacking)
         yield Problem("command", f"uses {missing_values}, which the job does not have among its inputs and outputs.")

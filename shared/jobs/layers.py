@@ -11,6 +11,7 @@ from typing import Any
 
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.parameters import Parameters, parameters
+from shared.jobs.readers.pipeline_document import JOBS, on_one_cluster
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec, Layer
 
 PROCESSES = "PET_NPROC_PER_NODE"  # torchrun's own variable
@@ -82,7 +83,11 @@ def _processes(order: JobOrder) -> Layer:
 
 
 def on_its_cluster(order: JobOrder) -> JobOrder:
-    """A whole job that was written for serverless compute, on a cluster: without what only that one has."""
+    """A whole job that was written for serverless compute, on a cluster: without what only that one has. Of a pipeline
+    every step runs on the cluster that a request names."""
+    if order.written and order.asked.cluster and order.own.kind == PIPELINE:
+        rest = {**order.own.rest, JOBS: on_one_cluster(order.own.rest.get(JOBS))}
+        order = replace(order, written=replace(order.written, job=replace(order.own, rest=rest)))
     serverless = order.is_whole and order.own.cluster in ("", SERVERLESS)
     if not (order.written and serverless and (order.asked.cluster or order.defaults.cluster)):
         return order

@@ -20,7 +20,7 @@ from shared.jobs.batchai.job import Beside
 from shared.jobs.batchai.job import read_job as read_batchai
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes
 from shared.jobs.parameters import wrong_parameters
-from shared.jobs.spec import Environment
+from shared.jobs.spec import DataInput, Environment
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
 from tests.contract.sides import FakeSide, RealSide, Side, environment, job_of, pipeline_of, snapshot, with_keys
@@ -135,6 +135,20 @@ def test_what_can_not_be_had_is_told_before_submission(side: Side, unique: Calla
     (why,) = side.jobs.lacks(replace(job, environment=Environment("r-base:4.3")))
     assert "R can't be installed" in why
     assert side.jobs.status(name) is None
+
+
+def test_what_a_pipeline_names_and_is_not_there_is_told(side: Side, unique: Callable[[], str]) -> None:
+    """A registered component, with the step that names it, and data of the pipeline itself."""
+    pipeline = pipeline_of(unique())
+    assert side.jobs.lacks(pipeline) == []
+    named = {"one": {"component": "azureml:none:3"}, "two": {"component": "azureml:none@latest"}}
+    whys = side.jobs.lacks(replace(pipeline, rest={**pipeline.rest, "jobs": {**pipeline.rest["jobs"], **named}}))
+    assert whys == [
+        "Step 'one': component azureml:none:3 is not in the workspace.",
+        "Step 'two': component azureml:none@latest is not in the workspace.",
+    ]
+    (why,) = side.jobs.lacks(replace(pipeline, inputs={"rows": DataInput("azureml:rows@latest")}))
+    assert "rows" in why
 
 
 def test_very_many_unknown_keys_are_refused_before_each_is_explained() -> None:

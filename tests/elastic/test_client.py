@@ -121,12 +121,16 @@ def test_no_secret_is_shown(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_denied_is_not_tried_again(account: azurite.Azurite) -> None:
-    """A wrong key is said at once, with the role that an identity needs."""
+    """A wrong key is said at once, with the role that an identity needs; a signature with the time that it holds."""
     wrong = account.connection_string.replace(azurite.KEY, "d3Jvbmc=")
     with closing(connect("", {"AZURE_STORAGE_CONNECTION_STRING": wrong})) as table:
         with pytest.raises(Denied, match=r"403 .*Storage Table Data Contributor"):
             table.rows("r", "x").get("k", soon())
         assert table.requests == 1
+    expired = {"AZURE_STORAGE_SAS_TOKEN": "sv=2019-02-02&ss=t&srt=sco&sp=rl&se=2026-01-02T03%3A04%3A05Z&sig=d3Jvbmc%3D"}
+    needed = r"403 .*the signature holds until 2026-01-02T03:04:05Z; start again with a new one"
+    with closing(connect(account.table_url, expired)) as table, pytest.raises(Denied, match=needed):
+        table.rows("r", "x").get("k", soon())
 
 
 def test_a_stranger_answers(run: str) -> None:

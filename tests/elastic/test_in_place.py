@@ -127,8 +127,8 @@ def test_training_does_not_need_the_table(account: azurite.Azurite, tmp_path: Pa
 
 
 def test_a_worker_that_does_not_come_back_is_started_again(account: azurite.Azurite, tmp_path: Path) -> None:
-    """A worker whose round is over and that neither waits for the next nor ends is killed and started again, without
-    counting as a failure: the team goes on from the other's memory, and nobody waits for ever."""
+    """A worker that was stopped while its agent was not, or whose round is over and that neither waits for the next nor
+    ends, is killed and started again, without counting as a failure: the team goes on from the other's memory."""
     env = {"PET_RDZV_CONF": IMPATIENT, "PET_MAX_RESTARTS": "0"}
     with InPlace(tmp_path, account.table_url, "hangs", "2", **env) as run:
         run.start(1)
@@ -136,6 +136,11 @@ def test_a_worker_that_does_not_come_back_is_started_again(account: azurite.Azur
         run.wait_for_steps(2, steps=5)
         (tmp_path / "hang").touch()
         wait_for(lambda: not (tmp_path / "hang").exists(), DEADLINE_SECONDS, "the worker to hang")
+        run.wait_for_steps(2, after=len(run.progress()), steps=5)
+        stopped = run.agents[0].pid
+        (worker,) = Path(f"/proc/{stopped}/task/{stopped}/children").read_text().split()
+        os.kill(int(worker), signal.SIGSTOP)
+        wait_for(lambda: not Path(f"/proc/{worker}").exists(), DEADLINE_SECONDS, "the stopped worker to go")
         run.wait_for_steps(2, after=len(run.progress()), steps=5)
         assert run.finish() == [0, 0]
         run.assert_no_step_lost()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -105,6 +106,22 @@ def test_a_mistake_is_not_for_later(member: Member, table: Table) -> None:
         patch.setenv("AZURE_STORAGE_CONNECTION_STRING", wrong)
         code, line = member(*SH, "exit 0", endpoint="connection-string")
     assert (code, line.startswith("member: failed: the table of run "), "403" in line) == (1, True, True)
+
+
+def test_a_program_is_its_text(tmp_path: Path) -> None:
+    """Wherever it lies; and its arguments are not told, for they may be secret."""
+
+    def said(where: str, text: str, *arguments: str) -> tuple[str, str]:
+        (tmp_path / where).mkdir(exist_ok=True)
+        (tmp_path / where / "train.py").write_text(text)
+        told: tuple[str, str] = launch._program(launch._arguments([str(tmp_path / where / "train.py"), *arguments]))
+        return told
+
+    one = said("a", "1", "--key=x")
+    assert said("b", "1", "--key=x") == one
+    assert re.fullmatch(r"train\.py \([0-9a-f]{8}\)", one[0])
+    assert said("b", "2", "--key=x")[0] != one[0]
+    assert said("b", "1", "--key=y") == (one[0], said("b", "1", "--key=y")[1]) != one
 
 
 def test_bad_data_counts_more_than_a_lost_peer(member: Member) -> None:

@@ -71,6 +71,19 @@ def test_a_closed_run_stays_closed() -> None:
     assert changes(closed, works("a"), Limits(1, 3)) == []
 
 
+def test_a_team_has_one_program() -> None:
+    """The team's own; else that of the first who waits. Who says none, as under stock torchrun, goes with any."""
+    ours, other = replace(works("b"), program="b.py"), replace(waits("a"), program="a.py")
+    rows = {"a": other, "b": ours, "c": waits("c")}
+    assert view("b", **rows).program() == "b.py"
+    assert changes(view("b", **rows), ours, Limits(1, 3)) == ["c waits to join"]
+    again = view("b", **{**rows, "b": replace(ours, joined=-1, ticket=2)})
+    for what, names in ((again, ["b", "c"]), (view("b", gone="b", **rows), ["a", "c"])):
+        made = next_round(what, Limits(1, 3), last_call_over=True)
+        assert made is not None
+        assert [member.name for member in made.team] == names
+
+
 def test_what_makes_a_team_meet_again() -> None:
     """Each reason in words: gone, left, broke off, a newcomer where there is a place, and being left behind."""
     me, limits = works("a"), Limits(1, 3)

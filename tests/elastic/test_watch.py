@@ -15,6 +15,7 @@ import pytest
 from emulators.process import wait_for
 from tests import azurite
 from tests.elastic.agents import DEADLINE_SECONDS
+from trainers.elastic import agent
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.bell import SILENT, Bell, ring_all
 from trainers.elastic.client import connect
@@ -165,3 +166,18 @@ def closing_member(member: Member) -> Iterator[Member]:
         yield member
     finally:
         member.leave()
+
+
+@pytest.mark.parametrize(("slowest", "still"), [(0.1, 1.0), (1.0, 3.0), (10.0, 13.0)])
+def test_workers_stand_still_if_a_step_takes_far_longer_than_the_last(
+    monkeypatch: pytest.MonkeyPatch, slowest: float, still: float
+) -> None:
+    """For a second, three times the slowest of the last steps, or three seconds longer: so a cut is noticed soon also
+    where steps are slow."""
+    now = 100.0
+    monkeypatch.setattr(agent.time, "monotonic", lambda: now)
+    pace = agent.Pace(began_at=now, ticked_at=now, slowest=slowest)
+    now += still - 0.01
+    assert pace.stands_still() is False
+    now += 0.02
+    assert pace.stands_still() is True

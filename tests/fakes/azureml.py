@@ -11,7 +11,7 @@ from typing import Any
 from shared.adapters.azureml.document import document
 from shared.clusters.model import Cluster
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, StepStatus
-from shared.jobs.readers.pipeline import steps
+from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec
 from shared.kernel.errors import BadInput, NotFound, Unavailable
 from shared.kernel.storage import Place
@@ -54,6 +54,7 @@ class FakeJobs:
         self.assets: dict[tuple[str, str], str] = {}
         self.metrics: dict[str, dict[str, list[tuple[float, float, float]]]] = {}  # what a job logged to MLflow
         self.steps: dict[str, dict[str, StepStatus]] = {}  # of pipelines, by their names
+        self.components: set[str] = set()  # that are registered, as a step names them
         self.down = False
         self.busy = False  # whether it takes few questions
 
@@ -96,8 +97,17 @@ class FakeJobs:
 
     def lacks(self, job: JobSpec) -> list[str]:
         self._answer()
+        if job.kind == PIPELINE:
+            data = [f"There are no data {v.path}." for v in job.data.values() if v.path.startswith("azureml:rows")]
+            return data + [
+                f"Step {s.name!r}: {why}" for s in steps(job) for why in (*self._absent(s), *self.lacks(s.job))
+            ]
         image = job.environment.image if isinstance(job.environment, Environment) else ""
         return [f"Image {image!r}: R can't be installed."] if image.startswith("r-base") else []
+
+    def _absent(self, step: Step) -> list[str]:
+        there = not step.component or step.component in self.components
+        return [] if there else [f"component {step.component} is not in the workspace."]
 
     def status(self, name: str) -> JobStatus | None:
         self._answer()

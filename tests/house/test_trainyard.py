@@ -96,6 +96,15 @@ def test_what_was_removed_is_installed_again(wanted: Path) -> None:
     assert installed.read_text() == "value = 1\n"
 
 
+def test_what_the_machine_trusts_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a proxy whose authority only the machine knows, uv is told to use the machine's list, as pip does."""
+    monkeypatch.setattr(os, "environ", {"NODE_USE_SYSTEM_CA": "0"})
+    trainyard.trust_as_the_machine_does()
+    assert os.environ == {"UV_SYSTEM_CERTS": "true", "NODE_USE_SYSTEM_CA": "0"}
+    uv = [str(Path(sys.executable).with_name("uv")), "help", "--no-pager", "pip", "install"]
+    assert "UV_SYSTEM_CERTS=" in subprocess.run(uv, capture_output=True, text=True, env={}).stdout
+
+
 def test_a_failing_step_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     """The error of a step holds its name, its command, its output and the advice; success shows none of the output."""
     program = "print('the reason'); raise SystemExit({})"

@@ -10,6 +10,7 @@ says where to meet, that the round is to end at the next step, or that it is to 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
@@ -19,6 +20,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousError
@@ -29,14 +31,16 @@ from .worker import AGENT, Channel
 
 # How long a round that is to end may take to come to its next step before it is cut, in seconds.
 CLEAN_BREAK = 3.0
-# Workers that make no step for that long, or for so many times the pace that they had, stand still. A slow step that is
-# taken for that costs looks and rings, and nobody is lost by it.
-STILL_SECONDS, STILL_TIMES = 1.0, 3
+# Workers that make no step for that long, or for so many times the pace that they had but not so much longer, stand
+# still. A slow step that is taken for that costs looks and rings, and nobody is lost by it.
+STILL_SECONDS, STILL_TIMES, STILL_LONGER = 1.0, 3, 3.0
 # So long a round has for its first step before its workers count as standing still: they may be unable to meet.
 MEETING_SECONDS = 3.0
 # A worker that neither waits nor ends so many times the silence of a dead node after its round was cut is killed, and
 # started again: the others wait for its node, and have the state.
 BACK_TIMES = 5
+# The most that one look at a stopped worker counts: what passes between two while this process is stopped too does not.
+LOOK_SECONDS = 1.0
 # What workers get to save and end after SIGTERM, and the agents that are done to wait for the others.
 GRACE, EXIT_BARRIER = 30.0, 300.0
 BAD_DATA, NOT_NOW = 2, 75
@@ -59,6 +63,13 @@ class Worker:
     last: str = ""
     code: int | None = None
     given_up: bool = False
+    stopped: float = 0.0  # for so many seconds, as far as somebody looked
+
+    def is_stopped(self) -> bool:
+        """Whether its process has got a SIGSTOP, as the kernel says."""
+        with contextlib.suppress(OSError):
+            return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        return False
 
 
 @dataclass
@@ -88,9 +99,10 @@ class Pace:
     def stands_still(self) -> bool | None:
         with self.lock:
             if not self.ticked_at:
-                late = self.began_at and time.monotonic() - self.began_at > MEETING_SECONDS
-                return True if late else None
-            return time.monotonic() - self.ticked_at > max(STILL_SECONDS, STILL_TIMES * self.slowest)
+                over = self.began_at and time.monotonic() - self.began_at > MEETING_SECONDS
+                return True if over else None
+            late = min(STILL_TIMES * self.slowest, self.slowest + STILL_LONGER)
+            return time.monotonic() - self.ticked_at > max(STILL_SECONDS, late)
 
 
 @dataclass(frozen=True)
@@ -113,12 +125,13 @@ class Agent:
         self._pace = Pace()
         self._joined: Joined | None = None
         self._cut_at: float | None = None
+        self._looked_at = 0.0
         self._back_at: float | None = None  # until when the workers of a round that was cut have to wait for the next
         self._restarts = job.restarts
         self.worked = False
         member.changed = lambda number, why: self._events.put(("changed", (number, why)))
         member.unsure = lambda: self._tell("hold")
-        member.stands_still = self._pace.stands_still
+        member.stands_still = self._stands_still
         member.waited = self._watch_the_waiting
 
     # --- workers ------------------------------------------------------------------------------------------------------
@@ -186,13 +199,30 @@ class Agent:
         self._back_at = self._back_at or time.monotonic() + BACK_TIMES * self._member.silence
         self._tell("cut")
 
+    def _stands_still(self) -> bool | None:
+        """Whether the workers make no step. One that was stopped for as long as a dead node is silent is given up, if
+        others have its state and wait for it."""
+        still, joined = self._pace.stands_still(), self._joined
+        awaited = bool(still and joined and sum(member.workers for member in joined.round.team) > 1)
+        now, before = time.monotonic(), self._looked_at
+        self._looked_at = now
+        for worker in self._workers:
+            stopped = awaited and worker.is_stopped()
+            worker.stopped = worker.stopped + min(now - before, LOOK_SECONDS) if stopped else 0.0
+            if worker.stopped > self._member.silence and not worker.given_up:
+                self._kill(worker, "was stopped, and its team waits for it")
+        return still
+
     def _give_up(self) -> None:
         self._back_at = None
         for worker in self._workers:
             if worker.ready and not worker.waits and worker.process.poll() is None:
-                logger.warning("process %d did not come back after its round; it is killed", worker.process.pid)
-                worker.given_up = True
-                worker.process.kill()
+                self._kill(worker, "did not come back after its round")
+
+    def _kill(self, worker: Worker, why: str) -> None:
+        logger.warning("process %d %s; it is killed", worker.process.pid, why)
+        worker.given_up = True
+        worker.process.kill()
 
     def _handle(self, kind: str, what: Any) -> tuple[int, str] | None:
         if kind == "waits":

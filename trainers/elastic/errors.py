@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, DecodeError, HttpResponseError
 
@@ -72,7 +73,7 @@ def translated(error: HttpResponseError) -> TableError:
         return Denied(f"no identity for the table: {message} (on a laptop: az login; on Azure: a managed identity)")
     text = f"{status} {code or error.reason}: {message}"
     if isinstance(error, ClientAuthenticationError) or status in (401, 403):
-        return Denied(f"{text} (an identity needs the role Storage Table Data Contributor on the account)")
+        return Denied(f"{text} ({_what_is_needed(error)})")
     if status in TRANSIENT or code == "TableBeingDeleted" or isinstance(error, DecodeError):
         passing = Passing(text)
         passing.after = _seconds(error)
@@ -82,6 +83,14 @@ def translated(error: HttpResponseError) -> TableError:
     if code in ("ResourceNotFound", "EntityNotFound"):  # any other 404 is not from a table service
         return Missing(text)
     return Conflict(text) if status in (409, 412) else TableError(text)
+
+
+def _what_is_needed(error: HttpResponseError) -> str:
+    response: Any = error.response
+    signed = parse_qs(urlsplit(response.request.url).query) if response is not None else {}
+    if "sig" in signed:
+        return f"the signature holds until {signed.get('se', ['?'])[0]}; start again with a new one"
+    return "an identity needs the role Storage Table Data Contributor on the account"
 
 
 def _seconds(error: HttpResponseError) -> float:

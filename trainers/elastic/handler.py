@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 import weakref
+from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -69,6 +70,7 @@ class AzureTableRendezvous(RendezvousHandler):
         self._address = address
         self._made: Member | None = None
         self.workers = 1
+        self.program = self.arguments = ""  # what the workers run, where it is known
         self.worked = False
         self._joined = self._gone = False
         me = weakref.ref(self)
@@ -79,6 +81,7 @@ class AzureTableRendezvous(RendezvousHandler):
         """This node's part; it has a bell and a name from the first call on."""
         if not self._made:
             self._made = Member(self._backend, self.limits, self.times, self._address, self.workers)
+            self._made.me = replace(self._made.me, program=self.program, arguments=self.arguments)
         return self._made
 
     def get_backend(self) -> str:

@@ -21,12 +21,15 @@ The last line says how this member ended and why, and its exit code too:
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 
 from torch.distributed import run as torchrun
@@ -102,6 +105,7 @@ def member(args: argparse.Namespace) -> tuple[int, str]:
 
     def make(params: RendezvousParameters) -> AzureTableRendezvous:
         made.append(create(params))
+        made[0].program, made[0].arguments = _program(args)
         return made[0]
 
     rendezvous_handler_registry._registry[NAME] = make  # in the place of the installed package's, where there is one
@@ -122,6 +126,18 @@ def member(args: argparse.Namespace) -> tuple[int, str]:
     except Exception as error:  # noqa: BLE001 - whatever it was, the last line and the code have to say so
         traceback.print_exc()
         return FAILED, f"failed: {type(error).__name__}: {error}"
+
+
+def _program(args: argparse.Namespace) -> tuple[str, str]:
+    """What the workers run, the same at whatever path, and a digest of what they are given."""
+    name, script = args.training_script, Path(args.training_script)
+    if not args.module and script.is_file():
+        name = f"{script.name} ({_digest(script.read_bytes())})"
+    return name, _digest(json.dumps(args.training_script_args).encode())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:8]
 
 
 def _by_torchrun(args: argparse.Namespace, made: list[AzureTableRendezvous]) -> tuple[int, str]:

@@ -24,7 +24,7 @@ from .events import note
 from .lookout import Lookout
 from .means import Means
 from .protocol import Joined, Limits, Times
-from .waiter import Waiter
+from .waiter import OtherProgram, Waiter
 from .watch import AT_WORK, Watch
 
 # Between two looks of a node that is done and waits for the others; and between two calls of who did not answer.
@@ -67,15 +67,23 @@ class Member(Lookout):
         try:
             while not (joined := waiter.turn()):
                 self.waited()
-        except RendezvousTimeoutError:
+        except (RendezvousTimeoutError, OtherProgram):
             self.leave()
             raise
         if joined.rank:
             self.meeting = None
         note("node joined", round=joined.round.number, rank=joined.rank, team=len(joined.round.team))
+        self._warn_of_arguments(joined)
         self.say(joined=joined.round.number, worked=joined.round.number)
         self._watch()
         return joined
+
+    def _warn_of_arguments(self, joined: Joined) -> None:
+        team = [node for node in map(self.view.nodes.get, joined.round.names) if node]
+        others = sorted(node.name for node in team if node.arguments not in ("", self.me.arguments))
+        if others and self.me.arguments:
+            why = f"{len(others)} of {len(team)} nodes, {others[0]} among them, give their workers other arguments"
+            self._warn_of({"": f"{why} than this one; all train as one run"})
 
     def _roll_call(self) -> None:
         """Know whom this node reaches before its row says that it waits: the round is held until then.

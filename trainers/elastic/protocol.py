@@ -44,6 +44,7 @@ class Node:
 
     `worked` is the last round in which it did, and `unreached` the others that it can't reach. `holds`: its workers
     wait while nobody can tell whether their round stands. `most`: how large a team may be, as it was started.
+    `program` is what its workers run, and `arguments` a digest of theirs, or nothing if nobody said.
     """
 
     name: str
@@ -60,6 +61,8 @@ class Node:
     unreached: tuple[str, ...] = ()
     holds: bool = False
     most: int = 0
+    program: str = ""
+    arguments: str = ""
 
     def text(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -165,14 +168,23 @@ class View:
         nodes = (node for node in self.nodes.values() if not node.left and node.name not in self.gone)
         return any(node.joined > self.round.number for node in nodes)
 
+    def program(self) -> str:
+        """What the workers of the run are: the program of its team, else of the first that waits."""
+        return next((node.program for node in self._present() if node.program), "")
+
     def waiting(self) -> list[Node]:
-        """Who waits for a round: those of the last team first, in their order, so that a survivor is rank 0 again."""
-        order = {member.name: rank for rank, member in enumerate(self.round.team)}
-        nodes = [
+        """Who waits for a round with the run's program: survivors first, so that one of them is rank 0 again."""
+        program = self.program()
+        return [
             node
-            for node in self.nodes.values()
-            if not node.left and node.joined < 0 and node.name not in self.gone and self.round.place_of(node) is None
+            for node in self._present()
+            if node.joined < 0 and self.round.place_of(node) is None and program in ("", node.program or program)
         ]
+
+    def _present(self) -> list[Node]:
+        """Who neither left nor is gone: those of the last team first, in their order."""
+        order = {member.name: rank for rank, member in enumerate(self.round.team)}
+        nodes = [node for node in self.nodes.values() if not node.left and node.name not in self.gone]
         return sorted(nodes, key=lambda node: (order.get(node.name, len(order)), node.address, node.name))
 
 

@@ -20,6 +20,10 @@ TURN = 0.05
 PROBE_PAUSE = 2.0
 
 
+class OtherProgram(ValueError):
+    """The id is that of a run of another program."""
+
+
 class Waiter:
     """One wait for a round: what has to be remembered from one look to the next."""
 
@@ -31,6 +35,7 @@ class Waiter:
         self._ready_since: float | None = None
         self._ring_at, self._probe_at = 0.0, self._member.means.now() + PROBE_PAUSE
         self._pause = FIRST_PAUSE
+        self._beats: dict[str, int] = {}  # of each node when it was seen first
 
     def turn(self) -> Joined | None:
         """Look once, and do what the rules say; sleep if there is nothing to do."""
@@ -42,6 +47,7 @@ class Waiter:
             return Joined(view.round, rank)
         if view.round.closed:
             raise RendezvousClosedError(view.round.closed)
+        self._check_program(view)
         if (holding := view.holding()) and self._may_ring(view, now):
             names = {held.name for held in holding} - member.links.lost
             member.call((node for node in view.nodes.values() if node.name in names), member.rung)
@@ -58,6 +64,15 @@ class Waiter:
             self._probe(now)
         self._sleep(view)
         return None
+
+    def _check_program(self, view: View) -> None:
+        """Give up a run of which a node that lives runs another program than this one."""
+        ours, theirs = self._member.me.program, view.program()
+        living = [node for node in view.nodes.values() if node.beat != self._beats.setdefault(node.name, node.beat)]
+        if ours and theirs not in ("", ours) and any(node.program == theirs for node in living):
+            raise OtherProgram(
+                f"the id is another run's: its nodes run {theirs}, this one {ours}; give each run an id of its own"
+            )
 
     def _probe(self, now: float) -> None:
         """Ring those that are out of reach now and then: this node waits for as long as they are."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 # What programs read them from: Python's ssl, requests, pip, curl, uv and git.
 NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
+WGET = "WGETRC"  # wget reads them from no variable, but from the file that this one names
 # How this machine reaches the web, which its jobs do as well.
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 HERE = "127.0.0.1,localhost"  # the control plane is reached without a proxy
@@ -23,9 +24,17 @@ def of_jobs(folder: Path, ours: Path, machine: Mapping[str, str], added: bytes =
     bundle = folder / "authorities.pem"
     parts = [*(path.read_bytes() for path in (ours, *own)), added]
     bundle.write_bytes(b"\n".join(part.strip() for part in parts if part) + b"\n")
-    found = dict.fromkeys(NAMES, str(bundle.resolve()))
+    found = dict.fromkeys(NAMES, str(bundle.resolve())) | {WGET: _of_wget(folder, bundle, machine)}
     proxies = {name: machine[name] for name in PROXIES if machine.get(name)}
     if not proxies:
         return found
     around = ",".join(filter(None, (HERE, machine.get("NO_PROXY") or machine.get("no_proxy"))))
     return {**found, **proxies, "NO_PROXY": around, "no_proxy": around}
+
+
+def _of_wget(folder: Path, bundle: Path, machine: Mapping[str, str]) -> str:
+    """wget's configuration: the machine's own, and the authorities."""
+    own, made = Path(machine.get(WGET) or Path.home() / ".wgetrc"), folder / "wgetrc"
+    said = own.read_text("utf-8") if own.is_file() else ""
+    made.write_text(f"{said}\nca_certificate = {bundle.resolve()}\n", "utf-8")
+    return str(made.resolve())

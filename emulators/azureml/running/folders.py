@@ -17,7 +17,7 @@ from emulators.azureml.kernel.sources import Source, Web
 from emulators.azureml.running import read_only
 from emulators.azureml.storage.blobs import Blobs, Place
 from emulators.azureml.storage.web_folder import WebFolder
-from emulators.azureml.storage.web_inputs import download
+from emulators.azureml.storage.web_inputs import copy_folder, download
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +176,7 @@ class Mover:
     async def _fetch(self, given: Input, place: Place | Web, target: Path, is_file: bool) -> None:
         missing = f"Input {given.name!r}: there is nothing at {given.source}"
         if isinstance(place, Web):
-            await download(place.uri, target, f"Input {given.name!r}", self._web)
+            await (download if is_file else copy_folder)(place.uri, target, f"Input {given.name!r}", self._web)
         elif is_file:
             if not await self._blobs.exists(place):
                 raise DataError(f"{missing}; is it a folder (uri_folder)?")

@@ -21,7 +21,7 @@ from emulators.azureml.kernel.models import Json
 from emulators.azureml.kernel.sources import AssetRef, JobOutput, Source, Web, source
 from emulators.azureml.running.launchers import with_launcher
 from emulators.azureml.storage.web_folder import WebFolder
-from emulators.azureml.storage.web_inputs import reach
+from emulators.azureml.storage.web_inputs import reach, reach_folder
 from emulators.azureml.workspace.places import Places
 from emulators.azureml.workspace.recipes import Recipes
 from emulators.azureml.workspace.registry_folder import RegistryFolder
@@ -84,11 +84,10 @@ class Needs:
         place = self.places.place(where)
         if not isinstance(place, Web):
             return
-        if kind != "uri_file":
-            raise BadRequest(
-                f"{what}: {where} lies elsewhere; from there only a single file (uri_file) can be fetched."
-            )
-        await reach(place.uri, what, self.web)
+        if kind == "uri_file":
+            await reach(place.uri, what, self.web)
+        else:
+            await reach_folder(place.uri, what, self.web)
 
 
 def described(job: Json) -> Wanted:

@@ -16,6 +16,14 @@ class WebFolder:
         name = host.lower()
         return "/" not in name and name.strip(".") != "" and (self.folder / name).is_dir()
 
+    def tree(self, uri: str) -> Path | None:
+        """The folder that an address stands for; None where there is none."""
+        parts = urlsplit(uri)
+        root = (self.folder / (parts.hostname or "")).resolve()
+        found = (root / unquote(parts.path).lstrip("/")).resolve()
+        is_there = self.has(parts.hostname or "") and found.is_relative_to(root) and found.is_dir()
+        return found if is_there else None
+
     def file(self, uri: str) -> Path | None:
         """The file that an address stands for; None where the folder does not answer for its host.
 

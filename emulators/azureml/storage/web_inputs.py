@@ -30,6 +30,18 @@ async def reach(uri: str, what: str, web: WebFolder) -> None:
         raise DataError(_unreachable(uri, what, error)) from error
 
 
+async def reach_folder(uri: str, what: str, web: WebFolder) -> Path:
+    """The folder below the web's folder. Raises DataError without one: elsewhere no folder can be listed."""
+    if found := web.tree(uri):
+        return found
+    raise DataError(f"{what}: {_shown(uri)} lies elsewhere; from there only a single file (uri_file) can be fetched.")
+
+
+async def copy_folder(uri: str, target: Path, what: str, web: WebFolder) -> None:
+    found = await reach_folder(uri, what, web)
+    await asyncio.to_thread(lambda: shutil.copytree(found, target, dirs_exist_ok=True))
+
+
 async def download(uri: str, target: Path, what: str, web: WebFolder) -> None:
     """Fetch the file. Raises DataError if the address can't be reached from this machine, or has no such file."""
     if local := _local(uri, what, web):

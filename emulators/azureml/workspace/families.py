@@ -13,7 +13,7 @@ from emulators.azureml.bodies.sweep_body import SweepSpec
 from emulators.azureml.kernel.config import DEFAULT_DATASTORE, NAMESPACE
 from emulators.azureml.kernel.errors import BadRequest, among
 from emulators.azureml.kernel.models import Asset, Job, Json
-from emulators.azureml.kernel.sources import AssetRef
+from emulators.azureml.kernel.sources import ARTIFACTS, AssetRef, JobOutput
 from emulators.azureml.workspace.steps import Pipeline, Steps
 
 DEEPEST = 10  # pipelines within pipelines; more would be a circle
@@ -92,7 +92,11 @@ def planned_output(pipeline: str, step: str, output: str, declared: object) -> J
 
 
 def written_output(job: Job, output: str) -> Json:
-    """An input's body for an output of a job that has ended."""
+    """An input's body for an output of a job that has ended. Without a place of its own, `artifacts` is what the job
+    wrote to ./outputs, and its logs."""
+    if output == ARTIFACTS and not job.properties["outputs"][output].get("uri"):
+        ran = job.properties["properties"].get("azureml.reusedrunid", job.name)
+        return {"jobInputType": "uri_folder", "uri": str(JobOutput(ran, ARTIFACTS, ""))}
     place = places_of(job)[output]
     return {"jobInputType": place["type"], "uri": place["uri"]}
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from emulators.azureml.bodies import component_body
 from emulators.azureml.bodies.component_body import Component, ComponentInput
-from emulators.azureml.bodies.pipeline_body import FromInput, FromStep, PipelineSpec, Step, camelled
+from emulators.azureml.bodies.pipeline_body import PARENT_INPUT, FromInput, FromStep, PipelineSpec, Step, camelled
 from emulators.azureml.bodies.sweep_body import NUMBERS
 from emulators.azureml.kernel.checks import mapping
 from emulators.azureml.kernel.errors import ArmError, BadRequest, among
 from emulators.azureml.kernel.models import Asset, Json
-from emulators.azureml.kernel.sources import AssetRef
+from emulators.azureml.kernel.sources import ARTIFACTS, AssetRef
 
 OutputOf = Callable[[str, str], Json]  # a step and its output -> an input's body
 OUTPUT_FOLDER = "azureml://datastores/{}/paths/azureml/${{{{name}}}}/${{{{output_name}}}}"
@@ -114,7 +114,9 @@ def _input(spec: PipelineSpec, step: Step, declared: ComponentInput, output_of: 
             f"{str(found['value'])[:80]!r}."
         )
     mode = step.modes.get(declared.name) or found.get("mode") or declared.mode
-    kind = declared.kind if declared.kind != "path" else found.get("jobInputType", "uri_folder")
+    given_kind = found.get("jobInputType", "uri_folder")
+    a_file = declared.kind == "uri_folder" and given_kind == "uri_file"  # published components say so of single files
+    kind = given_kind if declared.kind == "path" or a_file else declared.kind
     return {"jobInputType": kind, "uri": found["uri"], **({"mode": _mode(mode)} if mode else {})}
 
 
@@ -128,7 +130,7 @@ def _outputs(spec: PipelineSpec, step: Step, component: Component) -> Iterator[t
         taken = step.outputs.get(name)
         given = spec.outputs.get(taken) or {} if isinstance(taken, str) else taken or {}
         mode = given.get("mode") or declared.mode
-        uri = given.get("uri") or _default_place(spec, declared.kind)
+        uri = given.get("uri") or (_default_place(spec, declared.kind) if name != ARTIFACTS else None)
         names = {key: given[key] for key in ("assetName", "assetVersion") if given.get(key) and not _is_name(taken)}
         place = {"uri": uri} if uri else {}
         yield name, {"jobOutputType": declared.kind, **place, **({"mode": _mode(mode)} if mode else {}), **names}
@@ -207,6 +209,8 @@ def _duration(value: Any) -> str | None:
 
 def _compute(spec: PipelineSpec, step: Step, component: Component) -> Json:
     compute = step.body.get("computeId") or step.body.get("compute") or component.body.get("compute") or spec.compute
+    if bound := PARENT_INPUT.fullmatch(str(compute)):
+        compute = mapping(spec.inputs, bound[1]).get("value")
     return {"computeId": compute} if compute else {}
 
 

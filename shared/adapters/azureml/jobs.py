@@ -21,7 +21,7 @@ from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, state_of
 from shared.jobs.readers.azureml import environment_document
-from shared.jobs.readers.pipeline import steps
+from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
@@ -98,10 +98,21 @@ class AzureMLJobs:
         return pipelines.problems(job) if job.kind == PIPELINE else sdk_job.problems(document(replace(job, sweep=None)))
 
     def lacks(self, job: JobSpec) -> list[str]:
-        of_steps = [f"Step {step.name!r}: {why}" for step in steps(job) for why in self.lacks(step.job)]
         if job.kind == PIPELINE:
-            return of_steps
-        refusals = self._connection.arm.preflight(document(replace(job, sweep=None))).get("refusals", [])
+            given = (
+                self._refusals({"inputs": document(JobSpec(inputs=job.data)).get("inputs") or {}}) if job.data else []
+            )
+            return given + [f"Step {step.name!r}: {why}" for step in steps(job) for why in self._step_lacks(step)]
+        return self._refusals(document(replace(job, sweep=None)))
+
+    def _step_lacks(self, step: Step) -> Iterator[str]:
+        """What keeps a step from running: a registered component that is not there, or what it needs itself."""
+        if step.component and not pipelines.has_component(self._connection.arm.find, step.component):
+            yield f"component {step.component} is not in the workspace."
+        yield from self.lacks(step.job)
+
+    def _refusals(self, job: dict[str, Any]) -> list[str]:
+        refusals = self._connection.arm.preflight(job).get("refusals", [])
         return [str(why) for why in refusals]
 
     def status(self, name: str) -> JobStatus | None:
@@ -210,7 +221,9 @@ class AzureMLJobs:
         try:
             answer = self._connection.arm.get(f"datastores/{datastore}")
         except NotFound as exc:
-            raise NotFound(f"The workspace has no datastore {datastore!r}. {exc}") from exc
+            raise NotFound(
+                f"The workspace has no datastore {datastore!r}; a drop's path begins with drops/. {exc}"
+            ) from exc
         container = answer["properties"].get("containerName")
         if not container:
             raise NotFound(f"Datastore {datastore!r} is no blob container.")

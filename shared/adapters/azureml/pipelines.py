@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from shared.jobs.spec import PIPELINE, Environment, JobSpec
 
 _NOT_A_PIPELINES = ("limits", "resources", "environment_variables")  # which each step has instead
 _AN_ADDRESS = "https://account.blob.core.windows.net/sent/"  # in place of one that only the workspace knows
+_COMPONENT = re.compile(r"azureml:(?P<name>[\w.-]+)(?::(?P<version>[\w.-]+)|@\w+)?")
 _UNREGISTERED = "azureml:unregistered:1"
 Described = str | Environment
 Json = dict[str, Any]
@@ -70,6 +72,14 @@ def _local_files(job: JobSpec) -> Iterator[Problem]:
     for step in steps(job):
         for problem in sdk_job.local_files(document(_as_registered(step.job))):
             yield Problem(f"jobs.{step.name}.{problem.path}", problem.message)
+
+
+def has_component(find: Callable[[str], Json | None], named: str) -> bool:
+    """Whether the workspace has this component; one of a registry or by a full id is taken at its word."""
+    if not (found := _COMPONENT.fullmatch(named)):
+        return True
+    version = f"/versions/{found['version']}" if found["version"] else ""
+    return find(f"components/{found['name']}{version}") is not None
 
 
 def step_statuses(

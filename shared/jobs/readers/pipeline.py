@@ -22,6 +22,8 @@ _OF_STEP = ("compute", "environment", "environment_variables", "distribution", "
 _RUNS = ("component", "trial", "command", "code")
 _FILES = "additional_includes"  # which the SDK would read from this machine
 _FROM = re.compile(r"\$\{\{\s*parent\.jobs\.([\w-]+)\.outputs\.")
+_OLD = re.compile(r"\$\{\{\s*(?=(?:jobs|inputs|outputs)\.)")  # bindings as files of 2021 write them
+_USED = re.compile(r"\$\{\{\s*(inputs|outputs|search_space)\.([\w-]+)\s*\}\}")
 _BOUND = "${{"
 Change = Callable[[JobSpec], JobSpec]
 Json = dict[str, Any]
@@ -69,7 +71,9 @@ def _step(name: str, body: Any) -> Step:
         return Step(name, kind, JobSpec(), needs, registered)
     layer = azureml.read_layer(_document(body, mapping(holder)))
     unread = (Problem(field, f"is {value!r:.40}; use a whole number from 1.") for field, value in layer.unread.items())
-    return Step(name, kind, replace(layer.job, name=name), needs, registered, (*layer.problems, *unread))
+    lacking = _lacking(body, holder)
+    problems = (*layer.problems, *unread, *([lacking] if lacking else []))
+    return Step(name, kind, replace(layer.job, name=name), needs, registered, problems)
 
 
 def _unreadable(body: Any) -> Problem | None:
@@ -78,10 +82,37 @@ def _unreadable(body: Any) -> Problem | None:
         return Problem("", f"must be a mapping, it is a {type(body).__name__}.")
     if _FILES in {**body, **mapping(holder_of(body))}:
         return Problem(_FILES, "are files beside the job; put them into the folder of its code.")
+    for place, bound in _bindings(body):
+        if _OLD.search(bound):
+            return Problem(place, f"is {bound[:200]!r}; write {_OLD.sub('${{parent.', bound)[:200]}.")
     said = [key for key in _RUNS if key in body]
     if len(said) > 1 and said[0] in ("component", "trial"):
         return Problem(said[0], f"and {said[1]} both say what the step runs; keep one of them.")
     return None
+
+
+def _bindings(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What the step's inputs and outputs are bound to, and where it says so."""
+    for group in ("inputs", "outputs"):
+        for name, value in mapping(body.get(group)).items():
+            yield f"{group}.{name}", str(mapping(value).get("path") if isinstance(value, Mapping) else value)
+
+
+def _lacking(body: Mapping[str, Any], holder: Any) -> Problem | None:
+    """What the command of a step, or of its component, uses and nobody declares."""
+    if not isinstance(holder, Mapping) or not isinstance(command := holder.get("command"), str):
+        return None
+    has = {
+        f"{group}.{name}" for group in ("inputs", "outputs") for each in (body, holder) for name in _names(each, group)
+    }
+    has |= {f"{group}.{name}" for group in ("inputs", "search_space") for name in _names(body, "search_space")}
+    if absent := [f"{group}.{name}" for group, name in _USED.findall(command) if f"{group}.{name}" not in has]:
+        return Problem("command", f"uses ${{{{{absent[0]}}}}}, which the step does not have.")
+    return None
+
+
+def _names(said: Mapping[str, Any], group: str) -> Mapping[str, Any]:
+    return mapping(said.get(group))
 
 
 def _document(body: Mapping[str, Any], holder: Mapping[str, Any]) -> Json:

@@ -5,6 +5,7 @@ https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-pipeline
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from shared.jobs.spec import COMMAND, PIPELINE
 
 SWEEP = "sweep"
 JOBS = "jobs"
+_PARENT_INPUT = re.compile(r"\$\{\{\s*parent\.inputs\.([\w-]+)\s*\}\}")
 DEEPEST = 10  # pipelines within pipelines
 Json = dict[str, Any]
 
@@ -30,8 +32,14 @@ def read_pipeline(document: Mapping[str, Any]) -> tuple[Json, tuple[Problem, ...
     rest = dict(settings or {})
     compute = document.get("compute") or rest.get("default_compute")
     rest.pop("default_compute", None)
+    jobs = with_computes(jobs, mapping(document.get("inputs")))
     widest = max(map(_nodes, jobs.values()))
-    made = {**document, "resources": {"instance_count": widest}, **({"compute": compute} if compute else {})}
+    made = {
+        **document,
+        JOBS: jobs,
+        "resources": {"instance_count": widest},
+        **({"compute": compute} if compute else {}),
+    }
     return {**made, "settings": rest} if rest else {k: v for k, v in made.items() if k != "settings"}, ()
 
 
@@ -45,6 +53,44 @@ def kind_of(body: Mapping[str, Any]) -> str:
 def holder_of(body: Mapping[str, Any]) -> Any:
     """What has the step's command: its component, the trial of a sweep, or the step itself."""
     return body.get("component") or body.get("trial") or body
+
+
+def with_computes(jobs: Mapping[str, Any], values: Mapping[str, Any]) -> Json:
+    """The steps with the clusters that they take from an input of the pipeline in so many words."""
+    return {name: _computed(body, values) if isinstance(body, Mapping) else body for name, body in jobs.items()}
+
+
+def _computed(body: Mapping[str, Any], values: Mapping[str, Any]) -> Json:
+    made = {**body, **({"compute": compute} if (compute := _value(body.get("compute"), values)) else {})}
+    if isinstance(within := mapping(component := body.get("component")).get(JOBS), Mapping):
+        declared = mapping(component).get("inputs")
+        below = {name: mapping(each).get("default") for name, each in mapping(declared).items()}
+        below |= {name: _value(given, values) for name, given in mapping(body.get("inputs")).items()}
+        made["component"] = {**mapping(component), JOBS: with_computes(within, below)}
+    return made
+
+
+def _value(said: Any, values: Mapping[str, Any]) -> Any:
+    """What is said; of ${{parent.inputs.NAME}} that input's value."""
+    bound = _PARENT_INPUT.fullmatch(said) if isinstance(said, str) else None
+    return values.get(bound[1]) if bound else said
+
+
+def on_one_cluster(jobs: Any) -> Any:
+    """The steps without clusters of their own: each runs where the pipeline does."""
+    if not isinstance(jobs, Mapping):
+        return jobs
+    return {name: _without_compute(body) for name, body in jobs.items()}
+
+
+def _without_compute(body: Any) -> Any:
+    if not isinstance(body, Mapping):
+        return body
+    made = {key: value for key, value in body.items() if key != "compute"}
+    if isinstance(component := body.get("component"), Mapping):
+        made["component"] = {**component, **({JOBS: on_one_cluster(component[JOBS])} if JOBS in component else {})}
+        made["component"].pop("compute", None)
+    return made
 
 
 def _nodes(body: Any) -> int:

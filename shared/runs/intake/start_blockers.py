@@ -9,7 +9,7 @@ from typing import Protocol
 from shared.jobs.assets import assets
 from shared.jobs.data import Data
 from shared.jobs.ports import HasJobs, HasTrainers, Jobs
-from shared.jobs.spec import JobSpec, resolve, uses_own_environment
+from shared.jobs.spec import PIPELINE, JobSpec, resolve, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
@@ -35,7 +35,7 @@ def check_possible(ports: Ports, run: Run) -> None:
         for value in run.asked.request.data.values():
             if value.path.startswith("azureml://datastores/"):
                 ports.jobs.place(value.path)
-        never = [reason for reason in reasons if reason["code"] in NEVER] or _lacks(ports.jobs, run.asked.request)
+        never = [reason for reason in reasons if reason["code"] in NEVER] or _never(ports.jobs, run.asked.request)
     except NotFound as exc:
         raise Impossible(str(exc), "bad_data") from exc
     except Unavailable as exc:
@@ -43,6 +43,15 @@ def check_possible(ports: Ports, run: Run) -> None:
         return
     if never:
         raise Impossible(never[0]["message"], never[0]["code"])
+
+
+def _never(jobs: Jobs, job: JobSpec) -> list[Reason]:
+    """What the schema refuses of a pipeline, which nothing read whole before; then what the workspace can't give."""
+    return (_refused(jobs, job) if job.kind == PIPELINE else []) or _lacks(jobs, job)
+
+
+def _refused(jobs: Jobs, job: JobSpec) -> list[Reason]:
+    return [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in jobs.problems(job)]
 
 
 def check_budget_has_prices(purse: Purse, run: Run) -> None:
@@ -85,7 +94,7 @@ def looked_over(ports: Ports, job: JobSpec, fewest: int) -> tuple[JobSpec, list[
     try:
         ids = assets(ports.jobs, ports.trainers, job, register=False)
         job = resolve(job, ids.code, ids.environment, ids.code_digest)
-        reasons += [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in ports.jobs.problems(job)]
+        reasons += _refused(ports.jobs, job)
         reasons += _lacks(ports.jobs, original_job)
         if job.cluster:
             reasons += ports.capacity.reasons(job.cluster, fewest)

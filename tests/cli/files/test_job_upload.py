@@ -71,6 +71,8 @@ def test_a_job_gets_what_it_names_on_this_machine(tmp_path: Path) -> None:
     built = with_everything_sent(api, {"environment": {"build": {"path": "docker"}}}, tmp_path, lambda _: None)  # type: ignore[arg-type]
     assert built["environment"] == {"build": {"path": "azureml://sent/4/"}}
     assert api.announced == [["a.py"], ["x.csv"], ["one.csv"], ["Dockerfile"]]
+    old = with_everything_sent(api, {"code": {"local_path": "src"}}, tmp_path, lambda _: None)  # type: ignore[arg-type]
+    assert old["code"] == "azureml://sent/5/"  # as files of 2021 write it
     registered = {"code": "azureml:c:1", "environment": "azureml:e@latest"}
     assert with_everything_sent(api, registered, tmp_path, lambda _: None) == registered  # type: ignore[arg-type]
 
@@ -202,6 +204,7 @@ def test_a_saved_job_says_all_that_the_request_said(tmp_path: Path) -> None:
         "cluster": "cpu-cluster",
         "nodes": 2,
         "timeout_seconds": 60,
+        "sweep": {"trials": 3, "metric": "accuracy"},
     }
     (tmp_path / "jobs").mkdir()
     folder_job.save(job, request, tmp_path / "code", tmp_path / "jobs" / "job.yml")
@@ -213,6 +216,7 @@ def test_a_saved_job_says_all_that_the_request_said(tmp_path: Path) -> None:
     assert (saved["code"], saved["environment"]["conda_file"]) == ("../code", "../code/conda.yml")
     assert folder_job.tags_of(saved) == request["tags"]
     assert saved["experiment_name"] == "e1"
+    assert saved["sweep"] == request["sweep"]
     assert saved["tags"] == {"team": "vision", "project": "p"}
     assert (saved["compute"], saved["resources"], saved["limits"]) == (
         "azureml:cpu-cluster",

@@ -114,6 +114,15 @@ def test_costs_are_shown_by_day(capsys: pytest.CaptureFixture[str]) -> None:
     assert ["2026-01-31", "$0.00"] in rows
 
 
+def test_a_runs_name_stands_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """On a terminal of 80 columns: kinds of which nothing was spent have no column."""
+    name = "mnist-0123456789abcdef"
+    Console(width=80).print(cost.picture(report({**line(name), "lease": 0.0, "unexplained": 0.0}, by="run")))
+    said = capsys.readouterr().out
+    assert name in said
+    assert "lease" not in said.splitlines()[1]
+
+
 def test_an_hour_that_is_asked_for_is_said_to_mean_its_day(
     server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:

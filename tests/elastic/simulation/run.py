@@ -26,6 +26,7 @@ from trainers.elastic.client import Denied, Unreachable
 from trainers.elastic.member import Member
 from trainers.elastic.protocol import Limits, Round, Times
 from trainers.elastic.teams import best_team
+from trainers.elastic.waiter import OtherProgram
 
 TIMES = Times(last_call=1, interval=1, lease=20, heartbeat=2)
 STEP, STILL, MEETING = 0.25, 1.0, 3.0
@@ -76,6 +77,8 @@ class Player:
                 self.at_work = None
         except RendezvousClosedError as error:
             self.over = f"closed: {error}"
+        except OtherProgram as error:
+            self.over = f"bad arguments: {error}"
         except RendezvousError as error:  # the table gave no answer for minutes: the process ends, and leaves no word
             self.game.kill(self, f"{type(error).__name__}: {error}")
         except Ended:

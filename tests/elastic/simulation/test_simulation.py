@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -117,6 +118,46 @@ def test_rows_of_last_week_hold_nobody_up() -> None:
     finally:
         game.network.end()
     assert game.steps[-1][2] == {game.players[2].member.me.name}
+
+
+@pytest.mark.parametrize("later", [0.0, 10.0])
+def test_another_program_under_the_same_id_is_refused(later: float) -> None:
+    """Of two runs with one id one makes steps, and the nodes of the other end with a sentence; of two that come at once
+    too. Rows of a dead run with that id refuse nobody."""
+    game = Game(1, nodes=0)
+    try:
+        for number, program in enumerate(("a.py", "a.py", "b.py", "b.py")):
+            if program == "b.py":
+                game.network.run(later)
+            game.players.append(Player(game, number))
+            game.players[-1].member.me = replace(game.players[-1].member.me, program=program, arguments=str(number))
+        game.network.run(later + 20.0)
+        *ours, one, other = game.players
+        assert {names for _, _, names in game.steps} == {frozenset(player.member.me.name for player in ours)}
+        assert one.over == other.over != ""
+        assert "the id is another run's: its nodes run a.py, this one b.py" in one.over
+        for player in ours:
+            player.machine.host_gone = player.machine.dead = True
+        game.players.append(Player(game, 4))
+        game.players[-1].member.me = replace(game.players[-1].member.me, program="b.py")
+        game.network.run(later + 20.0 + 2 * TIMES.lease)
+    finally:
+        game.network.end()
+    assert game.steps[-1][2] == {game.players[4].member.me.name}
+
+
+def test_other_arguments_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Nodes whose workers have other arguments are of one run, for these may be paths of a node; each says so, once."""
+    logging.disable(logging.NOTSET)
+    game = Game(1, nodes=2)
+    try:
+        for number, player in enumerate(game.players):
+            player.member.me = replace(player.member.me, program="a.py", arguments=str(number))
+        game.network.run(20.0)
+    finally:
+        game.network.end()
+    told = [each.message for each in caplog.records if "give their workers other arguments" in each.message]
+    assert len(game.steps[-1][2]) == len(told) == 2
 
 
 def test_a_credential_that_expires_stops_the_run_and_not_at_once() -> None:

@@ -112,6 +112,22 @@ def test_what_the_system_fills_in_stands_where_azure_ml_reads_it() -> None:
     assert pipelines.problems(job) == []
 
 
+def test_a_step_runs_where_the_pipelines_input_says() -> None:
+    """`compute: ${{parent.inputs.NAME}}` is that input's text, within a step that is a pipeline too, or its default."""
+    within: dict[str, Any] = {
+        "inputs": {"where": {"type": "string", "default": "few"}},
+        "jobs": {"x": {"compute": "${{parent.inputs.where}}"}},
+    }
+    jobs = {
+        "one": {"compute": "${{ parent.inputs.big }}"},
+        "two": {"type": "pipeline", "component": within, "inputs": {"where": "${{parent.inputs.big}}"}},
+        "three": {"type": "pipeline", "component": within},
+    }
+    job = read_job({"type": "pipeline", "inputs": {"big": "azureml:many"}, "jobs": jobs})
+    computes = {step.name: step.job.cluster for step in steps(job) if step.kind == "command"}
+    assert computes == {"one": "many", "two.x": "many", "three.x": "few"}
+
+
 def test_what_steps_use_is_the_jobs() -> None:
     """A folder that was sent for a step is used by the whole: it is waited for, and kept."""
     code = path("a" * 64)
@@ -149,7 +165,12 @@ EVIL: dict[str, Any] = {
         (changed("prepare", component="./prep.yml"), "jobs.prepare.component './prep.yml' is a file that was not sent"),
         (changed("prepare", code="azureml:c:1"), "jobs.prepare.component and code both say what the step runs"),
         (changed("evaluate", **EVIL), "jobs.evaluate.additional_includes are files beside the job"),
-        (changed("evaluate", inputs={"a": {"path": "/etc/passwd"}}), "jobs.evaluate.inputs.a.path '/etc/passwd' is on"),
+        (changed("evaluate", command="x", inputs={"a": {"path": "/etc/passwd"}}), "inputs.a.path '/etc/passwd' is on"),
+        (
+            changed("evaluate", inputs={"model": "${{jobs.tune.outputs.model}}"}),
+            "jobs.evaluate.inputs.model is '${{jobs.tune.outputs.model}}'; write ${{parent.jobs.tune.outputs.model}}.",
+        ),
+        (changed("evaluate", command="x ${{inputs.modle}}"), "jobs.evaluate.command uses ${{inputs.modle}}, which"),
         (changed(component="./whole.yml"), "component can't be the pipeline's"),
     ],
 )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from shared.clusters.model import Cluster
+from shared.jobs.readers.pipeline import steps
 from shared.jobs.spec import FILE, DataInput, JobSpec
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
 from shared.kernel.places import SUBMISSIONS
@@ -166,6 +167,25 @@ def test_a_dry_run_says_why_not_now(world: World) -> None:
     world.deliver_all()
     world.handle("drop-events")
     assert codes(template="mnist", data="drops/mnist/a") == ["drop_open", "cluster_busy"]
+
+
+def test_a_pipeline_that_can_not_be_is_refused_before_there_is_a_run(world: World) -> None:
+    """A component that is not registered, and what the schema refuses, by the step; a dry run says the same. On the
+    cluster that a request names runs every step."""
+    step = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:gone"}
+    good: dict[str, Any] = {"type": "pipeline", "jobs": {"one": step, "two": {"component": "azureml:c:1"}}}
+    for job, words in (
+        (good, "Step 'two': component azureml:c:1 is not in the workspace."),
+        ({**good, "jobs": {"one": {**step, "type": "spark"}}}, "jobs.one.type"),
+    ):
+        with pytest.raises(Impossible, match=words):
+            asked(world, job=job, cluster="cpu-cluster")
+    told = dry_run(world.system, request(job=good, cluster="cpu-cluster"))
+    assert [reason["code"] for reason in told["reasons"]] == ["not_available"]
+    assert world.runs.rows == {}
+    world.jobs.components.add("azureml:c:1")
+    run = asked(world, job=good, cluster="cpu-cluster")
+    assert [each.job.cluster for each in steps(run.asked.request)] == ["", ""]
 
 
 def test_a_retry_is_one_new_run(world: World) -> None:

@@ -8,12 +8,21 @@ from emulators.azureml.running.certificates import NAMES, of_jobs
 
 
 def test_the_machines_authorities_are_added(tmp_path: Path) -> None:
-    """One file has the public roots, the control plane's authority and the machine's, each once; every name is set."""
+    """One file has the public roots, the control plane's authority and the machine's, each once. Every name is set, and
+    wget's file names it."""
     ours, proxy = tmp_path / "bundle.pem", tmp_path / "proxy.pem"
     ours.write_text("OURS\n")
     proxy.write_text("PROXY\n")
-    machine = {"SSL_CERT_FILE": str(proxy), "PIP_CERT": str(proxy), "CURL_CA_BUNDLE": "/not/there", "HOME": "/h"}
+    (tmp_path / "own").write_text("tries = 2")
+    machine = {
+        "WGETRC": str(tmp_path / "own"),
+        "SSL_CERT_FILE": str(proxy),
+        "PIP_CERT": str(proxy),
+        "CURL_CA_BUNDLE": "/not/there",
+        "HOME": "/h",
+    }
     found = of_jobs(tmp_path, ours, machine)
+    assert Path(found.pop("WGETRC")).read_text() == f"tries = 2\nca_certificate = {tmp_path / 'authorities.pem'}\n"
     assert set(found) == set(NAMES)
     assert {Path(path).read_text() for path in found.values()} == {"OURS\nPROXY\n"}
 

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 import requests
 
+from emulators.azureml.kernel.errors import DataError
 from emulators.azureml.service.web_proxy import WebProxy
 from emulators.azureml.storage.web_folder import WebFolder
+from emulators.azureml.storage.web_inputs import copy_folder, reach_folder
 from tests.emulators.azureml.clouds import Cloud
 
 FLOWERS = "sepal,petal\n5.1,1.4\n"
@@ -78,6 +80,16 @@ def test_nothing_outside_of_the_hosts_folder_is_read(folder: Path, proxy: WebPro
     assert not web.has("")
     assert web.file("https://elsewhere.example.org/x") is None
     assert get(proxy, "http://data.example.org/%2e%2e/secret.txt", tmp_path).status_code == 404
+
+
+def test_a_folder_of_the_host_is_copied_whole(folder: Path, tmp_path: Path) -> None:
+    """A job's folder from the web is the one below its host here; of other hosts a folder can't be listed."""
+    web, flowers = WebFolder(folder), "https://data.example.org/sets/"
+    asyncio.run(copy_folder(flowers, tmp_path / "copy", "Input 'a'", web))
+    assert (tmp_path / "copy" / "my flowers.csv").read_text() == FLOWERS
+    for elsewhere in ("https://elsewhere.example.org/sets/", "https://data.example.org/none/", "https://x/../../"):
+        with pytest.raises(DataError, match="only a single file"):
+            asyncio.run(reach_folder(elsewhere, "Input 'a'", web))
 
 
 def test_other_hosts_are_passed_on(proxy: WebProxy, tmp_path: Path) -> None:
