@@ -20,7 +20,7 @@ from shared.kernel.settings import reconcile_schedule
 with on_demand():
     from shared import reconcile
     from shared.events import announce, incoming
-    from shared.runs import data, model
+    from shared.runs import data, names
     from shared.runs.progress import follow, hourly_reconcile, steer
     from shared.runs.results import archive
     from shared.sweeps import look
@@ -53,7 +53,7 @@ def job_event(event: str) -> None:
 
 def _follow(event: incoming.Json) -> None:
     if job := incoming.job_of(event):
-        with telemetry.span("follow run", run=model.run_of_job(job)), _one_at_a_time.of(model.run_of_job(job)):
+        with telemetry.span("follow run", run=names.run_of_job(job)), _one_at_a_time.of(names.run_of_job(job)):
             follow.follow_job(the_system(), job, incoming.status_of(event))
 
 

@@ -5,7 +5,8 @@
 
 `queries` is there at once, and its code runs at the first `queries.…`, whichever thread that is in. Packages, and
 modules that were imported before, are as ever. It is what importlib.util.LazyLoader does, which before 3.11.8 let a
-second thread see a module half made.
+second thread see a module half made. The classes have the methods of importlib.abc's, whose import alone is a 60th of
+a cold start.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from threading import RLock
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:
+    Loader = object
 
 OURS = "shared."
 
@@ -33,7 +38,7 @@ def on_demand() -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     def find_spec(self, fullname: str, path: Sequence[str] | None, _: ModuleType | None = None) -> ModuleSpec | None:
         spec = PathFinder.find_spec(fullname, path) if fullname.startswith(OURS) else None
         if spec and spec.loader and spec.submodule_search_locations is None:

@@ -8,6 +8,7 @@ also charge what the nodes cost. An event of our own is queued if the topic does
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from shared.clusters import facts as clusters
@@ -24,14 +25,16 @@ from shared.models import facts as models
 from shared.models.challenge import is_challenger
 from shared.money import facts as money
 from shared.notices.decide import crossed, is_idle_too_long
+from shared.runs import data
 from shared.runs import facts as runs
 from shared.runs.model import SWEEP
 from shared.runs.progress.pace_looks import ask_for_pace
 from shared.runs.progress.transitions import ask_for_archive, ask_for_submission, ask_for_sweep_look
+from shared.runs.results import archive as archives
 from shared.schedules import facts as schedules
 
 
-class Ports(events.Ports, warm.Ports, look.Ports, HasRoutes, Protocol):
+class Ports(events.Ports, warm.Ports, look.Ports, archives.Ports, data.Ports, HasRoutes, Protocol):
     """What is needed here from outside."""
 
 
@@ -42,6 +45,16 @@ def submit(ports: Ports, fact: runs.RunRecorded) -> None:
 def announce_submitted(ports: Ports, fact: runs.RunSubmitted) -> None:
     run = fact.run
     announce(ports, "RunSubmitted", run.name, {"run": run.name, "drop": run.asked.drop, "cluster": run.asked.cluster})
+
+
+def compare_data(ports: Ports, fact: runs.RunTakesStep) -> dict[str, Any]:
+    """Whether it trains, or trained, on the data that it was made for."""
+    return data.compare_at_step(ports, fact.run, fact.moved)
+
+
+def archive_at_once(ports: Ports, fact: runs.RunTakesStep) -> dict[str, Any]:
+    """A small run's archive is there when its row says that it is over."""
+    return archives.archive_at_once(ports, fact.run) if fact.archives else {}
 
 
 def archive(ports: Ports, fact: runs.RunEnded) -> None:
@@ -166,6 +179,9 @@ def tell_of_failed_schedule(ports: Ports, fact: schedules.ScheduleFailed) -> Non
     tell(ports, "ScheduleFailed", f"{fact.schedule.id}/{fact.firing.order}", data)
 
 
+IN_THE_SAME_WRITE: dict[type[Fact], tuple[Callable[[Ports, Any], dict[str, Any]], ...]] = {
+    runs.RunTakesStep: (compare_data, archive_at_once),
+}
 REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
     drops.DropSealed: (announce_sealed,),
     runs.RunRecorded: (submit, begin_pace),
@@ -186,6 +202,14 @@ REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
     schedules.ScheduleFailed: (tell_of_failed_schedule,),
     messages.MessagePoisoned: (tell_of_poison,),
 }
+
+
+def written_with(ports: Ports, fact: runs.RunTakesStep) -> dict[str, Any]:
+    """The columns that follow from the fact in the write that makes it true; each is told what those before add."""
+    columns: dict[str, Any] = {}
+    for reaction in IN_THE_SAME_WRITE[type(fact)]:
+        columns |= reaction(ports, replace(fact, run=fact.run.changed(**columns)))
+    return columns
 
 
 def react(ports: Ports, fact: Fact) -> None:

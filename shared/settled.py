@@ -22,7 +22,8 @@ from shared.kernel.errors import BadMessage, NotFound, TrainyardError
 from shared.models.challenge import is_challenger
 from shared.removals.ports import HasNamed
 from shared.runs.decide import is_over
-from shared.runs.model import Run, run_of_job
+from shared.runs.model import Run
+from shared.runs.names import run_of_job
 
 MOST = 1000  # messages of one queue that one round looks at
 NEWS_FOR = timedelta(days=1)  # so long Event Grid tries a delivery, too

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from shared.clusters.capacity import ClusterCapacity
 from shared.clusters.ports import Budgets, Clusters, Leases, NoBudgets, Samples, SweepLog
@@ -26,8 +27,9 @@ from shared.money.admission import ProjectPurse
 from shared.money.policy import Policy
 from shared.money.ports import Books, RetailPrices
 from shared.money.tiers import ClusterTiers
-from shared.reactions import react
+from shared.reactions import react, written_with
 from shared.removals.ports import Named
+from shared.runs.facts import RunTakesStep
 from shared.runs.ports import Capacity, Datasets, Markets, Purse, Runs
 from shared.schedules.ports import Versions
 
@@ -100,3 +102,7 @@ class System:
     def happened(self, fact: Fact) -> None:
         """State a fact: all that follows from it is done."""
         react(self, fact)
+
+    def written_with(self, fact: RunTakesStep) -> dict[str, Any]:
+        """What follows from a fact in the very write that makes it true."""
+        return written_with(self, fact)

@@ -28,7 +28,8 @@ from shared.adapters.azureml.job_body import job_body
 from shared.jobs.spec import JobSpec
 from shared.kernel.places import RUN_LOOKS
 from shared.runs.decide import first_moment
-from shared.runs.model import Run, RunState, hour_of
+from shared.runs.model import Run, RunState
+from shared.runs.names import hour_of
 from shared.system import System
 
 CHANGED = 0.05  # of the runs, during the round and unseen by events

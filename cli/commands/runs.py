@@ -129,6 +129,8 @@ def requested(session: Session, words: dict[str, Any], later: bool = False) -> d
     body["sweep"] = sweep(words)
     body = {name: value for name, value in body.items() if value not in ("", None, {})}
     what.write_job_file(session, parameters, body)
+    if words["code_command"] and "sweep" in body:  # the ranges are among the inputs of its job
+        body["job"] = {**body["job"], "sweep": body.pop("sweep")}
     return body
 
 

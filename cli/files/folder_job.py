@@ -82,6 +82,8 @@ def with_request(job: Job, request: Job) -> Job:
         parts["limits"] = {"timeout": timeout}
     if experiment := request.get("experiment"):
         parts["experiment_name"] = experiment
+    if sweep := request.get("sweep"):
+        parts["sweep"] = sweep
     return {**job, **parts, **({"tags": request["tags"]} if request.get("tags") else {})}
 
 

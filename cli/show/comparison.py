@@ -34,7 +34,10 @@ def picture(answer: dict[str, Any], curves: dict[str, Any], metrics: list[str], 
 
 
 def short(names: list[str]) -> list[str]:
-    """Truncate names to the part that distinguishes them."""
+    """Truncate names to the part that distinguishes them: of the trials of one sweep their numbers."""
+    trials = [name.rpartition("-t") for name in names]
+    if len({sweep for sweep, _, _ in trials}) == 1 and all(number.isdigit() for _, _, number in trials):
+        return [f"t{number}" for _, _, number in trials]
     for length in range(4, 17, 4):
         cut = [name[: len(name) - 16 + length] for name in names]
         if len(set(cut)) == len(names):

@@ -14,7 +14,7 @@ from shared.clusters.lease_model import LEASE_ID
 from shared.kernel.names import NAME
 from shared.kernel.places import QUEUES
 from shared.models import model as models
-from shared.runs.model import RUN_NAME
+from shared.runs.names import RUN_NAME
 
 Json = dict[str, Any]
 

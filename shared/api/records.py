@@ -19,6 +19,7 @@ from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.runs import model as runs
+from shared.runs import steps
 from shared.runs.model import RunState
 from shared.runs.progress.elastic_policy import seconds_ran
 from shared.runs.progress.workload import MembersView
@@ -96,7 +97,7 @@ class Step(Struct):
     """A step of a pipeline. `state`: waiting, skipped (it never began), or that of its job."""
 
     step: str
-    state: runs.StepState
+    state: steps.StepState
     needs: list[str]
     job: str
     began: datetime | None
@@ -206,7 +207,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     }
 
 
-def _step(step: runs.Step) -> Json:
+def _step(step: steps.Step) -> Json:
     times = {"began": plain(step.began), "ended": plain(step.ended)}
     return {"step": step.name, "state": step.state, "needs": step.needs, "job": step.job, **times, "why": step.why}
 

@@ -18,7 +18,8 @@ from shared.jobs.routes_file import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, nearest, there_are
-from shared.runs.model import RUN_NAME, Run, RunState
+from shared.runs.model import Run, RunState
+from shared.runs.names import RUN_NAME
 from shared.runs.ports import HasRuns, RunFilter
 from shared.runs.views.run_list import matching
 from shared.runs.views.summary import lower_is_better, metric_named

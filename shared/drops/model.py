@@ -18,7 +18,7 @@ from enum import StrEnum
 
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
-from shared.runs.model import run_name
+from shared.runs.names import run_name
 
 
 class DropState(StrEnum):

@@ -33,7 +33,8 @@ from shared.runs.facts import RunRecorded
 from shared.runs.intake.due import with_date
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.wish import wish_of_route, wish_of_tags
-from shared.runs.model import Run, RunState, run_name
+from shared.runs.model import Run, RunState
+from shared.runs.names import run_name
 from shared.runs.ports import HasMarkets, HasPurse, HasRuns
 
 

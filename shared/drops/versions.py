@@ -16,7 +16,8 @@ from shared.kernel.has import HasBlobs
 from shared.kernel.storage import Blob, Blobs
 from shared.runs.content import drop_blobs
 from shared.runs.data import MOST_LISTED, kept_listing
-from shared.runs.model import RUN_NAME, Run
+from shared.runs.model import Run
+from shared.runs.names import RUN_NAME
 from shared.runs.ports import HasRuns
 
 

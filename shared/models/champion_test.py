@@ -18,7 +18,8 @@ from shared.models.why import data_changes
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.intake.warm_start import model_of
-from shared.runs.model import Moment, Run, RunState, asked_run_name
+from shared.runs.model import Moment, Run, RunState
+from shared.runs.names import asked_run_name
 from shared.runs.progress.workloads import workload
 
 TESTS_FOR = "trainyard.tests_champion_for"  # the tag of such a job, with its challenger

@@ -21,7 +21,8 @@ from shared.runs.intake import retry_and_continue
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.intake.warm_start import model_of
-from shared.runs.model import FINAL, Moment, Run, RunState, asked_run_name
+from shared.runs.model import FINAL, Moment, Run, RunState
+from shared.runs.names import asked_run_name
 from shared.runs.ports import Runs
 from shared.runs.progress.workloads import workload
 from shared.runs.views.summary import best_metric

@@ -9,6 +9,8 @@ from statistics import median
 
 import msgspec
 
+from shared.jobs.readers.pipeline import steps
+from shared.jobs.spec import PIPELINE
 from shared.money.ledger import IDLE_TAIL
 from shared.money.model import Account, Quote, Reserved, month_of
 from shared.money.policy import Budget
@@ -38,16 +40,26 @@ class Consequence:
 def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
     """What the run will cost. `seconds_before` are the durations of earlier runs of its kind, in seconds.
 
-    The greatest cost is that of its time limit and the allowance on all its nodes; a preempted job that begins again
-    does so within its limit.
+    The greatest cost is that of its time limit and the allowance on all its nodes, of a pipeline those of each step; a
+    preempted job that begins again does so within its limit.
     """
     if price is None:
         return Quote(why=f"No price is known for the nodes of {run.asked.cluster}.")
-    most = run.asked.nodes * ((run.asked.request.timeout_seconds or _DAY) + ALLOWANCE_SECONDS) * price / 3600
+    most = _node_seconds(run) * price / 3600
     if not seconds_before:
         return Quote(None, most, price, "No run of this kind has completed yet, so there is no estimate.")
     usual = run.asked.nodes * median(seconds_before) * price / 3600
     return Quote(min(usual, most), most, price)
+
+
+def _node_seconds(run: Run) -> float:
+    limit = run.asked.request.timeout_seconds or _DAY
+    parts = [each for each in steps(run.asked.request) if each.kind != PIPELINE]
+    if not parts:
+        return run.asked.nodes * (limit + ALLOWANCE_SECONDS)
+    return sum(
+        each.trials * each.job.node_count * ((each.job.timeout_seconds or limit) + ALLOWANCE_SECONDS) for each in parts
+    )
 
 
 def admit(budget: Budget, account: Account, run: Run, cost: Quote, now: datetime) -> Account | Refusal:

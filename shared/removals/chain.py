@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from shared.kernel.errors import NotFound
 from shared.removals.model import What
-from shared.runs.model import Run, asked_run_name
+from shared.runs.model import Run
+from shared.runs.names import asked_run_name
 from shared.runs.ports import Runs
 
 _LONGEST = 1000  # runs; each is one read

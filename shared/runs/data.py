@@ -22,12 +22,12 @@ from shared.jobs.ports import HasJobs
 from shared.jobs.spec import DataInput
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, NotFound, TrainyardError
-from shared.kernel.has import HasBlobs, HasClock
+from shared.kernel.has import HasBlobs, HasClock, HasQueues
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER, RUN_LOOKS
 from shared.kernel.storage import Blob, Blobs, Queues
 from shared.runs.content import SUCCESS_MARKER, ListingTooLong, drop_blobs, in_time, survey
-from shared.runs.decide import has_run
+from shared.runs.decide import has_run, is_over
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasDatasets, HasRuns
 from shared.runs.progress.workloads import workload
@@ -42,7 +42,7 @@ WRITE_ATTEMPTS = 10
 log = logging.getLogger(__name__)
 
 
-class Ports(HasBlobs, HasClock, HasRuns, HasJobs, HasDatasets, Protocol):
+class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRuns, HasDatasets, Protocol):
     """What is needed here from outside."""
 
 
@@ -75,6 +75,17 @@ def keep_listing(blobs: Blobs, folder: str, listing: Listing) -> None:
         blobs.write_once(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
 
 
+def compare_at_step(ports: Ports, run: Run, moved: Collection[str]) -> dict[str, Any]:
+    """The note on a run that is about to be so, of which these jobs came to nodes or left them. What takes long is
+    compared by a message, and at the end by the archive."""
+    if is_over(run):
+        return change_at_end(ports, run) or {}
+    noted = change_on_nodes(ports, run, moved)
+    if noted is None:
+        ask_for_check(ports.queues, run)
+    return noted or {}
+
+
 def change_on_nodes(ports: Ports, run: Run, jobs: Collection[str]) -> dict[str, Any] | None:
     """The note on a run whose jobs of these names were just seen to begin or to lose their nodes; None if comparing
     takes long or is not possible now."""
@@ -94,8 +105,8 @@ def verdict_at_end(ports: Ports, run: Run) -> dict[str, Any]:
 
 
 def ask_for_check(queues: Queues, run: Run) -> None:
-    """Ask for a look at the data of a run whose jobs began or ended."""
-    queues.send(RUN_LOOKS, {"data_of": run.name})
+    """Ask for a look at the data of a run whose jobs began or ended, once the row says so."""
+    queues.send(RUN_LOOKS, {"data_of": run.name}, 1.0)
 
 
 def check_data(ports: Ports, name: str) -> None:

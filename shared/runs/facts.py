@@ -32,6 +32,16 @@ class RunStarted(Fact):
 
 
 @dataclass(frozen=True)
+class RunTakesStep(Fact):
+    """The row is about to say so of the run; these jobs of it were just seen on nodes, or off them. `archives`: time is
+    left for a small archive."""
+
+    run: Run
+    moved: frozenset[str]
+    archives: bool
+
+
+@dataclass(frozen=True)
 class RunLosesNodes(Fact):
     """The run has lost its nodes `after` times, `before` until now. Stated before the row says so."""
 

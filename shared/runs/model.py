@@ -1,4 +1,4 @@
-"""Runs: their records, their names, and the states they go through.
+"""Runs: their records, and the states they go through.
 
 Everything that decides which state may follow which is in the table below; what is not in it is illegal and changes
 nothing, so a late or repeated event can be applied without a thought. Nothing here reads a clock or a service.
@@ -15,10 +15,8 @@ Each part of a run has one writer; all write under the row's etag, and merge onl
 
 from __future__ import annotations
 
-import hashlib
-import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -27,8 +25,8 @@ import msgspec
 from shared.deadlines.plan import Hold
 from shared.deadlines.pool import Pool
 from shared.jobs.spec import JobSpec
-from shared.kernel.drop_key import DropKey
 from shared.kernel.parts import column, from_columns, part, with_columns
+from shared.runs.steps import Step
 
 SWEEP, PIPELINE = "sweep", "pipeline"  # kinds of runs
 
@@ -62,34 +60,6 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     _S.CANCELED: frozenset(),
     _S.BROKEN: frozenset(),
 }
-
-
-RUN_NAME = re.compile(r"[a-z][a-z0-9-]{2,62}")
-
-
-def asked_run_name(kind: str, what: str, route: str = "") -> str:
-    """The name of the run that someone asked for: `run-<16 hex digits>`, the same for the same kind and text.
-
-    It says nothing of what was asked, so that another request under the same Idempotency-Key meets the first one's run.
-    One that is made from another run, or from a drop, keeps the name of the route.
-    """
-    return f"{_slug(route)}-{hashlib.sha256(f'{kind} {what}'.encode()).hexdigest()[:16]}"
-
-
-def _slug(route: str) -> str:
-    """The route with only letters, digits and dashes, and a letter first; `run` for none."""
-    slug = re.sub(r"[^a-z0-9]+", "-", route.lower()).strip("-")[:32].strip("-")
-    return slug if slug[:1].isalpha() else f"run-{slug}".strip("-")
-
-
-def run_name(drop: DropKey, fingerprint: str) -> str:
-    """The name of the run, and of its Azure ML job, that this content of this drop makes: always the same one.
-
-    `<route>-<16 hex digits>`, where the route keeps only letters, digits and dashes. 64 bits: two drops in a million
-    meet with a probability of 3e-8.
-    """
-    digest = hashlib.sha256(f"{drop}\n{fingerprint}".encode()).hexdigest()
-    return f"{_slug(drop.route)}-{digest[:16]}"
 
 
 class Moment(msgspec.Struct, frozen=True, array_like=True):
@@ -163,32 +133,6 @@ class Size(msgspec.Struct, frozen=True, array_like=True):
     nodes: int
 
 
-class StepState(StrEnum):
-    """What a step of a pipeline is: not begun, as its job is, or never begun because the pipeline ended before."""
-
-    WAITING = "waiting"
-    QUEUED = "queued"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELED = "canceled"
-    SKIPPED = "skipped"
-
-
-class Step(msgspec.Struct, frozen=True, array_like=True):
-    """A step of a pipeline, the steps that it needs, and the job that it became; `why` says how it failed."""
-
-    name: str
-    state: StepState
-    needs: tuple[str, ...] = ()
-    job: str = ""
-    began: datetime | None = None
-    ended: datetime | None = None
-    why: str = ""
-    cluster: str = ""  # its own, '' for the pipeline's
-    nodes: int = 1
-
-
 @dataclass(frozen=True)
 class Elastic:
     """What makes a run elastic: single-node jobs, its members, that meet in the rendezvous under the run's name.
@@ -212,26 +156,6 @@ class Elastic:
     @property
     def resubmitted(self) -> int:
         return sum(member.attempt - 1 for member in self.members if not member.is_dedicated)
-
-
-# A run's own name ends with 16 digits, so it is none of these.
-_FURTHER_JOB = re.compile(r"(.+)-(?:m\d{1,4}-\d{1,4}|a\d{1,4})")
-
-
-def member_job(run: str, index: int, attempt: int) -> str:
-    """The name of the Azure ML job of a member of an elastic run."""
-    return f"{run}-m{index}-{attempt}"
-
-
-def plain_job(run: str, number: int) -> str:
-    """The name of the Azure ML job of a run that is one job at a time: the first has the run's own."""
-    return run if number == 1 else f"{run}-a{number}"
-
-
-def run_of_job(job: str) -> str:
-    """The name of the run that a job of this name belongs to."""
-    match = _FURTHER_JOB.fullmatch(job)
-    return match[1] if match else job
 
 
 class Cost(msgspec.Struct, frozen=True, array_like=True):
@@ -473,18 +397,3 @@ class Run:
     def changed(self, **changes: Any) -> Run:
         """The run with these columns changed."""
         return with_columns(self, changes)
-
-
-def hour_of(at: datetime) -> str:
-    """The hour of a run's making, by which Azure ML lists its jobs: 20260131T08."""
-    return f"{at.astimezone(UTC):%Y%m%dT%H}"
-
-
-def start_of_hour(hour: str) -> datetime:
-    """The beginning of such an hour. Raises ValueError for other text."""
-    return datetime.strptime(hour, "%Y%m%dT%H").replace(tzinfo=UTC)
-
-
-def hour_has_passed(hour: str, now: datetime) -> bool:
-    """Whether no new run can be of this hour, with some time for clocks that differ."""
-    return now >= start_of_hour(hour) + timedelta(hours=1, minutes=5)

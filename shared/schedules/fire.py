@@ -21,7 +21,7 @@ from shared.runs.decide import is_over
 from shared.runs.intake.create import Ports as CreatePorts
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
-from shared.runs.model import asked_run_name
+from shared.runs.names import asked_run_name
 from shared.runs.ports import HasRendezvous, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.schedules.count import count

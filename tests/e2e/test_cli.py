@@ -338,21 +338,13 @@ def test_a_pipeline_runs_its_graph(desk: Desk) -> None:
 
 
 def test_a_sweep_gives_the_best_of_its_trials(desk: Desk) -> None:
-    """submit with ranges runs trials as runs; what is fetched of the sweep is what its best trial left."""
+    """submit of a folder with ranges runs trials as runs; what is fetched of the sweep is what its best trial left."""
     (desk.folder / "swept").mkdir()
     (desk.folder / "swept" / "swept.py").write_text(SWEPT)
-    job = {
-        "command": "python swept.py ${{inputs.lr}} ${{outputs.metrics}} ${{outputs.models}}",
-        "code": "./swept",
-        "environment": "azureml:trainyard@latest",
-        "compute": "azureml:cpu-cluster",
-        "experiment_name": "swept",
-        "inputs": {"lr": 0.01},
-        "outputs": {"metrics": {"type": "uri_folder"}, "models": {"type": "uri_folder"}},
-    }
-    (desk.folder / "swept.json").write_text(json.dumps(job))
+    command = ("--command", "python swept.py {lr} {metrics} {models}", "--env", "azureml:trainyard@latest")
+    where = ("--cluster", "cpu-cluster", "--experiment", "swept")
     words = ("-p", "lr=0.001..0.1", "--trials", "3", "--metric", "accuracy", "--stop", "asha", "--at-once", "2")
-    sweep = desk.ask("submit", "swept.json", *words, "--follow")
+    sweep = desk.ask("submit", "./swept", *command, *where, *words, "--follow")
     trials = desk.ask("show", sweep["run"])["trial_runs"]
     lrs = {trial["run"]: trial["parameters"]["lr"] for trial in trials}
 

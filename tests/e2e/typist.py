@@ -6,6 +6,7 @@ A command has the same code, descriptors, environment and exit status as `python
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import signal
@@ -68,6 +69,7 @@ def _serve() -> None:
     from cli import commands
 
     commands.load()
+    gc.freeze()  # a fork's collector leaves the pages of what was imported shared
     for line in sys.stdin:
         ask = json.loads(line)
         child = os.fork()

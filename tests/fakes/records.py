@@ -19,7 +19,8 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.parts import flat
 from shared.kernel.versioned import Stored
-from shared.runs.model import LIVE, Run, RunState, hour_of
+from shared.runs.model import LIVE, Run, RunState
+from shared.runs.names import hour_of
 from shared.runs.ports import RunChanges, RunFilter, RunPage
 
 

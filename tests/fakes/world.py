@@ -36,7 +36,8 @@ from shared.reconcile import reconcile
 from shared.removals import remove
 from shared.removals.model import What
 from shared.runs import data
-from shared.runs.model import Run, run_of_job
+from shared.runs.model import Run
+from shared.runs.names import run_of_job
 from shared.runs.progress import follow, hourly_reconcile, steer, submit
 from shared.runs.results import archive
 from shared.runs.results.archive import MANIFEST

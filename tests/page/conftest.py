@@ -36,6 +36,7 @@ def shared_lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> It
     home = tmp_path_factory.mktemp("page")
     (home / "digits").mkdir()
     digits.write(home / "digits")
+    (home / "digits" / "job.yaml").write_text("inputs: {epochs: 3}\n")
     with Cloud.start(home / ".trainyard" / "cloud", Options()) as cloud:
         yield Lab(cloud, browser, Path(home / "digits"))
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from emulators.process import wait_for
-from shared.runs.model import Elastic, Member, Moment, RunState, Size, Step, StepState
+from shared.runs.model import Elastic, Member, Moment, RunState, Size
+from shared.runs.steps import Step, StepState
 from tests.page.lab import NOW, PATIENCE, TRAINING, Lab, a_run, a_sweep
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Blob
 from shared.runs.content import survey
 from shared.runs.decide import HISTORY_LIMIT, advance, failing_log, fold_metrics
-from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState, run_name
+from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
+from shared.runs.names import run_name
 from tests.fakes.world import ROUTE
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)

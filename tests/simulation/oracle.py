@@ -13,7 +13,8 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.places import ANNOUNCEMENTS, QUEUES, RUN_LOOKS
 from shared.kernel.storage import Place
 from shared.runs.content import drop_blobs, survey
-from shared.runs.model import DEDICATED_FROM, FINAL, Run, RunState, member_job, run_of_job
+from shared.runs.model import DEDICATED_FROM, FINAL, Run, RunState
+from shared.runs.names import member_job, run_of_job
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
 from tests.fakes.world import World

@@ -27,7 +27,8 @@ from shared.money.prices import Price, Prices
 from shared.reconcile import reconcile
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
-from shared.runs.model import FINAL, run_of_job
+from shared.runs.model import FINAL
+from shared.runs.names import run_of_job
 from shared.runs.progress import submit
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE

@@ -28,7 +28,8 @@ from shared.adapters.tables.records import Row, from_row, iso, some_columns, to_
 from shared.adapters.tables.table import RowMissing, Table, after_row
 from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
 from shared.kernel.versioned import Stored
-from shared.runs.model import LIVE, RUN_NAME, Run, RunState, hour_of, start_of_hour
+from shared.runs.model import LIVE, Run, RunState
+from shared.runs.names import RUN_NAME, hour_of, start_of_hour
 from shared.runs.ports import RunChanges, RunFilter, RunPage
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import Any
 from shared.jobs.model import Problem
 from shared.jobs.readers import azureml
 from shared.jobs.readers.pipeline_document import JOBS, SWEEP, holder_of, kind_of, mapping
+from shared.jobs.search import MOST_TRIALS
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
 
 _OF_COMPONENT = ("command", "code", "environment", "environment_variables", "distribution", "resources")
@@ -40,6 +41,7 @@ class Step:
     needs: frozenset[str]
     component: str = ""
     problems: tuple[Problem, ...] = ()
+    trials: int = 1  # of a sweep, at most
 
 
 def steps(job: JobSpec) -> tuple[Step, ...]:
@@ -73,7 +75,13 @@ def _step(name: str, body: Any) -> Step:
     unread = (Problem(field, f"is {value!r:.40}; use a whole number from 1.") for field, value in layer.unread.items())
     lacking = _lacking(body, holder)
     problems = (*layer.problems, *unread, *([lacking] if lacking else []))
-    return Step(name, kind, replace(layer.job, name=name), needs, registered, problems)
+    job = replace(layer.job, name=name)
+    return Step(name, kind, job, needs, registered, problems, _trials(body) if kind == SWEEP else 1)
+
+
+def _trials(body: Mapping[str, Any]) -> int:
+    most = mapping(body.get("limits")).get("max_total_trials")
+    return most if type(most) is int else MOST_TRIALS
 
 
 def _unreadable(body: Any) -> Problem | None:

@@ -257,7 +257,9 @@ def _policy(told: Any, path: str) -> Stopping | None:
         percentage=_whole(told, "truncation_percentage", 0, 0, 99, f"{path}."),
     )
     if kind == BANDIT and bool(stopping.slack_factor) == bool(stopping.slack_amount):
-        raise _Bad(path, "bandit has either a slack_factor or a slack_amount above 0.")
+        raise _Bad(
+            path, "bandit has either a slack_factor or a slack_amount above 0: {type: bandit, slack_factor: 0.1}."
+        )
     if kind == TRUNCATION and not stopping.percentage:
         raise _Bad(f"{path}.truncation_percentage", "must be a whole number from 1 to 99.")
     return stopping if kind == ASHA else replace(stopping, eta=Stopping.eta)

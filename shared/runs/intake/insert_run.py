@@ -9,7 +9,8 @@ from typing import Protocol
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.has import HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs.facts import RunRecorded
-from shared.runs.model import Run, RunState, asked_run_name
+from shared.runs.model import Run, RunState
+from shared.runs.names import asked_run_name
 from shared.runs.ports import HasPurse, HasRuns, Runs
 from shared.runs.progress.transitions import ask_for_submission
 

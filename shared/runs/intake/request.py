@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from shared.jobs.batchai.given import BatchAI
 from shared.jobs.limits import DAY
 from shared.kernel.names import NAME
-from shared.runs.model import RUN_NAME
+from shared.runs.names import RUN_NAME
 
 Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="Letters, digits, dashes and underscores.")]
 _TAG_NAME = "^(?!trainyard\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"

@@ -17,7 +17,8 @@ from shared.jobs.spec import JobSpec, resolve
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.has import HasClock
 from shared.runs.decide import is_over
-from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Member, Run, RunState, member_job
+from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Member, Run, RunState
+from shared.runs.names import member_job
 from shared.runs.node_use import Use
 from shared.runs.ports import HasRendezvous, HasRuns
 from shared.runs.progress.elastic_policy import (

@@ -24,7 +24,8 @@ from shared.jobs.limits import DAY
 from shared.jobs.model import JobState, JobStatus
 from shared.jobs.spec import JobSpec, on_each_node
 from shared.runs.decide import first_line
-from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size, member_job
+from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size
+from shared.runs.names import member_job
 from shared.runs.node_use import WAITING, Spell, Use, use_of_one_job
 from shared.runs.progress.changes_of_nodes import next_cluster, waits_for_nodes
 from shared.runs.progress.workload import Changes, Nodes

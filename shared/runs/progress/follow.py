@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 from shared.jobs.model import JobState, JobStatus, state_of
 from shared.jobs.ports import Jobs
@@ -13,17 +13,16 @@ from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.has import HasBlobs
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
-from shared.runs.data import ask_for_check, change_at_end, change_on_nodes
 from shared.runs.decide import advance, failing_log, is_over
-from shared.runs.facts import RunLosesNodes, RunSubmitted
-from shared.runs.model import Run, RunState, run_of_job
-from shared.runs.ports import HasDatasets
+from shared.runs.facts import RunLosesNodes, RunSubmitted, RunTakesStep
+from shared.runs.model import Run, RunState
+from shared.runs.names import run_of_job
+from shared.runs.ports import TakesSteps
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, write_transition
 from shared.runs.progress.workload import Look, Seen
 from shared.runs.progress.workloads import workload
-from shared.runs.results.archive import archive_at_once
 
 ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was asked for is asked for again
 LOGS_READ = 16  # at most so many ranks' logs are looked at for the reason of a failure
@@ -33,7 +32,7 @@ REASON_LINES = 15
 REASON_LIMIT = 8000  # characters
 
 
-class Ports(CancelPorts, HasBlobs, HasDatasets, Protocol):
+class Ports(CancelPorts, HasBlobs, TakesSteps, Protocol):
     """What is needed here from outside."""
 
 
@@ -83,17 +82,18 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
     better where one handler looks after many runs.
     """
     run = stored.value
-    look = workload(run).look(run, seen, ports.clock())
+    how = workload(run)
+    look = how.look(run, seen, ports.clock())
     if look is None:
         return
     _before_the_write(ports, run, look)
-    changes, data_checked = _changes(ports, run, look)
-    _state_losses(ports, run, run.changed(**changes))
-    changes |= archive_at_once(ports, run.changed(**changes)) if archives else {}
-    after = write_transition(ports, stored, changes)
-    if not data_checked:
-        ask_for_check(ports.queues, after.value)
-    _act(ports, after, look)
+    changes = advance(run, look.state, ports.clock(), _reason(ports, look)) | look.changes
+    after = run.changed(**changes)
+    if (losses := how.losses(run)) != how.losses(after):  # before the step is written: after a crash both are repeated
+        ports.happened(RunLosesNodes(run, losses, how.losses(after)))
+    moved = frozenset(how.on_nodes(run) ^ how.on_nodes(after))
+    changes |= ports.written_with(RunTakesStep(after, moved, archives))
+    _act(ports, write_transition(ports, stored, changes), look)
 
 
 def _before_the_write(ports: Ports, run: Run, look: Look) -> None:
@@ -102,17 +102,6 @@ def _before_the_write(ports: Ports, run: Run, look: Look) -> None:
         ports.happened(RunSubmitted(run))
     for job in look.to_cancel:
         ports.jobs.cancel(job)
-
-
-def _changes(ports: Ports, run: Run, look: Look) -> tuple[dict[str, Any], bool]:
-    """The changes of the run's row, and whether its data were compared, if a job of it came to nodes or left them. What
-    is not compared at the end is compared by the archive."""
-    changes = advance(run, look.state, ports.clock(), _reason(ports, look)) | look.changes
-    after, how = run.changed(**changes), workload(run)
-    if is_over(after):
-        return changes | (change_at_end(ports, after) or {}), True
-    noted = change_on_nodes(ports, after, how.on_nodes(run) ^ how.on_nodes(after))
-    return changes | (noted or {}), noted is not None
 
 
 def _act(ports: Ports, after: Stored[Run], look: Look) -> None:
@@ -125,13 +114,6 @@ def _act(ports: Ports, after: Stored[Run], look: Look) -> None:
         return
     if changes := how.sent(after.value, sent):
         ports.runs.update(after, **changes)
-
-
-def _state_losses(ports: Ports, before: Run, after: Run) -> None:
-    """State losses before the step is written: after a crash both are repeated."""
-    losses = workload(before).losses(before), workload(before).losses(after)
-    if losses[0] != losses[1]:
-        ports.happened(RunLosesNodes(before, *losses))
 
 
 def explained(jobs: Jobs, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:

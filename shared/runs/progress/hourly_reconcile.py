@@ -19,7 +19,8 @@ from shared.kernel.places import RUN_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
 from shared.runs.facts import ArchiveGivenUp
-from shared.runs.model import SWEEP, Run, RunState, hour_has_passed, start_of_hour
+from shared.runs.model import SWEEP, Run, RunState
+from shared.runs.names import hour_has_passed, start_of_hour
 from shared.runs.progress.follow import Ports as FollowPorts
 from shared.runs.progress.follow import explained, follow
 from shared.runs.progress.pace_looks import ask_for_pace

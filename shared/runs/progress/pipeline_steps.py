@@ -10,7 +10,7 @@ from shared.jobs.model import StepStatus
 from shared.jobs.readers.pipeline import steps as steps_of
 from shared.jobs.spec import JobSpec
 from shared.runs.decide import first_line
-from shared.runs.model import Step, StepState
+from shared.runs.steps import Step, StepState
 
 WHY_LIMIT = 500  # characters
 

@@ -20,7 +20,8 @@ from shared.jobs.spec import HOUR_PROPERTY, JobSpec, resolve
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
 from shared.runs.decide import first_line, is_over, overdue, why_step
-from shared.runs.model import FINAL, Moment, Placed, Run, RunState, hour_of, plain_job
+from shared.runs.model import FINAL, Moment, Placed, Run, RunState
+from shared.runs.names import hour_of, plain_job
 from shared.runs.node_use import WAITING, Use, by_place, use_of_one_job
 from shared.runs.ports import HasRendezvous, HasRuns
 from shared.runs.progress.changes_of_nodes import next_cluster, waits_for_nodes

@@ -204,6 +204,7 @@ def test_a_saved_job_says_all_that_the_request_said(tmp_path: Path) -> None:
         "cluster": "cpu-cluster",
         "nodes": 2,
         "timeout_seconds": 60,
+        "sweep": {"trials": 3, "metric": "accuracy"},
     }
     (tmp_path / "jobs").mkdir()
     folder_job.save(job, request, tmp_path / "code", tmp_path / "jobs" / "job.yml")
@@ -215,6 +216,7 @@ def test_a_saved_job_says_all_that_the_request_said(tmp_path: Path) -> None:
     assert (saved["code"], saved["environment"]["conda_file"]) == ("../code", "../code/conda.yml")
     assert folder_job.tags_of(saved) == request["tags"]
     assert saved["experiment_name"] == "e1"
+    assert saved["sweep"] == request["sweep"]
     assert saved["tags"] == {"team": "vision", "project": "p"}
     assert (saved["compute"], saved["resources"], saved["limits"]) == (
         "azureml:cpu-cluster",

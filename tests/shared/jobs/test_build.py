@@ -20,7 +20,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest, digest
-from shared.runs.model import asked_run_name
+from shared.runs.names import asked_run_name
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 JOB: dict[str, Any] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from shared.jobs.readers.azureml import read_job
 from shared.jobs.spec import JobSpec
 from shared.money.decide import Spent, admit, consequences, quote, settle
 from shared.money.ledger import IDLE_TAIL
@@ -53,6 +54,19 @@ def test_what_a_run_may_cost() -> None:
     assert quote(run(), 3.0, [60_000]).estimated == found.greatest
     assert quote(run(), 3.0, []).estimated is None
     assert "No price is known for the nodes of gpu" in quote(run(), None, []).why
+
+
+def test_what_a_pipeline_may_cost() -> None:
+    """Its steps may run side by side, each as long as it is let; a sweep's as often as it has trials."""
+    step = {"command": "x", "environment": "azureml:e:1"}
+    jobs = {
+        "short": {**step, "limits": {"timeout": 600}},
+        "wide": {**step, "resources": {"instance_count": 3}},
+        "tuned": {"type": "sweep", "trial": step, "limits": {"max_total_trials": 5, "trial_timeout": 60}},
+    }
+    request = replace(read_job({"type": "pipeline", "jobs": jobs}), timeout_seconds=3600)
+    found = quote(run(nodes=3).changed(request=request), 1.0, [])
+    assert found.greatest == (600 + 1800 + 3 * (3600 + 1800) + 5 * (60 + 1800)) / 3600
 
 
 def test_two_runs_that_fit_alone_but_not_together() -> None:

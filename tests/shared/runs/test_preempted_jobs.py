@@ -9,7 +9,8 @@ import pytest
 
 from shared.jobs.model import JobState, JobStatus
 from shared.kernel.drop_key import DropKey
-from shared.runs.model import Run, RunState, run_of_job
+from shared.runs.model import Run, RunState
+from shared.runs.names import run_of_job
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.single_job import lost_its_nodes
 from shared.runs.results import mlflow_metrics
