@@ -263,6 +263,7 @@ def test_a_run_says_that_its_data_changed_before_it_started(
     world.deliver_all()
     world.handle("job-events")
     assert len(world.queues.messages.get("run-looks", ())) == (compared_at_once == 2)
+    world.clock.advance(1)
     world.run_until_idle()
     why = "Drop mnist/a held other data when the job started than when the run was made: mnist/a/2.bin, mnist/a/4.bin."
     progress = world.only_run().progress
