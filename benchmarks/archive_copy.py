@@ -23,7 +23,8 @@ from azure.storage.blob import BlobBlock
 
 from shared.adapters.storage import account
 from shared.adapters.storage.blobs import StorageBlobs
-from shared.kernel.settings import ROOT, Storage
+from shared.kernel.index_settings import ROOT
+from shared.kernel.settings import Storage
 from shared.kernel.storage import Copy, Place
 from tests import azurite
 

@@ -22,7 +22,8 @@ from typing import Any
 from shared import bootstrap
 from shared.drops import collect
 from shared.events import incoming
-from shared.kernel.settings import ROOT, Settings, Storage, Workspace
+from shared.kernel.index_settings import ROOT
+from shared.kernel.settings import Settings, Storage, Workspace
 from shared.system import System
 from tests import azurite
 

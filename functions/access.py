@@ -15,7 +15,7 @@ import azure.functions as func
 
 from functions.on_demand import on_demand
 from shared.kernel.errors import BadInput, BadSetting
-from shared.kernel.settings import app_service_signs_in, asks_entra
+from shared.kernel.index_settings import app_service_signs_in, asks_entra
 
 with on_demand():
     from shared.kernel import parsing, person

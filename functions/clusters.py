@@ -10,8 +10,8 @@ from functions.attribution import attributed
 from functions.http import answer, handled
 from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
+from shared.kernel.index_settings import sweep_schedule
 from shared.kernel.places import CLUSTER_LOOKS
-from shared.kernel.settings import sweep_schedule
 
 with on_demand():
     from shared.api import nodes, records, requests, status

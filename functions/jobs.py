@@ -15,7 +15,7 @@ from shared.bootstrap import schedules as the_schedules
 from shared.bootstrap import studies as the_studies
 from shared.bootstrap import system as the_system
 from shared.kernel import places
-from shared.kernel.settings import reconcile_schedule
+from shared.kernel.index_settings import reconcile_schedule
 
 with on_demand():
     from shared import reconcile

@@ -24,11 +24,12 @@ from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound
-from shared.kernel.settings import ROOT, blob_endpoint
+from shared.kernel.index_settings import ROOT
 
 with on_demand():
     from shared.api import requests
     from shared.drops import uploads
+    from shared.kernel import settings
 
 blueprint = func.Blueprint()
 
@@ -130,7 +131,7 @@ def _packed(name: str) -> bytes:
 @cache
 def _safety() -> dict[str, str]:
     """Nothing runs but the page's own modules; it talks to this API and to the storage account that files lie in."""
-    address = urlsplit(blob_endpoint(os.environ))
+    address = urlsplit(settings.blob_endpoint(os.environ))
     storage = f"{address.scheme}://{address.netloc}"
     policy = (
         f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: {storage}; "

@@ -14,7 +14,7 @@ from shared.bootstrap import removals as the_removals
 from shared.bootstrap import system as the_system
 from shared.kernel import places
 from shared.kernel.drop_key import DropKey
-from shared.kernel.settings import retention_schedule
+from shared.kernel.index_settings import retention_schedule
 
 with on_demand():
     from shared import daily

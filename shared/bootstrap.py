@@ -10,12 +10,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from shared.jobs.routes_file import load
+from shared.kernel.index_settings import ROOT, money_file, routes_file
 from shared.kernel.parallel import in_threads
-from shared.kernel.settings import ROOT, Settings, money_file, routes_file
 from shared.money import money_file as money
 
 if TYPE_CHECKING:
     from shared.adapters.tables.notice_table import TableNotices
+    from shared.kernel.settings import Settings
     from shared.notices.deliver import Post
     from shared.removals.ports import Removals
     from shared.schedules.ports import Schedules
@@ -34,10 +35,16 @@ def check_routes() -> None:
     money.load(money_file(os.environ))
 
 
+def _settings() -> Settings:
+    from shared.kernel.settings import Settings
+
+    return Settings.from_env(os.environ)
+
+
 @cache
 def system() -> System:
     """The system of this process, made on the first call from os.environ. Raises BadSetting."""
-    return replace(build(Settings.from_env(os.environ)), audience=_notices())
+    return replace(build(_settings()), audience=_notices())
 
 
 @cache
@@ -46,7 +53,7 @@ def post() -> Post:
     from shared.adapters.outgoing import sending
     from shared.notices.deliver import Post
 
-    settings = Settings.from_env(os.environ)
+    settings = _settings()
     sender = sending.NoticeSender(settings.mail, settings.notices_inside)
     return Post(_notices(), sender)
 
@@ -56,7 +63,7 @@ def _notices() -> TableNotices:
     from shared.adapters.storage import account
     from shared.adapters.tables import notice_table
 
-    return notice_table.TableNotices(account.clients(Settings.from_env(os.environ).storage).table)
+    return notice_table.TableNotices(account.clients(_settings().storage).table)
 
 
 @cache
@@ -65,7 +72,7 @@ def schedules() -> Schedules:
     from shared.adapters.storage import account
     from shared.adapters.tables import schedule_table
 
-    return schedule_table.TableSchedules(account.clients(Settings.from_env(os.environ).storage).table)
+    return schedule_table.TableSchedules(account.clients(_settings().storage).table)
 
 
 @cache
@@ -75,7 +82,7 @@ def studies() -> Studies:
     from shared.adapters.studies import JournalStudies
     from shared.adapters.tables.study_table import TableJournal
 
-    tables = account.clients(Settings.from_env(os.environ).storage).table
+    tables = account.clients(_settings().storage).table
     return JournalStudies(lambda name: TableJournal(lambda: tables, name))
 
 
@@ -85,7 +92,7 @@ def removals() -> Removals:
     from shared.adapters.storage import account
     from shared.adapters.tables import removal_table
 
-    return removal_table.TableRemovals(account.clients(Settings.from_env(os.environ).storage).table)
+    return removal_table.TableRemovals(account.clients(_settings().storage).table)
 
 
 def now() -> datetime:

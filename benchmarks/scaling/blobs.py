@@ -20,7 +20,8 @@ from emulators.storage.keys import ACCOUNT, KEY
 from shared.adapters.storage import account
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.kernel.drop_key import DropKey
-from shared.kernel.settings import ROOT, Storage
+from shared.kernel.index_settings import ROOT
+from shared.kernel.settings import Storage
 from shared.kernel.storage import Blob, Place
 from shared.runs.content import survey
 

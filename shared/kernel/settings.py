@@ -16,8 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from shared.kernel.errors import BadSetting
-
-ROOT = Path(__file__).resolve().parents[2]
+from shared.kernel.index_settings import ROOT, money_file, routes_file
 
 SETTINGS = {
     "AzureWebJobsStorage": "Connection string of the storage account (laptop only)",
@@ -155,34 +154,6 @@ class Settings:
 
 
 MOST_HOURS = 24 * 31
-EVERY_5_MINUTES = "0 */5 * * * *"
-EVERY_5_MINUTES_LATER = "30 */5 * * * *"  # half a minute after the other timer
-
-
-def reconcile_schedule(env: Mapping[str, str]) -> str:
-    return env.get("TRAINYARD_RECONCILE_SCHEDULE") or EVERY_5_MINUTES
-
-
-def retention_schedule(env: Mapping[str, str]) -> str:
-    return env.get("TRAINYARD_RETENTION_SCHEDULE") or "0 40 3 * * *"
-
-
-def sweep_schedule(env: Mapping[str, str]) -> str:
-    return env.get("TRAINYARD_SWEEP_SCHEDULE") or EVERY_5_MINUTES_LATER
-
-
-def asks_entra(env: Mapping[str, str]) -> bool:
-    """Whether roles of Entra ID, not the host's keys, decide who may call the API."""
-    return env.get("TRAINYARD_AUTH") == "entra"
-
-
-def app_service_signs_in(env: Mapping[str, str]) -> bool:
-    """Whether App Service's authentication stands before the app. App Service itself sets this, and nobody else may."""
-    return env.get("WEBSITE_AUTH_ENABLED", "").lower() == "true"
-
-
-def routes_file(env: Mapping[str, str]) -> Path:
-    return Path(env.get("TRAINYARD_ROUTES") or ROOT / "routes.yaml")
 
 
 def blob_endpoint(env: Mapping[str, str]) -> str:
@@ -191,10 +162,6 @@ def blob_endpoint(env: Mapping[str, str]) -> str:
     parts = dict(part.split("=", 1) for part in storage.connection_string.split(";") if "=" in part)
     protocol, suffix = parts.get("DefaultEndpointsProtocol", "https"), parts.get("EndpointSuffix", "core.windows.net")
     return storage.blob or parts.get("BlobEndpoint") or f"{protocol}://{parts.get('AccountName', '')}.blob.{suffix}"
-
-
-def money_file(env: Mapping[str, str]) -> Path:
-    return Path(env.get("TRAINYARD_MONEY") or ROOT / "money.yaml")
 
 
 def _rules(env: Mapping[str, str]) -> Rules:

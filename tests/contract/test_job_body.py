@@ -24,7 +24,7 @@ from shared.jobs.data import Data
 from shared.jobs.order import JobOrder
 from shared.jobs.routes_file import load
 from shared.jobs.spec import resolve
-from shared.kernel.settings import ROOT
+from shared.kernel.index_settings import ROOT
 from tests.contract.sides import job_of
 from tests.contract.wire import LocalAzureML
 from tests.fakes.ports import FakeAssets

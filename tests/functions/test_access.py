@@ -19,8 +19,8 @@ import pytest
 from functions import access, clusters, costs, data, notices, page, removals, runs, schedules, status, uploads
 from shared.clusters import sweep
 from shared.clusters.model import Cluster
-from shared.kernel import settings
 from shared.kernel.errors import BadSetting
+from shared.kernel.index_settings import ROOT
 from shared.kernel.settings import Settings
 from shared.runs.model import RunState
 from tests.fakes.world import World, trainers_folder
@@ -29,7 +29,7 @@ from tests.shared.kernel.test_config import ENV
 from tests.shared.runs.test_comparing import run
 
 LIST = re.compile(r"^- \*\*(anyone|coder)\*\*: (.+)$", re.MULTILINE)
-PAGE = (settings.ROOT / "docs" / "security.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "security.md").read_text("utf-8")
 EXCEPTIONS = {call: who for who, calls in LIST.findall(PAGE) for call in re.findall(r"`([A-Z]+ [^`]+)`", calls)}
 ALLOWED = {  # who: what happens to nobody, someone without a role, a reader, a contributor, a coder
     "anyone": (True, True, True, True, True),
@@ -180,7 +180,7 @@ def test_with_entra_the_host_asks_for_no_key() -> None:
     probe = "import functions.access as a; print(a.level().value)"
     for auth, level in (("entra", "anonymous"), ("keys", "function"), ("Entra", "function"), ("", "function")):
         argv, env = [sys.executable, "-c", probe], {"TRAINYARD_AUTH": auth, "PATH": ""}
-        done = subprocess.run(argv, cwd=settings.ROOT, env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
         assert done.stdout.strip().lower() == level
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.kernel.settings import ROOT
+from shared.kernel.index_settings import ROOT
 from tests.emulators.host.test_conformance import http, one, python313, run
 
 __all__ = ["python313"]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from shared.kernel.settings import ROOT
+from shared.kernel.index_settings import ROOT
 
 PROBE = """
 import json, sys

@@ -18,8 +18,8 @@ from shared.events.announce import tell
 from shared.jobs.route_model import RouteModel
 from shared.kernel import places
 from shared.kernel.drop_key import DropKey
+from shared.kernel.index_settings import ROOT
 from shared.kernel.person import NOBODY
-from shared.kernel.settings import ROOT
 from shared.kernel.storage import Blob, Place
 from shared.notices.model import Channel, Kind, Subscription
 from shared.removals.model import What

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from shared.api import openapi, operations
-from shared.kernel.settings import ROOT
+from shared.kernel.index_settings import ROOT
 from shared.runs.intake.request import RunRequest
 from tests.functions.test_access import ENDPOINTS
 

@@ -18,7 +18,7 @@ from shared.jobs.parameters import converted, describe, fault_of, parameters
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadSetting, Impossible, NotFound
-from shared.kernel.settings import ROOT
+from shared.kernel.index_settings import ROOT
 from shared.runs.intake import create
 from tests.fakes.world import ROUTE, World, trainers_folder
 from tests.shared.runs.test_intake import request

@@ -16,6 +16,7 @@ from shared.jobs.readers.trainer import PYTHON
 from shared.jobs.spec import DataInput, Environment, JobSpec, Layer
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
+from shared.kernel.index_settings import ROOT
 from shared.kernel.settings import Settings
 
 ENV = {
@@ -244,7 +245,7 @@ def test_elastic_processes_follow_the_machines(tmp_path: Path) -> None:
 
 def test_the_shipped_routes_load() -> None:
     """routes.yaml and the templates that it names are valid."""
-    assert "mnist" in routes_file.load(settings.ROOT / "routes.yaml", settings.ROOT / "trainers").routes
+    assert "mnist" in routes_file.load(ROOT / "routes.yaml", ROOT / "trainers").routes
 
 
 def test_azure_ml_is_found_in_every_cloud() -> None:

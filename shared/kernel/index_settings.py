@@ -1,0 +1,40 @@
+"""The settings that are read while the app is indexed, which makes no record of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+EVERY_5_MINUTES = "0 */5 * * * *"
+EVERY_5_MINUTES_LATER = "30 */5 * * * *"  # half a minute after the other timer
+
+
+def reconcile_schedule(env: Mapping[str, str]) -> str:
+    return env.get("TRAINYARD_RECONCILE_SCHEDULE") or EVERY_5_MINUTES
+
+
+def retention_schedule(env: Mapping[str, str]) -> str:
+    return env.get("TRAINYARD_RETENTION_SCHEDULE") or "0 40 3 * * *"
+
+
+def sweep_schedule(env: Mapping[str, str]) -> str:
+    return env.get("TRAINYARD_SWEEP_SCHEDULE") or EVERY_5_MINUTES_LATER
+
+
+def asks_entra(env: Mapping[str, str]) -> bool:
+    """Whether roles of Entra ID, not the host's keys, decide who may call the API."""
+    return env.get("TRAINYARD_AUTH") == "entra"
+
+
+def app_service_signs_in(env: Mapping[str, str]) -> bool:
+    """Whether App Service's authentication stands before the app. App Service itself sets this, and nobody else may."""
+    return env.get("WEBSITE_AUTH_ENABLED", "").lower() == "true"
+
+
+def routes_file(env: Mapping[str, str]) -> Path:
+    return Path(env.get("TRAINYARD_ROUTES") or ROOT / "routes.yaml")
+
+
+def money_file(env: Mapping[str, str]) -> Path:
+    return Path(env.get("TRAINYARD_MONEY") or ROOT / "money.yaml")
