@@ -1,4 +1,4 @@
-// The list of runs: its first page at once, then only what changed of it, and older pages for whoever scrolls.
+// The list of runs: its first page at once, older pages for whoever scrolls, and what changed down to what is seen.
 import { get } from "./api.js";
 
 const FIRST = 100,
@@ -15,7 +15,8 @@ export class Rows {
       byName: new Map(),
       list: [],
       token: null,
-      mark: null,
+      pages: [], // of each page its oldest run's time, and the mark by which to ask what changed down to there
+      oldest: "", // when the oldest run that is seen was made
       last: null,
       wanted: false,
       busy: false,
@@ -25,20 +26,31 @@ export class Rows {
 
   /** One request. The very same array as before if nothing is new. */
   async look(signal) {
-    if (this.mark) {
-      const found = await get(["rows"], { ...this.asked, changes: this.mark }, { signal });
+    const seen = this.pages.find((page) => page.oldest <= this.oldest) || this.pages[0];
+    if (seen) {
+      const found = await get(["rows"], { ...this.asked, changes: seen.mark }, { signal });
       if (found === this.last) return this.list;
       this.last = found;
       if (found.complete) {
-        this.mark = found.changes;
+        seen.mark = found.changes;
         return this.#apply(found);
       }
     }
     const page = await get(["rows"], { ...this.asked, limit: FIRST }, { signal }),
       first = !this.list.length;
-    this.mark = page.changes;
     if (first) this.token = page.continue;
+    this.#mark(page, 0);
     return this.#apply(page);
+  }
+
+  /** Whether there is a page by whose mark to ask for changes. */
+  get mark() {
+    return Boolean(this.pages.length);
+  }
+
+  /** These rows are in sight. */
+  sees(rows) {
+    this.oldest = rows.reduce((oldest, row) => (row.created_at < oldest ? row.created_at : oldest), "9");
   }
 
   /** Fetch older pages one after another, up to MOST rows, or one more page where there are as many already. */
@@ -50,6 +62,7 @@ export class Rows {
         further = false;
         const page = await get(["rows"], { ...this.asked, limit: OLDER, continue: this.token }, { keep: false });
         this.token = page.continue;
+        this.#mark(page, this.pages.length);
         this.#apply(page);
         this.told(this.list);
       }
@@ -62,6 +75,10 @@ export class Rows {
 
   stop() {
     this.gone = true;
+  }
+
+  #mark({ rows, changes }, at) {
+    if (changes && rows.length) this.pages[at] = { oldest: rows[rows.length - 1].created_at, mark: changes };
   }
 
   #apply({ rows, gone }) {

@@ -229,6 +229,7 @@ function Table({ runs, query, rows, away, seen }) {
     priced = useMemo(() => runs.some((run) => run.cost !== null), [runs]);
   const slice = runs.slice(from, until),
     names = slice.map((run) => run.run).join();
+  rows.sees(slice);
   useEffect(() => {
     const timer = setTimeout(() => seen(slice), 150);
     return () => clearTimeout(timer);
