@@ -17,6 +17,7 @@ from shared.drops.uploads import Offered
 from shared.jobs.batchai.given import BatchAI
 from shared.jobs.limits import DAY
 from shared.jobs.upload import MOST_FILES, File
+from shared.kernel.conversion import convert
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.names import NAME
 from shared.kernel.parsing import read_json
@@ -210,7 +211,7 @@ def read_body(body: bytes, model: type[M]) -> M:
     if len(body) > BODY_LIMIT:
         raise BadInput(f"The body has {len(body)} bytes, the limit is {BODY_LIMIT}. Put data into storage instead.")
     try:
-        return msgspec.convert(read_json(body, "The body"), type=model)
+        return convert(read_json(body, "The body"), model)
     except msgspec.ValidationError as exc:
         raise BadInput(f"The body does not fit: {exc}.") from exc
 
@@ -218,7 +219,7 @@ def read_body(body: bytes, model: type[M]) -> M:
 def read_query(params: Mapping[str, str], model: type[M]) -> M:
     """The query's texts as this model. Parameters that it doesn't know are left alone: `code` is the host's."""
     try:
-        return msgspec.convert(dict(params), model, strict=False)
+        return convert(dict(params), model, strict=False)
     except msgspec.ValidationError as exc:
         raise BadInput(f"The query does not fit: {exc}.") from exc
 

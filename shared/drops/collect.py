@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-import msgspec
-
 from shared.drops.checks import open_drop, send_check, write
 from shared.drops.decide import (
     SETTLED_SECONDS,
@@ -26,6 +24,7 @@ from shared.drops.ports import Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.drops.seal import Ports as SealPorts
 from shared.jobs.routes_file import Route, Routes
+from shared.kernel.conversion import convert
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.has import HasQueues, HasTokens
@@ -136,7 +135,7 @@ def check_drop(ports: Ports, key: DropKey, token: str, last: bool = False, so_fa
     """
     stored = ports.drops.get(key)
     if stored is not None and stored.value.token == token:
-        _look(ports, stored, last, msgspec.convert(so_far or {}, SoFar))
+        _look(ports, stored, last, convert(so_far or {}, SoFar))
 
 
 def _look(ports: Ports, stored: Stored[Drop], last: bool = False, so_far: SoFar = BEGIN) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from shared.drops.ports import HasDrops
+from shared.kernel.conversion import convert
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
 from shared.kernel.places import SCHEDULE_LOOKS
 from shared.kernel.versioned import Stored
@@ -116,7 +117,7 @@ def _written(ports: Ports, schedules: Schedules, schedule: Schedule, firing: Fir
 
 
 def _request(schedule: Schedule) -> RunRequest:
-    return msgspec.convert(schedule.request, RunRequest)
+    return convert(schedule.request, RunRequest)
 
 
 def _drops_until(firing: Firing, schedule: Schedule) -> datetime | None:

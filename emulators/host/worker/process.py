@@ -31,7 +31,7 @@ class WorkerProcess:
     """Loads one app, and calls its functions. `give_up` is called when the worker has died too often."""
 
     def __init__(self, app: Path, backend: str, give_up: Callable[[], None]) -> None:
-        self._argv = [sys.executable, "-m", "emulators.host.worker", backend, str(app)]
+        self._argv = [sys.executable, "-X", "faulthandler", "-m", "emulators.host.worker", backend, str(app)]
         self._give_up = give_up
         self._deaths: list[float] = []
         self._starting: asyncio.Task[_Channel] | None = None

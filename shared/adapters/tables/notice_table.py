@@ -22,6 +22,7 @@ import msgspec
 from shared.adapters.tables import keys, table
 from shared.adapters.tables.records import from_row, readable, some_columns, to_row
 from shared.adapters.tables.table import Table
+from shared.kernel.conversion import decode
 from shared.kernel.errors import Changed
 from shared.kernel.versioned import Stored
 from shared.notices.model import Delivery, DeliveryState, Subscription
@@ -116,7 +117,7 @@ class TableNotices:
         """Take away a delivery and what makes it unique. One that another call took away is gone."""
         gone = [table.delete(partition, key)]
         try:
-            event = msgspec.json.decode(notice, type=_Event).id
+            event = decode(notice, _Event).id
             gone.append(table.delete(partition, f"e!{_digest(event)}"))
         except (msgspec.DecodeError, UnicodeError):
             log.warning("delivery %s of %s can't be read, and goes alone", key, partition)

@@ -25,6 +25,7 @@ import msgspec
 from shared.adapters.azureml.document import document
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.spec import JobSpec
+from shared.kernel.conversion import convert, decode
 from shared.kernel.errors import BadInput
 from shared.kernel.parts import columns, flat, from_columns
 
@@ -121,10 +122,10 @@ def _value(hint: Any, name: str, row: Mapping[str, Any]) -> Any:
         text = _text(name, row)
         if hint is JobSpec:
             return read_job(json.loads(text)) if text else JobSpec()
-        return msgspec.json.decode(text, type=hint) if text else None
+        return decode(text, hint) if text else None
     if cell == "" and NoneType in get_args(hint):
         return None
-    return msgspec.convert(cell, type=hint, strict=False)
+    return convert(cell, hint, strict=False)
 
 
 def _text(name: str, row: Mapping[str, Any]) -> str:
