@@ -25,12 +25,13 @@ def test_names_are_as_long_as_tells_them_apart(names: list[str], shown: list[str
 def test_no_metric_is_left_out_silently() -> None:
     """A run's own `loss` stands beside another's `val_loss`; what finds no picture is named, and --name draws it."""
     metrics = ["loss", "val_loss", "a", "b", "c", "world_size"]
+    names = ["run-0123456789abcdef", "run-9876543210abcdef"]
     answer = {
-        "runs": [{"run": "run-0123456789abcdef"}, {"run": "run-9876543210abcdef"}],
+        "runs": [{"run": name} for name in names],
         "different": [],
         "metrics": [{"name": name, "values": [1.0, 2.0], "best": 0} for name in metrics],
     }
-    curves = {run["run"]: {name: [[0, 1.0], [1, 2.0]] for name in metrics} for run in answer["runs"]}
+    curves = {run: {name: [[0, 1.0], [1, 2.0]] for name in metrics} for run in names}
 
     def lines(*chosen: str) -> list[str]:
         out = StringIO()
