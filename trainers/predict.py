@@ -238,7 +238,11 @@ def _each(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
     """The files of these paths, and whether one may be skipped: those of a folder may."""
     for path in paths:
         if path.is_dir():
-            yield from ((file, True) for file in sorted(path.iterdir()) if file.is_file() and file.name[:1] != ".")
+            for file in (file for file in sorted(path.iterdir()) if file.name[:1] != "."):
+                if file.is_dir():
+                    print(f"{SKIPPED}{file}: a folder within; name it for its own files", file=sys.stderr)
+                else:
+                    yield file, True
         else:
             yield path, False
 

@@ -121,6 +121,8 @@ def _no_model(session: Session, run: str) -> str:
     """Why this run has none, and which completed run is the newest: `@latest` may be one that was canceled."""
     record = session.api.get("runs", run)
     alike = session.api.get("runs", experiment=record["experiment"], state="completed", limit=1)["runs"]
+    if record["state"] == "completed" and record["archived_at"]:
+        return f"{run} is completed and left no models: no file in an output `models`, in a command `{{models}}`."
     other = f" The newest completed run of {record['experiment']} is {alike[0]['run']}." if alike else ""
     return f"{run} is {record['state']} and has no models. Only a completed run that is archived has.{other}"
 
@@ -139,6 +141,9 @@ def _look(session: Session, arguments: list[str]) -> list[Prediction]:
         done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
     except subprocess.TimeoutExpired as exc:
         raise CliError(f"The model was not done after {PATIENCE_SECONDS} s. Give it fewer files at once.") from exc
+    for line in done.stderr.splitlines():
+        if line.startswith(SKIPPED):
+            session.remark(one_line(line))
     if done.returncode == REFUSED:
         raise CliError(done.stderr.strip().rpartition("\n")[2] or "The model can't be used.", "bad_data")
     if done.returncode:  # an error of PyTorch's or Python's own, which would advise to trust the file
@@ -147,9 +152,6 @@ def _look(session: Session, arguments: list[str]) -> list[Prediction]:
             "`fetch RUN --only models` brings its files.",
             "bad_data",
         )
-    for line in done.stderr.splitlines():
-        if line.startswith(SKIPPED):
-            session.remark(one_line(line))
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -50,7 +50,7 @@ def test_classes_of_an_image(tmp_path: Path, picture: Path, capsys: pytest.Captu
 
 
 def test_a_folder_may_hold_other_files(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a folder the files that can't be read are named and skipped; one that is asked for by name is refused."""
+    """Of a folder what can't be read, and folders within, are named and skipped; one asked for by name is refused."""
     view = backbone.view_for("squeezenet1_1", 64)
     facts = {
         "backbone": "squeezenet1_1",
@@ -65,6 +65,7 @@ def test_a_folder_may_hold_other_files(tmp_path: Path, picture: Path, capsys: py
     said = capsys.readouterr()
     assert [json.loads(line)["file"] for line in said.out.splitlines()] == [str(picture)]
     assert f"skipped: {tmp_path / 'notes.txt'}: expected an image" in said.err
+    assert f"skipped: {models}: a folder within" in said.err
     for nothing in (tmp_path / "notes.txt", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
         assert predict.main([models, str(nothing)]) == 2

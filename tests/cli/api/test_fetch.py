@@ -184,6 +184,12 @@ def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
         said = capsys.readouterr().err
         assert words in said
         assert "weights_only" not in said
+    ended = {"run": "r", "experiment": "e", "state": "completed", "archived_at": "2026-01-31T12:00:00+00:00"}
+    server.says("/api/runs/r", ended)
+    server.says("/api/runs?experiment=e&state=completed&limit=1", {"runs": [ended]})
+    server.says("/api/runs/r/artifacts", {"complete": True, "files": []})
+    assert run("predict", "r", "one.png", "--url", server.url) == 1
+    assert "r is completed and left no models: no file in an output `models`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
