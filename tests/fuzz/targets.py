@@ -35,7 +35,8 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
 from shared.kernel.parsing import read_body, read_key, read_query
 from shared.runs.decide import failing_log, first_line, fold_metrics
-from shared.runs.intake.request import RunRequest, digest
+from shared.runs.intake.create import digest
+from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.artifacts import _read_once
