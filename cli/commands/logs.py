@@ -112,6 +112,8 @@ def metrics(
         session.tell(Picture(run=run, png=str(user_path(file).resolve())), str(user_path(file)))
     else:
         session.tell(answer, _pictures(curves, min(session.out.width, WIDEST)))
+        if left_out := sorted(set(answer["series"]) - set(curves)) if not name else []:
+            session.remark(f"Also there, by --name: {', '.join(left_out)}", "dim")
 
 
 def _pictures(curves: plot.Curves, width: int) -> Group:

@@ -71,9 +71,10 @@ def _style(row: dict[str, Any], at: int) -> str:
 def _pictures(curves: dict[str, Any], names: list[str], chosen: list[str], width: int) -> list[RenderableType]:
     recorded = sorted({metric for series in curves.values() for metric in series})
     shown = [m for m in recorded if m in chosen] or plot.telling(recorded)
-    shown.sort(key=lambda metric: (metric.startswith("train_"), metric))
+    shown.sort(key=lambda metric: (metric.startswith(("train_", "train/")), metric))
     pictures: list[RenderableType] = []
-    for metric in shown[:MOST_PICTURES]:
+    most = len(shown) if chosen else MOST_PICTURES
+    for metric in shown[:most]:
         lines = {
             name: plot.curves_of(series, [metric]).get(metric, [])
             for name, series in zip(names, curves.values(), strict=True)
@@ -81,4 +82,5 @@ def _pictures(curves: dict[str, Any], names: list[str], chosen: list[str], width
         drawn = {name: points for name, points in lines.items() if points}
         if drawn:
             pictures += [plot.plot(drawn, metric, width), Text()]
-    return pictures
+    more = shown[most:]
+    return [*pictures, *([Text(f"Also there, by --name: {', '.join(map(one_line, more))}", "dim")] if more else [])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -16,7 +17,11 @@ Curves = dict[str, Sequence[Point]]
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bit of the dot in row, column of a cell
 BLANK = 0x2800
 COLOURS = ("cyan", "red", "green", "yellow", "magenta", "blue")
-PARTS = ("train", "test", "val", "validation")
+_PART = re.compile(r"^(train|test|val|validation)[_/](?=.)")
+# How a training runs rather than how it goes: what our trainers write of it, and MLflow of the machine.
+_OF_ITS_PACE = re.compile(
+    r"^(epoch|learning_rate|lr|gradient_norm|world_size|system/.*|.*_(per_second|share|mib|utilization))$"
+)
 LEAST_WIDTH, HEIGHT = 24, 10  # cells
 
 
@@ -104,14 +109,13 @@ def _colours(count: int) -> list[str]:
 
 
 def panels(names: list[str]) -> dict[str, list[str]]:
-    """Metrics that belong into one picture: those that differ only in a leading train_, test_, val_ or validation_."""
+    """Metrics that belong into one picture: those that differ only in a leading part, `val_` or `val/`."""
     by_kind: dict[str, list[str]] = {}
     for name in sorted(names):
-        first, _, rest = name.partition("_")
-        by_kind.setdefault(rest if first in PARTS and rest else name, []).append(name)
+        by_kind.setdefault(_PART.sub("", name), []).append(name)
     return by_kind
 
 
 def telling(names: list[str]) -> list[str]:
-    """The metrics that tell how a training goes: those of a part of the data; all of them where there are none such."""
-    return [name for name in names if name.partition("_")[0] in PARTS] or names
+    """The metrics that tell how a training goes; all of them where there are none such."""
+    return [name for name in names if not _OF_ITS_PACE.match(name)] or names

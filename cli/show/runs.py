@@ -213,9 +213,10 @@ def metrics(run: dict[str, Any]) -> Text:
     """The last value of each telling metric, those of the test data first."""
     last = (run.get("metrics") or {}).get("last") or {}
     names = sorted(plot.telling([name for name in last if name not in ("time", "step")]), reverse=True)
-    names.sort(key=lambda name: name.startswith("train_"))
+    names.sort(key=lambda name: name.startswith(("train_", "train/")))
     words = [f"{n} {last[n]:.2%}" if n.endswith("accuracy") else f"{n} {last[n]:.4g}" for n in names]
-    return Text(", ".join(words) or "none", "green" if words else "dim")
+    none = "none" if run.get("archived_at") else "known at the end; `metrics` has what is there"
+    return Text(", ".join(words) or none, "green" if words else "dim")
 
 
 def parameters(run: dict[str, Any]) -> Text:

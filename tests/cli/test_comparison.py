@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from io import StringIO
 
-from cli.show.comparison import short
+import pytest
+from rich.console import Console
+
+from cli.show.comparison import picture, short
 
 
 @pytest.mark.parametrize(
@@ -17,3 +20,24 @@ from cli.show.comparison import short
 def test_names_are_as_long_as_tells_them_apart(names: list[str], shown: list[str]) -> None:
     """The first of a run's digits that differ; of the trials of one sweep their numbers."""
     assert short(names) == shown
+
+
+def test_no_metric_is_left_out_silently() -> None:
+    """A run's own `loss` stands beside another's `val_loss`; what finds no picture is named, and --name draws it."""
+    metrics = ["loss", "val_loss", "a", "b", "c", "world_size"]
+    names = ["run-0123456789abcdef", "run-9876543210abcdef"]
+    answer = {
+        "runs": [{"run": name} for name in names],
+        "different": [],
+        "metrics": [{"name": name, "values": [1.0, 2.0], "best": 0} for name in metrics],
+    }
+    curves = {run: {name: [[0, 1.0], [1, 2.0]] for name in metrics} for run in names}
+
+    def lines(*chosen: str) -> list[str]:
+        out = StringIO()
+        Console(file=out, width=100).print(picture(answer, curves, list(chosen), 80))
+        return out.getvalue().splitlines()
+
+    assert {line.split()[0] for line in lines()[1:6]} == {"loss", "val_loss", "a", "b", "c"}
+    assert lines()[-1].strip() == "Also there, by --name: val_loss"
+    assert sum("step 1" in line for line in lines(*metrics)) == len(metrics)

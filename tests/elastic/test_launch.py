@@ -109,7 +109,7 @@ def test_a_mistake_is_not_for_later(member: Member, table: Table) -> None:
 
 
 def test_a_program_is_its_text(tmp_path: Path) -> None:
-    """Wherever it lies; and its arguments are not told, for they may be secret."""
+    """Wherever it and its folders lie; and its arguments are not told, for they may be secret."""
 
     def said(where: str, text: str, *arguments: str) -> tuple[str, str]:
         (tmp_path / where).mkdir(exist_ok=True)
@@ -122,6 +122,9 @@ def test_a_program_is_its_text(tmp_path: Path) -> None:
     assert re.fullmatch(r"train\.py \([0-9a-f]{8}\)", one[0])
     assert said("b", "2", "--key=x")[0] != one[0]
     assert said("b", "1", "--key=y") == (one[0], said("b", "1", "--key=y")[1]) != one
+    paths = said("a", "1", "--data", "/node/1/data", "--model-dir=/node/1/model", "--lr", "0.1")
+    assert said("b", "1", "--data", "/node/2/data", "--model-dir=/node/2/model", "--lr", "0.1") == paths
+    assert said("b", "1", "--data", "/node/2/data", "--model-dir=/node/2/model", "--lr", "0.2") != paths
 
 
 def test_bad_data_counts_more_than_a_lost_peer(member: Member) -> None:

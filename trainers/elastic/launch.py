@@ -24,6 +24,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -129,11 +130,12 @@ def member(args: argparse.Namespace) -> tuple[int, str]:
 
 
 def _program(args: argparse.Namespace) -> tuple[str, str]:
-    """What the workers run, the same at whatever path, and a digest of what they are given."""
+    """What the workers run, and a digest of what they are given: the same wherever a node has its files."""
     name, script = args.training_script, Path(args.training_script)
     if not args.module and script.is_file():
         name = f"{script.name} ({_digest(script.read_bytes())})"
-    return name, _digest(json.dumps(args.training_script_args).encode())
+    given = [re.sub(r"^(-[\w-]+=)?(/|[A-Za-z]:\\).*", r"\1/", argument) for argument in args.training_script_args]
+    return name, _digest(json.dumps(given).encode())
 
 
 def _digest(content: bytes) -> str:

@@ -56,15 +56,17 @@ def test_any_numbers_can_be_plotted(points: list[tuple[int, float]]) -> None:
 
 
 def test_metrics_of_one_kind_share_a_panel() -> None:
-    """train_ and test_ of one name are drawn together; without --name only such are drawn, where there are any."""
+    """train_ and test_ of one name are drawn together; without --name all are, but what says only how fast it went."""
     names = ["test_loss", "train_loss", "test_accuracy", "world_size"]
     assert panels(names) == {
         "accuracy": ["test_accuracy"],
         "loss": ["test_loss", "train_loss"],
         "world_size": ["world_size"],
     }
+    assert panels(["loss", "val_loss", "train/loss"]) == {"loss": ["loss", "train/loss", "val_loss"]}
     assert telling(names) == ["test_loss", "train_loss", "test_accuracy"]
-    assert telling(["reward"]) == ["reward"]
+    assert telling(["loss", "accuracy", "val_loss", "train/f1"]) == ["loss", "accuracy", "val_loss", "train/f1"]
+    assert telling(["learning_rate", "tokens_per_second"]) == ["learning_rate", "tokens_per_second"]
 
 
 def test_series_become_curves() -> None:
