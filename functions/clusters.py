@@ -17,7 +17,7 @@ with on_demand():
     from shared.api import nodes, records, requests, status
     from shared.clusters import auto_idle, lease_actions, lease_model, sweep
     from shared.events import incoming
-    from shared.kernel import attempts
+    from shared.kernel import attempts, parsing
     from shared.money import charge_costs
 
 blueprint = func.Blueprint()
@@ -58,7 +58,7 @@ def list_clusters(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def list_nodes(req: func.HttpRequest) -> func.HttpResponse:
     """The clusters' nodes over the last hours, and the decisions about them."""
-    return answer(nodes.nodes(the_system(), requests.read_query(req.params, nodes.NodesQuery)))
+    return answer(nodes.nodes(the_system(), parsing.read_query(req.params, nodes.NodesQuery)))
 
 
 @blueprint.route("leases", methods=["GET"])
@@ -72,7 +72,7 @@ def list_leases(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def make_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Keep nodes of a cluster warm for some time."""
-    system, lease_request = the_system(), requests.read_body(req.get_body(), requests.LeaseRequest)
+    system, lease_request = the_system(), parsing.read_body(req.get_body(), requests.LeaseRequest)
     wish = lease_model.Wish(int(lease_request.nodes), lease_request.seconds, lease_request.why)
     made = lease_actions.lease(system, req.route_params["cluster"], wish, access.who(req))
     return answer(records.lease(made, system.clock()), 201)
@@ -82,7 +82,7 @@ def make_lease(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def extend_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Let a lease go on for longer."""
-    system, seconds = the_system(), requests.read_body(req.get_body(), requests.LeaseExtension).seconds
+    system, seconds = the_system(), parsing.read_body(req.get_body(), requests.LeaseExtension).seconds
     return answer(records.lease(lease_actions.extend(system, req.route_params["lease"], seconds), system.clock()))
 
 
@@ -99,6 +99,6 @@ def release_lease(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def scale_to_zero(req: func.HttpRequest) -> func.HttpResponse:
     """Bring a cluster to zero, unless something needs it. `?force=true` doesn't wait for its idle time."""
-    force = requests.read_query(req.params, requests.ScaleQuery).force
+    force = parsing.read_query(req.params, requests.ScaleQuery).force
     decision = sweep.scale_to_zero(the_system(), req.route_params["cluster"], force, access.who(req))
     return answer({"cluster": decision.cluster, "action": decision.action, "why": decision.why}, 202)

@@ -8,6 +8,7 @@ from shared.bootstrap import system as the_system
 
 with on_demand():
     from shared.api import costs, requests
+    from shared.kernel import parsing
 
 blueprint = func.Blueprint()
 
@@ -16,4 +17,4 @@ blueprint = func.Blueprint()
 @handled
 def get_costs(req: func.HttpRequest) -> func.HttpResponse:
     """What the nodes cost since a day, by run, cluster, project or owner, and how the budgets stand."""
-    return answer(costs.costs(the_system(), requests.read_query(req.params, requests.CostsQuery)))
+    return answer(costs.costs(the_system(), parsing.read_query(req.params, requests.CostsQuery)))

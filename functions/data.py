@@ -11,8 +11,9 @@ from shared.bootstrap import system as the_system
 from shared.kernel.drop_key import DropKey
 
 with on_demand():
-    from shared.api import data, requests
+    from shared.api import data
     from shared.drops import retrain
+    from shared.kernel import parsing
 
 blueprint = func.Blueprint()
 
@@ -28,7 +29,7 @@ def list_generations(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def train_again(req: func.HttpRequest) -> func.HttpResponse:
     """A further run of the content that the drop has already made one of."""
-    key = requests.read_key(req.headers.get("idempotency-key"))
+    key = parsing.read_key(req.headers.get("idempotency-key"))
     run = retrain.train_again(the_system(), _drop(req), key, *access.who(req))
     return accepted(run)
 
@@ -37,14 +38,14 @@ def train_again(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def list_files(req: func.HttpRequest) -> func.HttpResponse:
     """The files of a generation, of a drop as it is now, or of what a run was made for."""
-    return answer(data.files(the_system(), requests.read_query(req.params, data.FilesQuery)))
+    return answer(data.files(the_system(), parsing.read_query(req.params, data.FilesQuery)))
 
 
 @blueprint.route("data/diff", methods=["GET"])
 @handled
 def diff_data(req: func.HttpRequest) -> func.HttpResponse:
     """What is added, changed and gone from one list of files to another."""
-    return answer(data.difference(the_system(), requests.read_query(req.params, data.DiffQuery)))
+    return answer(data.difference(the_system(), parsing.read_query(req.params, data.DiffQuery)))
 
 
 def _drop(req: func.HttpRequest) -> DropKey:

@@ -16,6 +16,7 @@ from shared.kernel import places
 with on_demand():
     from shared.api import models, requests
     from shared.events import incoming
+    from shared.kernel import parsing
     from shared.models import challenge, find, reproduce, why
     from shared.runs.results import artifacts
 
@@ -52,7 +53,7 @@ def get_model(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def promote_run(req: func.HttpRequest) -> func.HttpResponse:
     """Make a run's model the next version, and point an alias at it."""
-    body = requests.read_body(req.get_body(), models.PromoteRequest)
+    body = parsing.read_body(req.get_body(), models.PromoteRequest)
     return answer(models.promote(the_system(), req.route_params["model"], body, access.who(req)), 201)
 
 
@@ -60,7 +61,7 @@ def promote_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def move_alias(req: func.HttpRequest) -> func.HttpResponse:
     """Point an alias at a version, or back where it was."""
-    body = requests.read_body(req.get_body(), models.AliasRequest)
+    body = parsing.read_body(req.get_body(), models.AliasRequest)
     name, alias = req.route_params["model"], req.route_params["alias"]
     return answer(models.move(the_system(), name, alias, body, access.who(req)))
 
@@ -76,7 +77,7 @@ def get_version(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def let_go_version(req: func.HttpRequest) -> func.HttpResponse:
     """Keep a version no longer."""
-    body = requests.read_body(req.get_body() or b"{}", models.LetGoRequest)
+    body = parsing.read_body(req.get_body() or b"{}", models.LetGoRequest)
     return answer(models.release(the_system(), *_named(req), body, access.who(req)))
 
 
@@ -85,7 +86,7 @@ def let_go_version(req: func.HttpRequest) -> func.HttpResponse:
 def read_model_file(req: func.HttpRequest) -> func.HttpResponse:
     """A redirect to a signed file of the version, or to model.sig; `?link=true` tells where."""
     address = models.address(the_system(), *_named(req), req.route_params.get("path", ""))
-    if requests.read_query(req.params, requests.ArtifactQuery).link:
+    if parsing.read_query(req.params, requests.ArtifactQuery).link:
         return answer({"url": address, "seconds": artifacts.ADDRESS_LIFE})
     return func.HttpResponse(status_code=302, headers={"Location": address, "Cache-Control": "no-store"})
 

@@ -11,8 +11,9 @@ from shared.bootstrap import system as the_system
 from shared.kernel import places
 
 with on_demand():
-    from shared.api import notices, requests
+    from shared.api import notices
     from shared.events import incoming
+    from shared.kernel import parsing
     from shared.notices import deliver, subscribe
 
 blueprint = func.Blueprint()
@@ -45,7 +46,7 @@ def list_subscriptions(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def add_subscription(req: func.HttpRequest) -> func.HttpResponse:
     """A new subscription. A webhook's secret is answered this once."""
-    wish = requests.read_body(req.get_body(), notices.SubscriptionRequest).wish()
+    wish = parsing.read_body(req.get_body(), notices.SubscriptionRequest).wish()
     made = subscribe.subscribe(the_system(), the_post(), wish, access.who(req))
     return answer(notices.new(made), 201, {"Location": f"/api/notices/{made.id}", "Cache-Control": "no-store"})
 

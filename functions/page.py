@@ -29,7 +29,7 @@ from shared.kernel.index_settings import ROOT
 with on_demand():
     from shared.api import requests
     from shared.drops import uploads
-    from shared.kernel import settings
+    from shared.kernel import parsing, settings
 
 blueprint = func.Blueprint()
 
@@ -81,7 +81,7 @@ def get_me(req: func.HttpRequest) -> func.HttpResponse:
 def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
     """Where a browser puts the files of a drop."""
     key = DropKey(req.route_params["route"], req.route_params["name"])
-    files = requests.offered(requests.read_body(req.get_body(), requests.UploadRequest))
+    files = requests.offered(parsing.read_body(req.get_body(), requests.UploadRequest))
     if uploads.may_become_code(the_system().routes, key, files):
         access.admit_code(req)
     return answer(uploads.upload_addresses(the_system(), key, files, access.caller(req)))

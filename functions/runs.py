@@ -13,6 +13,7 @@ from shared.bootstrap import system as the_system
 
 with on_demand():
     from shared.api import imports, live, queries, requests, rows, trials
+    from shared.kernel import parsing
     from shared.runs import model
     from shared.runs.intake import create, dry_run, request, retry_and_continue
     from shared.runs.progress import cancel, submit
@@ -27,10 +28,10 @@ blueprint = func.Blueprint()
 def create_run(req: func.HttpRequest) -> func.HttpResponse:
     """Make a run: 202 at once. `?dry_run=true`: the job that would be sent, and why it could not start now."""
     key, query = (
-        requests.read_key(req.headers.get("idempotency-key")),
-        requests.read_query(req.params, requests.CreateQuery),
+        parsing.read_key(req.headers.get("idempotency-key")),
+        parsing.read_query(req.params, requests.CreateQuery),
     )
-    body = requests.read_body(req.get_body(), request.RunRequest)
+    body = parsing.read_body(req.get_body(), request.RunRequest)
     if body.job is not None:  # its command is code
         access.admit_code(req)
     by = access.who(req)
@@ -43,21 +44,21 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def import_document(req: func.HttpRequest) -> func.HttpResponse:
     """What a Batch AI document becomes, field by field. Makes nothing."""
-    return answer(imports.imported(the_system(), requests.read_body(req.get_body(), requests.ImportRequest)))
+    return answer(imports.imported(the_system(), parsing.read_body(req.get_body(), requests.ImportRequest)))
 
 
 @blueprint.route("runs", methods=["GET"])
 @handled
 def list_runs(req: func.HttpRequest) -> func.HttpResponse:
     """A page of runs, newest first."""
-    return answer(queries.runs(the_system(), requests.read_query(req.params, requests.RunsQuery)))
+    return answer(queries.runs(the_system(), parsing.read_query(req.params, requests.RunsQuery)))
 
 
 @blueprint.route("rows", methods=["GET"])
 @handled
 def list_rows(req: func.HttpRequest) -> func.HttpResponse:
     """The runs as rows of a table, and what changed of them."""
-    return answer(rows.rows(the_system(), requests.read_query(req.params, rows.RowsQuery)))
+    return answer(rows.rows(the_system(), parsing.read_query(req.params, rows.RowsQuery)))
 
 
 @blueprint.route("runs/{run}", methods=["GET"])
@@ -101,7 +102,7 @@ def continue_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def note_run(req: func.HttpRequest) -> func.HttpResponse:
     """Write a note on the run, with who and when."""
-    text = requests.read_body(req.get_body(), requests.NoteRequest).text.strip()
+    text = parsing.read_body(req.get_body(), requests.NoteRequest).text.strip()
     run = notes_and_tags.add_note(the_system(), req.route_params["run"], text, access.who(req))
     return answer(queries.run(the_system(), run.name))
 
@@ -110,7 +111,7 @@ def note_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def tag_run(req: func.HttpRequest) -> func.HttpResponse:
     """Set some of the run's tags, and take others off."""
-    tags = requests.read_body(req.get_body(), requests.TagsRequest)
+    tags = parsing.read_body(req.get_body(), requests.TagsRequest)
     run = notes_and_tags.change_tags(the_system(), req.route_params["run"], tags.set, tags.remove, access.who(req))
     return answer(queries.run(the_system(), run.name))
 
@@ -127,7 +128,7 @@ def evict_member(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 async def get_logs(req: func.HttpRequest) -> func.HttpResponse:
     """The log of one rank from a byte offset on, or a range of its bytes; `?wait=` waits for more."""
-    query, run = requests.read_query(req.params, requests.LogQuery), req.route_params["run"]
+    query, run = parsing.read_query(req.params, requests.LogQuery), req.route_params["run"]
     if byte_range := wanted_range(req.headers.get("range")):
         return log_answer(await logs.ranged(the_system(), run, query.rank, byte_range), ranged=True)
     return log_answer(await logs.follow(the_system(), run, query.rank, query.offset, query.wait))
@@ -144,7 +145,7 @@ def list_trials(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def get_metrics(req: func.HttpRequest) -> func.HttpResponse:
     """The run's metrics as series."""
-    query = requests.read_query(req.params, requests.MetricsQuery)
+    query = parsing.read_query(req.params, requests.MetricsQuery)
     return answer({"series": metrics.series(the_system(), req.route_params["run"], query.name or None)})
 
 
@@ -152,14 +153,14 @@ def get_metrics(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def get_live(req: func.HttpRequest) -> func.HttpResponse:
     """The run, and what came of its metrics and its log since the last look."""
-    return answer(live.live(the_system(), req.route_params["run"], requests.read_query(req.params, requests.LiveQuery)))
+    return answer(live.live(the_system(), req.route_params["run"], parsing.read_query(req.params, requests.LiveQuery)))
 
 
 @blueprint.route("curves", methods=["GET"])
 @handled
 def get_curves(req: func.HttpRequest) -> func.HttpResponse:
     """The curves of several runs."""
-    return answer(live.curves(the_system(), requests.read_query(req.params, requests.CurvesQuery)))
+    return answer(live.curves(the_system(), parsing.read_query(req.params, requests.CurvesQuery)))
 
 
 @blueprint.route("runs/{run}/artifacts", methods=["GET"])
@@ -168,7 +169,7 @@ def list_artifacts(req: func.HttpRequest) -> func.HttpResponse:
     """The files of the run's archive."""
     return answer(
         artifacts.artifacts(
-            the_system(), req.route_params["run"], requests.read_query(req.params, requests.ArtifactsQuery).pictures
+            the_system(), req.route_params["run"], parsing.read_query(req.params, requests.ArtifactsQuery).pictures
         )
     )
 
@@ -178,14 +179,14 @@ def list_artifacts(req: func.HttpRequest) -> func.HttpResponse:
 def read_artifact(req: func.HttpRequest) -> func.HttpResponse:
     """A redirect to where this file can be read for some minutes; `?link=true` tells where, for a page."""
     address = artifacts.address(the_system(), req.route_params["run"], req.route_params.get("path", ""))
-    if requests.read_query(req.params, requests.ArtifactQuery).link:
+    if parsing.read_query(req.params, requests.ArtifactQuery).link:
         return answer({"url": address, "seconds": artifacts.ADDRESS_LIFE})
     return func.HttpResponse(status_code=302, headers={"Location": address, "Cache-Control": "no-store"})
 
 
 def _changes(req: func.HttpRequest) -> requests.Changes:
     """What the body changes; older clients send none."""
-    return requests.read_body(req.get_body() or b"{}", requests.Changes)
+    return parsing.read_body(req.get_body() or b"{}", requests.Changes)
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:

@@ -11,8 +11,9 @@ from shared.bootstrap import system as the_system
 from shared.kernel import places
 
 with on_demand():
-    from shared.api import requests, schedules
+    from shared.api import schedules
     from shared.events import incoming
+    from shared.kernel import parsing
     from shared.schedules import fire, plan
 
 blueprint = func.Blueprint()
@@ -38,11 +39,11 @@ def list_schedules(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def add_schedule(req: func.HttpRequest) -> func.HttpResponse:
     """A new schedule. `?dry_run=true`: its next instants, and the job that each would send."""
-    request = requests.read_body(req.get_body(), schedules.ScheduleRequest)
+    request = parsing.read_body(req.get_body(), schedules.ScheduleRequest)
     if request.run.job is not None:  # its command is code
         access.admit_code(req)
     wish = request.wish(*access.who(req))
-    if requests.read_query(req.params, schedules.DryRunQuery).dry_run:
+    if parsing.read_query(req.params, schedules.DryRunQuery).dry_run:
         return answer(plan.preview(the_system(), wish))
     made = schedules.added(the_system(), the_schedules(), wish)
     return answer(made, 201, {"Location": f"/api/schedules/{made['id']}"})

@@ -13,6 +13,7 @@ with on_demand():
     from shared.api import catalogue, queries, requests, status
     from shared.events import replay as set_aside
     from shared.jobs import register
+    from shared.kernel import parsing
 
 blueprint = func.Blueprint()
 
@@ -36,7 +37,7 @@ def get_status(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def replay(req: func.HttpRequest) -> func.HttpResponse:
     """Give a queue its poison messages and dead letters back. `?dry_run=true` only counts them."""
-    dry_run = requests.read_query(req.params, requests.ReplayQuery).dry_run
+    dry_run = parsing.read_query(req.params, requests.ReplayQuery).dry_run
     return answer(asdict(set_aside.give_back(the_system(), req.route_params["queue"], dry_run)))
 
 
@@ -44,7 +45,7 @@ def replay(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def list_drops(req: func.HttpRequest) -> func.HttpResponse:
     """The drops by name, `?route=` for those of one route, `?after=` for the next page."""
-    return answer(queries.drops(the_system(), requests.read_query(req.params, requests.DropsQuery)))
+    return answer(queries.drops(the_system(), parsing.read_query(req.params, requests.DropsQuery)))
 
 
 @blueprint.route("drops/{route}/{name}", methods=["GET"])
@@ -67,14 +68,14 @@ def get_openapi(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def find(req: func.HttpRequest) -> func.HttpResponse:
     """The run or drop that a name means: a whole name, its beginning, `@latest`, `route@best:accuracy`."""
-    return answer(queries.find(the_system(), requests.read_query(req.params, requests.FindQuery).name))
+    return answer(queries.find(the_system(), parsing.read_query(req.params, requests.FindQuery).name))
 
 
 @blueprint.route("compare", methods=["GET"])
 @handled
 def compare(req: func.HttpRequest) -> func.HttpResponse:
     """What is different between runs: parameters, data, code, metrics."""
-    return answer(queries.compared(the_system(), requests.read_query(req.params, requests.CompareQuery).runs))
+    return answer(queries.compared(the_system(), parsing.read_query(req.params, requests.CompareQuery).runs))
 
 
 @blueprint.route("trainers", methods=["GET"])
@@ -95,7 +96,7 @@ def list_routes(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def check_route(req: func.HttpRequest) -> func.HttpResponse:
     """What a drop of this route with this job file would become. Makes nothing."""
-    body = requests.read_body(req.get_body(), requests.RouteCheck)
+    body = parsing.read_body(req.get_body(), requests.RouteCheck)
     return answer(catalogue.check(the_system(), req.route_params["route"], body))
 
 

@@ -10,6 +10,7 @@ from shared.bootstrap import system as the_system
 with on_demand():
     from shared.api import requests
     from shared.jobs import uploads
+    from shared.kernel import parsing
 
 blueprint = func.Blueprint()
 
@@ -19,7 +20,7 @@ blueprint = func.Blueprint()
 def begin_upload(req: func.HttpRequest) -> func.HttpResponse:
     """Which files of a folder are missing, each with the address that takes it. None: the folder can be used."""
     access.admit_code(req)
-    announced = requests.files(requests.read_body(req.get_body(), requests.FolderRequest))
+    announced = requests.files(parsing.read_body(req.get_body(), requests.FolderRequest))
     system = the_system()
     upload = uploads.begin(system, system.limits, system.routes, announced)
     files = [{"name": name, "url": url} for name, url in upload.files]

@@ -117,6 +117,7 @@ def build(settings: Settings) -> System:
         sweep_table,
     )
     from shared.jobs.batchai.reader import BatchAIJobs
+    from shared.jobs.ports import Readers
     from shared.jobs.readers.command_job import CommandJobs
     from shared.money.budgets import AccountBudgets
     from shared.system import System
@@ -150,6 +151,6 @@ def build(settings: Settings) -> System:
         trainers=TRAINERS,
         clock=now,
         new_token=lambda: secrets.token_hex(8),
-        readers=(BatchAIJobs(settings.batchai_account or clients.account), CommandJobs()),
+        reader=Readers((BatchAIJobs(settings.batchai_account or clients.account), CommandJobs())),
         rendezvous=settings.rendezvous or clients.table.url,
     )

@@ -15,10 +15,10 @@ from shared.clusters import facts as clusters
 from shared.clusters import keep_warm as warm
 from shared.clusters import look
 from shared.drops import facts as drops
+from shared.drops import record_run as recording
 from shared.events import announce as events
 from shared.events import facts as messages
 from shared.events.announce import announce, tell
-from shared.jobs.ports import HasRoutes
 from shared.kernel.facts import Fact
 from shared.kernel.places import PROMOTIONS, RUN_LOOKS
 from shared.models import facts as models
@@ -34,7 +34,7 @@ from shared.runs.results import archive as archives
 from shared.schedules import facts as schedules
 
 
-class Ports(events.Ports, warm.Ports, look.Ports, archives.Ports, data.Ports, HasRoutes, Protocol):
+class Ports(events.Ports, warm.Ports, look.Ports, archives.Ports, data.Ports, recording.Ports, Protocol):
     """What is needed here from outside."""
 
 
@@ -183,6 +183,7 @@ IN_THE_SAME_WRITE: dict[type[Fact], tuple[Callable[[Ports, Any], dict[str, Any]]
     runs.RunTakesStep: (compare_data, archive_at_once),
 }
 REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
+    drops.DropComplete: (recording.record_run,),
     drops.DropSealed: (announce_sealed,),
     runs.RunRecorded: (submit, begin_pace),
     runs.RunSubmitted: (announce_submitted, look_at_sweep),

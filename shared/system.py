@@ -57,7 +57,7 @@ class System:
     new_token: Callable[[], str]
     limits: Limits = field(default_factory=Limits)  # of jobs that belong to no route
     rules: Rules = field(default_factory=Rules)  # of the sweeps
-    readers: tuple[Reader, ...] = field(kw_only=True)  # of the forms that a job may have
+    reader: Reader = field(kw_only=True)  # of the forms that a job may have
     books: Books = field(kw_only=True)
     models: Models = field(kw_only=True)
     signer: Signer = field(kw_only=True)

@@ -6,7 +6,6 @@ A request that doesn't fit its model raises BadInput with the place and what was
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -17,16 +16,13 @@ from shared.drops.uploads import Offered
 from shared.jobs.batchai.given import BatchAI
 from shared.jobs.limits import DAY
 from shared.jobs.upload import MOST_FILES, File
-from shared.kernel.conversion import convert
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.names import NAME
-from shared.kernel.parsing import read_json
 from shared.runs.intake.request import Name, Tags
 from shared.runs.model import RunState
 
 M = TypeVar("M")
 
-BODY_LIMIT = 512 * 1024  # bytes; a run's record holds a job of some 300 KiB
 MOST_RUNS = 1000  # in one page
 LONGEST_WAIT = 60  # seconds; a function's HTTP answer is cut at 230
 
@@ -206,37 +202,12 @@ class ScaleQuery(Struct):
     force: Annotated[bool, Meta(description="Don't wait for the cluster's idle time.")] = False
 
 
-def read_body(body: bytes, model: type[M]) -> M:
-    """The body as JSON of this model."""
-    if len(body) > BODY_LIMIT:
-        raise BadInput(f"The body has {len(body)} bytes, the limit is {BODY_LIMIT}. Put data into storage instead.")
-    try:
-        return convert(read_json(body, "The body"), model)
-    except msgspec.ValidationError as exc:
-        raise BadInput(f"The body does not fit: {exc}.") from exc
-
-
-def read_query(params: Mapping[str, str], model: type[M]) -> M:
-    """The query's texts as this model. Parameters that it doesn't know are left alone: `code` is the host's."""
-    try:
-        return convert(dict(params), model, strict=False)
-    except msgspec.ValidationError as exc:
-        raise BadInput(f"The query does not fit: {exc}.") from exc
-
-
 def files(request: FolderRequest) -> list[File]:
     return [File(file.name, int(file.size), file.md5) for file in request.files]
 
 
 def offered(request: UploadRequest) -> list[Offered]:
     return [Offered(file.name, int(file.size), datetime.fromtimestamp(file.modified, UTC)) for file in request.files]
-
-
-def read_key(text: str | None) -> str | None:
-    """The Idempotency-Key header."""
-    if text is not None and not re.fullmatch(r"[ -~]{1,128}", text):
-        raise BadInput("Idempotency-Key must have 1 to 128 printable ASCII characters.")
-    return text
 
 
 def read_name(what: str, text: str) -> str:

@@ -24,10 +24,10 @@ from shared.drops.ports import Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.drops.seal import Ports as SealPorts
 from shared.jobs.routes_file import Route, Routes
-from shared.kernel.conversion import convert
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.has import HasQueues, HasTokens
+from shared.kernel.parsing import convert
 from shared.kernel.versioned import Stored
 from shared.runs.content import SoFar, Survey, drop_blobs, in_time, survey, survey_in_time
 from shared.runs.data import Listing

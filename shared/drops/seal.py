@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from shared.drops.decide import DropVerdict
-from shared.drops.facts import DropSealed
+from shared.drops.facts import DropComplete, DropSealed
 from shared.drops.model import Drop, DropState, generation_of
 from shared.drops.ports import Drops, HasDrops
 from shared.jobs.build import Built, build
 from shared.jobs.data import data_of
 from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
-from shared.jobs.ports import Around, HasJobs, HasLimits, HasReaders, HasRoutes, Jobs, Written, read_of_drop
+from shared.jobs.ports import Around, HasJobs, HasLimits, HasReader, HasRoutes, Jobs, Written
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.route_sweep import for_drop
@@ -28,12 +28,6 @@ from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.runs.content import JOB_FILES, Survey, survey
 from shared.runs.data import Listing, keep_listing
-from shared.runs.decide import first_moment
-from shared.runs.facts import RunRecorded
-from shared.runs.intake.due import with_date
-from shared.runs.intake.from_job import run_of
-from shared.runs.intake.wish import wish_of_route, wish_of_tags
-from shared.runs.model import Run, RunState
 from shared.runs.names import run_name
 from shared.runs.ports import HasMarkets, HasPurse, HasRuns
 
@@ -45,7 +39,7 @@ class Ports(
     HasJobs,
     HasRoutes,
     HasLimits,
-    HasReaders,
+    HasReader,
     HasRuns,
     HasPurse,
     HasMarkets,
@@ -116,24 +110,15 @@ def _no_job(route: Route, written: Written | None) -> Built:
 
 
 def finish_sealing(ports: Ports, stored: Stored[Drop]) -> None:
-    """Make the run that a sealing drop names, send it off, and close the drop. Each step may have been done before.
-
-    A drop of a route that trains nothing names none.
-    """
+    """State that a sealing drop is complete, which makes its run, and close it. Each step may have been done before."""
     drop = stored.value
     try:
-        if drop.run:
-            _make_run(ports, _run(ports, drop))
+        ports.happened(DropComplete(drop))
     except BadInput as exc:  # its record can't be written, ever
         reject(ports.drops, stored, "bad_job", str(exc))
         return
     ports.happened(DropSealed(drop))
     ports.drops.replace(replace(drop, state=DropState.SEALED), stored)
-
-
-def _make_run(ports: Ports, run: Run) -> None:
-    if ports.runs.insert(run) or ports.runs.get(run.name).value.progress.state is RunState.RECEIVED:
-        ports.happened(RunRecorded(run))
 
 
 def reject(drops: Drops, stored: Stored[Drop], code: str, why: str) -> None:
@@ -151,7 +136,7 @@ def _written(ports: Ports, route: Route, job_file: JobFile | None, folder: Place
         why = f"route {route.name!r} takes no job files. Remove it, and close the drop with _SUCCESS."
         return Written(Layer(problems=(Problem("", why),)))
     limits = replace(route.limits, max_upload_mib=ports.limits.max_upload_mib)
-    return read_of_drop(ports.readers, job_file, Around(ports, limits, folder))
+    return ports.reader.of_drop(job_file, Around(ports, limits, folder))
 
 
 def route_problems(
@@ -209,22 +194,3 @@ def _job_file(blobs: Blobs, key: DropKey, seen: Survey) -> JobFile | None:
     except BadInput as exc:
         raise BrokenJobFile(str(exc)) from exc
     return read_job_file(names[0], data)
-
-
-def _run(ports: Ports, drop: Drop) -> Run:
-    job, route = drop.request, ports.routes.get(drop.key.route)
-    now = drop.sealed_at or ports.clock()
-    bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
-    run = run_of(drop.run, job, bounds, now)
-    run = run.changed(
-        drop=str(drop.key),
-        route=drop.key.route,
-        fingerprint=drop.fingerprint,
-        experiment=run.asked.experiment or drop.key.route,
-        generation=drop.generation,
-        owner=drop.owner,
-        project=ports.purse.project_of(job.tags, drop.key.route),
-    )
-    run = run.changed(history=first_moment(run))
-    wish = wish_of_tags(job.tags, now)
-    return with_date(ports, run, wish.over(wish_of_route(route)), route.limits) if route else run

@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from shared.jobs.kinds import kind_of
 from shared.jobs.limits import over_limits
 from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
-from shared.jobs.parameters import PLAIN, Parameters, bad_values, unknown_names, unquoted, wrong_parameters
-from shared.jobs.pipeline_checks import pipeline_faults
+from shared.jobs.parameters import PLAIN, Parameters, unfit_space, wrong_parameters
 from shared.jobs.spec import (
     COMMAND,
     DROPS_DATASTORE,
@@ -46,24 +46,13 @@ _OTHER_KINDS = {
 
 def faults(order: JobOrder, layer: Layer, schemas: Parameters) -> Iterator[Problem]:
     """All that is wrong with the job as it would be sent. One place may have several."""
-    yield from unfit_code(order.own.code)
+    yield from unfit_code(order.own.code, order.limits.allows_code)
     yield from wrong_parameters(schemas, order.own.values, order.asked.parameters)
-    yield from _unfit_space(schemas, layer.job)
+    yield from unfit_space(schemas, layer.job.sweep)
     yield from _unfit(order.own, layer.job)
     yield from _check(order, layer.job)
-    yield from pipeline_faults(layer.job, order.limits)
+    yield from kind_of(layer.job).part_faults(layer.job, order.limits)
     yield from over_limits(layer, order.own, order.limits)
-
-
-def _unfit_space(known: Parameters, job: JobSpec) -> Iterator[Problem]:
-    """Parameters of a search space that the job has not, and values in it that they can't have."""
-    if job.sweep is None:
-        return
-    yield from unknown_names(known, job.sweep.space, "sweep")
-    for name, parameter in job.sweep.space.items():
-        for value in parameter.ends:
-            yield from bad_values(known, {name: value}, "sweep")
-            yield from unquoted({name: value})
 
 
 def _unfit(own: JobSpec, job: JobSpec) -> Iterator[Problem]:

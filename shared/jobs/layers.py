@@ -9,9 +9,9 @@ from dataclasses import fields, replace
 from functools import reduce
 from typing import Any
 
+from shared.jobs.kinds import kind_of
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.parameters import Parameters, parameters
-from shared.jobs.readers.pipeline_document import JOBS, on_one_cluster
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec, Layer
 
 PROCESSES = "PET_NPROC_PER_NODE"  # torchrun's own variable
@@ -85,9 +85,9 @@ def _processes(order: JobOrder) -> Layer:
 def on_its_cluster(order: JobOrder) -> JobOrder:
     """A whole job that was written for serverless compute, on a cluster: without what only that one has. Of a pipeline
     every step runs on the cluster that a request names."""
-    if order.written and order.asked.cluster and order.own.kind == PIPELINE:
-        rest = {**order.own.rest, JOBS: on_one_cluster(order.own.rest.get(JOBS))}
-        order = replace(order, written=replace(order.written, job=replace(order.own, rest=rest)))
+    if order.written and order.asked.cluster:
+        own = kind_of(order.own).on_its_cluster(order.own)
+        order = replace(order, written=replace(order.written, job=own))
     serverless = order.is_whole and order.own.cluster in ("", SERVERLESS)
     if not (order.written and serverless and (order.asked.cluster or order.defaults.cluster)):
         return order

@@ -53,15 +53,11 @@ class Limits:
 
 def over_limits(merged: Layer, written: JobSpec, limits: Limits) -> Iterator[Problem]:
     """What of a job is beyond the limits. `written` is the part that is not the administrator's."""
-    from shared.jobs.upload import digest_in
-
     yield from _numbers(merged, limits)
     yield from _cluster(merged.job, limits)
     for name in RESTRICTED:
         if written.restricted.get(name) is not None and name not in limits.allow:
             yield Problem(name, "is not allowed here; an administrator can allow it in the routes file.")
-    if digest_in(written.code) and not limits.allows_code:
-        yield Problem("code", "of your own is not allowed here; an administrator can allow it in the routes file.")
     if limits.environments is not None and written.environment and written.environment not in limits.environments:
         yield Problem("environment", f"choose one of {', '.join(limits.environments) or 'none'} on this route.")
 

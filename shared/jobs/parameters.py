@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.jobs.model import Problem
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadSetting
 from shared.kernel.suggest import did_you_mean, there_are
+
+if TYPE_CHECKING:
+    from shared.jobs.search import Sweep
 
 Schema = dict[str, Any]
 Parameters = Mapping[str, Schema]  # by name, in the order in which they are shown
@@ -75,6 +78,16 @@ def wrong_parameters(
         yield from unknown_names(schemas, values, at)
         yield from bad_values(schemas, values, at)
     yield from unquoted(requested)
+
+
+def unfit_space(schemas: Parameters, sweep: Sweep | None) -> Iterator[Problem]:
+    """Parameters of a search space that the job has not, and values in it that they can't have."""
+    space = sweep.space if sweep else {}
+    yield from unknown_names(schemas, space, "sweep")
+    for name, parameter in space.items():
+        for value in parameter.ends:
+            yield from bad_values(schemas, {name: value}, "sweep")
+            yield from unquoted({name: value})
 
 
 def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:

@@ -25,12 +25,12 @@ _INSTEAD = {
 
 
 def pipeline_faults(job: JobSpec, limits: Limits) -> Iterator[Problem]:
-    """All that is wrong with its steps; nothing of a job that is no pipeline."""
+    """All that is wrong with its steps."""
     all_steps = steps(job)
     if len(all_steps) > MOST_STEPS:
         yield Problem("jobs", f"has {len(all_steps)} steps; the most are {MOST_STEPS}.")
         return
-    if job.kind == PIPELINE and job.sweep:
+    if job.sweep:
         yield Problem("sweep", "can't be over a pipeline as a whole; give it a step of type: sweep.", "bad_sweep")
     for step in all_steps:
         for problem in _of_step(step, limits):
@@ -52,7 +52,7 @@ def _of_step(step: Step, limits: Limits) -> Iterator[Problem]:
         yield Problem("type", f"is {step.kind[:40]!r}; a step is a command, a sweep or a pipeline{instead}.")
         return
     yield from _of_component(step, limits)
-    yield from unfit_code(step.job.code)
+    yield from unfit_code(step.job.code, limits.allows_code)
     yield from over_limits(Layer(step.job), step.job, limits)
     if step.job.is_elastic:
         yield Problem("command", "starts elastic.launch, which a step can't; submit that training as a run of its own.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -155,16 +155,25 @@ class Reader(Protocol):
         """The job of a request. Raises Impossible for what must not become one, with all that is wrong."""
 
 
-def read_of_drop(readers: Iterable[Reader], job_file: JobFile, around: Around) -> Written:
-    """As the first reader has it that reads this form; the last reads all."""
-    return next(reader for reader in readers if reader.reads(job_file.document)).of_drop(job_file, around)
+@dataclass(frozen=True)
+class Readers:
+    """Readers as one: the first that reads a job's form has the word; the last reads all."""
+
+    all: tuple[Reader, ...]
+
+    def reads(self, document: Mapping[str, Any]) -> bool:
+        return any(reader.reads(document) for reader in self.all)
+
+    def of_drop(self, job_file: JobFile, around: Around) -> Written:
+        return self._of(job_file.document).of_drop(job_file, around)
+
+    def of_request(self, document: Mapping[str, Any], beside: Any, around: Around) -> Written:
+        return self._of(document).of_request(document, beside, around)
+
+    def _of(self, document: Mapping[str, Any]) -> Reader:
+        return next(reader for reader in self.all if reader.reads(document))
 
 
-def read_of_request(readers: Iterable[Reader], document: Mapping[str, Any], beside: Any, around: Around) -> Written:
-    """The same for the job of a request, and what came beside it."""
-    return next(reader for reader in readers if reader.reads(document)).of_request(document, beside, around)
-
-
-class HasReaders(Protocol):
+class HasReader(Protocol):
     @property
-    def readers(self) -> tuple[Reader, ...]: ...
+    def reader(self) -> Reader: ...

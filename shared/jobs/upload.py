@@ -62,14 +62,16 @@ def is_folder(place: Any) -> bool:
     return name is not None and place == path(name)
 
 
-def unfit_code(code: str) -> Iterator[Problem]:
-    """Code that is neither registered nor a folder that was sent."""
+def unfit_code(code: str, allowed: bool) -> Iterator[Problem]:
+    """Code that is neither registered nor a folder that was sent; `allowed`: such a folder may be."""
     if code and not (_CODE_ID.fullmatch(code) or is_folder(code)):
         yield Problem(
             "code",
             "must be a registered asset, azureml:<name>:<version>, or a folder that was sent: `trainyard submit "
             "job.yml` sends the folder that it names. Leave it out for the trainers.",
         )
+    elif digest_in(code) and not allowed:
+        yield Problem("code", "of your own is not allowed here; an administrator can allow it in the routes file.")
 
 
 def used(job: JobSpec) -> Iterator[tuple[str, str]]:

@@ -1,26 +1,91 @@
-"""The one place where bytes from outside become values of ours: JSON and YAML, within limits.
+"""The one place where bytes from outside become values of ours: JSON and YAML, within limits, and typed ones of them.
 
-What comes out is plain (mappings with text keys, lists, text, finite numbers, booleans, None), not deep and not
-doubled, so that whatever is done with it later (a table row, an answer, a job for Azure ML) can be written and read.
-Everything else raises BadInput, which says what it is, and where.
+What `read_json` and `read_yaml` give is plain (mappings with text keys, lists, text, finite numbers, booleans, None),
+not deep and not doubled, so that whatever is done with it later (a table row, an answer, a job for Azure ML) can be
+written and read. Everything else raises BadInput, which says what it is, and where.
+
+msgspec keeps what it knows of a class with the class, and puts it there before it is complete. A second thread that
+converts to the class in that moment ends the whole process (SIGSEGV; msgspec 0.22, `DataclassInfo_Convert`). So what it
+knows is put together by one thread at a time, before a value is converted.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import unquote
 
 import yaml
 
 from shared.kernel.errors import BadInput, Impossible
 
+if TYPE_CHECKING:
+    import msgspec
+
 DEEPEST = 30  # levels of mappings and lists; Azure ML's own deepest job has about ten
+BODY_LIMIT = 512 * 1024  # bytes; a run's record holds a job of some 300 KiB
 LARGEST = 2**63 - 1  # an Int64, the largest whole number that tables and Azure ML's services hold
 
+T = TypeVar("T")
 Lines = dict[str, int]  # the line (from 1) of each key by its path, `limits.timeout`
+
+_decoders: dict[object, msgspec.json.Decoder[Any]] = {}
+_preparing = RLock()
+
+
+def convert(value: object, kind: type[T], *, strict: bool = True) -> T:
+    """The value as one of this type; not `strict`: texts become numbers and truth values. Raises
+    msgspec.ValidationError."""
+    import msgspec  # here and below: not at a cold start
+
+    _decoder(kind)
+    return msgspec.convert(value, kind, strict=strict)
+
+
+def decode(text: str | bytes, kind: type[T]) -> T:
+    """JSON as a value of this type. Raises msgspec.DecodeError, and UnicodeError."""
+    return cast("T", _decoder(kind).decode(text))
+
+
+def _decoder(kind: object) -> msgspec.json.Decoder[Any]:
+    import msgspec
+
+    if kind not in _decoders:
+        with _preparing:
+            _decoders[kind] = msgspec.json.Decoder(cast("type[Any]", kind))
+    return _decoders[kind]
+
+
+def read_body(body: bytes, model: type[T]) -> T:
+    """The body as JSON of this model."""
+    if len(body) > BODY_LIMIT:
+        raise BadInput(f"The body has {len(body)} bytes, the limit is {BODY_LIMIT}. Put data into storage instead.")
+    return _fit(read_json(body, "The body"), model, "The body")
+
+
+def read_query(params: Mapping[str, str], model: type[T]) -> T:
+    """The query's texts as this model. Parameters that it doesn't know are left alone: `code` is the host's."""
+    return _fit(dict(params), model, "The query", strict=False)
+
+
+def _fit(value: object, model: type[T], what: str, strict: bool = True) -> T:
+    import msgspec
+
+    try:
+        return convert(value, model, strict=strict)
+    except msgspec.ValidationError as exc:
+        raise BadInput(f"{what} does not fit: {exc}.") from exc
+
+
+def read_key(text: str | None) -> str | None:
+    """The Idempotency-Key header."""
+    if text is not None and not re.fullmatch(r"[ -~]{1,128}", text):
+        raise BadInput("Idempotency-Key must have 1 to 128 printable ASCII characters.")
+    return text
 
 
 def read_json(data: bytes, what: str) -> Any:

@@ -9,7 +9,7 @@ from statistics import median
 
 import msgspec
 
-from shared.jobs.readers.pipeline import steps
+from shared.jobs.kinds import kind_of
 from shared.jobs.spec import PIPELINE
 from shared.money.ledger import IDLE_TAIL
 from shared.money.model import Account, Quote, Reserved, month_of
@@ -53,8 +53,9 @@ def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
 
 
 def _node_seconds(run: Run) -> float:
-    limit = run.asked.request.timeout_seconds or _DAY
-    parts = [each for each in steps(run.asked.request) if each.kind != PIPELINE]
+    job = run.asked.request
+    parts = [each for each in kind_of(job).parts(job) if each.kind != PIPELINE]
+    limit = job.timeout_seconds or _DAY
     if not parts:
         return run.asked.nodes * (limit + ALLOWANCE_SECONDS)
     return sum(

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import msgspec
 
 from shared.drops.ports import HasDrops
-from shared.kernel.conversion import convert
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
+from shared.kernel.parsing import convert
 from shared.kernel.places import SCHEDULE_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over

@@ -21,6 +21,7 @@ from shared.clusters.model import Cluster
 from shared.drops import collect
 from shared.events import announce, incoming
 from shared.jobs.batchai.reader import BatchAIJobs
+from shared.jobs.ports import Readers
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.readers.command_job import CommandJobs
 from shared.jobs.routes_file import JobFileRule, Route
@@ -119,7 +120,7 @@ class World:
             self.leases, self.events,
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
             books=self.books, models=self.models, signer=self.signer, registry=self.registry,
-            readers=(BatchAIJobs(), CommandJobs()),
+            reader=Readers((BatchAIJobs(), CommandJobs())),
         )  # fmt: skip
 
     def studies(self, words: Iterable[str] = ()) -> JournalStudies:

@@ -23,7 +23,7 @@ from functions import jobs as functions_jobs
 from shared.adapters.tables.records import from_row, to_row
 from shared.adapters.tables.run_table import _run
 from shared.api import records
-from shared.api.requests import RunsQuery, read_body, read_key, read_query, read_time
+from shared.api.requests import RunsQuery, read_time
 from shared.drops.model import Drop, DropState
 from shared.events import incoming
 from shared.jobs.build import build
@@ -33,8 +33,10 @@ from shared.jobs.readers.azureml import read_layer
 from shared.jobs.readers.job_file import read_job_file
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
+from shared.kernel.parsing import read_body, read_key, read_query
 from shared.runs.decide import failing_log, first_line, fold_metrics
-from shared.runs.intake.request import RunRequest, digest
+from shared.runs.intake.create import digest
+from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.artifacts import _read_once

@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from shared.api.requests import read_body
 from shared.clusters import sweep
 from shared.clusters.model import Cluster
 from shared.drops.model import DropState
 from shared.jobs.readers.azureml import read_job
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
+from shared.kernel.parsing import read_body
 from shared.runs import data
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest

@@ -22,8 +22,8 @@ import msgspec
 from shared.adapters.tables import keys, table
 from shared.adapters.tables.records import from_row, readable, some_columns, to_row
 from shared.adapters.tables.table import Table
-from shared.kernel.conversion import decode
 from shared.kernel.errors import Changed
+from shared.kernel.parsing import decode
 from shared.kernel.versioned import Stored
 from shared.notices.model import Delivery, DeliveryState, Subscription
 

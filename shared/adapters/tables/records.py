@@ -25,8 +25,8 @@ import msgspec
 from shared.adapters.azureml.document import document
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.spec import JobSpec
-from shared.kernel.conversion import convert, decode
 from shared.kernel.errors import BadInput
+from shared.kernel.parsing import convert, decode
 from shared.kernel.parts import columns, flat, from_columns
 
 log = logging.getLogger(__name__)

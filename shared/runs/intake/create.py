@@ -3,7 +3,10 @@ retry_and_continue.py."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Protocol
+
+import msgspec
 
 from shared.jobs.uploads import check_complete
 from shared.kernel.errors import Impossible
@@ -11,7 +14,7 @@ from shared.runs.intake.insert_run import Ports as InsertRunPorts
 from shared.runs.intake.insert_run import made_before, record, run_name
 from shared.runs.intake.parse_request import Ports as ParseRequestPorts
 from shared.runs.intake.parse_request import first_record, read_request
-from shared.runs.intake.request import RunRequest, digest
+from shared.runs.intake.request import RunRequest
 from shared.runs.intake.start_blockers import check_budget_has_prices, check_possible, empty_mounts, no_data
 from shared.runs.model import Run
 from shared.runs.ports import HasCapacity
@@ -41,3 +44,11 @@ def create_run(ports: Ports, request: RunRequest, key: str | None = None, owner:
     check_budget_has_prices(ports.purse, run)
     check_possible(ports, run)
     return record(ports, run)
+
+
+def digest(request: RunRequest) -> str:
+    """A hash of the request, independent of the order of its keys."""
+    fields = msgspec.to_builtins(request)
+    if request.sweep is None:  # as versions before this field have it
+        del fields["sweep"]
+    return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()

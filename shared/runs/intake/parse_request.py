@@ -14,7 +14,7 @@ from shared.jobs.limits import Limits
 from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.parameters import Parameters
-from shared.jobs.ports import Around, HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers, Written, read_of_request
+from shared.jobs.ports import Around, HasJobs, HasLimits, HasReader, HasRoutes, HasTrainers, Written
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.sweep import read_short
 from shared.jobs.readers.trainer import trainer_names, trainer_template
@@ -45,7 +45,7 @@ class Ports(
     HasRoutes,
     HasTrainers,
     HasLimits,
-    HasReaders,
+    HasReader,
     HasRuns,
     HasPurse,
     HasDatasets,
@@ -72,13 +72,13 @@ class Asked:
 def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
     """What a run of this name is made of. Raises Impossible for an unknown trainer, template or model, or a bad
     document."""
-    printed_metrics.reader(request.tags.get(printed_metrics.TAG, ""))
     values = _values(request)
     template, described, route = _template(ports, request)
+    printed_metrics.reader(request.tags.get(printed_metrics.TAG, ""))
     written = None
     if request.job is not None or request.batchai is not None:
         around = Around(ports, ports.limits)
-        written = read_of_request(ports.readers, request.job or {}, request.batchai, around)
+        written = ports.reader.of_request(request.job or {}, request.batchai, around)
         template = written.template or template
     data = find_data(ports.blobs, request.data) if request.data else None
     what = request.trainer or request.template or name

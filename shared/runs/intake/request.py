@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -118,11 +117,3 @@ class RunRequest(Struct, forbid_unknown_fields=True):
 def as_given(request: RunRequest) -> dict[str, Any]:
     """What it says, without what it leaves open: so a version that lacks a newer field reads it too."""
     return {name: value for name, value in msgspec.to_builtins(request).items() if value not in (None, {})}
-
-
-def digest(request: RunRequest) -> str:
-    """A hash of the request, independent of the order of its keys."""
-    fields = msgspec.to_builtins(request)
-    if request.sweep is None:  # as versions before this field have it
-        del fields["sweep"]
-    return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()

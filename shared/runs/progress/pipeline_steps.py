@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from shared.jobs.kinds import kind_of
 from shared.jobs.model import StepStatus
-from shared.jobs.readers.pipeline import steps as steps_of
 from shared.jobs.spec import JobSpec
 from shared.runs.decide import first_line
 from shared.runs.steps import Step, StepState
@@ -20,7 +20,7 @@ def steps_at_first(job: JobSpec) -> tuple[Step, ...]:
 
     A step that is a pipeline ends after its own last steps, whose first come after what it needs; the nodes are theirs.
     """
-    every = {step.name: step for step in steps_of(job)}
+    every = {step.name: step for step in kind_of(job).parts(job)}
     above = {name: name.rpartition(".")[0] for name in every}
     own_needs = {name: {_within(above[name], need) for need in step.needs} for name, step in every.items()}
     made = []

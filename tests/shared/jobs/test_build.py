@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from shared.api.requests import read_body, read_key
 from shared.jobs.build import build
 from shared.jobs.data import read_data
 from shared.jobs.limits import Limits
@@ -18,8 +17,10 @@ from shared.jobs.readers.azureml import read_job, read_layer
 from shared.jobs.spec import JobSpec, again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
+from shared.kernel.parsing import read_body, read_key
+from shared.runs.intake.create import digest
 from shared.runs.intake.dry_run import dry_run
-from shared.runs.intake.request import RunRequest, digest
+from shared.runs.intake.request import RunRequest
 from shared.runs.names import asked_run_name
 from tests.fakes.world import ROUTE, World, trainers_folder
 

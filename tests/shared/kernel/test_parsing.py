@@ -7,7 +7,7 @@ from pathlib import Path
 TWO_THREADS = """
 import threading
 from dataclasses import dataclass, field
-from shared.kernel.conversion import convert, decode
+from shared.kernel.parsing import convert, decode
 
 inside, asked = threading.Event(), threading.Event()
 

@@ -1,0 +1,49 @@
+"""The run that a complete drop becomes: its record. Each step may have been done before."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from shared.drops.facts import DropComplete
+from shared.drops.model import Drop
+from shared.jobs.ports import HasRoutes
+from shared.kernel.has import HasClock, HasFacts
+from shared.runs.decide import first_moment
+from shared.runs.facts import RunRecorded
+from shared.runs.intake.due import with_date
+from shared.runs.intake.from_job import run_of
+from shared.runs.intake.wish import wish_of_route, wish_of_tags
+from shared.runs.model import Run, RunState
+from shared.runs.ports import HasMarkets, HasPurse, HasRuns
+
+
+class Ports(HasClock, HasFacts, HasRoutes, HasRuns, HasPurse, HasMarkets, Protocol):
+    """What is needed here from outside."""
+
+
+def record_run(ports: Ports, fact: DropComplete) -> None:
+    """Write the run's row; a drop of a route that trains nothing names none. Raises BadInput if it never can be."""
+    if not fact.drop.run:
+        return
+    run = _run(ports, fact.drop)
+    if ports.runs.insert(run) or ports.runs.get(run.name).value.progress.state is RunState.RECEIVED:
+        ports.happened(RunRecorded(run))
+
+
+def _run(ports: Ports, drop: Drop) -> Run:
+    job, route = drop.request, ports.routes.get(drop.key.route)
+    now = drop.sealed_at or ports.clock()
+    bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
+    run = run_of(drop.run, job, bounds, now)
+    run = run.changed(
+        drop=str(drop.key),
+        route=drop.key.route,
+        fingerprint=drop.fingerprint,
+        experiment=run.asked.experiment or drop.key.route,
+        generation=drop.generation,
+        owner=drop.owner,
+        project=ports.purse.project_of(job.tags, drop.key.route),
+    )
+    run = run.changed(history=first_moment(run))
+    wish = wish_of_tags(job.tags, now)
+    return with_date(ports, run, wish.over(wish_of_route(route)), route.limits) if route else run
