@@ -330,7 +330,7 @@ export const W = {
   clusters: {
     title: "Clusters",
     empty: "The workspace has no clusters.",
-    waiting: "Waiting for it",
+    waiting: (n) => `Waiting for it: ${n}`,
     nodes: (now, most) => `${now} of ${most === "1" ? "1 node" : `${most} nodes`}`,
     busy: (n) => `${n} at work`,
     idle: (n) => `${n} idle`,

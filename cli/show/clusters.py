@@ -13,15 +13,19 @@ from ..terminal_text import Text, one_line
 from . import people, tables
 from .tables import clock, grid, titled_table
 
+MOST_WAITING = 10  # of each cluster
+
 
 def many(rows: list[dict[str, Any]]) -> RenderableType:
     columns = ["cluster", "size", "nodes", "busy", "range", "decision"]
     table = titled_table("Clusters", "", rows, _cluster_row, columns)
-    waiting = [{**run, "cluster": row["name"]} for row in rows for run in row.get("waiting", ())]
+    waiting = [{**run, "cluster": row["name"]} for row in rows for run in row.get("waiting", ())[:MOST_WAITING]]
     if not waiting:
         return table
+    count = sum(row.get("waiting_runs", 0) for row in rows)
+    more = f", {len(waiting)} of {count} shown; more: `runs --state queued`" if count > len(waiting) else ""
     names = ["run", "cluster", "for", "begins", "why"]
-    return Group(table, titled_table("Waiting", "the longest first", waiting, _waiting_row, names))
+    return Group(table, titled_table("Waiting", f"the longest first{more}", waiting, _waiting_row, names))
 
 
 def _waiting_row(run: dict[str, Any]) -> list[Text]:

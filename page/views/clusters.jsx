@@ -92,7 +92,7 @@ function Cluster({ cluster, leases, report, me, again }) {
           <Over seen={seen} since={report.since} until={report.until} />
           {cluster.waiting?.length > 0 && (
             <>
-              <h3>{W.clusters.waiting}</h3>
+              <h3>{W.clusters.waiting(cluster.waiting_runs ?? cluster.waiting.length)}</h3>
               <ul class="lines">
                 {cluster.waiting.map((one) => (
                   <li key={one.run}>

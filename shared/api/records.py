@@ -179,7 +179,10 @@ class WaitingRun(Struct):
 
 _ALSO = {
     "decision": Decision | None,
-    "waiting": Annotated[list[WaitingRun], Meta(description="The runs that wait for its nodes, the longest first.")],
+    "waiting": Annotated[
+        list[WaitingRun], Meta(description="The first 50 that wait for its nodes, the longest first.")
+    ],
+    "waiting_runs": Annotated[int, Meta(description="How many wait for its nodes.")],
 }
 Cluster = model_of(__name__, clusters.Cluster, _ALSO)
 Lease = model_of(__name__, lease_model.Lease, {"lease": str, "active": bool}, ("id",))
@@ -254,8 +257,11 @@ def _share(cost: runs.Cost | None, seconds: float, of_seconds: float) -> float |
     return round((cost.training + cost.allocation + cost.idle) * seconds / of_seconds, 4)
 
 
-def cluster(record: clusters.Cluster, latest: clusters.Decision | None, waiting: Sequence[Json] = ()) -> Json:
-    return {**plain_fields(record), "decision": latest and decision(latest), "waiting": list(waiting)}
+def cluster(
+    record: clusters.Cluster, latest: clusters.Decision | None, waiting: Sequence[Json], waiting_runs: int
+) -> Json:
+    of_ours = {"decision": latest and decision(latest), "waiting": list(waiting), "waiting_runs": waiting_runs}
+    return {**plain_fields(record), **of_ours}
 
 
 def decision(record: clusters.Decision) -> Json:

@@ -13,6 +13,7 @@ from shared.api import queries, records
 from shared.api.encode import plain
 from shared.api.queries import Ports as QueriesPorts
 from shared.clusters.azureml_cache import waiting as waiting_for
+from shared.clusters.model import Cluster
 from shared.clusters.ports import HasLeases, HasSweeps
 from shared.clusters.waiting import WAITING
 from shared.kernel.errors import NoAnswer, TrainyardError
@@ -110,16 +111,21 @@ def leases(ports: Ports) -> list[dict[str, Any]]:
 def clusters(ports: Ports) -> list[dict[str, Any]]:
     """The clusters, each with the latest decision about it and the runs that wait for it."""
     waiting = _waiting(ports)
-    return [records.cluster(c, ports.sweeps.latest(c.name), waiting.get(c.name, ())) for c in ports.clusters.list()]
+    return [_cluster(ports, cluster, waiting.get(cluster.name, [])) for cluster in ports.clusters.list()]
 
 
-def _waiting(ports: Ports) -> dict[str, list[dict[str, Any]]]:
-    """By cluster, the runs that wait, since when and why; those that wait longest come first."""
+def _cluster(ports: Ports, cluster: Cluster, waiting: list[Run]) -> dict[str, Any]:
+    first = [_waiting_run(ports, run) for run in waiting[:LISTED]]
+    return records.cluster(cluster, ports.sweeps.latest(cluster.name), first, len(waiting))
+
+
+def _waiting(ports: Ports) -> dict[str, list[Run]]:
+    """By cluster, the runs that wait; those that wait longest come first."""
     runs = [run for state in WAITING for run in itertools.islice(in_state(ports.runs, state), MOST_WAITING)]
     by_cluster: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.created_at):
         by_cluster.setdefault(run.on_cluster, []).append(run)
-    return {name: [_waiting_run(ports, run) for run in its[:LISTED]] for name, its in by_cluster.items()}
+    return by_cluster
 
 
 def _waiting_run(ports: Ports, run: Run) -> dict[str, Any]:

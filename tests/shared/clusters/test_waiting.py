@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from cli.show import clusters as show_clusters
 from shared.api import queries, status
 from shared.api.requests import RunsQuery
 from shared.clusters.model import Cluster
@@ -152,6 +155,17 @@ def test_clusters_tell_who_waits_for_them(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
     assert [run["run"] for run in status.clusters(world.system)[0]["waiting"]] == [second]
+
+
+def test_a_long_waiting_list_says_how_long_it_is(world: World) -> None:
+    """The first of them are listed, all are counted, and the command line says how many it left out."""
+    names = [submitted(world) for _ in range(status.LISTED + 2)]
+    rows = status.clusters(world.system)
+    assert (len(rows[0]["waiting"]), rows[0]["waiting_runs"]) == (status.LISTED, len(names))
+    out = StringIO()
+    Console(file=out, width=200).print(show_clusters.many(rows))
+    assert f"the longest first, 10 of {len(names)} shown" in out.getvalue()
+    assert sum(line.startswith(tuple(names)) for line in out.getvalue().splitlines()) == 10
 
 
 def test_a_waiting_run_tells_when_it_will_begin(world: World) -> None:
