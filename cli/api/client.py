@@ -149,7 +149,7 @@ class Api:
             if answer.is_success or answer.status_code in accept:
                 return answer
             deadline, pause = deadline or time.monotonic() + BUSY_SECONDS, _pause(answer)
-            if not repeats or answer.status_code not in BUSY or time.monotonic() + pause > deadline:
+            if not repeats or not _may_pass(answer) or time.monotonic() + pause > deadline:
                 raise _refusal(answer)
             time.sleep(pause)
 
@@ -175,6 +175,12 @@ def retry_unreachable(call: Callable[[], T], patience: float, outage: OutageList
             return answer
         time.sleep(pause)
         pause = min(2 * pause, 5.0)
+
+
+def _may_pass(answer: httpx.Response) -> bool:
+    """Whether another try may do: the API is busy, or its process ended under the request, of which the host says 500
+    without a word."""
+    return answer.status_code in BUSY or (answer.status_code == 500 and not answer.content)
 
 
 def _pause(answer: httpx.Response) -> float:
