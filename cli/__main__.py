@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import NoReturn
 
 from .errors import ERROR, INTERRUPTED, CliError
 
@@ -16,7 +17,7 @@ def main() -> int:
         _say(str(exc))
         return exc.status
     except KeyboardInterrupt:
-        return INTERRUPTED
+        _end(INTERRUPTED)
     except BrokenPipeError:  # whoever reads our output has seen enough, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit would fail again
     except OSError as exc:
@@ -33,6 +34,13 @@ def _run() -> None:
     from .setup.shell_completion import VARIABLE
 
     commands.load(sys.argv[1:])(prog_name=program(), complete_var=VARIABLE)
+
+
+def _end(status: int) -> NoReturn:
+    """End without waiting for threads: an upload's would go on for minutes."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _say(words: str) -> None:

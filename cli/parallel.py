@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
@@ -11,12 +12,12 @@ T = TypeVar("T")
 
 def in_parallel(what: Callable[[T], None], items: Iterable[T], workers: int) -> None:
     """Call `what` with each item, in so many threads. The first error is raised once the calls under way have ended;
-    those that have not begun by then never do."""
-    with ThreadPoolExecutor(workers) as pool:
+    those that have not begun by then never do. Ctrl-C is raised at once: the program ends, and they with it."""
+    pool = ThreadPoolExecutor(workers)
+    try:
         jobs = [pool.submit(what, item) for item in items]
-        try:
-            done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
-            for job in done:
-                job.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
+        for job in done:
+            job.result()
+    finally:
+        pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)

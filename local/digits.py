@@ -1,13 +1,13 @@
 """The demo's data: scikit-learn's 1,797 handwritten digits as MNIST's four files. Needs no download.
 
-$ python -m local.digits FOLDER
+$ .trainyard/venv/bin/python local/digits.py FOLDER
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import struct
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -53,4 +53,6 @@ def idx(array: NDArray[np.uint8]) -> bytes:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="made if it is not there")
+    write(parser.parse_args().folder)

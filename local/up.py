@@ -15,7 +15,7 @@ from local import cloud, record
 
 CHECK_SECONDS = 0.5
 BANNER = """
-The local cloud is up ({seconds:.1f} s). Ctrl-C stops it; its state stays in {home}.
+The local cloud is up ({seconds:.1f} s). Ctrl-C stops it; its state stays in {home}.{found_by}
 
   page        {api}/page
   storage     {blob_url}
@@ -27,7 +27,8 @@ Drop a folder into it, and stay until the model is there:
 
     python3 trainyard.py drop my-folder mnist/my-drop --follow
 
-`mnist` is a route of routes.yaml: it names the trainer and its defaults. Any program can do the same; with {python}:
+`mnist` is a route of routes.yaml: it names the trainer and its defaults. To have a folder with digits:
+`{python} local/digits.py my-folder`. Any program can drop it; with that Python:
 
     import json, pathlib
     from azure.storage.blob import ContainerClient
@@ -42,6 +43,7 @@ Drop a folder into it, and stay until the model is there:
 `python3 trainyard.py status` shows what is there and what it waits for. The storage account's connection string, with
 its key, is in {home}/cloud.json.
 """
+FOUND_BY = "\nOther commands find it where TRAINYARD_CLOUD={home} is set."
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -78,6 +80,7 @@ def stay(home: Path) -> int:
 def banner(found: record.Record, home: Path, seconds: float) -> str:
     return BANNER.format(
         seconds=seconds,
+        found_by="" if home == record.HOME else FOUND_BY.format(home=home),
         home=home.as_posix(),  # a backslash would mean something in the Python lines
         python=sys.executable,
         api=found.api,

@@ -28,3 +28,24 @@ def test_ctrl_c_during_an_import_is_no_traceback(module: str) -> None:
     argv = [sys.executable, "-c", PROGRAM.format(module=module)]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "")
+
+
+UPLOAD = """
+import os, signal, sys, threading
+from cli import __main__, commands
+from cli.parallel import in_parallel
+started = threading.Barrier(3, action=lambda: os.kill(os.getpid(), signal.SIGINT))
+def block(_):
+    started.wait()
+    threading.Event().wait()
+def upload(_):
+    in_parallel(block, range(40), 3)
+commands.load = lambda argv: lambda **_: in_parallel(upload, range(2), 1)
+sys.exit(__main__.main())
+"""
+
+
+def test_ctrl_c_during_an_upload_does_not_wait_for_it() -> None:
+    """Its threads, which would go on for ever here, end with the program."""
+    done = subprocess.run([sys.executable, "-c", UPLOAD], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (130, "")

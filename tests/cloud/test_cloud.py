@@ -85,6 +85,8 @@ def test_the_lines_that_up_shows_drop_a_folder(running: cloud.Cloud, tmp_path: P
     (tmp_path / "my-folder" / "a.txt").write_bytes(b"a")
     (tmp_path / "my-folder" / "deep" / "b.txt").write_bytes(b"b")
     shown = up.banner(running.record, running.home, 1.0)
+    assert f"TRAINYARD_CLOUD={running.home} " in shown  # the other commands look elsewhere
+    assert "TRAINYARD_CLOUD" not in up.banner(running.record, record.HOME, 1.0)
     lines = [line for line in shown.splitlines() if line.startswith("    ") and "trainyard.py" not in line]
     program = textwrap.dedent("\n".join(lines))
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
