@@ -57,7 +57,9 @@ def over_limits(merged: Layer, written: JobSpec, limits: Limits) -> Iterator[Pro
     yield from _cluster(merged.job, limits)
     for name in RESTRICTED:
         if written.restricted.get(name) is not None and name not in limits.allow:
-            yield Problem(name, "is not allowed here; an administrator can allow it in the routes file.")
+            yield Problem(
+                name, f"is not allowed here; an administrator can allow it in the routes file (allow: [{name}])."
+            )
     if limits.environments is not None and written.environment and written.environment not in limits.environments:
         yield Problem("environment", f"choose one of {', '.join(limits.environments) or 'none'} on this route.")
 

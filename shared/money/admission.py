@@ -85,7 +85,7 @@ def priced(ports: Ports, run: Run) -> Run:
     if not run.money.project:
         run = run.changed(project=project_of(ports, run.asked.request.tags, run.asked.route))
     if run.asked.kind == SWEEP:  # its trials have prices
-        return run
+        return _with_most(ports, run)
     try:
         cluster, before = clusters(ports).get(run.asked.cluster), seconds_before(ports, run)
     except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that
@@ -102,6 +102,16 @@ def priced(ports: Ports, run: Run) -> Run:
         estimated_cost=cost.estimated,
         greatest_cost=cost.greatest,
     )
+
+
+def _with_most(ports: Ports, run: Run) -> Run:
+    """A sweep with the most that its trials may cost, if that is known."""
+    try:
+        cluster = clusters(ports).get(run.asked.request.cluster)
+    except TrainyardError:
+        return run
+    price = price_of(ports, cluster) if cluster else None
+    return run.changed(greatest_cost=decide.most_of_sweep(run, price.dollars)) if price else run
 
 
 def _with_limit(ports: Ports, run: Run) -> Run:

@@ -52,6 +52,16 @@ def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
     return Quote(min(usual, most), most, price)
 
 
+def most_of_sweep(run: Run, price: float) -> float:
+    """What all trials of a sweep may cost, each to its time limit; with a budget that, and what those that then run
+    cost until they have ended: no more than the allowance of their nodes."""
+    sweep, hourly = run.asked.request.sweep, run.asked.request.node_count * price / 3600
+    if sweep is None:
+        raise AssertionError(f"run {run.name} is no sweep")
+    most = sweep.most_trials * hourly * ((run.asked.request.timeout_seconds or _DAY) + ALLOWANCE_SECONDS)
+    return min(most, sweep.budget + sweep.at_once * hourly * ALLOWANCE_SECONDS) if sweep.budget else most
+
+
 def _node_seconds(run: Run) -> float:
     job = run.asked.request
     parts = [each for each in kind_of(job).parts(job) if each.kind != PIPELINE]

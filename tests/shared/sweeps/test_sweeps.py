@@ -171,6 +171,8 @@ def test_a_budget_needs_prices_and_ends_the_sweep(world: World) -> None:
     assert sweep.progress.state is RunState.COMPLETED
     assert f"Its trials have cost ${sweep.trials.dollars:.2f}" in sweep.trials.closing
     assert sweep.trials.begun < 10
+    assert sweep.money.greatest == 100 + 2 * 1800  # the budget, and half an hour of each node that then works
+    assert lab.asked(world, {"trials": 5}, timeout_seconds=600).money.greatest == 5 * (600 + 1800)
 
 
 def test_what_the_books_charge_later_counts_too(world: World) -> None:
