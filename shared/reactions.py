@@ -52,6 +52,11 @@ def compare_data(ports: Ports, fact: runs.RunTakesStep) -> dict[str, Any]:
     return data.compare_at_step(ports, fact.run, fact.moved)
 
 
+def judge_data(ports: Ports, fact: runs.RunBeingArchived) -> dict[str, Any]:
+    """The last word on its data, which may take minutes."""
+    return data.verdict_at_end(ports, fact.run)
+
+
 def archive_at_once(ports: Ports, fact: runs.RunTakesStep) -> dict[str, Any]:
     """A small run's archive is there when its row says that it is over."""
     return archives.archive_at_once(ports, fact.run) if fact.archives else {}
@@ -181,6 +186,7 @@ def tell_of_failed_schedule(ports: Ports, fact: schedules.ScheduleFailed) -> Non
 
 IN_THE_SAME_WRITE: dict[type[Fact], tuple[Callable[[Ports, Any], dict[str, Any]], ...]] = {
     runs.RunTakesStep: (compare_data, archive_at_once),
+    runs.RunBeingArchived: (judge_data,),
 }
 REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
     drops.DropComplete: (recording.record_run,),
@@ -205,7 +211,7 @@ REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
 }
 
 
-def written_with(ports: Ports, fact: runs.RunTakesStep) -> dict[str, Any]:
+def written_with(ports: Ports, fact: runs.RunTakesStep | runs.RunBeingArchived) -> dict[str, Any]:
     """The columns that follow from the fact in the write that makes it true; each is told what those before add."""
     columns: dict[str, Any] = {}
     for reaction in IN_THE_SAME_WRITE[type(fact)]:

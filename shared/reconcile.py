@@ -21,7 +21,7 @@ from shared.kernel import measure
 from shared.kernel.attempts import Attempts
 from shared.kernel.errors import Unavailable
 from shared.removals.ports import HasNamed
-from shared.runs.ports import TakesSteps
+from shared.runs.ports import SaysMore
 from shared.runs.progress.hourly_reconcile import ask_for_looks
 from shared.schedules.fire import Ports as FirePorts
 from shared.schedules.fire import ask_for_overdue
@@ -30,7 +30,7 @@ from shared.schedules.ports import Schedules
 PATIENCE = timedelta(minutes=5)  # then the next time begins; half of functionTimeout, which would end the worker
 
 
-class Ports(FirePorts, HasEvents, HasAudience, HasNamed, TakesSteps, Protocol):
+class Ports(FirePorts, HasEvents, HasAudience, HasNamed, SaysMore, Protocol):
     """What is needed here from outside."""
 
 

@@ -29,7 +29,7 @@ from shared.money.ports import Books, RetailPrices
 from shared.money.tiers import ClusterTiers
 from shared.reactions import react, written_with
 from shared.removals.ports import Named
-from shared.runs.facts import RunTakesStep
+from shared.runs.facts import RunBeingArchived, RunTakesStep
 from shared.runs.ports import Capacity, Datasets, Markets, Purse, Runs
 from shared.schedules.ports import Versions
 
@@ -103,6 +103,6 @@ class System:
         """State a fact: all that follows from it is done."""
         react(self, fact)
 
-    def written_with(self, fact: RunTakesStep) -> dict[str, Any]:
+    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> dict[str, Any]:
         """What follows from a fact in the very write that makes it true."""
         return written_with(self, fact)

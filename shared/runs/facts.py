@@ -74,6 +74,13 @@ class RunEnded(Fact):
 
 
 @dataclass(frozen=True)
+class RunBeingArchived(Fact):
+    """The row and the manifest are about to say what the run left."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
 class RunArchived(Fact):
     """The manifest of the run's archive is written. Stated before the row says so, by `seconds` at most."""
 

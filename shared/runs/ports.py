@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypedDict
 from shared.deadlines.pool import Pool
 from shared.kernel.drop_key import DropKey
 from shared.kernel.versioned import Stored
-from shared.runs.facts import RunTakesStep
+from shared.runs.facts import RunBeingArchived, RunTakesStep
 from shared.runs.model import Run, RunState
 
 
@@ -221,9 +221,9 @@ class Runs(Protocol):
         """Up to `limit` runs of the hour that are not archived, newest first, older than `before`, without requests."""
 
 
-class TakesSteps(Protocol):
-    def written_with(self, fact: RunTakesStep) -> dict[str, Any]:
-        """The columns that follow from the step in the write that makes it true."""
+class SaysMore(Protocol):
+    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> dict[str, Any]:
+        """The columns that follow from the fact in the write that makes it true."""
 
 
 class HasRuns(Protocol):

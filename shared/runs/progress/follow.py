@@ -17,7 +17,7 @@ from shared.runs.decide import advance, failing_log, is_over
 from shared.runs.facts import RunLosesNodes, RunSubmitted, RunTakesStep
 from shared.runs.model import Run, RunState
 from shared.runs.names import run_of_job
-from shared.runs.ports import TakesSteps
+from shared.runs.ports import SaysMore
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, write_transition
@@ -32,7 +32,7 @@ REASON_LINES = 15
 REASON_LIMIT = 8000  # characters
 
 
-class Ports(CancelPorts, HasBlobs, TakesSteps, Protocol):
+class Ports(CancelPorts, HasBlobs, SaysMore, Protocol):
     """What is needed here from outside."""
 
 

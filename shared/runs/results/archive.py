@@ -25,11 +25,11 @@ from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
-from shared.runs.data import LISTING, change_at_end, verdict_at_end
+from shared.runs.data import LISTING, change_at_end
 from shared.runs.decide import fold_metrics, is_over
-from shared.runs.facts import RunArchived
+from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasDatasets, HasRuns, Runs
+from shared.runs.ports import HasDatasets, HasRuns, Runs, SaysMore
 from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
 from shared.runs.results import metric_files, mlflow_metrics
@@ -53,7 +53,7 @@ class OutOfTime(Exception):
     """There is more to copy than one invocation should."""
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, HasDatasets, Protocol):
+class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, HasDatasets, SaysMore, Protocol):
     """What is needed here from outside."""
 
 
@@ -68,7 +68,7 @@ def archive_run(ports: Ports, name: str) -> None:
         return
     run_outputs, until = _Found(ports, archive_folder(run)), ports.clock() + PATIENCE
     try:
-        verdict = verdict_at_end(ports, run)
+        verdict = ports.written_with(RunBeingArchived(run))
         run = run.changed(**verdict)
         source = ports.runs.get(run.trials.best).value if run.trials.best else run  # a sweep has what its best one left
         until = max(until, ports.clock() + LEAST_COPYING)
