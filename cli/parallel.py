@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+LOOK_SECONDS = 0.5  # a signal that comes just before a wait is seen at its end only
 T = TypeVar("T")
 
 
@@ -15,9 +16,10 @@ def in_parallel(what: Callable[[T], None], items: Iterable[T], workers: int) -> 
     those that have not begun by then never do. Ctrl-C is raised at once: the program ends, and they with it."""
     pool = ThreadPoolExecutor(workers)
     try:
-        jobs = [pool.submit(what, item) for item in items]
-        done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
-        for job in done:
-            job.result()
+        pending = {pool.submit(what, item) for item in items}
+        while pending:
+            done, pending = wait(pending, LOOK_SECONDS, FIRST_EXCEPTION)
+            for job in done:
+                job.result()
     finally:
         pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from .. import show
 from ..api.run_names import drop_or_run
-from ..errors import CliError
+from ..errors import CliError, NotFound
 from ..session import Session, command
 from ..setup import tab_completion
 
@@ -32,7 +32,9 @@ def rm(session: Session, things: Things, yes: Yes = False) -> None:
     Example: trainyard rm mnist-0123456789abcdef mnist/digits-1 --yes
     """
     targets = [drop_or_run(session.api, name) for name in things]
-    if not yes and not _agreed(session, [drop or run for drop, run in targets]):
+    if yes:
+        _check_whole(things, [drop for drop, _ in targets])
+    elif not _agreed(session, [drop or run for drop, run in targets]):
         raise CliError("Nothing was removed.", "stopped")
     done = []
     for drop, run in targets:
@@ -53,6 +55,13 @@ def du(session: Session, log: Log = False, soon: Soon = False) -> None:
         return
     space = session.api.get("usage")
     session.tell(space, show.storage.usage(space))
+
+
+def _check_whole(names: list[str], drops: list[str]) -> None:
+    """Raise NotFound for the beginning of a drop's name: that drop may be gone, and another one begin alike."""
+    for name, drop in zip(names, drops, strict=True):
+        if drop and "@" not in name and name != drop:
+            raise NotFound(f"There is no drop {name!r}. With --yes say the whole name, such as {drop!r}.")
 
 
 def _agreed(session: Session, things: list[str]) -> bool:

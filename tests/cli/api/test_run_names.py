@@ -89,3 +89,11 @@ def test_mine_are_those_of_my_id_and_those_of_my_name_without_one(
     server.says("/api/schedules", rows)
     assert run("schedule", "list", "--mine", "--json", "--url", server.url) == 0
     assert [each["id"] for each in json.loads(capsys.readouterr().out)] == ["s-0", "s-1", "s-4"]
+
+
+def test_rm_without_a_question_takes_whole_names_of_drops(server: Any, run: Any, capsys: Any) -> None:
+    """The beginning of a name may be that of a drop that is gone: `rm data/points --yes` deletes no data/points2."""
+    server.says("/api/find?name=data%2Fpoints", {"drop": "data/points2", "run": ""})
+    assert run("rm", "data/points", "--yes", "--url", server.url) == 3
+    assert "There is no drop 'data/points'" in capsys.readouterr().err
+    assert not [path for path, _ in server.asked if "remove" in path]
