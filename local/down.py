@@ -46,6 +46,7 @@ def stop(home: Path) -> str:
     """Stop the cloud on this folder and wait until it is gone. Raises TimeoutError if it stays."""
     found = record.read(home)
     if found:
+        say("Stopping its jobs, then its parts ...")
         end(found)
     wait_for(lambda: is_free(home), STOP_SECONDS, "its supervisor to end")
     return "The local cloud is stopped." if found else "No local cloud is running."
@@ -76,6 +77,7 @@ def is_free(home: Path) -> bool:
 
 def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ UPLOAD = """
 import os, signal, sys, threading
 from cli import __main__, commands
 from cli.parallel import in_parallel
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background processes ignore
 started = threading.Barrier(3, action=lambda: os.kill(os.getpid(), signal.SIGINT))
 def block(_):
     started.wait()
