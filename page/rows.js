@@ -16,9 +16,10 @@ export class Rows {
       list: [],
       token: null,
       pages: [], // of each page its oldest run's time, and the mark by which to ask what changed down to there
+      bottom: "", // when the oldest run of the last page was made
+      fetched: 0, // rows of these pages
       oldest: "", // when the oldest run that is seen was made
       last: null,
-      wanted: false,
       busy: false,
       gone: false,
     });
@@ -30,17 +31,13 @@ export class Rows {
     if (seen) {
       const found = await get(["rows"], { ...this.asked, changes: seen.mark }, { signal });
       if (found === this.last) return this.list;
-      this.last = found;
       if (found.complete) {
+        this.last = found;
         seen.mark = found.changes;
         return this.#apply(found);
       }
     }
-    const page = await get(["rows"], { ...this.asked, limit: FIRST }, { signal }),
-      first = !this.list.length;
-    if (first) this.token = page.continue;
-    this.#mark(page, 0);
-    return this.#apply(page);
+    return this.#anew(await get(["rows"], { ...this.asked, limit: FIRST }, { signal }));
   }
 
   /** Whether there is a page by whose mark to ask for changes. */
@@ -58,12 +55,12 @@ export class Rows {
     if (this.busy) return;
     this.busy = true;
     try {
-      while (this.token && !this.gone && (further || this.list.length < MOST)) {
+      while (this.token && !this.gone && (further || this.fetched < MOST)) {
         further = false;
-        const page = await get(["rows"], { ...this.asked, limit: OLDER, continue: this.token }, { keep: false });
-        this.token = page.continue;
-        this.#mark(page, this.pages.length);
-        this.#apply(page);
+        const { token } = this,
+          page = await get(["rows"], { ...this.asked, limit: OLDER, continue: token }, { keep: false });
+        if (token !== this.token) continue; // the list began anew meanwhile
+        this.#page(page);
         this.told(this.list);
       }
     } catch {
@@ -77,8 +74,24 @@ export class Rows {
     this.gone = true;
   }
 
-  #mark({ rows, changes }, at) {
-    if (changes && rows.length) this.pages[at] = { oldest: rows[rows.length - 1].created_at, mark: changes };
+  /** Begin with this first page, since too much changed to be told: older pages come again by themselves. */
+  #anew(page) {
+    const older = this.pages.length > 1;
+    Object.assign(this, { pages: [], bottom: "9", fetched: 0 });
+    const list = this.#page(page);
+    if (older) this.want();
+    return list;
+  }
+
+  /** A whole page: what else was there between the page before and its oldest run is gone. */
+  #page({ rows, changes, continue: token }) {
+    const names = new Set(rows.map((row) => row.run)),
+      oldest = !token ? "" : rows.length ? rows[rows.length - 1].created_at : this.bottom,
+      inside = this.list.filter((row) => row.created_at > oldest && row.created_at < this.bottom),
+      gone = inside.map((row) => row.run).filter((name) => !names.has(name));
+    Object.assign(this, { token, bottom: oldest, fetched: this.fetched + rows.length });
+    if (changes && rows.length) this.pages.push({ oldest, mark: changes });
+    return this.#apply({ rows, gone });
   }
 
   #apply({ rows, gone }) {

@@ -293,6 +293,21 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
     expect(page.get_by_role("link", name="old-129")).to_be_visible()
     lab.system.runs.update(lab.system.runs.get("old-128"), best_metrics={"test_accuracy": 0.123})
     expect(page.locator("[data-row=old-128]")).to_contain_text("0.123", timeout=PATIENCE)
+    told = {"rows": [], "gone": [], "changes": "m", "complete": False, "continue": None}
+    marks: set[str] = set()
+
+    def too_much_changed(route: Route) -> None:
+        """As after a long sleep: of what changed since then, nothing can be told any more."""
+        mark = route.request.url.partition("changes=")[2]
+        if marks and mark not in marks:
+            route.continue_()
+            return
+        marks.add(mark)
+        route.fulfill(json=told)
+
+    page.route("**/rows?*changes=*", too_much_changed)
+    lab.system.runs.update(lab.system.runs.get("old-127"), best_metrics={"test_accuracy": 0.456})
+    expect(page.locator("[data-row=old-127]")).to_contain_text("0.456", timeout=PATIENCE)
     assert page.locator("tr[data-row]").count() < 60
     page.get_by_role("button", name="Made").click()
     expect(page.locator("tr[data-row]").first).to_contain_text("old-129")
