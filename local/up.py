@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from cli.setup.file_trust import Untrusted
@@ -14,6 +17,7 @@ from emulators.process import PartFailed
 from local import cloud, record
 
 CHECK_SECONDS = 0.5
+_stopping = threading.Event()  # since the first Ctrl-C
 BANNER = """
 The local cloud is up ({seconds:.1f} s). Ctrl-C stops it; its state stays in {home}.{found_by}
 
@@ -107,10 +111,23 @@ def stop_on_signals() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: _say_now("Still stopping; nothing is left running at the end."))
         _say_now("Stopping: its jobs, then its parts ...")
+        _stopping.set()
         raise KeyboardInterrupt
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+
+
+@contextlib.contextmanager
+def one_interrupt() -> Iterator[None]:
+    """Let every error that a signal caused be KeyboardInterrupt: a module in C that it stops in its import raises
+    ImportError, for example."""
+    try:
+        yield
+    except Exception as exc:
+        if _stopping.is_set():
+            raise KeyboardInterrupt from exc
+        raise
 
 
 def _say_now(words: str) -> None:
