@@ -58,7 +58,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return stay(home)
     except cloud.AlreadyRunning as exc:
-        say(f"{exc} " + (where(exc.record) if exc.record else f"Another process is starting or stopping it on {home}."))
+        between = f"Another process is starting or stopping it on {home}."
+        say(f"{exc} {where(exc.record, home) if exc.record else between}")
     except PartFailed as exc:
         say(f"The local cloud has stopped: {exc}")
     except Untrusted as exc:
@@ -94,10 +95,11 @@ def banner(found: record.Record, home: Path, seconds: float) -> str:
     )
 
 
-def where(found: record.Record) -> str:
+def where(found: record.Record, home: Path) -> str:
+    option = "" if home == record.HOME else f" --home {home}"
     return (
         f"It is up since {found.started_at}: API {found.api}, storage {found.blob_url}.\n"
-        "Look at it with `python3 trainyard.py status`; stop it with `python3 trainyard.py down`."
+        f"Look at it with `python3 trainyard.py status`; stop it with `python3 trainyard.py down{option}`."
     )
 
 
