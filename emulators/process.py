@@ -91,6 +91,9 @@ def _ready_line(part: Part, timeout: float) -> dict[str, Any]:
                 info = json.loads(line)
                 if isinstance(info, dict) and info.get("ready"):
                     return info
+    except BaseException:  # Ctrl-C
+        part.stop(grace=1)
+        raise
     finally:
         watchdog.cancel()
     part.stop(grace=1)

@@ -9,7 +9,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -290,7 +290,11 @@ class Cloud:
         """Start parts that need nothing of each other. Those that did start are known, and so stopped, if one fails."""
         with ThreadPoolExecutor(len(wanted)) as threads:
             starting = {name: threads.submit(self._started, name, config, {}) for name, config in wanted.items()}
-        self._parts |= {name: future.result() for name, future in starting.items() if not future.exception()}
+            try:
+                wait(starting.values())
+            finally:  # Ctrl-C comes here
+                done = {name: future for name, future in starting.items() if not future.exception()}
+                self._parts |= {name: future.result() for name, future in done.items()}
         for future in starting.values():
             future.result()
 

@@ -116,7 +116,8 @@ def main(argv: list[str] | None = None) -> int:
     up.stop_on_signals()
     began = time.monotonic()
     try:
-        _walk()
+        with up.one_interrupt():
+            _walk()
     except (TourFailed, TimeoutError, PartFailed) as exc:
         say(f"\nThe tour ends here: {exc}")
         return 1

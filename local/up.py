@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from cli.setup.file_trust import Untrusted
@@ -14,6 +17,7 @@ from emulators.process import PartFailed
 from local import cloud, record
 
 CHECK_SECONDS = 0.5
+_stopping = threading.Event()  # since the first Ctrl-C
 BANNER = """
 The local cloud is up ({seconds:.1f} s). Ctrl-C stops it; its state stays in {home}.{found_by}
 
@@ -54,7 +58,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return stay(home)
     except cloud.AlreadyRunning as exc:
-        say(f"{exc} " + (where(exc.record) if exc.record else f"Another process is starting or stopping it on {home}."))
+        between = f"Another process is starting or stopping it on {home}."
+        say(f"{exc} {where(exc.record, home) if exc.record else between}")
     except PartFailed as exc:
         say(f"The local cloud has stopped: {exc}")
     except Untrusted as exc:
@@ -90,10 +95,11 @@ def banner(found: record.Record, home: Path, seconds: float) -> str:
     )
 
 
-def where(found: record.Record) -> str:
+def where(found: record.Record, home: Path) -> str:
+    option = "" if home == record.HOME else f" --home {home}"
     return (
         f"It is up since {found.started_at}: API {found.api}, storage {found.blob_url}.\n"
-        "Look at it with `python3 trainyard.py status`; stop it with `python3 trainyard.py down`."
+        f"Look at it with `python3 trainyard.py status`; stop it with `python3 trainyard.py down{option}`."
     )
 
 
@@ -107,10 +113,23 @@ def stop_on_signals() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: _say_now("Still stopping; nothing is left running at the end."))
         _say_now("Stopping: its jobs, then its parts ...")
+        _stopping.set()
         raise KeyboardInterrupt
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+
+
+@contextlib.contextmanager
+def one_interrupt() -> Iterator[None]:
+    """Let every error that a signal caused be KeyboardInterrupt: a module in C that it stops in its import raises
+    ImportError, for example."""
+    try:
+        yield
+    except Exception as exc:
+        if _stopping.is_set():
+            raise KeyboardInterrupt from exc
+        raise
 
 
 def _say_now(words: str) -> None:

@@ -136,7 +136,12 @@ def requested(session: Session, words: dict[str, Any], later: bool = False) -> d
 
 def _data(session: Session, text: str, later: bool) -> str:
     data = sent_data(session.api, text, user_path, session.remark)
-    return data if later and "@" in data and not is_remote(data) else data_path(session.api, data)
+    if later and "@" in data and not is_remote(data):
+        return data
+    path = data_path(session.api, data)
+    if path.removeprefix("drops/") != data.removeprefix("drops/"):  # a beginning, or @latest
+        session.remark(f"Its data: {path}", "dim")
+    return path
 
 
 def sweep(words: dict[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,8 @@ def main(argv: list[str] | None = None) -> int:
         console.width = PIPE_WIDTH
     demo = Demo(choice, console)
     try:
-        return demo.run()
+        with up.one_interrupt():
+            return demo.run()
     except (data.NoData, PartFailed, Stuck, CliError) as exc:
         console.print(f"\nThe demo failed: {exc}\n{demo.left()}", style="red", markup=False)
         demo.say_failure(str(exc))

@@ -50,3 +50,27 @@ def test_ctrl_c_during_an_upload_does_not_wait_for_it() -> None:
     """Its threads, which would go on for ever here, end with the program."""
     done = subprocess.run([sys.executable, "-c", UPLOAD], cwd=ROOT, capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stderr) == (130, "")
+
+
+IN_C = """
+import builtins, os, runpy, signal, sys
+real = builtins.__import__
+def importing(name, *rest, **more):
+    if name.partition(".")[0] == "sklearn":
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed")
+    return real(name, *rest, **more)
+builtins.__import__ = importing
+sys.argv = ["program", "--home", {home!r}]
+runpy.run_module("local.demo", run_name="__main__")
+"""
+
+
+def test_ctrl_c_during_an_import_in_c_ends_the_demo_in_order(tmp_path: Path) -> None:
+    """Such an import raises ImportError; the demo says what it says of every Ctrl-C."""
+    argv = [sys.executable, "-c", IN_C.format(home=str(tmp_path / "cloud"))]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "what the demo started is gone" in done.stdout) == (130, True), done.stderr
+    assert "Traceback" not in done.stderr

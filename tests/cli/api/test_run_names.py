@@ -97,3 +97,11 @@ def test_rm_without_a_question_takes_whole_names_of_drops(server: Any, run: Any,
     assert run("rm", "data/points", "--yes", "--url", server.url) == 3
     assert "There is no drop 'data/points'" in capsys.readouterr().err
     assert not [path for path, _ in server.asked if "remove" in path]
+
+
+def test_a_submission_says_which_data_a_beginning_meant(server: Any, run: Any, capsys: Any) -> None:
+    """The drop of that very name may be gone, and another one begin alike."""
+    server.says("/api/find?name=data%2Fpoints", {"drop": "data/points2", "run": ""})
+    server.says("/api/runs", {"run": RUN, "estimated_cost": None, "greatest_cost": None}, 202)
+    assert run("submit", "mnist", "--data", "drops/data/points", "--url", server.url) == 0
+    assert "Its data: drops/data/points2" in capsys.readouterr().err
