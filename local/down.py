@@ -23,7 +23,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--purge", action="store_true", help="also remove the state: blobs, tables, jobs, logs; and what a demo left"
     )
-    parser.add_argument("--home", type=Path, default=record.HOME, help="folder of the state; default %(default)s")
+    parser.add_argument(
+        "--home", type=Path, default=record.home_of(os.environ), help="folder of the state; default %(default)s"
+    )
     options = parser.parse_args(argv)
     try:
         say(stop(options.home))

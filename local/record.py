@@ -7,6 +7,7 @@ a held lock is stale, and a process id in a record with one is certainly the sup
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,11 @@ from emulators.private import private_folder, write_private
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOME = REPOSITORY / ".trainyard" / "cloud"
+
+
+def home_of(env: Mapping[str, str]) -> Path:
+    """The folder of the local cloud's state, for up and down as for all other commands."""
+    return Path(env.get("TRAINYARD_CLOUD") or HOME).resolve()
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,9 @@ FOUND_BY = "\nOther commands find it where TRAINYARD_CLOUD={home} is set."
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python3 trainyard.py up", description=__doc__)
-    parser.add_argument("--home", type=Path, default=record.HOME, help="folder of the state; default %(default)s")
+    parser.add_argument(
+        "--home", type=Path, default=record.home_of(os.environ), help="folder of the state; default %(default)s"
+    )
     home = parser.parse_args(argv).home.resolve()
     stop_on_signals()
     try:
@@ -85,7 +87,7 @@ def stay(home: Path) -> int:
 def banner(found: record.Record, home: Path, seconds: float) -> str:
     return BANNER.format(
         seconds=seconds,
-        found_by="" if home == record.HOME else FOUND_BY.format(home=home),
+        found_by="" if home == record.home_of(os.environ) else FOUND_BY.format(home=home),
         home=home.as_posix(),  # a backslash would mean something in the Python lines
         python=sys.executable,
         api=found.api,
@@ -96,7 +98,7 @@ def banner(found: record.Record, home: Path, seconds: float) -> str:
 
 
 def where(found: record.Record, home: Path) -> str:
-    option = "" if home == record.HOME else f" --home {home}"
+    option = "" if home == record.home_of(os.environ) else f" --home {home}"
     return (
         f"It is up since {found.started_at}: API {found.api}, storage {found.blob_url}.\n"
         f"Look at it with `python3 trainyard.py status`; stop it with `python3 trainyard.py down{option}`."

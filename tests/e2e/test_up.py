@@ -19,8 +19,11 @@ from local import record
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def command(*argv: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", *argv], cwd=ROOT, capture_output=True, text=True, timeout=120)
+def command(*argv: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **env}
+    return subprocess.run(
+        [sys.executable, "-m", *argv], cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment
+    )
 
 
 def are_gone(pids: list[int]) -> bool:
@@ -64,15 +67,15 @@ def test_ctrl_c_leaves_nothing_behind(up: subprocess.Popen[str], home: Path) -> 
 
 
 def test_down_stops_it_and_purge_removes_its_state(up: subprocess.Popen[str], home: Path) -> None:
-    """A second up says where the first one is. down ends that one, --purge leaves no folder, not even that of
-    a demo which had a cloud of its own and failed; twice is once."""
+    """A second up says where the first one is. down, which finds it as other commands do, ends that one; --purge leaves
+    no folder, not even that of a demo which had a cloud of its own and failed; twice is once."""
     record.beside(home).mkdir(mode=0o700)
     second = command("local.up", "--home", home)
     found = record.read(home)
     assert found is not None
     assert second.returncode == 1
     assert found.api in second.stdout
-    assert command("local.down", "--home", home, "--purge").returncode == 0
+    assert command("local.down", "--purge", TRAINYARD_CLOUD=str(home)).returncode == 0
     assert up.wait(30) == 0
     assert not home.exists()
     assert not record.beside(home).exists()
