@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shutil
 import signal
 import sys
@@ -16,6 +17,8 @@ from emulators.process import IS_WINDOWS, wait_for
 from local import record
 
 STOP_SECONDS = 90.0
+SHOWN = 5  # names
+_SCRATCH = re.compile(rf"\.(?:{'|'.join(map(re.escape, record.STATE))})\.\d+")  # what a killed writer leaves
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -32,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
         if options.purge:
             say(purge(options.home))
             beside = record.beside(options.home)
-            if beside.exists():  # a demo that failed leaves it for its logs
+            if record.has_state(beside):  # a demo that failed leaves it for its logs
                 stop(beside)
                 say(purge(beside))
     except TimeoutError as exc:
@@ -46,11 +49,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def stop(home: Path) -> str:
     """Stop the cloud on this folder and wait until it is gone. Raises TimeoutError if it stays."""
-    found = record.read(home)
+    found = record.read(home) if record.has_state(home) else None
     if found:
         say("Stopping its jobs, then its parts ...")
         end(found)
-    wait_for(lambda: is_free(home), STOP_SECONDS, "its supervisor to end")
+    if record.has_state(home):
+        wait_for(lambda: is_free(home), STOP_SECONDS, "its supervisor to end")
     return "The local cloud is stopped." if found else "No local cloud is running."
 
 
@@ -64,9 +68,18 @@ def end(found: record.Record) -> None:
 
 
 def purge(home: Path) -> str:
-    """Remove the state of a stopped cloud."""
-    unlock(home)
-    shutil.rmtree(home)
+    """Remove the state of a stopped cloud, and its folder if nothing else lies there: it may be anyone's."""
+    if not record.has_state(home):
+        return f"There is no local cloud's state in {home}."
+    for entry in [each for each in home.iterdir() if each.name in record.STATE or _SCRATCH.fullmatch(each.name)]:
+        if entry.is_dir() and not entry.is_symlink():
+            unlock(entry)
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    if others := sorted(entry.name for entry in home.iterdir()):
+        return f"The state in {home} is removed. What no local cloud made stays there: {', '.join(others[:SHOWN])}."
+    home.rmdir()
     return f"Removed {home}."
 
 

@@ -18,6 +18,19 @@ from emulators.private import private_folder, write_private
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOME = REPOSITORY / ".trainyard" / "cloud"
+STATE = (  # what a cloud keeps in its folder
+    "azureml",
+    "azurite",  # of an earlier version
+    "certs",
+    "cloud.json",
+    "configs",
+    "eventgrid",
+    "host-port",
+    "lock",
+    "logs",
+    "model-signing.pem",
+    "storage",
+)
 
 
 def home_of(env: Mapping[str, str]) -> Path:
@@ -64,6 +77,11 @@ def read(home: Path) -> Record | None:
         return Record(**json.loads((home / "cloud.json").read_text()))
     except (FileNotFoundError, ValueError, TypeError):
         return None  # it holds the lock and is still starting, or already stopping
+
+
+def has_state(home: Path) -> bool:
+    """Whether there ever was a cloud on this folder. Looks, and makes nothing."""
+    return (home / "lock").exists()
 
 
 class Lock:
