@@ -71,6 +71,7 @@ LONG = (
     "tests/e2e/test_chaos.py",
     "tests/e2e/test_corpus.py",
     "tests/e2e/test_daily.py::test_a_demo_beside_others_waits_for_none",
+    "tests/e2e/test_daily.py::test_a_model_is_used",
     "tests/e2e/test_daily.py::test_a_model_is_promoted_proved_and_trained_again",
     "tests/e2e/test_daily.py::test_a_run_begins_with_a_model",
     "tests/e2e/test_daily.py::test_a_run_goes_on_with_more_epochs",
@@ -93,6 +94,9 @@ LONG = (
     "tests/elastic/test_partition.py",
     "tests/elastic/test_pytorch_agents.py",
     "tests/emulators/azureml/bodies/test_odd_bodies.py",
+    "tests/emulators/azureml/tracking/test_database.py::test_a_kill_leaves_nothing_half[1]",
+    "tests/emulators/azureml/tracking/test_database.py::test_a_kill_leaves_nothing_half[40]",
+    "tests/emulators/azureml/tracking/test_database.py::test_a_kill_leaves_nothing_half[200]",
     "tests/emulators/azureml/tracking/test_out_of_reach.py",
     "tests/fuzz",
     "tests/microsoft/test_blobs.py",
@@ -104,6 +108,7 @@ LONG = (
     "tests/trainers/test_cifar_training.py",
     "tests/trainers/test_checkpoint_processes.py",
     "tests/trainers/test_detection_training.py",
+    "tests/trainers/test_readme_commands.py::test_a_script_takes_the_words_of_its_readme[bert",
     "tests/trainers/test_transfer_training.py",
 )
 COVERAGE = {

@@ -26,7 +26,7 @@ from PIL import Image
 from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
-from tests.e2e.desk import ROOT, Desk
+from tests.e2e.desk import ROOT, Desk, one_node_each
 from tests.e2e.notebook import NOTEBOOK
 
 LINES = 300
@@ -42,7 +42,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp("desk")
     digits.write(folder / "digits")
     (folder / "digits" / "job.yaml").write_text("inputs:\n  epochs: 4\n")
-    with Cloud.start(folder / "cloud", Options(node_start_seconds=0.2)) as cloud:
+    with Cloud.start(folder / "cloud", Options(node_start_seconds=0.2, routes=one_node_each(folder))) as cloud:
         yield Desk(cloud, folder)
 
 
