@@ -78,6 +78,7 @@ class Environments:
         self._folder = folder
         self._python = python
         self._running: set[subprocess.Popen[str]] = set()
+        self._closed = False
         self._resolved: set[str] = set()  # recipes that can be made, as far as this process found out
         # Threads of their own: a long installation, and those who wait for it, hold up nothing else.
         self._threads = ThreadPoolExecutor(AT_ONCE, "environments")
@@ -118,6 +119,7 @@ class Environments:
 
     def close(self) -> None:
         """End the installations that are under way; the next start begins them anew."""
+        self._closed = True  # first: what is started now sees it, and all else is among those that run
         self._threads.shutdown(wait=False, cancel_futures=True)
         for process in list(self._running):
             process.kill()
@@ -239,6 +241,8 @@ class Environments:
             errors="replace",
         ) as process:
             self._running.add(process)
+            if self._closed:
+                process.kill()
             try:
                 said, _ = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
