@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 from .errors import ERROR, INTERRUPTED, CliError
@@ -38,8 +39,9 @@ def _run() -> None:
 
 def _end(status: int) -> NoReturn:
     """End without waiting for threads: an upload's would go on for minutes."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with suppress(OSError):  # whoever reads our output may have ended first
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(status)
 
 

@@ -71,7 +71,8 @@ def purge(home: Path) -> str:
     """Remove the state of a stopped cloud, and its folder if nothing else lies there: it may be anyone's."""
     if not record.has_state(home):
         return f"There is no local cloud's state in {home}."
-    for entry in [each for each in home.iterdir() if each.name in record.STATE or _SCRATCH.fullmatch(each.name)]:
+    made = (each for each in home.iterdir() if each.name in record.STATE or _SCRATCH.fullmatch(each.name))
+    for entry in sorted(made, key=lambda each: each.name == "lock"):  # last: it is the sign that more may be there
         if entry.is_dir() and not entry.is_symlink():
             unlock(entry)
             shutil.rmtree(entry)

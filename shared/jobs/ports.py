@@ -159,10 +159,10 @@ class Reader(Protocol):
 class Readers:
     """Readers as one: the first that reads a job's form has the word; the last reads all."""
 
-    all: tuple[Reader, ...]
+    readers: tuple[Reader, ...]
 
     def reads(self, document: Mapping[str, Any]) -> bool:
-        return any(reader.reads(document) for reader in self.all)
+        return any(reader.reads(document) for reader in self.readers)
 
     def of_drop(self, job_file: JobFile, around: Around) -> Written:
         return self._of(job_file.document).of_drop(job_file, around)
@@ -171,7 +171,7 @@ class Readers:
         return self._of(document).of_request(document, beside, around)
 
     def _of(self, document: Mapping[str, Any]) -> Reader:
-        return next(reader for reader in self.all if reader.reads(document))
+        return next(reader for reader in self.readers if reader.reads(document))
 
 
 class HasReader(Protocol):

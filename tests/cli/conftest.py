@@ -22,7 +22,7 @@ class Server:
         self.answers: dict[str, tuple[int, Any, dict[str, str]]] = {}
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.busy: dict[str, int] = {}  # how often a path answers first what a busy API does
-        self.busily: tuple[int, Any] = (503, {"detail": "The workspace did not answer."})
+        self.busy_answer: tuple[int, Any] = (503, {"detail": "The workspace did not answer."})
 
     def says(self, path: str, body: Any, status: int = 200, **headers: str) -> None:
         told = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -31,7 +31,7 @@ class Server:
     def answer(self, path: str) -> tuple[int, Any, dict[str, str]]:
         if self.busy.get(path):
             self.busy[path] -= 1
-            return *self.busily, {"retry-after": "0"}
+            return *self.busy_answer, {"retry-after": "0"}
         return self.answers.get(path, (404, {"detail": f"No {path}"}, {}))
 
 

@@ -14,7 +14,7 @@ from cli.errors import Unreachable
 def test_a_busy_api_is_asked_again_where_that_does_no_harm(server: Any, answer: tuple[int, Any]) -> None:
     """A read, and a request with an Idempotency-Key, are repeated until the API has time, or a process again: of one
     that ended under a request, the host says 500 without a word."""
-    server.busily = answer
+    server.busy_answer = answer
     for path in ("/api/runs/r", "/api/runs"):
         server.says(path, {"run": "r"})
         server.busy[path] = 2

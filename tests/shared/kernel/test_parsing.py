@@ -9,11 +9,11 @@ import threading
 from dataclasses import dataclass, field
 from shared.kernel.parsing import convert, decode
 
-inside, asked = threading.Event(), threading.Event()
+inside, asked, about = threading.Event(), threading.Event(), threading.Event()
 
 def slow():
     inside.set()
-    asked.wait(1)
+    asked.wait(30)
     return int
 
 @dataclass
@@ -28,9 +28,10 @@ class Outer:
 first = threading.Thread(target=convert, args=({}, Outer))
 first.start()
 inside.wait()
-second = threading.Thread(target=lambda: print(READ))
+second = threading.Thread(target=lambda: (about.set(), print(READ)))
 second.start()
-second.join(0.2)
+about.wait()
+second.join(0.5)  # unguarded, it ends the process meanwhile
 asked.set()
 first.join()
 second.join()
