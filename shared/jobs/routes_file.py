@@ -51,8 +51,6 @@ KEYS = {
     *NUMBERS,
 }
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
-
-
 RETENTION_KEYS = ("checkpoints", "copies", "drops")
 NOTHING = "none"  # the trainer of a route whose drops are data alone
 OF_DATA = {"trainer", "quiet_seconds", "settle_seconds", "max_wait_seconds", "single_files", "retention"}
@@ -165,10 +163,7 @@ def _allow(entry: dict[str, Any], where: str) -> frozenset[str]:
 
 def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
     where = f"{file}: route {name!r}"
-    if not isinstance(entry, dict):
-        raise BadSetting(f"{where} must be a mapping with the keys {_list(KEYS)}.")
-    if unknown := set(entry) - KEYS:
-        raise BadSetting(f"{where} has unknown keys {_list(unknown)}; choose from {_list(KEYS)}.")
+    _check_keys(entry, where)
     if entry.get("trainer") == NOTHING:
         return _data_route(name, entry, where)
     _check_names(entry, name, where)
@@ -204,6 +199,13 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         retention=_retention(entry.get("retention") or {}, where),
         **numbers,
     )
+
+
+def _check_keys(entry: Any, where: str) -> None:
+    if not isinstance(entry, dict):
+        raise BadSetting(f"{where} must be a mapping with the keys {_list(KEYS)}.")
+    if unknown := set(entry) - KEYS:
+        raise BadSetting(f"{where} has unknown keys {_list(unknown)}; choose from {_list(KEYS)}.")
 
 
 def _check_names(entry: dict[str, Any], route: str, where: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,11 +83,19 @@ def translate(
         *([SHARED] if job.nodes > 1 else []),
     ]
     spec = _spec(job, mounts, {out.id: [name, out.suffix] for name, out in outputs.items()})
-    made = JobSpec(
-        command=_command(inputs, declared),
-        environment=_environment(environment or job.image),
+    return Translation(_command_job(job, environment or job.image, inputs, declared, spec), tuple(missing))
+
+
+def _command_job(
+    job: BatchJob, environment: str, inputs: Mapping[str, DataInput], outputs: list[str], spec: str
+) -> JobSpec:
+    arguments = [f"{name}=${{{{inputs.{name}}}}}" for name in inputs]
+    arguments += [f"{name}=${{{{outputs.{name}}}}}" for name in outputs]
+    return JobSpec(
+        command=" ".join([LAUNCHER, *arguments]),
+        environment=_environment(environment),
         inputs=inputs,
-        outputs={name: Output(kind=FOLDER, mode="rw_mount") for name in declared},
+        outputs={name: Output(kind=FOLDER, mode="rw_mount") for name in outputs},
         variables={**job.variables, SPEC: spec},
         nodes=job.nodes,
         shared_memory=job.shm_size,
@@ -98,12 +106,6 @@ def translate(
         experiment=job.experiment,
         tags=job.tags,
     )
-    return Translation(made, tuple(missing))
-
-
-def _command(inputs: Iterable[str], outputs: Iterable[str]) -> str:
-    arguments = [f"{name}=${{{{inputs.{name}}}}}" for name in inputs]
-    return " ".join([LAUNCHER, *arguments, *(f"{name}=${{{{outputs.{name}}}}}" for name in outputs)])
 
 
 def _model_folder(job: BatchJob) -> tuple[Mount, str] | None:
