@@ -12,8 +12,9 @@ from shared.deadlines.outlook import Outlook, outlook, terms_of
 from shared.jobs.limits import Limits
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
+from shared.runs.date import Placed
 from shared.runs.intake.wish import Wish
-from shared.runs.model import Placed, Run
+from shared.runs.model import Run
 from shared.runs.ports import HasMarkets
 
 
