@@ -103,7 +103,7 @@ LATEST = st.sampled_from([None, IDLE, replace(IDLE, replaces=2), replace(IDLE, i
 
 
 @given(CLUSTERS, NEEDS, LATEST)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_cluster_gets_a_decision_and_none_loses_what_it_needs(
     cluster: Cluster, need: Need, latest: Decision | None
 ) -> None:
