@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,7 +94,7 @@ def test_a_purge_that_breaks_off_can_be_repeated(tmp_path: Path, monkeypatch: py
     for name in record.STATE:
         (tmp_path / name).mkdir() if name in ("azureml", "storage") else (tmp_path / name).touch()
     with monkeypatch.context() as broken:
-        broken.setattr(down.shutil, "rmtree", lambda _: 1 / 0)
+        broken.setattr(shutil, "rmtree", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             down.purge(tmp_path)
     assert down.purge(tmp_path) == f"Removed {tmp_path}."
