@@ -156,6 +156,10 @@ class Api:
     def _answer(self, request: httpx.Request) -> httpx.Response:
         try:
             return self._http.send(request)
+        except httpx.ReadTimeout as exc:  # it is there, and busy
+            seconds = request.extensions["timeout"]["read"]
+            look = "" if request.method == "GET" else " It may have done what was asked: look first."
+            raise Unreachable(f"{self.url} gave no answer in {seconds:g} s.{look or ' Try again.'}") from exc
         except httpx.HTTPError as exc:
             raise Unreachable(f"{self.url} does not answer ({exc or type(exc).__name__}). {START_ONE}") from exc
 

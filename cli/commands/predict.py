@@ -99,6 +99,12 @@ def _of_run(session: Session, name: str) -> Path:
     if not (models_folder := _models_folder(run, [file.name for file in archived])):
         raise CliError(_no_model(session, run), "no_model")
     models = fetching.chosen(archived, [models_folder])
+    if not any(file.name == f"{models_folder}/model.json" for file in models):
+        raise CliError(
+            f"The model of {run} has no model.json, so no trainer of Trainyard wrote it, and its own code must load "
+            f"it: `fetch {run} --only models` brings it.",
+            "no_model",
+        )
     with bar(session, "fetching", sum(file.size for file in models)) as progress:
         fetching.fetch(session.api, run, models, folder, progress)
     return folder / models_folder

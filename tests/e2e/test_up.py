@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from emulators.process import heed_ctrl_c, wait_for
-from local import record
+from local import down, record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -86,6 +87,17 @@ def test_down_stops_it_and_purge_removes_its_state(up: subprocess.Popen[str], ho
     said = command("local.down", "--home", home, "--purge").stdout
     assert said == f"No local cloud is running.\nThere is no local cloud's state in {home}.\n"
     assert (home / "logs").is_dir()
+
+
+def test_a_purge_that_breaks_off_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock, by which a folder is known as a cloud's, goes last."""
+    for name in record.STATE:
+        (tmp_path / name).mkdir() if name in ("azureml", "storage") else (tmp_path / name).touch()
+    with monkeypatch.context() as broken:
+        broken.setattr(shutil, "rmtree", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            down.purge(tmp_path)
+    assert down.purge(tmp_path) == f"Removed {tmp_path}."
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
