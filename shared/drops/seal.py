@@ -106,7 +106,6 @@ def _no_job(route: Route, written: Written | None) -> Built:
     """What a route that trains nothing makes of a drop."""
     problems = written.layer.problems if written else ()
     return Built(None if problems else JobSpec(experiment=route.experiment), problems)
-    return True
 
 
 def finish_sealing(ports: Ports, stored: Stored[Drop]) -> None:
