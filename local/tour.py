@@ -147,7 +147,3 @@ def _walk() -> None:
 def say(words: str) -> None:
     sys.stdout.write(f"{words}\n")
     sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main())
