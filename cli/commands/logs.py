@@ -139,5 +139,7 @@ def _none(run: dict[str, Any], series: dict[str, Any], name: list[str] | None) -
         return f"No {' or '.join(name)}. There are: {', '.join(sorted(series))}."
     if not run["archived_at"]:
         return "No metrics yet."
-    how = f'{program()} tag {run["run"]} "metrics_pattern=loss: {{loss}}"'
-    return f"{run['run']} is {run['state']} and left no metrics. If it printed some, say how: {how}"
+    return (
+        f"{run['run']} is {run['state']} and left no metrics: none in an output or ./outputs, in MLflow, or printed as "
+        f'name=value. Printed otherwise? Say how: {program()} tag {run["run"]} "metrics_pattern=loss: {{loss}}"'
+    )

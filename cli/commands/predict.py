@@ -149,7 +149,8 @@ def _paths(names: list[str]) -> Iterator[Path]:
 def _look(session: Session, arguments: list[str]) -> list[Prediction]:
     argv = [sys.executable, str(PROGRAM), *arguments]
     try:
-        done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
+        with session.err.status("PyTorch starts, and the model looks at them"):  # seconds; seen on a terminal alone
+            done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
     except subprocess.TimeoutExpired as exc:
         raise CliError(f"The model was not done after {PATIENCE_SECONDS} s. Give it fewer files at once.") from exc
     for line in done.stderr.splitlines():
