@@ -14,7 +14,7 @@ from shared.drops.closed import closed_since
 from shared.drops.model import DropState
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasRoutes
-from shared.jobs.routes_file import Routes
+from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, nearest, there_are

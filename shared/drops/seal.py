@@ -17,8 +17,8 @@ from shared.jobs.order import JobOrder
 from shared.jobs.ports import Around, HasJobs, HasLimits, HasReader, HasRoutes, Jobs, Written
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
+from shared.jobs.route import Route
 from shared.jobs.route_sweep import for_drop
-from shared.jobs.routes_file import Route
 from shared.jobs.spec import JobSpec, Layer
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from shared.drops.decide import why_not_a_drop
 from shared.jobs.ports import HasRoutes
-from shared.jobs.routes_file import Routes
+from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasBlobs

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from shared.jobs.ports import Jobs
-from shared.jobs.routes_file import Routes
+from shared.jobs.route import Routes
 from shared.jobs.snapshot import digest_environment, digest_files
 from shared.jobs.vm_size import same
 

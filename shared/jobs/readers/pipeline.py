@@ -43,6 +43,11 @@ class Step:
     problems: tuple[Problem, ...] = ()
     trials: int = 1  # of a sweep, at most
 
+    @property
+    def is_pipeline(self) -> bool:
+        """Whether it has steps of its own: those run, and it runs nothing itself."""
+        return self.kind == PIPELINE
+
 
 def steps(job: JobSpec) -> tuple[Step, ...]:
     """All steps of a pipeline in the order of the file, those within others after them; none of any other job."""
@@ -59,7 +64,7 @@ def with_steps(job: JobSpec, change: Change) -> JobSpec:
 def _steps(jobs: Any, above: str) -> Iterator[Step]:
     for name, body in mapping(jobs).items():
         yield (step := _step(f"{above}{name}", body))
-        if step.kind == PIPELINE:
+        if step.is_pipeline:
             yield from _steps(mapping(body.get("component")).get(JOBS), f"{step.name}.")
 
 

@@ -18,7 +18,8 @@ from shared.jobs.ports import Around, HasJobs, HasLimits, HasReader, HasRoutes, 
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.sweep import read_short
 from shared.jobs.readers.trainer import trainer_names, trainer_template
-from shared.jobs.routes_file import NUMBERS, Route
+from shared.jobs.route import Route
+from shared.jobs.routes_file import NUMBERS
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
