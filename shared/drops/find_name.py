@@ -82,7 +82,8 @@ def _chosen(ports: Ports, name: str) -> Found:
         return _newest_drop(ports, where)
     kind, _, metric = which.partition(":")
     if kind not in ("latest", "best") or (kind == "best") != bool(metric):
-        raise Impossible(f"{name!r} is not understood; write @latest or @best:METRIC.", "bad_name")
+        only_there = " @new and @all-new are for schedules." if which in ("new", "all-new") else ""
+        raise Impossible(f"{name!r} is not understood; write @latest or @best:METRIC.{only_there}", "bad_name")
     runs = _candidates(ports, where, completed=kind == "best")
     if not runs:
         of = f" of {where!r}" if where else ""
@@ -92,17 +93,17 @@ def _chosen(ports: Ports, name: str) -> Found:
 
 
 def _generation(ports: Ports, name: str, number: int) -> Found:
-    found = _drop(ports, name)
-    stored = ports.drops.get(DropKey.of(found.drop))
+    data = _drop(ports, name)
+    stored = ports.drops.get(DropKey.of(data.drop))
     drop = stored.value if stored else None
     if drop is None or drop.generation != number or drop.state is not DropState.SEALED:
         there = f"generation {drop.generation}, and is {drop.state}" if drop else "nothing"
         raise Conflict(
-            f"Drop {found.drop} has {there}: generation {number} is not what lies there. Only the newest can be used; "
+            f"Drop {data.drop} has {there}: generation {number} is not what lies there. Only the newest can be used; "
             "drop a version under a name of its own to keep it.",
             "other_generation",
         )
-    return found
+    return data
 
 
 def _newest_drop(ports: Ports, route: str) -> Found:

@@ -106,7 +106,6 @@ def _no_job(route: Route, written: Written | None) -> Built:
     """What a route that trains nothing makes of a drop."""
     problems = written.layer.problems if written else ()
     return Built(None if problems else JobSpec(experiment=route.experiment), problems)
-    return True
 
 
 def finish_sealing(ports: Ports, stored: Stored[Drop]) -> None:
@@ -178,8 +177,8 @@ def _problems(jobs: Jobs, built: Built, written: Written | None) -> list[Problem
     if written is None or built.job is None:
         return list(built.problems)
     absent = (Problem("properties", sentence, "no_data") for sentence in written.absent)
-    told = {path_of(problem.path) for problem in built.problems}
-    schema = (problem for problem in jobs.problems(built.job) if problem.path not in told)
+    reported = {path_of(problem.path) for problem in built.problems}
+    schema = (problem for problem in jobs.problems(built.job) if problem.path not in reported)
     return [*written.problems, *absent, *built.problems, *schema]
 
 

@@ -99,11 +99,11 @@ def _check_path(order: JobOrder, name: str, value: DataInput) -> Iterator[Proble
     path = value.path
     if order.root is None and is_relative(path):
         yield Problem(f"inputs.{name}.path", "has no drop to be relative to; use azureml://...")
-    told = path if value.mode == "direct" else path.rpartition("/")[2] if value.kind == FILE else ""
-    if told and not PLAIN.fullmatch(told):
+    word = path if value.mode == "direct" else path.rpartition("/")[2] if value.kind == FILE else ""
+    if word and not PLAIN.fullmatch(word):
         yield Problem(
             f"inputs.{name}.path",
-            f"the command gets the name {told[:80]!r}, which a shell would read as more than a word. Rename it with "
+            f"the command gets the name {word[:80]!r}, which a shell would read as more than a word. Rename it with "
             "letters, digits and _ @ % + = : , . - only.",
             "bad_name",
         )

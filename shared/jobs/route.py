@@ -11,6 +11,7 @@ from shared.jobs.order import Values
 from shared.jobs.parameters import Parameters
 from shared.jobs.route_model import RouteModel
 from shared.jobs.spec import JobSpec
+from shared.kernel.suggest import there_are
 
 if TYPE_CHECKING:
     from shared.jobs.search import Sweep
@@ -100,6 +101,11 @@ class Route:
 
 
 Routes = Mapping[str, Route]
+
+
+def choices(routes: Routes) -> str:
+    """Their names, for an error that says which there are."""
+    return there_are(name if route.trains else f"{name} (trains nothing)" for name, route in routes.items())
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,14 @@ class Due:
         return each[(each.index(cluster) + 1) % len(each)]
 
 
+def span(seconds: float) -> str:
+    """So long, in words: 30 s, 7 min, 2 h 05 min."""
+    minutes = round(seconds / 60)
+    if not minutes:
+        return f"{seconds:.0f} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"
+
+
 @dataclass(frozen=True)
 class Pace:
     """Where it stands against its date. The looks at it write this, and a plain run's jobs where they are."""

@@ -40,8 +40,8 @@ class Trial:
         """The best that it told, up to an interval; None if it told nothing."""
         if interval is None and self.value is not None:
             return self.value
-        told = self.told if interval is None else self.told[:interval]
-        return (max(told) if maximize else min(told)) if told else None
+        values = self.told if interval is None else self.told[:interval]
+        return (max(values) if maximize else min(values)) if values else None
 
 
 def trial_run(sweep: str, number: int) -> str:

@@ -39,7 +39,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def up(home: Path) -> Iterator[subprocess.Popen[str]]:
     """A running `up`, past its banner."""
-    argv = [sys.executable, "-m", "local.up", "--home", str(home)]
+    argv = [sys.executable, "-m", "local", "up", "--home", str(home)]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(argv, cwd=ROOT, text=True, preexec_fn=heed_ctrl_c, **pipes) as process:
         wait_for(lambda: record.read(home) or process.poll() is not None, 60, "the cloud to be up")
@@ -74,17 +74,17 @@ def test_down_stops_it_and_purge_removes_its_state(up: subprocess.Popen[str], ho
     beside.mkdir(mode=0o700)
     for name in ("lock", "thesis.txt"):
         (beside / name).touch()
-    second = command("local.up", "--home", home)
+    second = command("local", "up", "--home", home)
     found = record.read(home)
     assert found is not None
     assert second.returncode == 1
     assert found.api in second.stdout
-    assert command("local.down", "--purge", TRAINYARD_CLOUD=str(home)).returncode == 0
+    assert command("local", "down", "--purge", TRAINYARD_CLOUD=str(home)).returncode == 0
     assert up.wait(30) == 0
     assert not home.exists()
     assert [path.name for path in beside.iterdir()] == ["thesis.txt"]
     (home / "logs").mkdir(parents=True)
-    said = command("local.down", "--home", home, "--purge").stdout
+    said = command("local", "down", "--home", home, "--purge").stdout
     assert said == f"No local cloud is running.\nThere is no local cloud's state in {home}.\n"
     assert (home / "logs").is_dir()
 

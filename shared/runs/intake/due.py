@@ -12,7 +12,7 @@ from shared.deadlines.outlook import Outlook, outlook, terms_of
 from shared.jobs.limits import Limits
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
-from shared.runs.date import Placed
+from shared.runs.date import Placed, span
 from shared.runs.intake.wish import Wish
 from shared.runs.model import Run
 from shared.runs.ports import HasMarkets
@@ -59,7 +59,7 @@ def with_date(ports: Ports, run: Run, wish: Wish, limits: Limits) -> Run:
         price_from=f"of {tiers.low.cluster}; {tiers.dedicated.cluster} costs ${tiers.dedicated.price:.4g}",
         estimated_cost=expected.expected,
         greatest_cost=expected.worst,
-        holds_why=f"It begins on low-priority nodes: {_span(left - work)} more than it needs.",
+        holds_why=f"It begins on low-priority nodes: {span(left - work)} more than it needs.",
         places=(Placed(run.created_at, tiers.low.cluster),),
     )
 
@@ -76,7 +76,7 @@ def _check_promise(run: Run, work: float, expected: Outlook, done_by: datetime) 
     if (done_by - run.created_at).total_seconds() < expected.seconds:
         raise Impossible(_too_soon(run, work, expected, done_by), "too_soon")
     if run.asked.timeout_seconds and run.asked.timeout_seconds < work:
-        words = f"It takes {_span(work)}, and its time limit is {_span(run.asked.timeout_seconds)}."
+        words = f"It takes {span(work)}, and its time limit is {span(run.asked.timeout_seconds)}."
         raise Impossible(words, "over_time_limit")
 
 
@@ -110,13 +110,6 @@ def _words(run: Run) -> str:
 def _too_soon(run: Run, work: float, expected: Outlook, done_by: datetime) -> str:
     earliest = run.created_at + timedelta(seconds=expected.seconds)
     return (
-        f"It can't be promised by {done_by:%Y-%m-%d %H:%M} UTC: it takes {_span(work)} on {run.asked.nodes} nodes, and "
-        f"new nodes up to {_span(expected.seconds - work)}. The earliest date is {earliest:%Y-%m-%d %H:%M} UTC."
+        f"It can't be promised by {done_by:%Y-%m-%d %H:%M} UTC: it takes {span(work)} on {run.asked.nodes} nodes, and "
+        f"new nodes up to {span(expected.seconds - work)}. The earliest date is {earliest:%Y-%m-%d %H:%M} UTC."
     )
-
-
-def _span(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if not minutes:
-        return f"{seconds:.0f} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"

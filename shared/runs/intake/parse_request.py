@@ -177,8 +177,8 @@ def _values(request: RunRequest) -> Values:
     parameters, sweep = dict(request.parameters), None
     problems: tuple[Problem, ...] = ()
     if request.sweep:
-        told = {name: value for name, value in msgspec.to_builtins(request.sweep).items() if value is not None}
-        parameters, sweep, problems = read_short(told, parameters)
+        section = {name: value for name, value in msgspec.to_builtins(request.sweep).items() if value is not None}
+        parameters, sweep, problems = read_short(section, parameters)
     if problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in problems), problems[0].code)
     nodes = request.nodes
