@@ -42,6 +42,9 @@ const JUMPS = {
 };
 const NAV = ["runs", "compare", "drops", "clusters", "money", "models", "schedules", "storage", "health", "docs"];
 
+// Whether this refusal is of somebody who has signed in, but lacks the role that it names.
+const isKnown = (error) => error?.code === "forbidden";
+
 // Until the API said who it is: the view need not wait for that.
 const SOMEBODY = { auth: "", name: "", may_change: false };
 
@@ -58,7 +61,7 @@ function App() {
       },
       (error) => {
         setWrong(error.status === 401 && Boolean(key.get()));
-        setMe(error.status === 401 || error.status === 403 ? null : { error });
+        setMe(error.status === 401 || (error.status === 403 && !isKnown(error)) ? null : { error });
       },
     );
   useEffect(() => {
@@ -160,7 +163,7 @@ function Header({ view, me, keys, signOut }) {
       <button type="button" class="quiet" aria-label={W.shortcuts.open} title={W.shortcuts.open} onClick={keys}>
         ?
       </button>
-      {me?.auth === "entra" && (
+      {(me?.auth === "entra" || isKnown(me?.error)) && (
         <a class="button quiet" href="/.auth/logout?post_logout_redirect_uri=/api/page">
           {W.signin.out}
         </a>
