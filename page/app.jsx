@@ -106,6 +106,7 @@ function App() {
             {visible(me.error.message)}
           </p>
         )}
+        {!me && route.view === "drops" && <Loading />}
         {(me ? !me.error : route.view !== "drops") && <Shown key={route.view} route={route} me={me || SOMEBODY} />}
       </main>
       <div id="spoken" class="sr" role="status" aria-live="polite" />
@@ -198,7 +199,8 @@ function Shown({ route, me }) {
       .join(" · ");
   }, [where]);
   useEffect(() => {
-    if (before.current !== where || route.view !== "runs") document.querySelector("main h1")?.focus();
+    const cameBack = document.activeElement.closest("main [data-row]");
+    if (!cameBack && (before.current !== where || route.view !== "runs")) document.querySelector("main h1")?.focus();
     before.current = where;
   }, [where, View]);
   if (fault || failed)
@@ -220,14 +222,14 @@ function Shown({ route, me }) {
         </p>
       </section>
     );
-  return View ? (
-    <View key={where} route={route} me={me} />
-  ) : (
-    <p class="notice" role="status">
-      {W.loading}
-    </p>
-  );
+  return View ? <View key={where} route={route} me={me} /> : <Loading />;
 }
+
+const Loading = () => (
+  <p class="notice" role="status">
+    {W.loading}
+  </p>
+);
 
 function SignIn({ wrong, done }) {
   const [value, set] = useState("");
