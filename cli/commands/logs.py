@@ -52,7 +52,10 @@ def logs(
             _say_how_to_go_on(session, run, reader)
         raise
     if following:
-        end_with(retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage))
+        ended = retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage)
+        if not reader.told:
+            session.remark(f"{run} is {ended['state']} and has no log: {session.program} show {run}", "dim")
+        end_with(ended)
     elif not reader.complete:
         session.remark("The log may go on; -f stays with it.", "dim")
 
