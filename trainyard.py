@@ -7,10 +7,16 @@ hands over. Each command says more with --help.
 
 from __future__ import annotations
 
+import os
+import signal
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # The imports take a moment, in which Ctrl-C would be a traceback.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
 import contextlib
 import difflib
 import hashlib
-import os
 import re
 import shutil
 import ssl
@@ -42,10 +48,10 @@ TALK = ("requirements-local.txt",)  # what a command needs that only speaks to t
 USE = (*TALK, TRAINERS)
 DEVELOP = ("requirements-dev.txt", TRAINERS)  # all of USE, and the tools of the gate
 COMMANDS = {
-    "demo": (USE, ["-m", "local.demo"]),
-    "tour": (USE, ["-m", "local.tour"]),
-    "up": (USE, ["-m", "local.up"]),
-    "down": (USE, ["-m", "local.down"]),
+    "demo": (USE, ["-m", "local", "demo"]),
+    "tour": (USE, ["-m", "local", "tour"]),
+    "up": (USE, ["-m", "local", "up"]),
+    "down": (USE, ["-m", "local", "down"]),
     "package": (TALK, ["-m", "local.package"]),
     "test": (DEVELOP, ["-m", "pytest"]),
     "check": (DEVELOP, [str(Path(".ci", "check.py"))]),
@@ -367,6 +373,8 @@ def hand_over(argv: list[str], path: str) -> int:
 
 if __name__ == "__main__":
     try:
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell's background processes do
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(130)

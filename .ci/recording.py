@@ -37,7 +37,7 @@ Line = tuple[float, str]  # seconds since the beginning, and what was printed
 
 def main() -> int:
     env = {"EMULATORS_NODE_HOME": str(ROOT / ".trainyard" / "node"), **os.environ}  # as trainyard.py sets it
-    argv, began, lines = [sys.executable, "-m", "local.demo"], time.monotonic(), list[Line]()
+    argv, began, lines = [sys.executable, "-m", "local", "demo"], time.monotonic(), list[Line]()
     with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=env) as demo:
         assert demo.stdout is not None
         lines.extend((time.monotonic() - began, line.rstrip("\n")) for line in demo.stdout)

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = {"emulators": ["-m", "emulators", "up"], "whole cloud": ["-m", "local.up"]}
+COMMANDS = {"emulators": ["-m", "emulators", "up"], "whole cloud": ["-m", "local", "up"]}
 READY = ("The emulators are up", "The local cloud is up")
 
 

@@ -12,7 +12,7 @@ import typer
 
 from .commands import COMMANDS, GROUPS, load
 from .errors import EXIT_CODES
-from .session import COMMON
+from .session import COMMON, program
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
@@ -76,7 +76,7 @@ def _often(commands: Iterable[Any]) -> list[tuple[str, str]]:
 
 
 def _section(name: str, command: Any, often: Container[tuple[str, str]]) -> str:
-    words, *examples = inspect.cleandoc(command.help).replace("\b\n", "").split("Example: trainyard ")
+    words, *examples = inspect.cleandoc(command.help).replace("\b\n", "").split(f"Example: {program()} ")
     rows = list(_options(command))
     above = ", ".join(option for option, _ in (row for row in rows if row in often))
     own = [_list(row for row in rows if row not in often), f"- {above}: above" if above else ""]

@@ -168,7 +168,10 @@ def _registered(
         for name, kind in COMMON.items()
     ]
     run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
-    run.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("\nExample:", "\n\b\nExample:")  # \b: never wrapped
+    run.__doc__ = inspect.cleandoc(function.__doc__ or "").replace(
+        "\nExample: trainyard ",
+        f"\n\b\nExample: {program()} ",  # \b: never wrapped
+    )
     run.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
     group.command(function.__name__.rpartition("_")[2] or function.__name__.strip("_"), cls=kind)(run)
     return function

@@ -62,7 +62,7 @@ class Text(rich_text.Text):
 class Console(console.Console):
     """rich's Console, which takes plain strings as they are: no markup, no emoji codes, visible characters only.
 
-    `trims`: what a table pads its lines with is left out, for whoever reads them from a file or a pipe.
+    `trims`: what a table or a plot (U+2800) pads its lines with is left out in a file or a pipe.
     """
 
     def __init__(self, trims: bool = False, **kwargs: Any) -> None:
@@ -75,7 +75,7 @@ class Console(console.Console):
             return
         with self.capture() as captured:
             super().print(*objects, **kwargs)
-        self.file.write(re.sub(r"[ \t]+$", "", captured.get(), flags=re.MULTILINE))
+        self.file.write(re.sub(r"[ \t\u2800]+$", "", captured.get(), flags=re.MULTILINE))
         self.file.flush()  # whoever follows a run through a pipe sees each line at once
 
     def render_str(self, text: str, **kwargs: Any) -> rich_text.Text:

@@ -136,7 +136,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def _walk() -> None:
     say("A cloud for the tour starts: storage, Event Grid, Azure ML and the Functions app, all on this machine.")
-    with tempfile.TemporaryDirectory() as scratch, Cloud.start(HOME, Options(arm_limits=True)) as cloud:
+    options = Options(say=lambda line: say(f"  {line}"), arm_limits=True)
+    with tempfile.TemporaryDirectory() as scratch, Cloud.start(HOME, options) as cloud:
         folder = Path(scratch)
         (folder / "digits").mkdir()
         digits.write(folder / "digits")
@@ -147,7 +148,3 @@ def _walk() -> None:
 def say(words: str) -> None:
     sys.stdout.write(f"{words}\n")
     sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -20,6 +20,7 @@ T = TypeVar("T")
 Authenticate = Callable[[httpx.Request], httpx.Request]
 
 TIMEOUT_SECONDS = 30.0  # beyond the time that a long poll may take
+WORK_SECONDS = 120.0  # for what does more than read: given up sooner, nobody would know whether it was done
 CONNECTIONS = 32
 BUSY = (429, 502, 503, 504)
 BUSY_SECONDS = 10.0  # in which a busy API is asked again, where asking twice does no harm
@@ -133,7 +134,7 @@ class Api:
         body: object = None,
         headers: Mapping[str, str] | None = None,
         accept: tuple[int, ...] = (),
-        timeout: float = TIMEOUT_SECONDS,
+        timeout: float = 0.0,
         repeats: bool = False,
     ) -> httpx.Response:
         """One request. A status of 300 or more raises unless it is in `accept`. A busy API is asked again for ten
@@ -141,13 +142,19 @@ class Api:
         address = "/".join([self.url, *(quote(part, safe="") for part in path)])
         filled_query = {name: _text(value) for name, value in (query or {}).items() if not _is_empty(value)}
         headers = dict(headers or {})
+        read = timeout or (TIMEOUT_SECONDS if method == "GET" else WORK_SECONDS)
         request = self._http.build_request(
-            method, address, params=filled_query, json=body, headers=headers, timeout=timeout
+            method,
+            address,
+            params=filled_query,
+            json=body,
+            headers=headers,
+            timeout=httpx.Timeout(TIMEOUT_SECONDS, read=read),
         )
         repeats = repeats or method == "GET" or "Idempotency-Key" in headers
         deadline = 0.0
         while True:
-            answer = self._answer(request)
+            answer = self._answer(request, repeats)
             if answer.is_success or answer.status_code in accept:
                 return answer
             deadline, pause = deadline or time.monotonic() + BUSY_SECONDS, _pause(answer)
@@ -155,9 +162,13 @@ class Api:
                 raise _refusal(answer, MAYBE_DONE if method != "GET" and answer.status_code >= 500 else "")
             time.sleep(pause)
 
-    def _answer(self, request: httpx.Request) -> httpx.Response:
+    def _answer(self, request: httpx.Request, repeats: bool) -> httpx.Response:
         try:
             return self._http.send(request)
+        except httpx.ReadTimeout as exc:  # it is there, and busy
+            seconds = request.extensions["timeout"]["read"]
+            advice = "Try again." if repeats else "It may have done what was asked: look first."
+            raise Unreachable(f"{self.url} gave no answer in {seconds:g} s. {advice}") from exc
         except httpx.HTTPError as exc:
             raise Unreachable(f"{self.url} does not answer ({exc or type(exc).__name__}). {START_ONE}") from exc
 

@@ -12,7 +12,7 @@ from ..api.client import retry_unreachable
 from ..api.follow import PATIENCE_SECONDS, LogReader, Reader, uninterrupted
 from ..errors import INTERRUPTED, CliError
 from ..results import LogPiece, Picture
-from ..session import Session, command, user_path
+from ..session import Session, command, program, user_path
 from ..show import plot, png
 from ..terminal_text import LogText, Text
 from . import options
@@ -135,4 +135,9 @@ def _pictures(curves: plot.Curves, width: int) -> Group:
 def _none(run: dict[str, Any], series: dict[str, Any], name: list[str] | None) -> str:
     if name and series:
         return f"No {' or '.join(name)}. There are: {', '.join(sorted(series))}."
-    return f"{run['run']} is {run['state']} and left no metrics." if run["archived_at"] else "No metrics yet."
+    if not run["archived_at"]:
+        return "No metrics yet."
+    return (
+        f"{run['run']} is {run['state']} and left no metrics: none in an output or ./outputs, in MLflow, or printed as "
+        f'name=value. Printed otherwise? Say how: {program()} tag {run["run"]} "metrics_pattern=loss: {{loss}}"'
+    )

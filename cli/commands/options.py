@@ -315,7 +315,7 @@ On = Annotated[
     Option(
         "--on",
         metavar="KIND",
-        help="completed, failed, canceled, evicted, late, budget, idle, schedule or poison. Repeat it for more.",
+        help="completed, failed, canceled, evicted, late, budget, idle, model, schedule or poison. Repeat it for more.",
     ),
 ]
 NoticeTo = Annotated[

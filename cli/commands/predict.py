@@ -94,6 +94,12 @@ def _of_run(session: Session, name: str) -> Path:
     if not (models_folder := _models_folder(run, [file.name for file in archived])):
         raise CliError(_no_model(session, run), "no_model")
     models = fetching.chosen(archived, [models_folder])
+    if not any(file.name == f"{models_folder}/model.json" for file in models):
+        raise CliError(
+            f"The model of {run} has no model.json, so no trainer of Trainyard wrote it, and its own code must load "
+            f"it: `fetch {run} --only models` brings it.",
+            "no_model",
+        )
     with bar(session, "fetching", sum(file.size for file in models)) as progress:
         fetching.fetch(session.api, run, models, folder, progress)
     return folder / models_folder
@@ -138,7 +144,8 @@ def _paths(names: list[str]) -> Iterator[Path]:
 def _look(session: Session, arguments: list[str]) -> list[Prediction]:
     argv = [sys.executable, str(PROGRAM), *arguments]
     try:
-        done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
+        with session.err.status("PyTorch starts, and the model looks at them"):  # seconds; seen on a terminal alone
+            done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
     except subprocess.TimeoutExpired as exc:
         raise CliError(f"The model was not done after {PATIENCE_SECONDS} s. Give it fewer files at once.") from exc
     for line in done.stderr.splitlines():

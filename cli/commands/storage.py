@@ -33,7 +33,7 @@ def rm(session: Session, things: Things, yes: Yes = False) -> None:
     """
     targets = [drop_or_run(session.api, name) for name in things]
     if yes:
-        _check_whole(things, [drop for drop, _ in targets])
+        _check_whole(things, [drop or run for drop, run in targets])
     elif not _agreed(session, [drop or run for drop, run in targets]):
         raise CliError("Nothing was removed.", "stopped")
     done = []
@@ -57,11 +57,11 @@ def du(session: Session, log: Log = False, soon: Soon = False) -> None:
     session.tell(space, show.storage.usage(space))
 
 
-def _check_whole(names: list[str], drops: list[str]) -> None:
-    """Raise NotFound for the beginning of a drop's name: that drop may be gone, and another one begin alike."""
-    for name, drop in zip(names, drops, strict=True):
-        if drop and "@" not in name and name != drop:
-            raise NotFound(f"There is no drop {name!r}. With --yes say the whole name, such as {drop!r}.")
+def _check_whole(names: list[str], targets: list[str]) -> None:
+    """Raise NotFound for the beginning of a name: what had it may be gone, and something else begin alike."""
+    for name, target in zip(names, targets, strict=True):
+        if "@" not in name and name.removeprefix("drops/").strip("/") != target:
+            raise NotFound(f"Nothing is called {name!r}. With --yes say the whole name, such as {target!r}.")
 
 
 def _agreed(session: Session, things: list[str]) -> bool:

@@ -30,6 +30,8 @@ def firings(rows: list[dict[str, Any]]) -> RenderableType:
 def _schedule_row(row: dict[str, Any]) -> list[Text]:
     request = row["request"]
     what = next((str(request[kind]) for kind in ("trainer", "template") if request.get(kind)), "a job")
+    if data := request.get("data"):  # which tells those of one trainer apart
+        what = f"{what} on {data}"
     when = f"{row['cron']} {row['timezone']}" if row["cron"] else f"{row['new_files']:,} new files in {row['route']}"
     following = _paused(row) if row["paused"] else clock(row["next_at"])
     return [*map(Text, (row["id"], when, one_line(what), one_line(row["owner"]), following, row["last_run"]))]

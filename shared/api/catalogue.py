@@ -11,10 +11,10 @@ from shared.jobs.parameters import Parameters, Schema
 from shared.jobs.ports import HasTrainers
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import trainer_names, trainer_template
-from shared.jobs.routes_file import Route
+from shared.jobs.routes_file import Route, choices
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
-from shared.kernel.suggest import did_you_mean, there_are
+from shared.kernel.suggest import did_you_mean
 
 Json = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -79,8 +79,8 @@ def check(ports: Ports, name: str, asked: RouteCheck) -> Json:
     """
     route = ports.routes.get(name)
     if route is None:
-        route_names = there_are(ports.routes)
-        raise NotFound(f"There is no route {name[:80]!r}.{did_you_mean(name, ports.routes)} Routes: {route_names}.")
+        near = did_you_mean(name, ports.routes)
+        raise NotFound(f"There is no route {name[:80]!r}.{near} Routes: {choices(ports.routes)}.")
     job, problems = route_problems(ports, DropKey(name, "example"), route, asked.job)
     if job is None or problems:
         words = "\n".join(": ".join(filter(None, (path_of(p.path), p.message))) for p in problems)

@@ -142,7 +142,9 @@ def _idle_time(cluster: Cluster, need: Need) -> timedelta:
 
 def _findings(cluster: Cluster, held: int) -> Iterator[str]:
     if cluster.min_nodes > held and not cluster.pin:
-        explanation = f"leases explain {held} of them" if held else "no lease and no pin explains it"
+        explanation = (
+            f"leases explain {held} of them" if held else "no lease and no pin explains it; it goes once nothing runs"
+        )
         yield f"Its minimum is {cluster.min_nodes}; {explanation}."
     if cluster.unusable_nodes:
         yield f"{cluster.unusable_nodes} of its nodes are unusable, and are paid for."

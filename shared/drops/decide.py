@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from shared.drops.model import Drop, DropState
-from shared.jobs.routes_file import Route, Routes
+from shared.jobs.routes_file import Route, Routes, choices
 from shared.kernel.drop_key import DropKey
 from shared.runs.content import JOB_FILES, SUCCESS_MARKER, Survey
 
@@ -57,7 +57,7 @@ def why_not_a_drop(key: DropKey, path: str, route: Route | None, routes: Routes)
     if problem := key.problem():
         return "bad_name", problem
     if route is None:
-        return "unknown_route", f"There is no route {key.route!r}. Routes: {', '.join(sorted(routes)) or 'none'}."
+        return "unknown_route", f"There is no route {key.route!r}. Routes: {choices(routes)}."
     if is_loose(key, path, route):
         why = (
             f"{key} is a file right in the route's folder. Upload it as drops/{key.route}/<name>/{key.name}: all files "

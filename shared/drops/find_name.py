@@ -82,7 +82,8 @@ def _chosen(ports: Ports, name: str) -> Found:
         return _newest_drop(ports, where)
     kind, _, metric = which.partition(":")
     if kind not in ("latest", "best") or (kind == "best") != bool(metric):
-        raise Impossible(f"{name!r} is not understood; write @latest or @best:METRIC.", "bad_name")
+        only_there = " @new and @all-new are for schedules." if which in ("new", "all-new") else ""
+        raise Impossible(f"{name!r} is not understood; write @latest or @best:METRIC.{only_there}", "bad_name")
     runs = _candidates(ports, where, completed=kind == "best")
     if not runs:
         of = f" of {where!r}" if where else ""

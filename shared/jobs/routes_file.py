@@ -18,7 +18,7 @@ from shared.jobs.spec import LAUNCHER, JobSpec
 from shared.jobs.vm_size import gpus_of_entry
 from shared.kernel.errors import BadSetting
 from shared.kernel.names import NAME
-from shared.kernel.suggest import did_you_mean
+from shared.kernel.suggest import did_you_mean, there_are
 
 if TYPE_CHECKING:
     from shared.jobs.search import Sweep
@@ -149,6 +149,11 @@ class Route:
 
 
 Routes = Mapping[str, Route]
+
+
+def choices(routes: Routes) -> str:
+    """Their names, for an error that says which there are."""
+    return there_are(name if route.trains else f"{name} (trains nothing)" for name, route in routes.items())
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import pytest
 import typer
 
 from cli import commands, docs
-from cli.session import COMMON, groups
+from cli.session import COMMON, groups, program
+from shared.notices.model import Kind
 from tests.gate.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +41,13 @@ def test_every_command_is_complete(name: str) -> None:
     command = COMMANDS[name]
     assert {param.name for param in command.params} >= set(COMMON)
     assert [param.name for param in command.params if not getattr(param, "help", None)] == []
-    assert f"Example: trainyard {name}" in command.help
+    assert f"Example: {program()} {name}" in command.help
+
+
+def test_every_kind_of_notice_is_offered() -> None:
+    """The help of `notify add --on` names each kind that there is, but the test that is asked for by hand."""
+    option = next(param for param in COMMANDS["notify add"].params if param.name == "on")
+    assert set(re.findall(r"[a-z]+", option.help.partition(".")[0])) - {"or"} == set(Kind) - {Kind.TEST}
 
 
 def test_every_command_lies_where_it_is_looked_for() -> None:

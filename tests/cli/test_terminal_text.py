@@ -219,5 +219,5 @@ def test_a_line_in_a_pipe_is_there_at_once() -> None:
         def flush(self) -> None:
             passed_on.append(self.getvalue())
 
-    Console(file=Pipe(), trims=True, width=80).print(Text("training   "))
+    Console(file=Pipe(), trims=True, width=80).print(Text("training \u2800 "))
     assert passed_on[-1] == "training\n"

@@ -16,7 +16,7 @@ recording = load("recording")
 
 
 def demo(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "local.demo", "--home", str(home), *argv]
+    command = [sys.executable, "-m", "local", "demo", "--home", str(home), *argv]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from emulators.process import heed_ctrl_c, wait_for
-from local import record
+from local import down, record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,7 +39,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def up(home: Path) -> Iterator[subprocess.Popen[str]]:
     """A running `up`, past its banner."""
-    argv = [sys.executable, "-m", "local.up", "--home", str(home)]
+    argv = [sys.executable, "-m", "local", "up", "--home", str(home)]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(argv, cwd=ROOT, text=True, preexec_fn=heed_ctrl_c, **pipes) as process:
         wait_for(lambda: record.read(home) or process.poll() is not None, 60, "the cloud to be up")
@@ -73,19 +74,30 @@ def test_down_stops_it_and_purge_removes_its_state(up: subprocess.Popen[str], ho
     beside.mkdir(mode=0o700)
     for name in ("lock", "thesis.txt"):
         (beside / name).touch()
-    second = command("local.up", "--home", home)
+    second = command("local", "up", "--home", home)
     found = record.read(home)
     assert found is not None
     assert second.returncode == 1
     assert found.api in second.stdout
-    assert command("local.down", "--purge", TRAINYARD_CLOUD=str(home)).returncode == 0
+    assert command("local", "down", "--purge", TRAINYARD_CLOUD=str(home)).returncode == 0
     assert up.wait(30) == 0
     assert not home.exists()
     assert [path.name for path in beside.iterdir()] == ["thesis.txt"]
     (home / "logs").mkdir(parents=True)
-    said = command("local.down", "--home", home, "--purge").stdout
+    said = command("local", "down", "--home", home, "--purge").stdout
     assert said == f"No local cloud is running.\nThere is no local cloud's state in {home}.\n"
     assert (home / "logs").is_dir()
+
+
+def test_a_purge_that_breaks_off_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock, by which a folder is known as a cloud's, goes last."""
+    for name in record.STATE:
+        (tmp_path / name).mkdir() if name in ("azureml", "storage") else (tmp_path / name).touch()
+    with monkeypatch.context() as broken:
+        broken.setattr(shutil, "rmtree", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            down.purge(tmp_path)
+    assert down.purge(tmp_path) == f"Removed {tmp_path}."
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")

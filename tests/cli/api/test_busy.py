@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -31,3 +32,12 @@ def test_what_may_have_been_done_is_not_done_twice(server: Any) -> None:
     with Api(server.url) as api, pytest.raises(Unreachable, match="did not answer. It may have been done"):
         api.post("runs", "r", "retry", body={})
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(("method", "advice"), [("GET", "Try again"), ("POST", "It may have done what was asked")])
+def test_a_slow_api_is_not_one_that_is_down(method: str, advice: str) -> None:
+    """Who waits in vain for the answer of an API that is there is not told to start it."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
+        with Api(address) as api, pytest.raises(Unreachable, match=rf"gave no answer in 0.1 s\. {advice}"):
+            api.send(method, "runs", timeout=0.1)

@@ -184,8 +184,8 @@ def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
     server: Any, run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """predict passes on its program's own sentences, and says what other errors mean; a missing file exits 3."""
-    archive(server)
-    row = {"name": "models/model.pt", "size": len(CONTENT), "md5": hashlib.md5(CONTENT).hexdigest()}
+    archive(server, "models/model.json")
+    row = {"name": "models/model.json", "size": len(CONTENT), "md5": hashlib.md5(CONTENT).hexdigest()}
     server.says("/api/runs/r/artifacts", {"complete": True, "files": [row]})
     assert run("predict", "r", "none.png", "--url", server.url) == 3
     (tmp_path / "one.png").write_bytes(b"")
@@ -203,9 +203,13 @@ def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
     ended = {"run": "r", "experiment": "e", "state": "completed", "archived_at": "2026-01-31T12:00:00+00:00"}
     server.says("/api/runs/r", ended)
     server.says("/api/runs?experiment=e&state=completed&limit=1", {"runs": [ended]})
-    server.says("/api/runs/r/artifacts", {"complete": True, "files": []})
-    assert run("predict", "r", "one.png", "--url", server.url) == 1
-    assert "r is completed and left no models: no file in an output `models`" in capsys.readouterr().err
+    for files, words in (
+        ([], "r is completed and left no models: no file in an output `models`"),
+        ([row | {"name": "models/net.pt"}], "has no model.json, so no trainer of Trainyard wrote it"),
+    ):
+        server.says("/api/runs/r/artifacts", {"complete": True, "files": files})
+        assert run("predict", "r", "one.png", "--url", server.url) == 1
+        assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -91,11 +92,15 @@ def test_mine_are_those_of_my_id_and_those_of_my_name_without_one(
     assert [each["id"] for each in json.loads(capsys.readouterr().out)] == ["s-0", "s-1", "s-4"]
 
 
-def test_rm_without_a_question_takes_whole_names_of_drops(server: Any, run: Any, capsys: Any) -> None:
-    """The beginning of a name may be that of a drop that is gone: `rm data/points --yes` deletes no data/points2."""
-    server.says("/api/find?name=data%2Fpoints", {"drop": "data/points2", "run": ""})
-    assert run("rm", "data/points", "--yes", "--url", server.url) == 3
-    assert "There is no drop 'data/points'" in capsys.readouterr().err
+@pytest.mark.parametrize(("name", "drop", "meant"), [("data/points", "data/points2", ""), ("mnist-01", "", RUN)])
+def test_rm_without_a_question_takes_whole_names(
+    server: Any, run: Any, capsys: Any, name: str, drop: str, meant: str
+) -> None:
+    """What had the beginning of a name may be gone: `rm data/points --yes` deletes no data/points2."""
+    server.says(f"/api/find?name={quote(name, safe='')}", {"drop": drop, "run": meant})
+    assert run("rm", name, "--yes", "--url", server.url) == 3
+    assert f"Nothing is called '{name}'" in (told := capsys.readouterr().err)
+    assert (drop or meant) in told
     assert not [path for path, _ in server.asked if "remove" in path]
 
 

@@ -35,7 +35,9 @@ def test_a_run_past_its_limit_is_canceled(world: World) -> None:
     """What Azure ML should have ended at its limit and has not is canceled, with that as its reason, and told of."""
     name = running(world)
     world.clock.advance(600 + 299)
-    assert sweep.sweep(world.system)[0].findings == ("Its minimum is 1; no lease and no pin explains it.",)
+    assert sweep.sweep(world.system)[0].findings == (
+        "Its minimum is 1; no lease and no pin explains it; it goes once nothing runs.",
+    )
     world.clock.advance(2)
     words = "It has run for 0.3 h, past its time limit of 600 s."
     assert sweep.sweep(world.system)[0].findings[0] == f"Run {name}: {words}"

@@ -17,7 +17,7 @@ from shared.drops.model import Drop, DropState
 from shared.jobs.register import register
 from shared.jobs.routes_file import Route, load
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import BadSetting, Conflict, Impossible
+from shared.kernel.errors import BadSetting, Conflict, Impossible, NotFound
 from shared.removals.model import What
 from shared.removals.remove import Asked, remove_drop
 from shared.runs.intake.create import create_run
@@ -117,6 +117,8 @@ def test_a_job_file_in_a_data_drop_is_refused(world: World) -> None:
     """It would mean nothing; whoever asks before the upload is told, and so is whoever looks at the drop."""
     with pytest.raises(Impossible, match=r"^Route 'data' trains nothing: its drops take no job files"):
         catalogue.check(world.system, "data", RouteCheck(job={"inputs": {"epochs": 1}}))
+    with pytest.raises(NotFound, match=r"Routes: .*data \(trains nothing\)"):
+        catalogue.check(world.system, "points", RouteCheck())
     assert catalogue.check(world.system, "data", RouteCheck(job=None)) == {"route": "data", "trains": False, "job": {}}
     world.upload("data/points/one", b"1")
     world.upload("data/points/job.yaml", b"inputs: {epochs: 1}")

@@ -1,0 +1,32 @@
+"""`python3 trainyard.py demo`, `tour`, `up` and `down`.
+
+What they need takes a second to import, more on a busy machine. Ctrl-C is heeded from here on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+
+PROGRAMS = {"demo": "local.demo.run", "tour": "local.tour", "up": "local.up", "down": "local.down"}
+INTERRUPTED = 130
+
+
+def main(argv: list[str]) -> int:
+    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a shell's background processes don't
+    if heeds:  # nothing is started yet; an exception would be a traceback, or ImportError of a module in C
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    program = import_module(PROGRAMS[argv[0]])
+    if heeds:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        status: int = program.main(argv[1:])
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
