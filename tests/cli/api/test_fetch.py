@@ -143,7 +143,10 @@ def test_an_unfinished_archive_is_not_fetched(server: Any, run: Run, capsys: Cap
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (OSError(28, "No space left on device"), "No space is left in {to}/models for models/model.pt (7 bytes). What came"),
+        (
+            OSError(28, "No space left on device"),
+            "No space is left in {to}/models for models/model.pt (7 bytes). What came",
+        ),
         (OSError(30, "Read-only file system", "f"), "f: Read-only file system."),
         (OSError("odd"), "odd."),
     ],
