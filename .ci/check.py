@@ -58,7 +58,7 @@ SLOW = (
     "tests/shared/deadlines/test_promise.py",
     "tests/shared/money/test_money_month.py",
     "tests/shared/runs/test_runs_with_a_date.py",
-    "tests/shared/sweeps/test_sweeps.py",
+    "tests/shared/sweeps/test_sweep*.py",
 )
 # What the gate leaves to `--all`, which runs each night: long walks through what its other tests prove piece by piece.
 # Files as globs, or the beginning of a test's name behind its file and "::".
@@ -103,7 +103,7 @@ LONG = (
     "tests/page/test_page_content.py",
     "tests/shared/runs/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 2",
     "tests/shared/runs/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 3",
-    "tests/shared/sweeps/test_sweeps.py::test_looks_at_once_promote_no_trial_twice[many",
+    "tests/shared/sweeps/test_sweep_schedules.py::test_looks_at_once_promote_no_trial_twice[many",
     "tests/trainers/test_bert_training.py",
     "tests/trainers/test_cifar_training.py",
     "tests/trainers/test_checkpoint_processes.py",

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from shared import bootstrap
+from shared import wiring
 from shared.drops import collect
 from shared.events import incoming
 from shared.kernel.index_settings import ROOT
@@ -69,7 +69,7 @@ def measure(connection_string: str) -> dict[str, float]:
     settings = Settings(
         Storage(connection_string=connection_string), Workspace("s", "g", "w"), ROOT / "routes.yaml", None
     )
-    plain = bootstrap.build(settings)
+    plain = wiring.build(settings)
     table, queues = Timed(plain.drops), Timed(plain.queues)
     system: System = replace(plain, drops=table, queues=queues)
     own, wall = [], []

@@ -102,7 +102,7 @@ def start(home: Path, options: Options | None = None) -> Running:
 
     Raises PartFailed, with the end of its log, if a part does not start; nothing is left running then.
     """
-    begun, wanted = time.monotonic(), options or Options()
+    begun, options = time.monotonic(), options or Options()
     home = home.resolve()
     private_folder(home)
     if not (home / "certs" / "bundle.pem").exists():
@@ -111,7 +111,7 @@ def start(home: Path, options: Options | None = None) -> Running:
         certs.ensure(home / "certs")
     ports, topic_key = _ports(home), _topic_key(home)
     key = keys.own_key(home / "storage")
-    configs = _configs(home, wanted, ports, key, topic_key)
+    configs = _configs(home, options, ports, key, topic_key)
     running = _start_all(home, key, configs, topic_key)
     running.seconds = time.monotonic() - begun
     write_private(home / RECORD, json.dumps(running.record, indent=2) + "\n")
@@ -145,14 +145,6 @@ def _start(home: Path, name: str, config: Json) -> process.Part:
 def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, topic_key: str) -> Json:
     urls = {name: f"http://127.0.0.1:{ports[name]}/{keys.ACCOUNT}" for name in ("blob", "queue", "table")}
     storage = {"connection_string": _connection_string(key, urls["blob"], urls["queue"], urls["table"])}
-    group = f"/subscriptions/{options.subscription_id}/resourceGroups/{options.resource_group}/providers"
-    workspace = f"{group}/Microsoft.MachineLearningServices/workspaces/{options.workspace}"
-    account = f"{group}/Microsoft.Storage/storageAccounts/{keys.ACCOUNT}"
-    topics = [
-        {"name": "storage", "resource": account, "source": "storage"},
-        {"name": "workspace", "resource": workspace},
-        {"name": "custom", "resource": f"{group}/Microsoft.EventGrid/topics/custom", "key": topic_key},
-    ]
     certs = str(home / "certs")
     events = {"url": f"https://127.0.0.1:{ports['eventgrid']}/topics/workspace/api/events", "ca": f"{certs}/bundle.pem"}
     blob_log = str(home / "storage" / "blobs.log")
@@ -169,7 +161,7 @@ def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, t
         "certs": certs,
         "state": str(home / "eventgrid"),
         "storage": {**storage, "access_log": blob_log},
-        "topics": topics,
+        "topics": _topics(options, topic_key),
     }
     azureml = {
         "port": ports["azureml"],
@@ -186,6 +178,18 @@ def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, t
     }
     made = {"storage": of_storage, "eventgrid": eventgrid, "azureml": azureml}
     return {name: {**config, **options.more.get(name, {})} for name, config in made.items()}
+
+
+def _topics(options: Options, key: str) -> list[Json]:
+    """The topics of TOPICS, each with whose events it has."""
+    group = f"/subscriptions/{options.subscription_id}/resourceGroups/{options.resource_group}/providers"
+    account = f"{group}/Microsoft.Storage/storageAccounts/{keys.ACCOUNT}"
+    workspace = f"{group}/Microsoft.MachineLearningServices/workspaces/{options.workspace}"
+    return [
+        {"name": "storage", "resource": account, "source": "storage"},
+        {"name": "workspace", "resource": workspace},
+        {"name": "custom", "resource": f"{group}/Microsoft.EventGrid/topics/custom", "key": key},
+    ]
 
 
 def _connection_string(key: str, blobs: str, queues: str, tables: str) -> str:

@@ -1,17 +1,14 @@
-"""The one place where settings become adapters. SDKs are imported on the first call, not while the app is indexed."""
+"""What the triggers work with, made on the first call: no SDK is imported while the app is indexed."""
 
 from __future__ import annotations
 
 import os
-import secrets
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
 from shared.jobs.routes_file import load
-from shared.kernel.index_settings import ROOT, money_file, routes_file
-from shared.kernel.parallel import in_threads
+from shared.kernel.index_settings import TRAINERS, money_file, routes_file
 from shared.money import money_file as money
 
 if TYPE_CHECKING:
@@ -22,8 +19,6 @@ if TYPE_CHECKING:
     from shared.schedules.ports import Schedules
     from shared.sweeps.ports import Studies
     from shared.system import System
-
-TRAINERS = ROOT / "trainers"
 
 
 def check_routes() -> None:
@@ -44,7 +39,9 @@ def _settings() -> Settings:
 @cache
 def system() -> System:
     """The system of this process, made on the first call from os.environ. Raises BadSetting."""
-    return replace(build(_settings()), audience=_notices())
+    from shared import wiring
+
+    return replace(wiring.build(_settings()), audience=_notices())
 
 
 @cache
@@ -93,64 +90,3 @@ def removals() -> Removals:
     from shared.adapters.tables import removal_table
 
     return removal_table.TableRemovals(account.clients(_settings().storage).table)
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
-def build(settings: Settings) -> System:
-    """Wire the real adapters. No request is sent yet."""
-    from shared.adapters.azureml import jobs as azureml
-    from shared.adapters.azureml import models as azureml_models
-    from shared.adapters.keys import signing
-    from shared.adapters.outgoing import eventgrid, retail_prices
-    from shared.adapters.storage import account, blobs, queues
-    from shared.adapters.tables import (
-        asset_table,
-        drop_table,
-        lease_table,
-        model_table,
-        money_table,
-        run_table,
-        sample_table,
-        sweep_table,
-    )
-    from shared.jobs.batchai.reader import BatchAIJobs
-    from shared.jobs.ports import Readers
-    from shared.jobs.readers.command_job import CommandJobs
-    from shared.money.budgets import AccountBudgets
-    from shared.system import System
-
-    clients, routes = account.clients(settings.storage), load(settings.routes_file, TRAINERS)
-    files = blobs.StorageBlobs(clients.blob)
-    jobs = azureml.AzureMLJobs(settings.workspace, asset_table.TableAssets(clients.table), files, clients.account)
-    books, policy = money_table.TableBooks(clients.table), money.load(settings.money_file, settings.region)
-    return System(
-        drops=drop_table.TableDrops(clients.table),
-        runs=run_table.TableRuns(clients.table),
-        queues=queues.StorageQueues(clients.queue),
-        blobs=files,
-        jobs=jobs,
-        clusters=azureml.AzureMLClusters(settings.workspace),
-        sweeps=sweep_table.TableSweepLog(clients.table),
-        samples=sample_table.TableSamples(clients.table),
-        leases=lease_table.TableLeases(clients.table),
-        rules=settings.rules,
-        books=books,
-        models=model_table.TableModels(clients.table),
-        signer=signing.signer_of(settings.signing_key),
-        registry=azureml_models.AzureMLModels(settings.workspace),
-        money=policy,
-        retail=retail_prices.AzureRetailPrices(settings.prices_url, now) if settings.prices_url else None,
-        budgets=AccountBudgets(books, policy, now),
-        each=in_threads,
-        events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
-        routes=routes.routes,
-        limits=routes.limits,
-        trainers=TRAINERS,
-        clock=now,
-        new_token=lambda: secrets.token_hex(8),
-        reader=Readers((BatchAIJobs(settings.batchai_account or clients.account), CommandJobs())),
-        rendezvous=settings.rendezvous or clients.table.url,
-    )

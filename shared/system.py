@@ -16,7 +16,7 @@ from shared.drops.ports import Drops
 from shared.events.ports import Audience, Events
 from shared.jobs.limits import Limits
 from shared.jobs.ports import Jobs, Reader
-from shared.jobs.routes_file import Routes
+from shared.jobs.route import Routes
 from shared.kernel.facts import Fact
 from shared.kernel.parallel import Each, in_turn
 from shared.kernel.settings import Rules

@@ -12,6 +12,7 @@ from itertools import chain, groupby, zip_longest
 from multiprocessing.util import Finalize
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 HERE = Path(__file__).resolve().parent
@@ -26,6 +27,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # One thread each, as several workers share the cores: the threads of OpenMP would spin while they wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# No example fails because it took long: the machine may be busy.
+hypothesis.settings.register_profile("untimed", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from local import cloud
-from shared import bootstrap
+from shared import wiring
 from shared.kernel.settings import Settings
 from shared.system import System
 from tests import azurite
@@ -92,7 +92,7 @@ class ScaleCloud(cloud.Cloud):
         """The app's own parts, in this process."""
         env = self._parts["host"].env
         os.environ.update(self._parts["azureml"].part.info["env"])
-        return bootstrap.build(Settings.from_env(env))
+        return wiring.build(Settings.from_env(env))
 
     def ask(self, url: str, body: Any = None) -> Any:
         """Ask one of the parts' own control routes."""

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 from rich.table import Table
+from typer import Option
 
 from ..api import replay as replaying
 from ..files import drop_upload
 from ..nodes import smoke as smoking
 from ..results import SmokeCheck
 from ..session import Session, command_of
+from ..setup import tab_completion
 from ..terminal_text import one_line
 from . import options
+
+Queue = Annotated[str, Option(metavar="NAME", help="Only this queue; default: all.")]
+Cluster = Annotated[
+    str,
+    Option(
+        "--cluster",
+        metavar="NAME",
+        help="Where the jobs run; it needs four nodes.",
+        autocompletion=tab_completion.clusters,
+    ),
+]
+Route = Annotated[
+    str,
+    Option(
+        "--route",
+        metavar="NAME",
+        help="Where the data are dropped; a route of mnist.",
+        autocompletion=tab_completion.routes,
+    ),
+]
+Patience = Annotated[float, Option(min=10, metavar="SECONDS", help="How long to wait for each run.")]
+Markdown = Annotated[bool, Option("--markdown", help="Print the table to be pasted into an issue.")]
+Count = Annotated[bool, Option("--dry-run", help="Only count.")]
 
 
 @command_of("admin")
 def replay(
     session: Session,
-    queue: options.Queue = "",
-    dry_run: options.Count = False,
+    queue: Queue = "",
+    dry_run: Count = False,
 ) -> None:
     """Give back to the queues what was set aside: poison messages and dead letters.
 
@@ -62,11 +89,11 @@ def register(session: Session) -> None:
 @command_of("admin")
 def smoke(
     session: Session,
-    cluster: options.SmokeCluster = "cpu-cluster",
-    route: options.SmokeRoute = "mnist",
-    patience: options.Patience = 1800.0,
+    cluster: Cluster = "cpu-cluster",
+    route: Route = "mnist",
+    patience: Patience = 1800.0,
     account_url: options.AccountUrl = "",
-    markdown: options.Markdown = False,
+    markdown: Markdown = False,
 ) -> None:
     """Try a deployment: what could not be proven without Azure, one check after the other.
 

@@ -6,9 +6,10 @@ import re
 import uuid
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..api import fetch as fetching
 from ..api.client import retry_unreachable
@@ -20,6 +21,42 @@ from . import options
 from .follow import end_with, follow
 from .runs import PATIENCE_SECONDS, go_on, seconds
 
+Document = Annotated[Path, Argument(metavar="FILE", help="A job.json, cluster.json or project.json of Batch AI.")]
+Translate = Annotated[bool, Option("--dry-run", help="Only print what it becomes, as YAML, and the report.")]
+Strict = Annotated[bool, Option("--strict", help="Fail if any field has no full equivalent.")]
+ClusterFile = Annotated[
+    Path | None, Option("--cluster-file", metavar="FILE", help="The cluster.json of a job, for its mounts.")
+]
+ProjectFile = Annotated[Path | None, Option("--project-file", metavar="FILE", help="The project.json of a job.")]
+Mounted = Annotated[
+    list[str] | None,
+    Option("--mount", metavar="NAME=PATH", help="Where a mount's files are, as --data is written. Repeat it for more."),
+]
+Shares = Annotated[
+    list[str] | None, Option("--afs-name", metavar="NAME[=PATH]", help="Mount a file share too, at PATH or afs.")
+]
+Containers = Annotated[
+    list[str] | None, Option("--bfs-name", metavar="NAME[=PATH]", help="Mount a blob container too, at PATH or bfs.")
+]
+AccountName = Annotated[
+    str,
+    Option(
+        "--storage-account-name",
+        metavar="NAME",
+        help="Fills <AZURE_BATCHAI_STORAGE_ACCOUNT>. Default: the variable AZURE_BATCHAI_STORAGE_ACCOUNT.",
+    ),
+]
+Environment = Annotated[
+    str,
+    Option(
+        metavar="NAME", help="Run in this environment, azureml:<name>:<version> or an image, not in the document's."
+    ),
+]
+ProjectFolder = Annotated[
+    Path, Argument(metavar="FOLDER", help="A folder with project.json, job.json and the script. Default: this one.")
+]
+Warm = Annotated[str, Option("--keep-warm", metavar="TIME", help="With persistCluster, how long the nodes stay up.")]
+
 DOCUMENTS = {"job": "job", "cluster": "compute", "project": "project"}  # in the answer, by its kind
 MODELS = re.compile(r"models/|named-outputs/.*")  # of an archive: what a script wrote where it used to write
 
@@ -27,19 +64,19 @@ MODELS = re.compile(r"models/|named-outputs/.*")  # of an archive: what a script
 @command
 def _import(
     session: Session,
-    document: options.Document,
+    document: Document,
     cluster: options.Cluster = "",
     experiment: options.Experiment = "",
-    cluster_file: options.ClusterFile = None,
-    project_file: options.ProjectFile = None,
-    mount: options.Mounted = None,
-    afs_name: options.Shares = None,
-    bfs_name: options.Containers = None,
-    storage_account_name: options.AccountName = "",
-    environment: options.Environment = "",
+    cluster_file: ClusterFile = None,
+    project_file: ProjectFile = None,
+    mount: Mounted = None,
+    afs_name: Shares = None,
+    bfs_name: Containers = None,
+    storage_account_name: AccountName = "",
+    environment: Environment = "",
     key: options.Key = "",
-    dry_run: options.Translate = False,
-    strict: options.Strict = False,
+    dry_run: Translate = False,
+    strict: Strict = False,
     following: options.Follow = False,
 ) -> None:
     """Run a Batch AI job, or see what a Batch AI document becomes.
@@ -75,11 +112,11 @@ def _import(
 @command
 def run(
     session: Session,
-    folder: options.ProjectFolder = Path(),
-    warm: options.Warm = "1h",
-    mount: options.Mounted = None,
+    folder: ProjectFolder = Path(),
+    warm: Warm = "1h",
+    mount: Mounted = None,
     cluster: options.Cluster = "",
-    environment: options.Environment = "",
+    environment: Environment = "",
 ) -> None:
     """Run the project in a folder: submit, show the log, fetch models and logs, and let the cluster go to zero.
 

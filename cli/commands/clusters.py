@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from .. import show
 from ..api import azure_workspace as workspaces
@@ -14,9 +16,55 @@ from ..errors import CliError, NotFound
 from ..files import batchai_documents, clusters_file
 from ..results import ClusterSteps
 from ..session import Session, command, user_path
+from ..setup import tab_completion
 from . import options
-from .options import ClusterVerb
 from .runs import seconds
+
+ClusterName = Annotated[
+    str,
+    Argument(
+        metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.", autocompletion=tab_completion.clusters
+    ),
+]
+PausedCluster = Annotated[
+    str,
+    Argument(
+        metavar="CLUSTER",
+        help="Name of the cluster. Default: the one of the project.json in this folder.",
+        autocompletion=tab_completion.clusters,
+    ),
+]
+Force = Annotated[bool, Option("--force", help="Do not wait for its idle time. Work that runs is left alone.")]
+
+
+class ClusterVerb(StrEnum):
+    list = "list"
+    plan = "plan"
+    apply = "apply"
+
+
+ClustersWhat = Annotated[
+    ClusterVerb, Argument(metavar="list|plan|apply", help="List them, or plan or apply the clusters file.")
+]
+ClustersFile = Annotated[Path, Option("--file", metavar="FILE", help="The clusters file.")]
+DecisionsOf = Annotated[
+    str,
+    Option(
+        "--history",
+        metavar="CLUSTER",
+        help="What was decided about this cluster, newest first.",
+        autocompletion=tab_completion.clusters,
+    ),
+]
+WorkspaceId = Annotated[
+    str, Option("--workspace", metavar="ID", help="Resource id of the workspace. Default: the local cloud's.")
+]
+For = Annotated[str, Option("--for", metavar="TIME", help="For how long from now: seconds, or 90m, 2h, 1d.")]
+LeaseNodes = Annotated[int, Option("--nodes", min=1, max=1000, metavar="N", help="How many nodes.")]
+Why = Annotated[str, Option(metavar="TEXT", help="What for: shown to whoever asks why the cluster is up.")]
+LeaseId = Annotated[
+    str, Argument(metavar="LEASE", help="A lease, as `leases` shows it.", autocompletion=tab_completion.leases)
+]
 
 
 @command
@@ -32,10 +80,10 @@ def status(session: Session) -> None:
 @command
 def clusters(
     session: Session,
-    what: options.ClustersWhat = ClusterVerb.list,
-    file: options.ClustersFile = Path("clusters.yaml"),
-    workspace: options.WorkspaceId = "",
-    history: options.DecisionsOf = "",
+    what: ClustersWhat = ClusterVerb.list,
+    file: ClustersFile = Path("clusters.yaml"),
+    workspace: WorkspaceId = "",
+    history: DecisionsOf = "",
 ) -> None:
     """List the clusters and why each is up, or make them what a file declares.
 
@@ -91,7 +139,7 @@ def _text(file: Path) -> str:
 
 
 @command
-def pause(session: Session, cluster: options.PausedCluster = "", force: options.Force = False) -> None:
+def pause(session: Session, cluster: PausedCluster = "", force: Force = False) -> None:
     """Bring a cluster to zero nodes now.
 
     It is refused, with the reason, while something needs the cluster. In a folder with a project.json it needs no name,
@@ -113,10 +161,10 @@ def pause(session: Session, cluster: options.PausedCluster = "", force: options.
 @command
 def lease(
     session: Session,
-    cluster: options.ClusterName,
-    length: options.For = "1h",
-    nodes: options.LeaseNodes = 1,
-    why: options.Why = "",
+    cluster: ClusterName,
+    length: For = "1h",
+    nodes: LeaseNodes = 1,
+    why: Why = "",
 ) -> None:
     """Keep nodes of a cluster warm for some time.
 
@@ -145,7 +193,7 @@ def leases(session: Session, mine: options.Mine = False) -> None:
 
 
 @command
-def extend(session: Session, lease: options.LeaseId, length: options.For = "1h") -> None:
+def extend(session: Session, lease: LeaseId, length: For = "1h") -> None:
     """Let a lease go on for so long from now.
 
     An administrator sets how long it may last in all.
@@ -157,7 +205,7 @@ def extend(session: Session, lease: options.LeaseId, length: options.For = "1h")
 
 
 @command
-def release(session: Session, lease: options.LeaseId) -> None:
+def release(session: Session, lease: LeaseId) -> None:
     """End a lease now; its nodes go unless something else needs them.
 
     Example: trainyard release 20260131T080000-0123abcd

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from typer import Argument
 
 from .. import show
 from ..api.run_names import data_ref, drop_name
 from ..session import Session, command_of
-from . import options
+from ..setup import tab_completion
+
+Drop = Annotated[str, Argument(metavar="DROP", help="A drop, as route/name.", autocompletion=tab_completion.drops)]
+Ref = Annotated[
+    str,
+    Argument(
+        metavar="DATA",
+        help="A drop as route/name, route/name@2 for a generation, @now, or a run.",
+        autocompletion=tab_completion.runs_or_drops,
+    ),
+]
 
 
 @command_of("data")
-def data_log(session: Session, drop: options.DataDrop) -> None:
+def data_log(session: Session, drop: Drop) -> None:
     """List the generations of a drop: what it held when it closed, and the run that this made.
 
     Example: trainyard data log mnist/digits-1
@@ -22,7 +34,7 @@ def data_log(session: Session, drop: options.DataDrop) -> None:
 
 
 @command_of("data")
-def data_diff(session: Session, a: options.DataRef, b: options.DataRef) -> None:
+def data_diff(session: Session, a: Ref, b: Ref) -> None:
     """Show which files are added, changed and gone from one generation to another.
 
     Either may be a run, whose data are meant then.
@@ -34,7 +46,7 @@ def data_diff(session: Session, a: options.DataRef, b: options.DataRef) -> None:
 
 
 @command_of("data")
-def data_files(session: Session, data: options.DataRef) -> None:
+def data_files(session: Session, data: Ref) -> None:
     """List the files of a generation, of a drop as it is now, or of a run.
 
     Example: trainyard data files mnist/digits-1@now

@@ -5,9 +5,10 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from rich.prompt import Prompt
+from typer import Argument, Option
 
 from ..api.follow import find_drop, wait_for_drop
 from ..api.run_names import drop_name
@@ -16,6 +17,7 @@ from ..files import arguments, drop_upload
 from ..files.drop_upload import Plan
 from ..results import Dropped, DropPlan
 from ..session import Session, command, user_path
+from ..setup import tab_completion
 from ..setup.user_name import local_name
 from ..show.live import Screen
 from ..show.tables import file_count
@@ -23,6 +25,22 @@ from ..terminal_text import one_line
 from . import options
 from .follow import end_with, follow
 from .progress_bar import bar
+
+Nodes = Annotated[int, Option("--nodes", min=0, metavar="N", help="How many nodes. Default: the route's.")]
+Source = Annotated[Path, Argument(metavar="FOLDER", help="The folder, or a single .zip, .tar, .tar.gz or .tgz.")]
+Target = Annotated[
+    str,
+    Argument(
+        metavar="ROUTE[/NAME]",
+        help="Where to; without NAME, the folder's own name. mnist@latest is that run's drop.",
+        autocompletion=tab_completion.targets,
+    ),
+]
+Delete = Annotated[bool, Option("--delete", help="Delete what is in the drop and not in the folder.")]
+Merge = Annotated[bool, Option("--merge", help="Keep what is in the drop and not in the folder, without asking.")]
+New = Annotated[bool, Option("--new", help="Upload to a new drop instead: the name with the next free number.")]
+Again = Annotated[bool, Option("--again", help="Train the same content once more.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only say what is there and what would change.")]
 
 NAMED = 3  # files in a sentence
 RUN_SECONDS = 15.0  # to wait for the run's name where nobody follows it
@@ -32,16 +50,16 @@ MERGE, DELETE, NEW, STOP = "merge", "delete", "new", "stop"
 @command
 def drop(
     session: Session,
-    source: options.Source,
-    target: options.Target,
+    source: Source,
+    target: Target,
     parameter: options.Parameters = None,
-    nodes: options.DropNodes = 0,
+    nodes: Nodes = 0,
     account_url: options.AccountUrl = "",
-    delete: options.Delete = False,
-    merge: options.Merge = False,
-    new: options.New = False,
-    again: options.Again = False,
-    dry_run: options.DropDryRun = False,
+    delete: Delete = False,
+    merge: Merge = False,
+    new: New = False,
+    again: Again = False,
+    dry_run: DryRun = False,
     following: options.Follow = False,
 ) -> None:
     """Upload a folder as a drop, which makes it a run.
@@ -57,14 +75,8 @@ def drop(
     Example: trainyard drop ./digits mnist/digits-1 -p epochs=5 --follow
     """
     source = user_path(source)
-    chosen = [name for name, is_given in (("--delete", delete), ("--merge", merge), ("--new", new)) if is_given]
-    if len(chosen) > 1:
-        raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(chosen)}.")
-    target = drop_name(session.api, target) if "@" in target else target
-    place = target.removeprefix("drops/").strip("/")
-    route, _, name = place.partition("/")
-    if any(part in ("", ".", "..") for part in place.split("/")):
-        raise CliError(f"{target!r} is no drop: write route/name, without empty parts, '.' or '..'.")
+    choice = _choice(delete, merge, new)
+    route, name = _place(session, target)
     values = arguments.parameters(parameter)
     job = arguments.job_file(source, values, nodes)
     trains = arguments.check_route(session.api, route, job and job[1])
@@ -76,20 +88,38 @@ def drop(
     ):
         name = drop_upload.target_name(source, name, bool(job_file))
         upload_ = _Upload(session, container, source, route, name, job_file, trains)
-        if new:
+        if choice == NEW:
             upload_.name = drop_upload.free_name(container, route, upload_.name)
-        todo, choice = upload_.plan(), DELETE if delete else MERGE if merge else ""
+        todo = upload_.plan()
         session.remark(_summary(todo, delete))
         if dry_run:
             session.tell(_told(todo), "Nothing was uploaded.")
             return
-        if not choice and (why := _why_ask(todo, drop_upload.whose(source))):
+        if choice in ("", NEW) and (why := _why_ask(todo, drop_upload.whose(source))):  # a new name may be taken, too
             choice = _ask(session, why, drop_upload.free_name(container, route, upload_.name))
             if choice == NEW:
                 upload_.name = drop_upload.free_name(container, route, upload_.name)
                 todo = upload_.plan()
         upload_.send(todo, choice == DELETE)
     upload_.finish(again, following)
+
+
+def _choice(delete: bool, merge: bool, new: bool) -> str:
+    """What to do with a drop that is there already; '' where nobody said so."""
+    chosen = [choice for choice, is_given in ((DELETE, delete), (MERGE, merge), (NEW, new)) if is_given]
+    if len(chosen) > 1:
+        raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(f'--{each}' for each in chosen)}.")
+    return chosen[0] if chosen else ""
+
+
+def _place(session: Session, target: str) -> tuple[str, str]:
+    """The route and the drop's name in it; the name is '' where only a route is given."""
+    target = drop_name(session.api, target) if "@" in target else target
+    place = target.removeprefix("drops/").strip("/")
+    if any(part in ("", ".", "..") for part in place.split("/")):
+        raise CliError(f"{target!r} is no drop: write route/name, without empty parts, '.' or '..'.")
+    route, _, name = place.partition("/")
+    return route, name
 
 
 @dataclass

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from typer import Option
 
 from ..api.phases import FINAL
 from ..errors import CliError
@@ -17,6 +19,21 @@ from ..show import png
 from . import options
 from .runs import seconds
 
+Node = Annotated[int | None, Option(min=0, metavar="N", help="Which node, from 0. Default: one that runs, by chance.")]
+Every = Annotated[str, Option(metavar="TIME", help="Again and again, with this pause, until the run is over: 60s, 5m.")]
+Notice = Annotated[str, Option(metavar="TIME", help="Local cloud: announce it so long before, as Azure does: 30s.")]
+Fails = Annotated[
+    bool, Option("--fails", help="Local cloud: the job fails as preempted instead of going back to the queue.")
+]
+TraceFile = Annotated[
+    str, Option(metavar="FILE", help="JSON of available nodes over time: [{time: seconds, nodes: N}, ...].")
+]
+Speed = Annotated[float, Option(min=0.001, metavar="N", help="So many times faster than the trace's own time.")]
+ReplayPng = Annotated[
+    Path | None,
+    Option("--png", metavar="FILE", help="With a trace: draw nodes and loss over time. Needs the extra `png`."),
+]
+
 LOOK_SECONDS = 1.0
 
 
@@ -24,13 +41,13 @@ LOOK_SECONDS = 1.0
 def evict(
     session: Session,
     run: options.Run,
-    node: options.Node = None,
-    every: options.Every = "",
-    trace: options.Trace = "",
-    speed: options.Speed = 1.0,
-    notice: options.Notice = "",
-    fails: options.Fails = False,
-    file: options.ReplayPng = None,
+    node: Node = None,
+    every: Every = "",
+    trace: TraceFile = "",
+    speed: Speed = 1.0,
+    notice: Notice = "",
+    fails: Fails = False,
+    file: ReplayPng = None,
 ) -> None:
     """Take a node away from a running run, as a preemption does.
 

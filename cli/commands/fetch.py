@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from ..api import fetch as fetching
 from ..api.client import retry_unreachable
@@ -23,6 +24,13 @@ from . import options
 from .follow import end_with
 from .progress_bar import bar
 
+To = Annotated[Path | None, Option("--to", metavar="FOLDER", help="Where to. Default: a folder of the run's name.")]
+Only = Annotated[
+    list[str] | None,
+    Option("--only", metavar="FOLDER", help="Only models, logs, metrics, outputs, or a file. Repeat it for more."),
+]
+Wait = Annotated[bool, Option("--wait", help="Wait until the run is archived.")]
+
 POLL_SECONDS = 1.0
 
 
@@ -30,9 +38,9 @@ POLL_SECONDS = 1.0
 def fetch(
     session: Session,
     name: options.RunOrModel,
-    to: options.To = None,
-    only: options.Only = None,
-    wait: options.Wait = False,
+    to: To = None,
+    only: Only = None,
+    wait: Wait = False,
 ) -> None:
     """Download a run's models, logs and metrics, or a model's version with its proof.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group
+from typer import Option
 
 from ..api.client import retry_unreachable
 from ..api.follow import PATIENCE_SECONDS, LogReader, Reader, uninterrupted
@@ -18,6 +20,17 @@ from ..terminal_text import LogText, Text
 from . import options
 from .follow import end_with, reader_of
 
+FollowLog = Annotated[bool, Option("--follow", "-f", help="Stay until the run is over and its log is complete.")]
+Rank = Annotated[
+    int | None,
+    Option(min=0, metavar="N", help="The process whose log it is, 0 by default; of an elastic run, the job."),
+]
+Raw = Annotated[bool, Option("--raw", help="Print the log as it is. What it holds can then speak to your terminal.")]
+Offset = Annotated[int, Option(min=0, metavar="BYTES", help="Begin at this byte, such as where another one stopped.")]
+Png = Annotated[
+    Path | None, Option("--png", metavar="FILE", help="Write the curves to this file. Needs the extra `png`.")
+]
+
 WAIT_SECONDS = 20.0
 WIDEST = 110  # characters; a curve needs no more
 
@@ -26,10 +39,10 @@ WIDEST = 110  # characters; a curve needs no more
 def logs(
     session: Session,
     run: options.Run,
-    following: options.FollowLog = False,
-    rank: options.Rank = None,
-    offset: options.Offset = 0,
-    raw: options.Raw = False,
+    following: FollowLog = False,
+    rank: Rank = None,
+    offset: Offset = 0,
+    raw: Raw = False,
 ) -> None:
     """Print a run's log, and stay with it.
 
@@ -107,7 +120,7 @@ def metrics(
     session: Session,
     run: options.Run,
     name: options.Metrics = None,
-    file: options.Png = None,
+    file: Png = None,
 ) -> None:
     """Plot a run's curves here, or into a PNG.
 

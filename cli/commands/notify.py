@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from .. import show
 from ..api import run_list
 from ..session import Session, command_of
+from ..setup import tab_completion
 from . import options
+
+On = Annotated[
+    list[str],
+    Option(
+        "--on",
+        metavar="KIND",
+        help="completed, failed, canceled, evicted, late, budget, idle, model, schedule or poison. Repeat it for more.",
+    ),
+]
+NoticeTo = Annotated[
+    str, Option("--to", metavar="ADDRESS", help="https://... or a mail address; - asks for it unseen.")
+]
+ChannelName = Annotated[
+    str,
+    Option("--channel", metavar="NAME", help="webhook, slack, teams or mail. Default: what the address looks like."),
+]
+OfRoute = Annotated[
+    str, Option("--route", metavar="NAME", help="Only of this route's runs.", autocompletion=tab_completion.routes)
+]
+SubscriptionName = Annotated[
+    str,
+    Argument(
+        metavar="ID", help="A subscription, as `notify list` shows it.", autocompletion=tab_completion.subscriptions
+    ),
+]
 
 
 @command_of("notify")
 def notify_add(
     session: Session,
-    on: options.On,
-    to: options.NoticeTo,
-    channel: options.ChannelName = "",
-    route: options.OfRoute = "",
+    on: On,
+    to: NoticeTo,
+    channel: ChannelName = "",
+    route: OfRoute = "",
     experiment: options.OfExperiment = "",
 ) -> None:
     """Be told: when runs end, lose their nodes, when budgets, schedules, idle clusters or messages need someone.
@@ -49,7 +76,7 @@ def notify_list(session: Session, mine: options.Mine = False) -> None:
 
 
 @command_of("notify")
-def notify_remove(session: Session, subscription: options.SubscriptionName) -> None:
+def notify_remove(session: Session, subscription: SubscriptionName) -> None:
     """Take a subscription away.
 
     Example: trainyard notify remove n-0123456789abcdef
@@ -59,7 +86,7 @@ def notify_remove(session: Session, subscription: options.SubscriptionName) -> N
 
 
 @command_of("notify")
-def notify_test(session: Session, subscription: options.SubscriptionName) -> None:
+def notify_test(session: Session, subscription: SubscriptionName) -> None:
     """Send a test to a subscription.
 
     Example: trainyard notify test n-0123456789abcdef
@@ -69,7 +96,7 @@ def notify_test(session: Session, subscription: options.SubscriptionName) -> Non
 
 
 @command_of("notify")
-def notify_log(session: Session, subscription: options.SubscriptionName) -> None:
+def notify_log(session: Session, subscription: SubscriptionName) -> None:
     """Show what became of a subscription's newest notices.
 
     Example: trainyard notify log n-0123456789abcdef

@@ -8,8 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
 from rich.table import Table
+from typer import Argument, Option
 
 from ..api import fetch as fetching
 from ..api.model_files import bring
@@ -25,6 +27,11 @@ from ..terminal_text import Text, one_line
 from . import options
 from .progress_bar import bar
 
+Files = Annotated[list[str], Argument(metavar="FILE", help="Images, or texts for bert.")]
+PredictPicture = Annotated[
+    Path | None, Option("--picture", metavar="FILE", help="Write the images with what was found in them to this .png.")
+]
+
 PROGRAM = Path(__file__).resolve().parents[2] / "trainers" / "predict.py"
 PATIENCE_SECONDS = 600
 NAMED = 5  # of what differs from what was signed
@@ -34,9 +41,7 @@ NOTHING: Guess = {"label": "nothing", "score": None}
 
 
 @command
-def predict(
-    session: Session, name: options.RunOrModel, files: options.Files, picture: options.PredictPicture = None
-) -> None:
+def predict(session: Session, name: options.RunOrModel, files: Files, picture: PredictPicture = None) -> None:
     """Show what a run's model makes of files, or of a folder's: images, or texts with [MASK] for bert.
 
     The model is fetched once and kept. A run's is checked against its manifest; a version's against its signature, each

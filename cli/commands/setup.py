@@ -9,6 +9,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
+from typer import Argument, Option
 
 from ..api.client import Api
 from ..errors import CliError
@@ -16,9 +17,31 @@ from ..results import Address, Completion, LoggedIn, LoggedOut
 from ..session import Session, command
 from ..setup import doctor as examining
 from ..setup import shell_completion as completing
+from ..setup import tab_completion
 from ..setup.profiles import LOCAL, FileSecrets, Profile
 from ..terminal_text import Text
 from . import options
+
+Url = Annotated[str, Argument(metavar="URL", help="Address of the API, such as https://<app>.azurewebsites.net/api.")]
+NewName = Annotated[str, Option("--name", metavar="NAME", help="Name of the profile. Default: the host's name.")]
+OldName = Annotated[str, Argument(metavar="NAME", help="Name of the profile. Default: the current one.")]
+FunctionKey = Annotated[
+    str, Option("--key", metavar="KEY", help="Function key. Default: TRAINYARD_KEY, else you are asked.")
+]
+Token = Annotated[str, Option("--token", metavar="TOKEN", help="A bearer token instead of a key.")]
+Scope = Annotated[
+    str,
+    Option(
+        "--scope",
+        metavar="SCOPE",
+        help="Sign in with Entra ID: the API's scope, such as api://<client id>/.default. Needs the extra `drop`.",
+    ),
+]
+OpenWhat = Annotated[
+    str,
+    Argument(metavar="RUN", help="A run; without one, the status of everything.", autocompletion=tab_completion.runs),
+]
+PrintOnly = Annotated[bool, Option("--print", help="Print the address, open nothing.")]
 
 Shell = Annotated[
     str, typer.Argument(metavar="bash|zsh|fish", help="The shell.", autocompletion=lambda: completing.SHELLS)
@@ -28,11 +51,11 @@ Shell = Annotated[
 @command
 def login(
     session: Session,
-    address: options.Address,
-    name: options.NewName = "",
-    key: options.FunctionKey = "",
-    token: options.Token = "",
-    scope: options.Scope = "",
+    address: Url,
+    name: NewName = "",
+    key: FunctionKey = "",
+    token: Token = "",
+    scope: Scope = "",
     account_url: options.AccountUrl = "",
 ) -> None:
     """Store a deployment and its key, and use it from now on.
@@ -61,7 +84,7 @@ def login(
 
 
 @command
-def logout(session: Session, name: options.OldName = "") -> None:
+def logout(session: Session, name: OldName = "") -> None:
     """Forget a deployment and its key.
 
     Example: trainyard logout prod
@@ -102,7 +125,7 @@ def completion(session: Session, shell: Shell) -> None:
 
 
 @command
-def _open(session: Session, run: options.OpenWhat = "", show_only: options.PrintOnly = False) -> None:
+def _open(session: Session, run: OpenWhat = "", show_only: PrintOnly = False) -> None:
     """Open the page in the browser: a run, or all of them.
 
     Example: trainyard open mnist-0123456789abcdef

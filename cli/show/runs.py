@@ -26,8 +26,26 @@ def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
 
 def one(run: dict[str, Any]) -> RenderableType:
     """One run: what it is, how it went, and what became of it."""
+    parts: list[RenderableType] = [
+        Text(run["run"], "bold"),
+        facts_table(_facts(run)),
+        *_notes(run),
+        *_audit(run),
+        Text(),
+        _history(run),
+    ]
+    if run.get("elastic"):
+        parts += [Text(), members(run["elastic"])]
+    if run.get("steps"):
+        parts += [Text(), graph(run["steps"])]
+    if run.get("trial_runs"):
+        parts += [Text(), many(run["trial_runs"], "the trials, newest first")]
+    return Group(*parts, *_reason(run))
+
+
+def _facts(run: dict[str, Any]) -> dict[str, Text]:
     times = phases.spent(run, datetime.now(UTC))
-    facts = {
+    return {
         "state": state_text(run),
         "drop": Text(_data_of(run)),
         **_trained_on(run),
@@ -51,21 +69,6 @@ def one(run: dict[str, Any]) -> RenderableType:
         "project": Text(run.get("project") or "none"),
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
     }
-    parts: list[RenderableType] = [
-        Text(run["run"], "bold"),
-        facts_table(facts),
-        *_notes(run),
-        *_audit(run),
-        Text(),
-        _history(run),
-    ]
-    if run.get("elastic"):
-        parts += [Text(), members(run["elastic"])]
-    if run.get("steps"):
-        parts += [Text(), graph(run["steps"])]
-    if run.get("trial_runs"):
-        parts += [Text(), many(run["trial_runs"], "the trials, newest first")]
-    return Group(*parts, *_reason(run))
 
 
 def date(run: dict[str, Any]) -> dict[str, Text]:

@@ -75,10 +75,10 @@ class JournalStudies:
 
     def trials(self, name: str, sweep: Sweep) -> list[Trial]:
         study = self._opened(name, sweep)
-        there = study.trials
+        trials = study.trials
         if study.room == MOST_CHANGES:  # a new one has its own beginning to write, which is left to a look
             self._keep(study)
-        return there
+        return trials
 
     def open(self, name: str, sweep: Sweep) -> Study:
         return self._opened(name, sweep)
@@ -147,8 +147,8 @@ class JournalStudy:
 
     def tell(self, number: int, values: Sequence[float]) -> None:
         identity = self._identity(number)
-        told = len(self._storage.get_trial(identity).intermediate_values)
-        for step, value in enumerate(values, told + 1):
+        count = len(self._storage.get_trial(identity).intermediate_values)
+        for step, value in enumerate(values, count + 1):
             self._storage.set_trial_intermediate_value(identity, step, value)
 
     def end(self, number: int, state: TrialState, value: float | None, dollars: float = 0.0) -> None:
@@ -166,6 +166,6 @@ class JournalStudy:
 
 
 def _trial(trial: optuna.trial.FrozenTrial) -> Trial:
-    told = [value for _, value in sorted(trial.intermediate_values.items())] or list(trial.values or ())
+    values = [value for _, value in sorted(trial.intermediate_values.items())] or list(trial.values or ())
     attributes = trial.user_attrs
-    return Trial(trial.number, trial.params, _OURS[trial.state], told, attributes.get(DOLLARS), OWN in attributes)
+    return Trial(trial.number, trial.params, _OURS[trial.state], values, attributes.get(DOLLARS), OWN in attributes)

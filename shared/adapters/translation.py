@@ -48,8 +48,8 @@ def code_of(exc: AzureError) -> str:
 def reason_of(exc: AzureError) -> str:
     """The service's code and what it says, on one line, or why there was no answer."""
     status, code = status_of(exc), code_of(exc)
-    said = getattr(getattr(exc, "error", None), "message", None) or exc.message or type(exc).__name__
-    words = without_secrets(" ".join(_FACTS.sub("", str(said).strip()).split()))
+    message = getattr(getattr(exc, "error", None), "message", None) or exc.message or type(exc).__name__
+    words = without_secrets(" ".join(_FACTS.sub("", str(message).strip()).split()))
     return " ".join(part for part in (str(status or ""), code, words[:_MOST_SAID]) if part)
 
 

@@ -11,7 +11,7 @@ from shared.jobs.parameters import Parameters, Schema
 from shared.jobs.ports import HasTrainers
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import trainer_names, trainer_template
-from shared.jobs.routes_file import Route, choices
+from shared.jobs.route import Route, choices
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.suggest import did_you_mean

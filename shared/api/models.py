@@ -138,8 +138,8 @@ def move(ports: PromotePorts, name: str, alias: str, body: AliasRequest, by: Per
 
 def release(ports: PromotePorts, name: str, which: str, body: LetGoRequest, by: Person) -> Json:
     version = version_of(ports.models, name, which)
-    gone = let_go(ports, name, version.number, Asked(ports.clock(), by, body.why))
-    return _version(model_named(ports.models, name), gone)
+    released = let_go(ports, name, version.number, Asked(ports.clock(), by, body.why))
+    return _version(model_named(ports.models, name), released)
 
 
 def address(ports: Ports, name: str, which: str, path: str) -> str:
@@ -154,9 +154,9 @@ def address(ports: Ports, name: str, which: str, path: str) -> str:
 
 
 def chain(ports: Ports, version: models.Version, links: list[Link]) -> Json:
-    told = [asdict(link) for link in links]
+    rows = [asdict(link) for link in links]
     model = model_named(ports.models, version.model)
-    return {"version": _version(model, version), "links": told, "holds": all(each["state"] != "bad" for each in told)}
+    return {"version": _version(model, version), "links": rows, "holds": all(each["state"] != "bad" for each in rows)}
 
 
 def comparison(run: str, compared: _Comparison) -> Json:

@@ -84,9 +84,9 @@ def runs(ports: Ports, query: RunsQuery) -> dict[str, Any]:
 
 def _unknown_names(ports: Ports, where: str) -> str:
     """Names in a condition that no run held: which of them none of the newest runs has, and what was probably meant."""
-    known = set(FIELDS).union(*(names_of(run) for run in ports.runs.newest(HINTED_FROM)))
-    unknown = [name for name in dict.fromkeys(names_in(where)) if name not in known]
-    return " ".join(f"No run has {name[:80]!r}.{did_you_mean(name, known)}" for name in unknown)
+    names = set(FIELDS).union(*(names_of(run) for run in ports.runs.newest(HINTED_FROM)))
+    unknown = [name for name in dict.fromkeys(names_in(where)) if name not in names]
+    return " ".join(f"No run has {name[:80]!r}.{did_you_mean(name, names)}" for name in unknown)
 
 
 def run_filter(ports: Ports, query: RunsQuery) -> RunFilter:
@@ -131,9 +131,9 @@ def _trials(ports: Ports, name: str) -> list[str]:
         return []
     metric, lower = sweep.asked.request.sweep.metric, not sweep.asked.request.sweep.maximize
     trials = ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={name}"), 1000).runs
-    told = [run for run in trials if metric in run.archive.best_metrics]
-    told.sort(key=lambda run: run.archive.best_metrics[metric], reverse=not lower)
-    return [run.name for run in (told or trials)[:MOST_COMPARED]]
+    measured = [run for run in trials if metric in run.archive.best_metrics]
+    measured.sort(key=lambda run: run.archive.best_metrics[metric], reverse=not lower)
+    return [run.name for run in (measured or trials)[:MOST_COMPARED]]
 
 
 def compared(ports: NamePorts, text: str) -> dict[str, Any]:

@@ -14,9 +14,9 @@ REPOSITORY = "azureml.git.repository_uri"
 
 def git(job: JobSpec) -> dict[str, Any] | None:
     """The commit, whether files were changed since, the branch and the repository; None if the job says nothing."""
-    told = job.properties
-    if not told.get(COMMIT):
+    properties = job.properties
+    if not properties.get(COMMIT):
         return None
-    dirty = str(told.get(DIRTY, "")).lower() == "true"
+    dirty = str(properties.get(DIRTY, "")).lower() == "true"
     names = {"commit": COMMIT, "branch": BRANCH, "repository": REPOSITORY}
-    return {name: str(told.get(key) or "") for name, key in names.items()} | {"dirty": dirty}
+    return {name: str(properties.get(key) or "") for name, key in names.items()} | {"dirty": dirty}

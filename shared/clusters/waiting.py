@@ -78,8 +78,8 @@ def _quota(cluster: Cluster, words: str) -> Waiting:
     match = _FAMILY.search(words)
     family = next((name for name in match.groups() if name), "") if match else ""
     used, limit = _number(_USED, words), _number(_LIMIT, words)
-    told = f", {used} of {limit} cores are in use" if used is not None and limit is not None else ""
-    why = f"The quota of {family or cluster.vm_size or 'this size'} is reached{told}. Azure ML says: {words}"
+    usage = f", {used} of {limit} cores are in use" if used is not None and limit is not None else ""
+    why = f"The quota of {family or cluster.vm_size or 'this size'} is reached{usage}. Azure ML says: {words}"
     return Waiting("quota", why, cluster.allocation_since, family, used, limit, words)
 
 

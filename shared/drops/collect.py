@@ -23,7 +23,7 @@ from shared.drops.model import Drop, DropState
 from shared.drops.ports import Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.drops.seal import Ports as SealPorts
-from shared.jobs.routes_file import Route, Routes
+from shared.jobs.route import Route, Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.has import HasQueues, HasTokens

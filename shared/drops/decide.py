@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from shared.drops.model import Drop, DropState
-from shared.jobs.routes_file import Route, Routes, choices
+from shared.jobs.route import Route, Routes, choices
 from shared.kernel.drop_key import DropKey
 from shared.runs.content import JOB_FILES, SUCCESS_MARKER, Survey
 

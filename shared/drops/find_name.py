@@ -14,7 +14,7 @@ from shared.drops.closed import closed_since
 from shared.drops.model import DropState
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasRoutes
-from shared.jobs.routes_file import Routes
+from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, nearest, there_are
@@ -93,17 +93,17 @@ def _chosen(ports: Ports, name: str) -> Found:
 
 
 def _generation(ports: Ports, name: str, number: int) -> Found:
-    found = _drop(ports, name)
-    stored = ports.drops.get(DropKey.of(found.drop))
+    data = _drop(ports, name)
+    stored = ports.drops.get(DropKey.of(data.drop))
     drop = stored.value if stored else None
     if drop is None or drop.generation != number or drop.state is not DropState.SEALED:
         there = f"generation {drop.generation}, and is {drop.state}" if drop else "nothing"
         raise Conflict(
-            f"Drop {found.drop} has {there}: generation {number} is not what lies there. Only the newest can be used; "
+            f"Drop {data.drop} has {there}: generation {number} is not what lies there. Only the newest can be used; "
             "drop a version under a name of its own to keep it.",
             "other_generation",
         )
-    return found
+    return data
 
 
 def _newest_drop(ports: Ports, route: str) -> Found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Protocol
 
-from shared.drops.model import DropState
+from shared.drops.model import Drop, DropState
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasRoutes
 from shared.jobs.spec import again
@@ -26,22 +26,7 @@ def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str 
 
     Raises NotFound for an unknown drop, Conflict for one that is not closed: that becomes a run by itself.
     """
-    stored = ports.drops.get(drop)
-    if stored is None:
-        raise NotFound(f"No upload to drops/{drop} was seen.")
-    stored_drop, now = stored.value, ports.clock()
-    if stored_drop.state is not DropState.SEALED:
-        raise Conflict(
-            f"Drop {drop} is {stored_drop.state}, so there is nothing to train again. {stored_drop.why}", "not_sealed"
-        )
-    if not stored_drop.run:
-        raise Conflict(
-            f"Route {drop.route!r} trains nothing, so there is nothing to train again. Name the drop as data: "
-            f"submit TRAINER --data drops/{drop}.",
-            "trains_nothing",
-        )
-    if stored_drop.removed_at is not None:
-        raise Conflict(f"Drop {drop} is being removed, so there is nothing to train again.", "being_removed")
+    stored_drop, now = _trained(ports, drop), ports.clock()
     kind, what = ("key", key) if key else ("token", ports.new_token())
     name = name_with_route(ports.runs, kind, drop.route, what)
     route = ports.routes.get(drop.route)
@@ -62,3 +47,23 @@ def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str 
         generation=stored_drop.generation,
     )
     return record(ports, run)
+
+
+def _trained(ports: Ports, drop: DropKey) -> Drop:
+    """The drop, whose newest generation made a run."""
+    stored = ports.drops.get(drop)
+    if stored is None:
+        raise NotFound(f"No upload to drops/{drop} was seen.")
+    if stored.value.state is not DropState.SEALED:
+        raise Conflict(
+            f"Drop {drop} is {stored.value.state}, so there is nothing to train again. {stored.value.why}", "not_sealed"
+        )
+    if not stored.value.run:
+        raise Conflict(
+            f"Route {drop.route!r} trains nothing, so there is nothing to train again. Name the drop as data: "
+            f"submit TRAINER --data drops/{drop}.",
+            "trains_nothing",
+        )
+    if stored.value.removed_at is not None:
+        raise Conflict(f"Drop {drop} is being removed, so there is nothing to train again.", "being_removed")
+    return stored.value

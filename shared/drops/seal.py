@@ -17,8 +17,8 @@ from shared.jobs.order import JobOrder
 from shared.jobs.ports import Around, HasJobs, HasLimits, HasReader, HasRoutes, Jobs, Written
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
+from shared.jobs.route import Route
 from shared.jobs.route_sweep import for_drop
-from shared.jobs.routes_file import Route
 from shared.jobs.spec import JobSpec, Layer
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput
@@ -106,7 +106,6 @@ def _no_job(route: Route, written: Written | None) -> Built:
     """What a route that trains nothing makes of a drop."""
     problems = written.layer.problems if written else ()
     return Built(None if problems else JobSpec(experiment=route.experiment), problems)
-    return True
 
 
 def finish_sealing(ports: Ports, stored: Stored[Drop]) -> None:
@@ -178,8 +177,8 @@ def _problems(jobs: Jobs, built: Built, written: Written | None) -> list[Problem
     if written is None or built.job is None:
         return list(built.problems)
     absent = (Problem("properties", sentence, "no_data") for sentence in written.absent)
-    told = {path_of(problem.path) for problem in built.problems}
-    schema = (problem for problem in jobs.problems(built.job) if problem.path not in told)
+    reported = {path_of(problem.path) for problem in built.problems}
+    schema = (problem for problem in jobs.problems(built.job) if problem.path not in reported)
     return [*written.problems, *absent, *built.problems, *schema]
 
 

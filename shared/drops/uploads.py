@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from shared.drops.decide import why_not_a_drop
 from shared.jobs.ports import HasRoutes
-from shared.jobs.routes_file import Routes
+from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasBlobs
@@ -51,9 +51,12 @@ def upload_addresses(ports: Ports, key: DropKey, offered: Sequence[Offered], own
     if fault := why_not_a_drop(key, offered[0].name, route, ports.routes):
         raise Impossible(fault[1], fault[0])
     _check(offered)
-    there = {blob.name.removeprefix(key.prefix()): blob for blob in drop_blobs(ports.blobs, key)}
+    uploaded = {blob.name.removeprefix(key.prefix()): blob for blob in drop_blobs(ports.blobs, key)}
     files = [
-        {"name": file.name, "url": None if _is_there(file, there.get(file.name)) else _address(ports.blobs, key, file)}
+        {
+            "name": file.name,
+            "url": None if _is_there(file, uploaded.get(file.name)) else _address(ports.blobs, key, file),
+        }
         for file in offered
     ]
     headers = {f"x-ms-meta-{OWNER}": quote(owner)} if owner else {}

@@ -75,8 +75,8 @@ def _of_run(ports: Ports, name: str) -> list[DataFile]:
 
 def _folder(ports: Ports, run: Run) -> str:
     """Where the list of its drop's files lies: with the first run of that generation."""
-    known = _known(ports, DropKey.of(run.asked.drop))
-    return next((each.folder for each in known if _is_of(each, run)), f"{run.asked.experiment}/{run.name}")
+    all_generations = _known(ports, DropKey.of(run.asked.drop))
+    return next((each.folder for each in all_generations if _is_of(each, run)), f"{run.asked.experiment}/{run.name}")
 
 
 def _known(ports: Ports, key: DropKey) -> list[Generation]:

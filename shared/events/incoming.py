@@ -97,8 +97,8 @@ def status_of(event: Json) -> str:
 def _pipeline_of(data: Mapping[str, Any]) -> str:
     """The pipeline of which the event's run is a step, the outermost; '' for any other run."""
     properties = data.get("runproperties")
-    told = properties if isinstance(properties, dict) else {}
-    pipeline = told.get("azureml.rootpipelinerunid") or told.get("azureml.pipelinerunid")
+    run_properties = properties if isinstance(properties, dict) else {}
+    pipeline = run_properties.get("azureml.rootpipelinerunid") or run_properties.get("azureml.pipelinerunid")
     return pipeline if isinstance(pipeline, str) and pipeline != data.get("runid") else ""
 
 

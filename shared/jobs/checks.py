@@ -7,17 +7,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from shared.jobs.kinds import kind_of
+from shared.jobs.kinds import KINDS, kind_of
 from shared.jobs.limits import over_limits
 from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
 from shared.jobs.parameters import PLAIN, Parameters, unfit_space, wrong_parameters
 from shared.jobs.spec import (
-    COMMAND,
     DROPS_DATASTORE,
     FILE,
     OUTPUT_DATASTORE,
-    PIPELINE,
     DataInput,
     JobSpec,
     Layer,
@@ -85,7 +83,7 @@ def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
         yield Problem("data", "is missing: say which data to train on.", "data_missing")
     for name, value in job.data.items():
         yield from _check_path(order, name, value)
-        if value.mode and value.mode not in INPUT_MODES and job.kind != PIPELINE:
+        if value.mode and value.mode not in INPUT_MODES and kind_of(job).runs_a_command:
             yield Problem(f"inputs.{name}.mode", f"is {value.mode[:40]!r}; choose one of {', '.join(INPUT_MODES)}.")
     if lacking := _values_it_lacks(job):
         missing_values = ", ".join(f"${{{{{name}}}}}" for name in lacking)
@@ -101,11 +99,11 @@ def _check_path(order: JobOrder, name: str, value: DataInput) -> Iterator[Proble
     path = value.path
     if order.root is None and is_relative(path):
         yield Problem(f"inputs.{name}.path", "has no drop to be relative to; use azureml://...")
-    told = path if value.mode == "direct" else path.rpartition("/")[2] if value.kind == FILE else ""
-    if told and not PLAIN.fullmatch(told):
+    word = path if value.mode == "direct" else path.rpartition("/")[2] if value.kind == FILE else ""
+    if word and not PLAIN.fullmatch(word):
         yield Problem(
             f"inputs.{name}.path",
-            f"the command gets the name {told[:80]!r}, which a shell would read as more than a word. Rename it with "
+            f"the command gets the name {word[:80]!r}, which a shell would read as more than a word. Rename it with "
             "letters, digits and _ @ % + = : , . - only.",
             "bad_name",
         )
@@ -156,6 +154,6 @@ def _unfit_path(path: str) -> str | None:
 
 def _unfit_kind(job: JobSpec) -> Iterator[Problem]:
     """What is another kind of job."""
-    if job.kind not in (COMMAND, PIPELINE):
+    if job.kind not in KINDS:
         instead = _OTHER_KINDS.get(job.kind, "")
         yield Problem("kind", f"is {job.kind[:40]!r}; command jobs, sweeps and pipelines are run. {instead}".rstrip())

@@ -11,11 +11,15 @@ from shared.jobs.model import Problem
 from shared.jobs.pipeline_checks import pipeline_faults
 from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.readers.pipeline_document import JOBS, on_one_cluster
-from shared.jobs.spec import PIPELINE, JobSpec
+from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
 
 
 class Kind(Protocol):
-    """One kind of job."""
+    """One kind of job. `runs_a_command`: itself, on its own nodes and with its own inputs; else the jobs within it do,
+    which nothing of a template lies under and which are not read whole here."""
+
+    @property
+    def runs_a_command(self) -> bool: ...
 
     def on_its_cluster(self, job: JobSpec) -> JobSpec:
         """The job with all that it runs on the cluster that it names itself."""
@@ -27,8 +31,10 @@ class Kind(Protocol):
         """All that is wrong with those, each of which obeys the limits that it would as a job of its own."""
 
 
-class _Alone:
+class _Command:
     """A job that has no other within it."""
+
+    runs_a_command = True
 
     def on_its_cluster(self, job: JobSpec) -> JobSpec:
         return job
@@ -41,6 +47,8 @@ class _Alone:
 
 
 class _Pipeline:
+    runs_a_command = False
+
     def on_its_cluster(self, job: JobSpec) -> JobSpec:
         return replace(job, rest={**job.rest, JOBS: on_one_cluster(job.rest.get(JOBS))})
 
@@ -51,9 +59,9 @@ class _Pipeline:
         return pipeline_faults(job, limits)
 
 
-_KINDS: dict[str, Kind] = {PIPELINE: _Pipeline()}
-_ALONE = _Alone()
+KINDS: dict[str, Kind] = {COMMAND: _Command(), PIPELINE: _Pipeline()}
 
 
 def kind_of(job: JobSpec) -> Kind:
-    return _KINDS.get(job.kind, _ALONE)
+    """Its kind; one that is not run here, and so is refused, is like a command until then."""
+    return KINDS.get(job.kind, KINDS[COMMAND])

@@ -9,10 +9,10 @@ from dataclasses import fields, replace
 from functools import reduce
 from typing import Any
 
-from shared.jobs.kinds import kind_of
+from shared.jobs.kinds import KINDS, kind_of
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.parameters import Parameters, parameters
-from shared.jobs.spec import COMMAND, PIPELINE, JobSpec, Layer
+from shared.jobs.spec import COMMAND, JobSpec, Layer
 
 PROCESSES = "PET_NPROC_PER_NODE"  # torchrun's own variable
 SERVERLESS = "serverless"  # the compute that Azure ML itself gives a job
@@ -27,7 +27,7 @@ def merged(order: JobOrder) -> Layer:
     layers = (Layer(order.template), _edge(order.defaults), _processes(order), written, request_layer)
     layer = reduce(over, layers, bottom)
     # Whoever writes a job may repeat its name, but does not decide it.
-    kind = PIPELINE if order.own.kind == PIPELINE else COMMAND
+    kind = order.own.kind if order.own.kind in KINDS else COMMAND
     return replace(layer, job=replace(layer.job, name=order.run, kind=kind))
 
 
@@ -75,7 +75,7 @@ def _edge(values: Values) -> Layer:
 
 def _processes(order: JobOrder) -> Layer:
     """How many processes each node starts, as Azure ML is told it, or the launcher of an elastic job."""
-    if order.own.kind == PIPELINE:
+    if not kind_of(order.own).runs_a_command:
         return Layer()
     if order.defaults.processes and order.template.is_elastic:
         return Layer(JobSpec(variables={PROCESSES: str(order.defaults.processes)}))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shared.jobs.data import Data
 from shared.jobs.limits import Limits
 from shared.jobs.parameters import Parameters
-from shared.jobs.spec import PIPELINE, JobSpec, Layer
+from shared.jobs.spec import JobSpec, Layer
 
 if TYPE_CHECKING:
     from shared.jobs.search import Sweep
@@ -59,4 +59,4 @@ class JobOrder:
     @property
     def is_whole(self) -> bool:
         """Whether what someone wrote is a whole job: it brings its own command, or there is nothing below it."""
-        return self.template == JobSpec() or bool(self.own.command) or self.own.kind == PIPELINE
+        return self.template == JobSpec() or self.own.has_commands

@@ -66,9 +66,9 @@ def _of_component(step: Step, limits: Limits) -> Iterator[Problem]:
         yield Problem("component", f"{step.component!r} is a file that was not sent with the job.")
     if step.component and limits.environments is not None:
         yield Problem("component", "is registered, so its environment can't be checked; write it inline on this route.")
-    if step.kind != PIPELINE and not step.component and not step.job.command:
+    if not step.is_pipeline and not step.component and not step.job.command:
         yield Problem("command", "is missing, and the step names no component.")
-    elif step.kind != PIPELINE and not step.component and not step.job.environment:
+    elif not step.is_pipeline and not step.component and not step.job.environment:
         yield Problem("environment", "is missing; each step, or its component, names its own.")
 
 

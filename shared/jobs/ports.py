@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from shared.jobs.limits import Limits
 from shared.jobs.model import JobStatus, JobTimes, Problem
 from shared.jobs.readers.job_file import JobFile
-from shared.jobs.routes_file import Routes
+from shared.jobs.route import Routes
 from shared.jobs.spec import JobSpec, Layer
 from shared.kernel.storage import Blobs, Place
 

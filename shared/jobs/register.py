@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from shared.jobs.ports import Jobs
-from shared.jobs.routes_file import Routes
+from shared.jobs.route import Routes
 from shared.jobs.snapshot import digest_environment, digest_files
 from shared.jobs.vm_size import same
 
@@ -51,15 +51,15 @@ def register_assets(jobs: Jobs, trainers: Path) -> tuple[str, str]:
 def register(jobs: Jobs, trainers: Path, routes: Routes, clusters: Iterable[Machines]) -> Registered:
     """Register the trainers' code and environment, and hold the routes against the workspace's clusters."""
     code, environment = register_assets(jobs, trainers)
-    there = {cluster.name: cluster for cluster in clusters}
+    by_name = {cluster.name: cluster for cluster in clusters}
     reports = []
     for name, route in sorted(routes.items()):
         if not route.trains:
             continue
-        cluster = there.get(route.cluster)
+        cluster = by_name.get(route.cluster)
         problem = ""
         if cluster is None:
-            problem = f"there is no cluster {route.cluster}; there are {', '.join(sorted(there)) or 'none'}"
+            problem = f"there is no cluster {route.cluster}; there are {', '.join(sorted(by_name)) or 'none'}"
         elif route.min_nodes > cluster.max_nodes:
             problem = f"it needs {route.min_nodes} nodes, cluster {route.cluster} has at most {cluster.max_nodes}"
         elif route.vm_size and cluster.vm_size and not same(route.vm_size, cluster.vm_size):

@@ -22,14 +22,14 @@ def read_sweep(section: Any, described: Parameters, where: str) -> Sweep | None:
     from shared.jobs.readers.sweep import read_short
 
     _, sweep, problems = read_short(section, {})
-    found = list(problems)
+    faults = list(problems)
     for name, parameter in sweep.space.items() if sweep else ():
         values = [{name: value} for value in parameter.ends]
-        found += unknown_names(described, {name: 0}, _SPACE)
-        found += [problem for value in values for problem in bad_values(described, value, _SPACE)]
-        found += [problem for value in values for problem in unquoted(value)]
-    if found:
-        raise BadSetting(f"{where}: {found[0].path} {found[0].message}")
+        faults += unknown_names(described, {name: 0}, _SPACE)
+        faults += [problem for value in values for problem in bad_values(described, value, _SPACE)]
+        faults += [problem for value in values for problem in unquoted(value)]
+    if faults:
+        raise BadSetting(f"{where}: {faults[0].path} {faults[0].message}")
     return sweep
 
 

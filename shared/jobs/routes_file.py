@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
-from shared.jobs.order import Values
 from shared.jobs.parameters import Parameters
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import read_template, trainer_names, trainer_template, yaml_object
-from shared.jobs.route_model import RouteModel, read_model
+from shared.jobs.route import JobFileRule, Retention, Route, Routes, RoutesFile
+from shared.jobs.route_model import read_model
 from shared.jobs.route_sweep import read_sweep
 from shared.jobs.spec import LAUNCHER, JobSpec
 from shared.jobs.vm_size import gpus_of_entry
 from shared.kernel.errors import BadSetting
 from shared.kernel.names import NAME
-from shared.kernel.suggest import did_you_mean, there_are
-
-if TYPE_CHECKING:
-    from shared.jobs.search import Sweep
+from shared.kernel.suggest import did_you_mean
 
 NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
@@ -56,112 +51,9 @@ KEYS = {
     *NUMBERS,
 }
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
-
-
 RETENTION_KEYS = ("checkpoints", "copies", "drops")
 NOTHING = "none"  # the trainer of a route whose drops are data alone
 OF_DATA = {"trainer", "quiet_seconds", "settle_seconds", "max_wait_seconds", "single_files", "retention"}
-
-
-@dataclass(frozen=True)
-class JobFileRule:
-    """What a job file in a drop may do. `environments` None means any."""
-
-    allowed: bool = True
-    environments: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Retention:
-    """How many days a route keeps things; 0 for ever. `drops` go once no kept model came from them."""
-
-    checkpoints: float = 0.0
-    copies: float = 0.0
-    drops: float = 0.0
-
-
-@dataclass(frozen=True)
-class Route:
-    """One entry of the routes file. Times are in seconds. `template` is the job of its drops.
-
-    Where it does not train (`trains`), its drops are data that jobs name, and it has no job and no cluster.
-
-    `nodes` is the number of nodes, of an elastic route the most; `min_nodes` is then the fewest, and else 0.
-    """
-
-    name: str
-    template: JobSpec
-    trainer: str
-    cluster: str
-    nodes: int
-    max_nodes: int
-    experiment: str
-    timeout_seconds: float
-    quiet_seconds: float
-    settle_seconds: float
-    max_wait_seconds: float
-    job_file: JobFileRule
-    min_nodes: int = 0
-    resubmissions: int = 10
-    move_to: str = ""  # the cluster where a run goes on that was preempted `move_after` times within so many seconds
-    move_after: int = 3
-    within_seconds: float = (
-        0.0  # so long after it was made a run is done, if its nodes are to be chosen for that; 0: no date
-    )
-    takes_seconds: float = 0.0  # of work on all its nodes; 0: as the newest runs of its kind took
-    move_within_seconds: float = 3600
-    clusters: frozenset[str] = frozenset()  # further ones that a job may name
-    max_processes: int = 64
-    allow: frozenset[str] = frozenset()
-    project: str = ""  # whose budget its runs are charged to
-    single_files: int = 0  # how many loose files may become runs of their own; archives always may
-    retention: Retention = field(default_factory=Retention)
-    parameters: Parameters = field(default_factory=dict)  # the template's, described
-    template_timeout: bool = False  # the template's own time limit holds: the route names none
-    vm_size: str = ""  # of its cluster's machines; '' where the file doesn't say
-    gpus: int = -1  # of each of them; -1 where nobody knows
-    model: RouteModel | None = None  # that its runs challenge for
-    sweep: Sweep | None = None  # that each of its drops becomes
-    trains: bool = True
-
-    @property
-    def limits(self) -> Limits:
-        """What holds for every job of this route, however it was asked for."""
-        return Limits(
-            clusters=self.clusters | {self.cluster},
-            max_nodes=self.max_nodes,
-            max_processes=self.max_processes,
-            timeout_seconds=self.timeout_seconds,
-            allow=self.allow,
-            environments=self.job_file.environments,
-        )
-
-    @property
-    def defaults(self) -> Values:
-        timeout = 0 if self.template_timeout else self.timeout_seconds
-        return Values(self.experiment, self.cluster, self.nodes, self.min_nodes, timeout, self.processes)
-
-    @property
-    def processes(self) -> int:
-        """How many its jobs start on each node, one for each GPU; 0 where the template alone says it."""
-        counted = self.template.distribution in ("pytorch", "mpi") or self.template.is_elastic
-        return max(1, self.gpus) if counted and self.gpus >= 0 else 0
-
-
-Routes = Mapping[str, Route]
-
-
-def choices(routes: Routes) -> str:
-    """Their names, for an error that says which there are."""
-    return there_are(name if route.trains else f"{name} (trains nothing)" for name, route in routes.items())
-
-
-@dataclass(frozen=True)
-class RoutesFile:
-    """The routes by name, and the limits of jobs that belong to none of them."""
-
-    routes: Routes
-    limits: Limits
 
 
 def load(file: Path, trainers: Path) -> RoutesFile:
@@ -271,23 +163,10 @@ def _allow(entry: dict[str, Any], where: str) -> frozenset[str]:
 
 def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
     where = f"{file}: route {name!r}"
-    if not isinstance(entry, dict):
-        raise BadSetting(f"{where} must be a mapping with the keys {_list(KEYS)}.")
-    if unknown := set(entry) - KEYS:
-        raise BadSetting(f"{where} has unknown keys {_list(unknown)}; choose from {_list(KEYS)}.")
+    _check_keys(entry, where)
     if entry.get("trainer") == NOTHING:
         return _data_route(name, entry, where)
-    if not entry.get("cluster"):
-        raise BadSetting(f"{where} names no cluster.")
-    names = {
-        "cluster": entry["cluster"],
-        "experiment": entry.get("experiment", name),
-        **({"move_to": entry["move_to"]} if "move_to" in entry else {}),
-        "project": entry.get("project", "x"),
-    }
-    for key, value in names.items():
-        if not NAME.fullmatch(str(value)):
-            raise BadSetting(f"{where}: {key} is {value!r}; use letters, digits, dashes and underscores.")
+    _check_names(entry, name, where)
     numbers = _numbers(entry, where)
     fewest, nodes = _nodes(entry.get("nodes", 1), where)
     template, described = _template(entry, where, file, trainers)
@@ -320,6 +199,22 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         retention=_retention(entry.get("retention") or {}, where),
         **numbers,
     )
+
+
+def _check_keys(entry: Any, where: str) -> None:
+    if not isinstance(entry, dict):
+        raise BadSetting(f"{where} must be a mapping with the keys {_list(KEYS)}.")
+    if unknown := set(entry) - KEYS:
+        raise BadSetting(f"{where} has unknown keys {_list(unknown)}; choose from {_list(KEYS)}.")
+
+
+def _check_names(entry: dict[str, Any], route: str, where: str) -> None:
+    if not entry.get("cluster"):
+        raise BadSetting(f"{where} names no cluster.")
+    values = {"experiment": route, **entry}
+    for key in ("cluster", "experiment", "move_to", "project"):
+        if key in values and not NAME.fullmatch(str(values[key])):
+            raise BadSetting(f"{where}: {key} is {values[key]!r}; use letters, digits, dashes and underscores.")
 
 
 def _data_route(name: str, entry: dict[str, Any], where: str) -> Route:

@@ -115,6 +115,11 @@ class JobSpec:
         return LAUNCHER in self.command
 
     @property
+    def has_commands(self) -> bool:
+        """Whether it says what is to run, itself or in its steps."""
+        return bool(self.command) or self.kind == PIPELINE
+
+    @property
     def node_count(self) -> int:
         return self.nodes or 1
 

@@ -10,7 +10,7 @@ from shared.jobs import upload
 from shared.jobs.limits import Limits
 from shared.jobs.ports import Stores
 from shared.jobs.readers.azureml import path_of
-from shared.jobs.routes_file import Routes
+from shared.jobs.route import Routes
 from shared.jobs.spec import JobSpec
 from shared.jobs.upload import File
 from shared.kernel.errors import Impossible

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+TRAINERS = ROOT / "trainers"
 EVERY_5_MINUTES = "0 */5 * * * *"
 EVERY_5_MINUTES_LATER = "30 */5 * * * *"  # half a minute after the other timer
 

@@ -57,14 +57,14 @@ def _model(evidence: Evidence, name: str, number: int) -> Component:
         Component(name=file, type=ComponentType.FILE, hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest)])
         for file, digest in evidence.weights.items()
     ]
-    told = {"run": evidence.run.name, "code": evidence.run.jobs.code, "parent": evidence.parent}
+    properties = {"run": evidence.run.name, "code": evidence.run.jobs.code, "parent": evidence.parent}
     return Component(
         name=name,
         version=str(number),
         type=ComponentType.MACHINE_LEARNING_MODEL,
         bom_ref=f"{name}@{number}",
         components=files,
-        properties=[Property(name=f"trainyard:{key}", value=value) for key, value in told.items() if value],
+        properties=[Property(name=f"trainyard:{key}", value=value) for key, value in properties.items() if value],
     )
 
 
@@ -104,9 +104,11 @@ def _model_card(evidence: Evidence) -> Json:
     run = evidence.run
     data = [{"ref": f"drop:{run.asked.drop}"}] if evidence.data else []
     metrics = [{"type": name, "value": f"{value:g}"} for name, value in sorted(run.archive.best_metrics.items())]
-    told = [{"name": f"parameter:{name}", "value": str(value)} for name, value in sorted(run.asked.parameters.items())]
+    properties = [
+        {"name": f"parameter:{name}", "value": str(value)} for name, value in sorted(run.asked.parameters.items())
+    ]
     return {
         "modelParameters": {"datasets": data},
         "quantitativeAnalysis": {"performanceMetrics": metrics},
-        "properties": told,
+        "properties": properties,
     }

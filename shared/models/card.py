@@ -35,15 +35,7 @@ def card(provenance: Json, bom: Json) -> str:
             _data(asked, inner["data"]),
             "",
             "## Training",
-            f"Command: `{_cell(asked['command'])}`",
-            "",
-            *_table(("parameter", "value"), sorted(asked["parameters"].items())),
-            "",
-            f"{asked['nodes']} node(s) of {_cell(asked['cluster'])}, {run['attempts']} attempt(s)"
-            + (f", {run['seconds']:,.0f} s" if run["seconds"] is not None else "")
-            + (f", ${run['dollars']:.2f}" if run["dollars"] is not None else "")
-            + (f"; processor {_cell(inner['node']['processor'])}" if inner["node"].get("processor") else "")
-            + ".",
+            *_training(asked, inner["node"], run),
             "",
             "## Packages",
             *(_packages(bom) or ["The run told of none."]),
@@ -71,6 +63,15 @@ def _data(asked: Json, data: Json) -> str:
     drop = f"Drop `{_cell(asked['drop'])}`, generation {asked['generation']}"
     words = f"{drop}: {data['files']:,} files, {data['bytes']:,} bytes."
     return words + (f" No SHA-256 of them: {data['notHashed']}" if data["notHashed"] else "")
+
+
+def _training(asked: Json, node: Json, run: Json) -> list[str]:
+    words = f"{asked['nodes']} node(s) of {_cell(asked['cluster'])}, {run['attempts']} attempt(s)"
+    words += f", {run['seconds']:,.0f} s" if run["seconds"] is not None else ""
+    words += f", ${run['dollars']:.2f}" if run["dollars"] is not None else ""
+    words += f"; processor {_cell(node['processor'])}" if node.get("processor") else ""
+    parameters = _table(("parameter", "value"), sorted(asked["parameters"].items()))
+    return [f"Command: `{_cell(asked['command'])}`", "", *parameters, "", f"{words}."]
 
 
 def _packages(bom: Json) -> list[str]:

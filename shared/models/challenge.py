@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from shared.jobs.route import Routes
 from shared.jobs.route_model import RouteModel
-from shared.jobs.routes_file import Routes
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.person import Person
 from shared.models import champion_test, promote

@@ -32,9 +32,9 @@ def version_named(models: Models, name: str, number: int) -> Version:
     version = models.version(name, number)
     if version is None or version.let_go_at is not None:
         model_named(models, name)
-        there = ", ".join(str(each.number) for each in models.versions(name, 20)) or "none"
+        numbers = ", ".join(str(each.number) for each in models.versions(name, 20)) or "none"
         gone = " any more" if version else ""
-        raise NotFound(f"Model {name} has no version {number}{gone}. It has: {there}.")
+        raise NotFound(f"Model {name} has no version {number}{gone}. It has: {numbers}.")
     return version
 
 

@@ -55,19 +55,19 @@ def promote_run(ports: Ports, run: str, name: str, alias: str, asked: Asked, all
     check_name(name)
     if alias:
         check_alias(alias)
-    found = _promotable(ports, run)
-    known: Evidence | None = None
+    run_record = _promotable(ports, run)
+    evidence: Evidence | None = None
     for _ in range(WRITE_ATTEMPTS):
         stored = ports.models.get(name)
         if version := _version_of(ports.models, name, run):
             break
-        known = known or _checked(ports, gather(ports, found), allow_code)
-        if version := _try(ports, stored, known, name, asked):
+        evidence = evidence or _checked(ports, gather(ports, run_record), allow_code)
+        if version := _try(ports, stored, evidence, name, asked):
             break
     else:
         raise Changed(f"Model {name} changed {WRITE_ATTEMPTS} times while {run} was promoted.")
     _still_there(ports, version, asked)
-    _register(ports, version, found)
+    _register(ports, version, run_record)
     if alias:
         point(ports, name, version.number, alias, asked)
     return ports.models.version(name, version.number) or version
@@ -98,9 +98,9 @@ def let_go(ports: Ports, name: str, number: int, asked: Asked) -> Version:
         stored = _stored(ports.models, name)
         version = version_named(ports.models, name, number)
         after, changes = without(stored.value, version, asked)
-        gone = replace(version, let_go_at=asked.at)
-        if _written(ports.models, stored, Write(after, changes, gone)):
-            return gone
+        released = replace(version, let_go_at=asked.at)
+        if _written(ports.models, stored, Write(after, changes, released)):
+            return released
     raise Changed(f"Model {name} changed {WRITE_ATTEMPTS} times while version {number} was let go.")
 
 
@@ -119,23 +119,23 @@ def _version_of(models: Models, name: str, run: str) -> Version | None:
     return next((version for version in models.kept() if (version.model, version.run) == (name, run)), None)
 
 
-def _checked(ports: Ports, known: Evidence, allow_code: bool) -> Evidence:
+def _checked(ports: Ports, evidence: Evidence, allow_code: bool) -> Evidence:
     """Raise Impossible for files that run code when they are read."""
-    folder = archive_folder(known.run)
-    for file in known.files:
+    folder = archive_folder(evidence.run)
+    for file in evidence.files:
         if not allow_code and (why := pickles.why_unsafe(ports.blobs, f"{folder}/{file.name}", file.size)):
             raise Impossible(
-                f"{file.name} of run {known.run.name} runs code when it is loaded: {why}. Save weights as safetensors, "
-                "or as a state_dict by torch.save; `allow_code` takes it as it is.",
+                f"{file.name} of run {evidence.run.name} runs code when it is loaded: {why}. Save weights as "
+                "safetensors, or as a state_dict by torch.save; `allow_code` takes it as it is.",
                 "runs_code",
             )
-    return known
+    return evidence
 
 
-def _try(ports: Ports, stored: Stored[Model] | None, known: Evidence, name: str, asked: Asked) -> Version | None:
+def _try(ports: Ports, stored: Stored[Model] | None, evidence: Evidence, name: str, asked: Asked) -> Version | None:
     """The version, or None if somebody else changed the model first."""
     model = stored.value if stored else Model(name)
-    version = _prove(ports, known, name, model.latest + 1, asked)
+    version = _prove(ports, evidence, name, model.latest + 1, asked)
     after, changes = with_version(model, version.number, asked)
     if not _written(ports.models, stored, Write(after, changes, version)):
         _remove_proof(ports, version)
@@ -144,19 +144,19 @@ def _try(ports: Ports, stored: Stored[Model] | None, known: Evidence, name: str,
     return version
 
 
-def _prove(ports: Ports, known: Evidence, name: str, number: int, asked: Asked) -> Version:
+def _prove(ports: Ports, evidence: Evidence, name: str, number: int, asked: Asked) -> Version:
     """Write the proof and describe the version."""
-    statement = provenance(known, name, number, asked)
-    materials = bom(known, name, number, asked)
+    statement = provenance(evidence, name, number, asked)
+    materials = bom(evidence, name, number, asked)
     documents = {
         PROVENANCE: (json.dumps(statement, indent=1, default=str).encode(), JSON),
         BOM: (materials, JSON),
         CARD: (card(statement, json.loads(materials)).encode(), MARKDOWN),
     }
-    digests = {file.name: file.sha256 for file in known.files}
+    digests = {file.name: file.sha256 for file in evidence.files}
     digests |= {file: hashlib.sha256(content).hexdigest() for file, (content, _) in documents.items()}
     documents[SIGNATURE] = (signed(f"{name}/{number}", digests, ports.signer), BUNDLE)
-    run = known.run
+    run = evidence.run
     proof = f"{archive_folder(run)}/proof/{ports.new_token()}"
     for file, (content, kind) in documents.items():
         ports.blobs.write(OUTPUT_CONTAINER, f"{proof}/{file}", content, kind)
@@ -171,7 +171,7 @@ def _prove(ports: Ports, known: Evidence, name: str, number: int, asked: Asked) 
         by=asked.by.name,
         by_id=asked.by.id,
         why=asked.why,
-        bytes=sum(file.size for file in known.files),
+        bytes=sum(file.size for file in evidence.files),
         metrics=run.archive.best_metrics,
         drop=run.asked.drop,
         generation=run.asked.generation,
@@ -231,8 +231,8 @@ def _written(models: Models, before: Stored[Model] | None, write: Write) -> bool
     except Changed:
         if (version := write.version) is None:
             return write.changes[-1] in models.history(write.model.name, SEEN)
-        there = models.version(version.model, version.number)
-        return there is not None and (there.proof, there.let_go_at) == (version.proof, version.let_go_at)
+        stored = models.version(version.model, version.number)
+        return stored is not None and (stored.proof, stored.let_go_at) == (version.proof, version.let_go_at)
     return True
 
 

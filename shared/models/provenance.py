@@ -90,10 +90,10 @@ def _data(evidence: Evidence) -> list[Json]:
 
 
 def _code(run: Run) -> list[Json]:
-    told = run.asked.request.properties
-    commit, repository = str(told.get(COMMIT, "")), str(told.get(REPOSITORY, ""))
+    properties = run.asked.request.properties
+    commit, repository = str(properties.get(COMMIT, "")), str(properties.get(REPOSITORY, ""))
     digest = {kind: value for kind, value in (("sha256", run.jobs.code), ("gitCommit", commit)) if value}
-    changed = str(told.get(DIRTY, "")).lower() == "true"
+    changed = str(properties.get(DIRTY, "")).lower() == "true"
     named = {"name": "code", "digest": digest, "annotations": {"changedSinceCommit": changed}}
     source = f"git+{repository}@{commit}" if commit and repository else ""
     return [named | ({"uri": source} if source else {})] if digest else []
@@ -113,8 +113,8 @@ def _environment(evidence: Evidence) -> list[Json]:
 
 def packages(node: Json) -> dict[str, str]:
     """The packages that a node told of, with their versions."""
-    told = node.get("packages")
-    return {str(name): str(version) for name, version in told.items()} if isinstance(told, dict) else {}
+    versions = node.get("packages")
+    return {str(name): str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 
 
 def _parent(evidence: Evidence) -> list[Json]:

@@ -116,9 +116,9 @@ def compare(ports: Ports, version: Version, name: str) -> Comparison:
     signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", why.PROOF_LIMIT))
     then = {file: digest for file, digest in signed.items() if file.startswith("models/")}
     now = model_digests(ports, run)
-    same = {file: then.get(file) == now.get(file) for file in sorted({*then, *now})}
-    weights = {file: equal for file, equal in same.items() if file.endswith(WEIGHTS)}
-    others = [file for file, equal in same.items() if not equal and file not in weights]
+    is_equal = {file: then.get(file) == now.get(file) for file in sorted({*then, *now})}
+    weights = {file: equal for file, equal in is_equal.items() if file.endswith(WEIGHTS)}
+    others = [file for file, equal in is_equal.items() if not equal and file not in weights]
     differs = _differences(node_facts(ports.blobs, first), node_facts(ports.blobs, run))
     return Comparison(bool(weights) and all(weights.values()), weights, others, [*differs, *_metrics(first, run)])
 

@@ -121,10 +121,10 @@ def _weights(ports: Ports, run: Run, signed: dict[str, str]) -> Link:
     rows = {str(row["name"]): row for row in read_manifest(ports.blobs, folder)["files"]}
     for name in (name for name in signed if name.startswith(MODELS)):
         row = rows.get(name)
-        there = ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{name}"))
-        if there is None or there.name != f"{folder}/{name}":
+        blob = ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{name}"))
+        if blob is None or blob.name != f"{folder}/{name}":
             return Link("weights", BAD, f"{name} is gone from the archive.")
-        if row is None or (there.size, there.etag.strip('"')) != (row["size"], str(row["etag"]).strip('"')):
+        if row is None or (blob.size, blob.etag.strip('"')) != (row["size"], str(row["etag"]).strip('"')):
             return Link("weights", BAD, f"{name} was written again since the run was archived.")
     count = sum(name.startswith(MODELS) for name in signed)
     return Link("weights", GOOD, f"{count} files in {OUTPUT_CONTAINER}/{folder}, as they were archived.")
@@ -153,8 +153,8 @@ def _data(ports: Ports, run: Run) -> Link:
 
 
 def _dependency(predicate: dict[str, Any], name: str) -> dict[str, Any]:
-    found = (each for each in predicate["buildDefinition"]["resolvedDependencies"] if each["name"] == name)
-    return next(found, {})
+    named = (each for each in predicate["buildDefinition"]["resolvedDependencies"] if each["name"] == name)
+    return next(named, {})
 
 
 def _code(predicate: dict[str, Any]) -> Link:
@@ -174,10 +174,10 @@ def _environment(predicate: dict[str, Any]) -> Link:
     node = predicate["buildDefinition"]["internalParameters"]["node"]
     uri = str(_dependency(predicate, "environment").get("uri", ""))
     name = uri.partition("/environments/")[2] or uri
-    if not (known := packages(node)):
+    if not (installed := packages(node)):
         return Link("environment", UNKNOWN, f"{name}; the job told of no packages.")
     return Link(
-        "environment", GOOD, f"{name}: Python {node.get('python')}, {len(known)} packages; {node.get('processor')}."
+        "environment", GOOD, f"{name}: Python {node.get('python')}, {len(installed)} packages; {node.get('processor')}."
     )
 
 

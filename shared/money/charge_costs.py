@@ -114,14 +114,14 @@ def _tell_runs(ports: Ports, runs: dict[str, Run], costs: dict[str, dict[str, Ro
         difference = abs(cost.dollars - (before.dollars if before else 0.0))
         if before is None or difference > LEAST_CHANGE * before.dollars:
             changed.append((difference, name, cost))
-    told = 0
+    updated = 0
     for _, name, cost in sorted(changed, reverse=True, key=lambda change: change[:2])[:MOST_RUNS]:
         try:
             ports.runs.update(ports.runs.get(name), cost=cost)
-            told += 1
+            updated += 1
         except TrainyardError as exc:  # it changed just now, or can't be read: the next look tells it
             log.info("books: run %s: %s", name, exc)
-    return told == len(changed)
+    return updated == len(changed)
 
 
 def _cost(rows: dict[str, Row], now: datetime) -> Cost:

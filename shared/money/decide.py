@@ -10,7 +10,6 @@ from statistics import median
 import msgspec
 
 from shared.jobs.kinds import kind_of
-from shared.jobs.spec import PIPELINE
 from shared.money.ledger import IDLE_TAIL
 from shared.money.model import Account, Quote, Reserved, month_of
 from shared.money.policy import Budget
@@ -64,7 +63,7 @@ def most_of_sweep(run: Run, price: float) -> float:
 
 def _node_seconds(run: Run) -> float:
     job = run.asked.request
-    parts = [each for each in kind_of(job).parts(job) if each.kind != PIPELINE]
+    parts = [each for each in kind_of(job).parts(job) if not each.is_pipeline]
     limit = job.timeout_seconds or _DAY
     if not parts:
         return run.asked.nodes * (limit + ALLOWANCE_SECONDS)

@@ -30,12 +30,12 @@ class ClusterTiers:
 
     def of(self, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
         """See shared.runs.ports.Markets."""
-        there = {each.name: each for each in self.ports.clusters.list()}
-        asked = there.get(cluster)
+        clusters = {each.name: each for each in self.ports.clusters.list()}
+        asked = clusters.get(cluster)
         if asked is None:
             raise Impossible(f"The workspace has no cluster {cluster!r}.", "unknown_cluster")
-        low = _in_tier(there, asked, LOW, nodes, allowed)
-        first, dedicated = self._tier(low[0]), self._tier(_in_tier(there, asked, DEDICATED, nodes, allowed)[0])
+        low = _in_tier(clusters, asked, LOW, nodes, allowed)
+        first, dedicated = self._tier(low[0]), self._tier(_in_tier(clusters, asked, DEDICATED, nodes, allowed)[0])
         spells, waits = _seen(newest_runs(self.ports), first.cluster, self.ports.clock())
         change = max(LEAST_CHANGE, median(waits)) if waits else CHANGE
         return Tiers(first, tuple(each.name for each in low[1:]), dedicated, change, learn(spells))
@@ -60,23 +60,23 @@ class ClusterTiers:
 
 
 def _in_tier(
-    there: dict[str, Cluster], asked: Cluster, tier: str, nodes: int, allowed: frozenset[str] | None
+    clusters: dict[str, Cluster], asked: Cluster, tier: str, nodes: int, allowed: frozenset[str] | None
 ) -> list[Cluster]:
     """The clusters of the same machines in this tier, the one that was asked for first."""
-    same = [
+    alike = [
         each
-        for name, each in sorted(there.items())
+        for name, each in sorted(clusters.items())
         if each.tier == tier and each.vm_size == asked.vm_size and (allowed is None or name in allowed)
     ]
-    large = [each for each in same if each.max_nodes >= nodes and each != asked]
+    large = [each for each in alike if each.max_nodes >= nodes and each != asked]
     if asked.tier == tier:
         return [asked, *large]
     if large:
         return large
     kind = tier.replace("_", "-")
     why = (
-        f"{there_are([each.name for each in same])} has fewer than {nodes} nodes"
-        if same
+        f"{there_are([each.name for each in alike])} has fewer than {nodes} nodes"
+        if alike
         else f"there is none with {asked.vm_size} that the route's `clusters` allow"
     )
     words = f"A run with a date uses {asked.name} and a {kind} cluster of the same machines, and {why}."

@@ -94,10 +94,10 @@ def deliver(ports: Ports, post: Post, subscription_id: str, event: str) -> None:
 
 def prune(ports: Ports, post: Post) -> int:
     """Forget old deliveries, as many as a timer has time for. Returns how many."""
-    gone = post.notices.prune(ports.clock() - KEPT, PRUNED_AT_ONCE)
-    if gone:
-        log.info("notices: forgot %d deliveries from before %s", gone, KEPT)
-    return gone
+    pruned = post.notices.prune(ports.clock() - KEPT, PRUNED_AT_ONCE)
+    if pruned:
+        log.info("notices: forgot %d deliveries from before %s", pruned, KEPT)
+    return pruned
 
 
 def _try(ports: Ports, post: Post, subscription: Subscription, held: Stored[Delivery]) -> None:

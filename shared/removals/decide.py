@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shared.drops.model import Drop, DropState
-from shared.jobs.routes_file import Retention
+from shared.jobs.route import Retention
 from shared.removals.model import What
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState

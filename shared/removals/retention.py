@@ -15,7 +15,7 @@ from typing import Protocol
 from shared.drops.model import Drop
 from shared.drops.ports import Drops, HasDrops
 from shared.jobs.ports import HasJobs, HasRoutes
-from shared.jobs.routes_file import Retention
+from shared.jobs.route import Retention
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.has import HasBlobs, HasClock, HasQueues

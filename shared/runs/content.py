@@ -179,17 +179,17 @@ class _Look:
         return replace(self._told, markers={**self._told.markers})
 
     def whole(self) -> Survey:
-        told = self._told
+        so_far = self._told
         return Survey(
-            told.chain if told.hashed and told.hashed % MANY == 0 else self._fingerprint(),
-            told.blobs,
-            told.bytes,
-            told.data_blobs,
-            told.newest,
-            told.markers,
-            told.single_file,
-            told.problem,
-            told.owner,
+            so_far.chain if so_far.hashed and so_far.hashed % MANY == 0 else self._fingerprint(),
+            so_far.blobs,
+            so_far.bytes,
+            so_far.data_blobs,
+            so_far.newest,
+            so_far.markers,
+            so_far.single_file,
+            so_far.problem,
+            so_far.owner,
         )
 
     def _fingerprint(self) -> str:

@@ -164,8 +164,8 @@ def _doubt(changes: dict[str, Any]) -> dict[str, Any]:
 
 def _note(run: Run, verdict: Verdict | None) -> dict[str, Any]:
     """The changes of the run's row: nothing that was found before is taken back."""
-    order, known = list(TrainedOn), _known(run)
-    if verdict is None or (known and order.index(verdict.trained_on) <= order.index(known)):
+    order, noted = list(TrainedOn), _known(run)
+    if verdict is None or (noted and order.index(verdict.trained_on) <= order.index(noted)):
         return {}
     return {"trained_on": verdict.trained_on, "data_note": verdict.why}
 
@@ -183,14 +183,14 @@ def _verdict(ports: Ports, run: Run) -> Verdict | None:
 
 def _compared(ports: Ports, run: Run, jobs: Collection[str] | None, blobs: Iterable[Blob]) -> Verdict | None:
     """The verdict on the jobs of these names, or on all; None if none of them ever had nodes."""
-    found = _differences(ports, run, blobs) or _gone_again(ports, run)
+    differences = _differences(ports, run, blobs) or _gone_again(ports, run)
     trained = has_run(run) or run.progress.state in (RunState.RUNNING, RunState.COMPLETED) or jobs is not None
-    if not found and trained:
+    if not differences and trained:
         return Verdict(TrainedOn.RECORDED)
     times = [ports.jobs.times(job) for job in (workload(run).jobs(run).values() if jobs is None else jobs)]
     if not trained and not any(each.began for each in times):
         return None
-    return judge(run.asked.drop, found, [JobTimes()] if _may_read_before(run) else times, run.created_at)
+    return judge(run.asked.drop, differences, [JobTimes()] if _may_read_before(run) else times, run.created_at)
 
 
 def _may_read_before(run: Run) -> bool:

@@ -126,19 +126,18 @@ OVERDUE_GRACE = timedelta(minutes=5)  # Azure ML ends a job at its limit; its wo
 IDLE_PERCENT = 5.0
 NEARLY = 0.9  # of its time limit: our history begins after Azure ML's clock
 METRICS_KEPT = 200  # names; a trainer that makes more has a fault
+WHEN = ("time", "step", "epoch")  # of a row: no metrics
 LOWER_IS_BETTER = ("loss", "error", "perplexity", "seconds", "wait")
 
 
-def fold_metrics(
-    rows: Iterable[Mapping[str, Any]], skip: frozenset[str] = frozenset({"time", "step", "epoch"})
-) -> tuple[dict[str, float], dict[str, float]]:
+def fold_metrics(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, float]]:
     """The last and the best value of each metric. Lower is better for those that LOWER_IS_BETTER names."""
     last: dict[str, float] = {}
     best: dict[str, float] = {}
     for row in rows:
         for name, value in row.items():
             number = finite(value)
-            if name in skip or number is None or (name not in last and len(last) >= METRICS_KEPT):
+            if name in WHEN or number is None or (name not in last and len(last) >= METRICS_KEPT):
                 continue
             last[name] = number
             pick = min if any(word in name.lower() for word in LOWER_IS_BETTER) else max

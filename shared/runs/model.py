@@ -22,10 +22,9 @@ from typing import Any
 
 import msgspec
 
-from shared.deadlines.plan import Hold
-from shared.deadlines.pool import Pool
 from shared.jobs.spec import JobSpec
 from shared.kernel.parts import column, from_columns, part, with_columns
+from shared.runs.date import Due, Pace
 from shared.runs.steps import Step
 
 SWEEP, PIPELINE = "sweep", "pipeline"  # kinds of runs
@@ -148,9 +147,7 @@ class Elastic:
     sizes: tuple[Size, ...] = ()
     dedicated: int = 0  # how many further members a run with a date has on dedicated nodes now
     dedicated_sizes: tuple[Size, ...] = ()  # of these alone
-    further_sizes: dict[str, tuple[Size, ...]] = field(
-        default_factory=dict
-    )  # of those on further low-priority clusters
+    further_sizes: dict[str, tuple[Size, ...]] = field(default_factory=dict)  # of those on further clusters
     losses: tuple[Loss, ...] = ()
 
     @property
@@ -291,64 +288,6 @@ class Cancel:
     why: str = column("cancel_why", "")
     by: str = column("canceled_by", "")
     by_id: str = column("canceled_by_id", "")
-
-
-class Placed(msgspec.Struct, frozen=True, array_like=True):
-    """On which cluster a run's job is since `at`."""
-
-    at: datetime
-    cluster: str
-
-
-@dataclass(frozen=True)
-class Due:
-    """When it must be done, what it may choose from until then, and what that was expected to cost, in dollars.
-
-    Written when the run is recorded, and never again. `pool` is how low-priority nodes had come and gone until then.
-    Prices are an hour of one node; `change_seconds` is what new nodes take.
-    """
-
-    done_by: datetime | None = None
-    takes_seconds: float = 0.0  # of work on all its nodes
-    low_cluster: str = ""
-    further_low_clusters: tuple[str, ...] = ()  # of the same machines: tried in turn while the first has no nodes
-    dedicated_cluster: str = ""
-    low_price: float = 0.0
-    dedicated_price: float = 0.0
-    change_seconds: float = 0.0
-    cost_at_best: float = 0.0
-    cost_at_worst: float = 0.0
-    cost_expected: float = 0.0
-    cost_allowed: float | None = None  # by its budget, where that is less than it may cost
-    pool: Pool | None = None
-
-    @property
-    def low_clusters(self) -> tuple[str, ...]:
-        return (self.low_cluster, *self.further_low_clusters)
-
-    def next_low(self, cluster: str) -> str:
-        """The low-priority cluster to try after this one: the same one if there is no other."""
-        each = self.low_clusters
-        return each[(each.index(cluster) + 1) % len(each)]
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Where it stands against its date. The looks at it write this, and a plain run's jobs where they are."""
-
-    done_share: float = 0.0  # of the work, from 0 to 1
-    line_share: float = 0.0  # the least that must be done by now, for dedicated nodes alone to keep the date
-    holds: Hold | None = None
-    holds_why: str = ""
-    done_at: datetime | None = column("expected_done_at", None)  # with dedicated nodes from now on
-    paced_at: datetime | None = None  # the last look
-    next_look: str = ""  # the token of the message that brings the next one
-    late_since: datetime | None = None  # when it was clear that the work is larger than was said
-    moves_to: str = ""  # the cluster of its next job, once the present one has ended
-    places: tuple[Placed, ...] = ()  # where its jobs were, if not all on one cluster
-    change_measured: float = 0.0  # seconds that a change of nodes took in this run until now; 0 before the first
-    pause_measured: float = 0.0  # of these those in which nodes worked and no further step was done, at most
-    lost_seconds: float = 0.0  # all of those together
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,17 @@ def importance(sweep: Sweep, trials: Sequence[Trial]) -> dict[str, float]:
 
     ended = (trial for trial in trials if trial.state is not TrialState.RUNNING and fits(sweep, trial))
     best = [(trial, trial.best(sweep.maximize)) for trial in ended]
-    told = [(trial, value) for trial, value in best if value is not None]
-    if len(told) < LEAST or len({value for _, value in told}) == 1:
+    measured = [(trial, value) for trial, value in best if value is not None]
+    if len(measured) < LEAST or len({value for _, value in measured}) == 1:
         return {}
     space = distributions(sweep)
     direction = optuna.study.StudyDirection.MAXIMIZE if sweep.maximize else optuna.study.StudyDirection.MINIMIZE
     study = optuna.create_study(direction=direction)
     study.add_trials(
-        [optuna.create_trial(params=params_of(sweep, trial), distributions=space, value=value) for trial, value in told]
+        [
+            optuna.create_trial(params=params_of(sweep, trial), distributions=space, value=value)
+            for trial, value in measured
+        ]
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that PED-ANOVA is called experimental

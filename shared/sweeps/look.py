@@ -137,11 +137,11 @@ class _Look:
         """Tell the study what the trial told since, and that it has ended."""
         number, ended = trial.number, is_over(run)
         if ended or (self.sweep.stopping and run.progress.state is RunState.RUNNING):
-            told = self._told(run)
-            study.tell(number, told[len(trial.told) : min(TOLD_KEPT, len(trial.told) + max(study.room - 2, 0))])
+            values = self._told(run)
+            study.tell(number, values[len(trial.told) : min(TOLD_KEPT, len(trial.told) + max(study.room - 2, 0))])
         if not ended or study.room < 2:
             return
-        best = (max(told) if self.sweep.maximize else min(told)) if told else None
+        best = (max(values) if self.sweep.maximize else min(values)) if values else None
         if run.progress.state is RunState.COMPLETED and best is not None:
             state = TrialState.COMPLETED
         else:

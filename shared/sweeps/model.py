@@ -36,8 +36,8 @@ class Trial:
 
     def best(self, maximize: bool, interval: int | None = None) -> float | None:
         """The best that it told, up to an interval; None if it told nothing."""
-        told = self.told if interval is None else self.told[:interval]
-        return (max(told) if maximize else min(told)) if told else None
+        values = self.told if interval is None else self.told[:interval]
+        return (max(values) if maximize else min(values)) if values else None
 
 
 def trial_run(sweep: str, number: int) -> str:

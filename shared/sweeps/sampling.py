@@ -71,8 +71,8 @@ def scores(sweep: Sweep, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
     for rung in reversed(max(reached, key=len, default=[])[1:]):
         came = [trial for trial, its in zip(trials, reached, strict=True) if rung in its]
         if len(came) >= max(FILLED, len(sweep.space) + 1):
-            there = ((trial, trial.best(sweep.maximize, rung)) for trial in came[-SEEN:])
-            return [(trial, best) for trial, best in there if best is not None]
+            best_values = ((trial, trial.best(sweep.maximize, rung)) for trial in came[-SEEN:])
+            return [(trial, best) for trial, best in best_values if best is not None]
     return []
 
 

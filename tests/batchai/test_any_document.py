@@ -122,7 +122,7 @@ def empty(value: Any) -> bool:
     return value in ({}, [], None, "")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(jobs)
 def test_every_field_of_a_job_lands_or_is_reported(document: Json) -> None:
     """No document makes the importer fail, and each of its fields is in the job or in the report."""
@@ -134,7 +134,7 @@ def test_every_field_of_a_job_lands_or_is_reported(document: Json) -> None:
     assert SECRET not in told
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from(sorted(RECIPES)), st.data())
 def test_a_recipe_with_a_piece_replaced_is_read(name: str, data: st.DataObject) -> None:
     """Anything at all in one place of a real document is refused or reported, and never a fault of ours."""
@@ -159,7 +159,7 @@ clusters = some(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(clusters)
 def test_every_field_of_a_cluster_lands_or_is_reported(inner: Json) -> None:
     """The same for a cluster.json."""
@@ -171,7 +171,7 @@ def test_every_field_of_a_cluster_lands_or_is_reported(inner: Json) -> None:
     assert SECRET not in json.dumps(compute) + repr(mounts.report)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from([*project(), "other"]), anything), texts, anything)
 def test_no_text_is_too_strange(content: Json, line: str, whatever: Any) -> None:
     """A project of any content is read or refused; any line is taken apart or left; anything has a kind or none."""

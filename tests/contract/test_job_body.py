@@ -110,7 +110,7 @@ CHANGES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CHANGES)
 def test_a_body_of_ours_is_the_sdks(azureml: LocalAzureML, change: dict[str, Any]) -> None:
     """Whatever job we write a body for, azure-ai-ml sends the same one."""

@@ -17,7 +17,7 @@ import pytest
 
 from emulators.process import wait_for
 from local.cloud import Cloud, Options
-from shared import bootstrap
+from shared import wiring
 from shared.clusters.sweep import sweep
 from shared.kernel.settings import Settings
 from shared.system import System
@@ -77,7 +77,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     with Cloud.start(folder / "cloud", options) as cloud:
         env = cloud._parts["host"].env
         os.environ.update(env)  # the credential and the certificates that this process reaches Azure ML with
-        yield Office(cloud, folder, bootstrap.build(Settings.from_env(env)))
+        yield Office(cloud, folder, wiring.build(Settings.from_env(env)))
     os.environ.clear()
     os.environ.update(before)
 

@@ -103,7 +103,7 @@ OPERATION = st.tuples(st.integers(0, 2), st.sampled_from(["get", "set", "set wit
 def test_interleavings(make: Make) -> None:
     """However three nodes' calls mix, a write counts exactly if its node saw the last version; all see the same."""
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(st.lists(OPERATION, max_size=15))
     def mixed(operations: list[tuple[int, str]]) -> None:
         run = uuid.uuid4().hex

@@ -150,7 +150,7 @@ def test_the_errors_are_one_tree() -> None:
     assert not issubclass(TableError, ServiceRequestError)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.one_of(st.binary(max_size=40), st.binary(min_size=500, max_size=600)), unique=True, max_size=20))
 def test_key_names(keys: list[bytes]) -> None:
     """Different keys have different names, of characters that Azure takes and of bounded length."""
@@ -168,7 +168,7 @@ def test_run_ids_part(one: str, other: str, table: Table) -> None:
     assert table.clear(one, soon()) == 1
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, MAX_VALUE))
 def test_pieces(length: int) -> None:
     """A value is cut into pieces that Azure takes, and comes back."""

@@ -24,7 +24,7 @@ from shared.jobs.batchai.reader import BatchAIJobs
 from shared.jobs.ports import Readers
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.readers.command_job import CommandJobs
-from shared.jobs.routes_file import JobFileRule, Route
+from shared.jobs.route import JobFileRule, Route
 from shared.kernel import places
 from shared.kernel.at_once import at_once
 from shared.kernel.drop_key import DropKey

@@ -53,7 +53,7 @@ inputs = st.one_of(
 def test_any_bytes_get_an_answer(target: Any) -> None:
     """Random bytes, JSON and texts made of the words that the readers know."""
 
-    @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=100, suppress_health_check=list(HealthCheck))
     @given(inputs)
     def check(data: bytes) -> None:
         target(data)

@@ -30,15 +30,15 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
 ORDER = (
     *("kernel", "events", "jobs", "deadlines", "runs"),
     *("drops", "clusters", "money", "schedules", "removals", "notices", "models", "sweeps"),
-    *("reactions", "settled", "reconcile", "daily", "api", "adapters", "system", "bootstrap"),
+    *("reactions", "settled", "reconcile", "daily", "api", "adapters", "system", "wiring", "bootstrap"),
 )
-KNOW_THE_SYSTEM = {"shared.bootstrap"}  # beside the triggers; everyone else says which ports it takes
+KNOW_THE_SYSTEM = {"shared.bootstrap", "shared.wiring"}  # beside the triggers; everyone else says which ports it takes
 
 # Modules that decide, and so must give the same answer to the same question: all of these names, and those that say so.
 PURE_NAMES = {"model.py", "decide.py"}
 IMPURE_IMPORTS = {
     "asyncio", "http", "logging", "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess", "sys",
-    "tempfile", "threading", "time", "urllib", "shared.adapters", "shared.bootstrap", "shared.system",
+    "tempfile", "threading", "time", "urllib", "shared.adapters", "shared.bootstrap", "shared.system", "shared.wiring",
 }  # fmt: skip
 IMPURE_CALLS = {"open", "print", "input", "datetime.now", "datetime.utcnow", "date.today"}
 
@@ -128,7 +128,7 @@ def test_shared_is_an_order() -> None:
 
 
 def test_signatures_say_what_they_touch() -> None:
-    """The whole system is known to bootstrap and the triggers alone."""
+    """The whole system is known to what joins it and the triggers alone."""
     knowing = {name for name, names in shared_graph().items() if "shared.system" in names}
     assert knowing == KNOW_THE_SYSTEM
 

@@ -16,7 +16,7 @@ from emulators import process
 from local import configs
 from local.cloud import Cloud
 from local.record import REPOSITORY
-from shared import bootstrap
+from shared import wiring
 from shared.adapters.storage import account
 from shared.adapters.studies import JournalStudies
 from shared.adapters.tables.study_table import TableJournal
@@ -44,7 +44,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 class Lab:
     def __init__(self, cloud: Cloud, browser: Browser, data: Path) -> None:
         self.cloud, self.browser, self.data = cloud, browser, data
-        self.system: System = bootstrap.build(Settings.from_env(cloud._parts["host"].env))
+        self.system: System = wiring.build(Settings.from_env(cloud._parts["host"].env))
         self.faults: list[str] = []
 
     def context(self, **more: Any) -> BrowserContext:

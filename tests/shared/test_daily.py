@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shared.daily import look_after
-from shared.jobs.routes_file import Retention
+from shared.jobs.route import Retention
 from shared.kernel import places
 from shared.kernel.errors import Unavailable
 from shared.notices.model import Delivery, Kind, Notice

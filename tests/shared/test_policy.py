@@ -16,7 +16,7 @@ from shared.clusters.decide import Need, judge_cluster
 from shared.clusters.model import Cluster, Decision
 from shared.drops.decide import DropVerdict, OnUpload, Verdict, first_look, judge_drop, on_upload
 from shared.drops.model import Drop, DropState
-from shared.jobs.routes_file import Route
+from shared.jobs.route import Route
 from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Blob
 from shared.runs.content import survey

@@ -298,7 +298,7 @@ class Oracle:
                 require(same, f"drop {key} holds other content than run {drop.run} trained, and will stay so")
 
     def _told(self) -> None:
-        aside = self.simulation.poison.get(ANNOUNCEMENTS, [])
+        aside = self.simulation.host.poison.get(ANNOUNCEMENTS, [])
         told = {(event.kind, event.subject) for event in self.world.events.published}
         told |= {(message["kind"], message["subject"]) for message in map(json.loads, aside)}
         for key, row in self.world.drops.rows.items():

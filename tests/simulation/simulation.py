@@ -14,13 +14,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from functions.going_on import AT_ONCE
 from shared.clusters.model import Cluster
 from shared.clusters.sweep import sweep
 from shared.events import incoming
 from shared.jobs.readers.azureml import read_job
 from shared.kernel import places
-from shared.kernel.at_once import at_once
 from shared.kernel.drop_key import DropKey
 from shared.money.policy import Policy
 from shared.money.prices import Price, Prices
@@ -32,18 +30,16 @@ from shared.runs.names import run_of_job
 from shared.runs.progress import submit
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
-from tests.fakes.ports import Clock, Crash, FakeBlobs, Message
-from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World, dispatch
+from tests.fakes.ports import Clock, FakeBlobs
+from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World
 from tests.simulation.faults import SERVICES, Faults
+from tests.simulation.host import Host
 from tests.simulation.oracle import Oracle, fingerprint_now
 from tests.simulation.outcome import Outcome, short
 from tests.simulation.ports import PagedBlobs, Port, RememberedRuns, SimulatedJobs, StrangeDrops
 from tests.simulation.promotions import somebodys_wish
-from tests.simulation.scheduler import Invocation, Scheduler, Violation
+from tests.simulation.scheduler import Scheduler, Violation
 
-RETRY_SECONDS = 60  # host.json: visibilityTimeout
-LEASE_SECONDS = 600  # a message whose process died is visible again after that
-TRIES = 5  # host.json: maxDequeueCount
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
 CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
@@ -67,12 +63,12 @@ DROPS = (
 )
 SIZE, SURE, PRICES = "Standard_NC6s_v3", "sure", {"low_priority": 1.0, "dedicated": 3.0}  # of runs with dates
 DATA = "azureml://datastores/workspaceblobstore/paths/p"  # which is always there
-PACES = (0.01, 0.1, 1.0, 1.0)
 FATES = (
     ("Completed", "Completed", "Failed", "Canceled", "Queued"),
     ("Failed", "Canceled", "Failed", "Failed", "Failed", "Queued"),
     ("Queued", "Queued", "Completed"),
 )
+PORTS = ["drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "events", "models"]
 CODES = ((1, 1, 2), (1,))  # with which a job fails; 2 says that its data can't be used
 
 
@@ -88,7 +84,7 @@ class Simulation:
         self.traced, self.counts = traced, self.outcome.counts
         self.faults = Faults.drawn(self.random)
         self.scheduler = Scheduler(self.random, self.random.choice((0.05, 0.2, 0.5, 1.0)))
-        self.workers = self.random.choice((1, 2, 4, 8))
+        workers = self.random.choice((1, 2, 4, 8))
         self.files = [file for drop in self.random.sample(DROPS, self.random.choice((1, 2, 4))) for file in drop]
         self.uploads = self.random.choice((3, 5, 8, 30))  # to come; each hides what was missed before it
         self.fates: tuple[str, ...]
@@ -98,24 +94,10 @@ class Simulation:
             self.fates, self.length = ("Queued",) * 12 + ("Completed",), 600
         self.world = self._world(trainers)
         self.oracle = Oracle(self.world, self)
-        names = (
-            "drops",
-            "runs",
-            "queues",
-            "blobs",
-            "jobs",
-            "clusters",
-            "sweeps",
-            "samples",
-            "leases",
-            "events",
-            "models",
-        )
-        behind = {name: getattr(self.world, name) for name in names} | {"blobs": PagedBlobs(self.world.blobs)}
-        ports: dict[str, Any] = {name: Port(name, behind[name], self) for name in names}
+        self.host = Host(self, workers)
+        behind = {name: getattr(self.world, name) for name in PORTS} | {"blobs": PagedBlobs(self.world.blobs)}
+        ports: dict[str, Any] = {name: Port(name, port, self) for name, port in behind.items()}
         self.system = replace(self.world.system, **ports)
-        self.tries: dict[int, tuple[Message, int]] = {}  # of messages that failed
-        self.poison: dict[str, list[str]] = {}
         self.lost: set[DropKey] = set()  # drops of which an upload's event, or a look, came to nothing
         self.deleted: set[DropKey] = set()
 
@@ -183,9 +165,9 @@ class Simulation:
 
     def _actions(self) -> list[tuple[Callable[[], None], float]]:
         return [
-            (self._upload, 3.0), (self._delete, 0.1), (self._deliver, 3.0), (self._handle, 8.0), (self._wait, 3.0),
+            (self._upload, 3.0), (self._delete, 0.1), (self._deliver, 3.0), (self.host.handle, 8.0), (self._wait, 3.0),
             (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 1.0), (self._retry, 0.2), (self._evict, 0.2),
-            (partial(self._timer, "reconcile", reconcile), 0.6), (partial(self._timer, "sweep", sweep), 0.6),
+            (partial(self.host.timer, "reconcile", reconcile), 0.6), (partial(self.host.timer, "sweep", sweep), 0.6),
             (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
             *([(self._ask_with_date, 2.0)] if self.dated else []),
         ]  # fmt: skip
@@ -228,7 +210,7 @@ class Simulation:
         self.note("UPLOAD", (name, data))
         if self.random.random() < 0.6:  # its event is there at once
             self.world.deliver(self.world.in_flight.pop())
-            self._handle(places.DROP_EVENTS, -1)
+            self.host.handle(places.DROP_EVENTS, -1)
 
     def _delete(self) -> None:
         if names := list(self.world.blobs.containers.get("drops", {})):
@@ -245,12 +227,12 @@ class Simulation:
                 del events[index]
                 if self.random.random() < self.faults.lose:
                     self.note("LOST event", (event["id"],))
-                    self._forget(event)
+                    self.forget(event)
                     return
             self.note("DELIVER", (event["id"],))
             self.world.deliver(event)
 
-    def _forget(self, event: dict[str, Any]) -> None:
+    def forget(self, event: dict[str, Any]) -> None:
         if written := incoming.blob_written(event):
             self.lost.add(DropKey.of(written.name))
 
@@ -281,30 +263,18 @@ class Simulation:
         self.world.jobs.clusters ^= {"spot"}
         self.note("COMPUTE", tuple(sorted(self.world.jobs.clusters)))
 
-    # --- invocations -----------------------------------------------------------------------------------------------
-
-    def _start(self, name: str, work: Callable[[], object], ended: Callable[[BaseException | None], None]) -> None:
-        self.note(f"START {name}")
-        self.scheduler.start(Invocation(name, work, ended, self.world.clock(), self.random.choice(PACES)))
-
-    def _call(self, name: str, work: Callable[[], object]) -> None:
-        """Call a timer or an HTTP route, which nobody repeats."""
-        self._start(name, work, lambda error: self.note(f"END {name}: {error or 'done'}"))
-
-    def _timer(self, name: str, work: Callable[[Any], object]) -> None:
-        if sum(each.name == name for each in self.scheduler.alive) < 2:
-            self._call(name, partial(work, self.system))
+    # --- what people ask for ---------------------------------------------------------------------------------------
 
     def _ask(self) -> None:
         key, template = self.random.choice("kl"), self.random.choice(("mnist", "elastic"))
         request = RunRequest(template=template, data="drops/mnist/a")
-        self._call("create_run", partial(create.create_run, self.system, request, key))
+        self.host.call("create_run", partial(create.create_run, self.system, request, key))
 
     def _ask_with_date(self) -> None:
         key, template = self.random.choice("mno"), self.random.choice(("mnist", "elastic"))
         within = self.random.choice((920, 1000))
         request = RunRequest(template=template, data=DATA, within_seconds=within, takes_seconds=300)
-        self._call("create_run", partial(create.create_run, self.system, request, key))
+        self.host.call("create_run", partial(create.create_run, self.system, request, key))
 
     def _some_run(self) -> str:
         """A run; half of the time the newest, which is still on its way."""
@@ -313,66 +283,19 @@ class Simulation:
 
     def _cancel(self) -> None:
         if run := self._some_run():
-            self._call("cancel_run", partial(cancel_run, self.system, run))
+            self.host.call("cancel_run", partial(cancel_run, self.system, run))
 
     def _retry(self) -> None:
         if run := self._some_run():
-            self._call("retry_run", partial(retry_and_continue.retry_run, self.system, run))
+            self.host.call("retry_run", partial(retry_and_continue.retry_run, self.system, run))
 
     def _promote(self) -> None:
         if wish := somebodys_wish(self):
-            self._call(*wish)
+            self.host.call(*wish)
 
     def _evict(self) -> None:
         if run := self._some_run():
-            self._call("evict", partial(submit.evict, self.system, run, self.random.randrange(3)))
-
-    def _handle(self, queue: str = "", index: int | None = None) -> None:
-        """Give a visible message to a free worker."""
-        queues = [each for each in places.QUEUES if queue in ("", each) and self.world.queues.visible(each)]
-        busy = sum(invocation.name.startswith("msg ") for invocation in self.scheduler.alive)
-        if not queues or busy >= self.workers:
-            return
-        queue = self.random.choice(queues)
-        message = self.world.queues.take(queue, self.random.randrange(50) if index is None else index)
-        assert message is not None
-        if self.random.random() < self.faults.lapse:
-            again = Message(message.text, self.world.clock() + timedelta(seconds=self.random.choice((0, 5))))
-            self.world.queues.messages[queue].append(again)
-        name = f"msg {queue} {message.visible_at:%M%S}-{self.scheduler.steps}"
-        self._start(name, partial(self._dispatch, queue, message.body), partial(self._handled, queue, message))
-
-    def _dispatch(self, queue: str, body: dict[str, Any]) -> None:
-        """As the app's triggers do it: what follows an upload goes on at once."""
-        if queue not in (places.DROP_EVENTS, places.DROP_CHECKS):
-            dispatch(self.system, queue, body)
-            return
-        with at_once(self.system, AT_ONCE, dispatch) as system:
-            dispatch(system, queue, body)
-
-    def _handled(self, queue: str, message: Message, error: BaseException | None) -> None:
-        self.note(f"END {queue}: {error or 'done'}")
-        if error is None:
-            self.oracle.handled(queue, message.body)
-            return
-        tries = self.tries.get(id(message), (message, 0))[1] + 1
-        if tries >= TRIES:
-            self._aside(queue, message)
-            return
-        self.tries[id(message)] = (message, tries)
-        message.visible_at = self.world.clock() + timedelta(
-            seconds=self.random.choice((RETRY_SECONDS, LEASE_SECONDS)) if isinstance(error, Crash) else RETRY_SECONDS
-        )
-        self.world.queues.messages[queue].append(message)
-
-    def _aside(self, queue: str, message: Message) -> None:
-        self.note(f"POISON {queue}", (message.text,))
-        self.counts["messages put aside"] += 1
-        self.poison.setdefault(queue, []).append(message.text)
-        if queue == places.DROP_EVENTS:
-            self._forget(incoming.decode(message.body["event"].encode()))
-        elif queue == places.DROP_CHECKS:
-            self.lost.add(DropKey(message.body["route"], message.body["name"]))
+            self.host.call("evict", partial(submit.evict, self.system, run, self.random.randrange(3)))
 
     # --- the healing -----------------------------------------------------------------------------------------------
 
@@ -415,8 +338,8 @@ class Simulation:
     def _period(self) -> None:
         """One period: the timers fire once, messages are handled as they come, jobs go to their ends."""
         until = self.world.clock() + timedelta(seconds=PERIOD)
-        self._timer("reconcile", reconcile)
-        self._timer("sweep", sweep)
+        self.host.timer("reconcile", reconcile)
+        self.host.timer("sweep", sweep)
         while True:
             self._drain()
             if any(self._jobs_go_on()):
@@ -431,7 +354,7 @@ class Simulation:
         for _ in range(20_000):
             while self.world.in_flight:
                 self.world.deliver(self.world.in_flight.pop(0))
-            self._handle()
+            self.host.handle()
             if not self.scheduler.alive and not any(self.world.queues.visible(queue) for queue in places.QUEUES):
                 return
             self._go_on()

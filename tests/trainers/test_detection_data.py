@@ -323,7 +323,7 @@ def test_what_csv_files_lack_is_told(tmp_path: Path, line: str, message: str) ->
     assert message in str(caught.value)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(wide=st.lists(st.booleans(), min_size=1, max_size=40), size=st.integers(1, 9), seed=st.integers(0, 99))
 def test_batches_take_each_image_once(wide: list[bool], size: int, seed: int) -> None:
     """Every image is in one batch; as few batches as can be; at most one has both wide and high images."""
@@ -334,7 +334,7 @@ def test_batches_take_each_image_once(wide: list[bool], size: int, seed: int) ->
     assert sum(len({wide[index] for index in batch}) > 1 for batch in batches) <= 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     wide=st.lists(st.booleans(), min_size=1, max_size=40),
     stops=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 4)), max_size=3),

@@ -89,14 +89,20 @@ class BlobService(Service[BlobAccount]):
         self._journal = journal
         blob = BlobOperations(self._requests)
         blocks = BlockOperations(self._requests, blob)
-        self._copies = copies = CopyOperations(self._requests, blob, blocks)
-        leases, containers = LeaseOperations(self._requests), ContainerOperations(self._requests)
-        search = SearchOperations(self._requests)
+        self._copies = CopyOperations(self._requests, blob, blocks)
+        leases, search = LeaseOperations(self._requests), SearchOperations(self._requests)
+        containers = ContainerOperations(self._requests)
         self._of_account = _table(
             ("GET list", lambda call: containers.all_listed(call, self.endpoint), NONE),
             ("GET blobs", lambda call: search.of_all(call, self.endpoint), NONE),
         )
-        self._of_containers = _table(
+        self._of_containers = self._container_operations(containers, leases, search)
+        self._of_blobs = self._blob_operations(blob, blocks, leases)
+
+    def _container_operations(
+        self, containers: ContainerOperations, leases: LeaseOperations, search: SearchOperations
+    ) -> Table:
+        return _table(
             ("PUT ", containers.create, NONE),
             ("DELETE ", containers.delete, OF_VERSION),
             ("GET ", containers.properties, NONE),
@@ -108,7 +114,10 @@ class BlobService(Service[BlobAccount]):
             ("GET blobs", lambda call: search.of_container(call, self.endpoint), NONE),
             ("PUT lease", leases.of_container, OF_VERSION),
         )
-        self._of_blobs = _table(
+
+    def _blob_operations(self, blob: BlobOperations, blocks: BlockOperations, leases: LeaseOperations) -> Table:
+        copies = self._copies
+        return _table(
             ("PUT ", blob.put, OF_BLOB),
             ("PUT  from", self._put, OF_BLOB | OF_SOURCE),
             ("GET ", blob.get, OF_BLOB),

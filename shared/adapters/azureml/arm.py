@@ -110,7 +110,7 @@ class Arm:
     def get_with_etag(self, path: str) -> tuple[Json, str]:
         """The resource, and its etag if the service gives it one, else ''."""
         headers: dict[str, str] = {}
-        answer = self._send("GET", self._url(path), told=headers)
+        answer = self._send("GET", self._url(path), received=headers)
         return answer, headers.get("etag", "")
 
     def patch(self, path: str, body: Json, etag: str = "") -> None:
@@ -177,9 +177,9 @@ class Arm:
         body: Json | None = None,
         client: PipelineClient[Any, Any] | None = None,
         headers: dict[str, str] | None = None,
-        told: dict[str, str] | None = None,
+        received: dict[str, str] | None = None,
     ) -> Json:
-        """The answer's JSON; its headers go into `told`, by names in lower case."""
+        """The answer's JSON; its headers go into `received`, by names in lower case."""
         from azure.core.rest import HttpRequest
 
         what = url.partition("?")[0].removeprefix(self._manager).removeprefix(self.workspace_id).strip("/")
@@ -188,8 +188,8 @@ class Arm:
             if left := response.headers.get(_READS_LEFT):
                 self._reads_left = (time.monotonic(), int(left))
             response.raise_for_status()
-        if told is not None:
-            told.update({name.lower(): value for name, value in response.headers.items()})
+        if received is not None:
+            received.update({name.lower(): value for name, value in response.headers.items()})
         answer: Json = response.json() if response.content else {}
         return answer
 

@@ -134,8 +134,8 @@ def environment_body(file: Path) -> dict[str, Any] | None:
         "isAnonymous": False,
         "isArchived": False,
     }
-    said = {"description": described["description"]} if "description" in described else {}
-    return {"properties": properties | said}
+    description = {"description": described["description"]} if "description" in described else {}
+    return {"properties": properties | description}
 
 
 def environment_id(file: str, digest: str) -> str:

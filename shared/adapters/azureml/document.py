@@ -55,8 +55,8 @@ def _grouped(flat: Mapping[str, Any]) -> Json:
 
 
 def _data(data: DataInput | Output) -> Json:
-    said = {"type": _KINDS.get(data.kind, data.kind), "path": data.path, "mode": data.mode}
-    return {key: value for key, value in said.items() if value} | dict(data.rest)
+    document = {"type": _KINDS.get(data.kind, data.kind), "path": data.path, "mode": data.mode}
+    return {key: value for key, value in document.items() if value} | dict(data.rest)
 
 
 def _output(output: Output) -> Json:

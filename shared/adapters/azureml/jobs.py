@@ -69,8 +69,8 @@ class AzureMLJobs:
                 return _status(self._connection.ml.jobs.create_or_update(sdk_job.load(job, arm.workspace_id)))
         except (BadInput, Changed, NotFound) as exc:
             # A job that is there may refuse to be changed. Asking first would cost every job a request.
-            if there := self.status(str(job.get("name", ""))):
-                return there
+            if existing := self.status(str(job.get("name", ""))):
+                return existing
             raise BadInput(str(exc)) from exc
 
     def _submit_pipeline(self, spec: JobSpec) -> JobStatus:
@@ -82,8 +82,8 @@ class AzureMLJobs:
             with self._connection.circuit.call(), sdk_errors("Azure ML refused the pipeline"):
                 return _status(self._connection.ml.jobs.create_or_update(sdk_job.load(job, workspace_id)))
         except (BadInput, Changed, NotFound) as exc:
-            if there := self.status(spec.name):
-                return there
+            if existing := self.status(spec.name):
+                return existing
             raise BadInput(str(exc)) from exc
 
     def _registered(self, environment: str | Environment) -> str | Environment:
@@ -146,7 +146,7 @@ class AzureMLJobs:
         except NotFound:
             return
         except (BadInput, Changed):
-            if (there := self.status(name)) and there.state not in ENDED:
+            if (status := self.status(name)) and status.state not in ENDED:
                 raise
 
     def active(self) -> list[tuple[str, str]]:

@@ -76,10 +76,10 @@ def _local_files(job: JobSpec) -> Iterator[Problem]:
 
 def has_component(find: Callable[[str], Json | None], named: str) -> bool:
     """Whether the workspace has this component; one of a registry or by a full id is taken at its word."""
-    if not (found := _COMPONENT.fullmatch(named)):
+    if not (match := _COMPONENT.fullmatch(named)):
         return True
-    version = f"/versions/{found['version']}" if found["version"] else ""
-    return find(f"components/{found['name']}{version}") is not None
+    version = f"/versions/{match['version']}" if match["version"] else ""
+    return find(f"components/{match['name']}{version}") is not None
 
 
 def step_statuses(

@@ -63,7 +63,7 @@ def _sampling(sweep: Sweep) -> Json:
 
 def _policy(stopping: Stopping) -> Json:
     """What is at its default is left out."""
-    told = {
+    policy = {
         "evaluation_interval": stopping.interval,
         "delay_evaluation": stopping.delay,
         "eta": stopping.eta,
@@ -73,4 +73,4 @@ def _policy(stopping: Stopping) -> Json:
     }
     nothing = Stopping(stopping.kind)
     default = {"evaluation_interval": nothing.interval, "eta": nothing.eta}
-    return {"type": stopping.kind} | {key: value for key, value in told.items() if value != default.get(key, 0)}
+    return {"type": stopping.kind} | {key: value for key, value in policy.items() if value != default.get(key, 0)}

@@ -54,8 +54,8 @@ class Copier:
         remaining = iter(copies)
         with ThreadPoolExecutor(self._concurrency, "copy") as pool:
             while batch := list(itertools.islice(remaining, BATCH)):
-                there = self._there(batch)
-                yield from pool.map(self._copied, batch, (there.get((c.to_container, c.to_name)) for c in batch))
+                existing = self._there(batch)
+                yield from pool.map(self._copied, batch, (existing.get((c.to_container, c.to_name)) for c in batch))
 
     def _there(self, batch: list[Copy]) -> dict[tuple[str, str], BlobProperties]:
         """Those of the batch's destinations that are there."""
@@ -126,16 +126,16 @@ class Copier:
     def _finished(self, copy: Copy) -> Blob:
         """Wait for the pending copy at the destination, whoever began it."""
         deadline, pause = time.monotonic() + PATIENCE, _FIRST_PAUSE
-        while (there := self._client(copy).get_blob_properties()).copy.status == "pending":
+        while (properties := self._client(copy).get_blob_properties()).copy.status == "pending":
             if time.monotonic() > deadline:
                 raise Unavailable(f"{_what(copy)} is not finished yet. It goes on by itself.")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        if there.copy.status != "success" or not _is_copy_of(there, copy):
+        if properties.copy.status != "success" or not _is_copy_of(properties, copy):
             raise Unavailable(
-                f"{_what(copy)} ended {there.copy.status}: {there.copy.status_description or 'no reason'}"
+                f"{_what(copy)} ended {properties.copy.status}: {properties.copy.status_description or 'no reason'}"
             )
-        return blob_of(there)
+        return blob_of(properties)
 
     def _client(self, copy: Copy) -> Any:
         return self._service.get_blob_client(copy.to_container, copy.to_name)

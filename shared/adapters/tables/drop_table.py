@@ -65,10 +65,10 @@ class TableDrops:
             first = self._opening.setdefault(drop.key, mine)
         if first is not mine:
             try:
-                there = first.result()
+                opened = first.result()
             except Exception as exc:
                 raise Changed(f"Drop {drop.key} was tried to be opened at the same moment.") from exc
-            raise Taken(there)
+            raise Taken(opened)
         try:
             mine.set_result(Stored(drop, self._table.write(table.create(self._row(drop)), *self._copies(drop))[0]))
         except BaseException as exc:
@@ -91,9 +91,9 @@ class TableDrops:
         return Stored(drop, self._write(update, *more, leaves=before.value, unless=drop.state))
 
     def delete(self, before: Stored[Drop]) -> None:
-        gone = table.delete(self._PARTITION, self._key(before.value.key), before.etag)
+        deletion = table.delete(self._PARTITION, self._key(before.value.key), before.etag)
         try:
-            self._write(gone, leaves=before.value)
+            self._write(deletion, leaves=before.value)
         except RowMissing:
             return
 
@@ -106,8 +106,8 @@ class TableDrops:
         return from_row(Generation, row) if row else None
 
     def forget(self, before: Stored[Drop]) -> None:
-        there = self.get(before.value.key)
-        if there and there.etag != before.etag:
+        stored = self.get(before.value.key)
+        if stored and stored.etag != before.etag:
             raise Changed(f"Drop {before.value.key} changed before it was forgotten.")
         low, high = table.kind(self._key(before.value.key, "g"))
         while rows := list(islice(self._table.query(self._PARTITION, low, high, _BATCH, ["RowKey"]), _BATCH)):

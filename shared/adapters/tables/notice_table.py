@@ -115,14 +115,14 @@ class TableNotices:
 
     def _forget(self, partition: str, key: str, notice: str) -> None:
         """Take away a delivery and what makes it unique. One that another call took away is gone."""
-        gone = [table.delete(partition, key)]
+        deletions = [table.delete(partition, key)]
         try:
             event = decode(notice, _Event).id
-            gone.append(table.delete(partition, f"e!{_digest(event)}"))
+            deletions.append(table.delete(partition, f"e!{_digest(event)}"))
         except (msgspec.DecodeError, UnicodeError):
             log.warning("delivery %s of %s can't be read, and goes alone", key, partition)
         with suppress(Changed):
-            self._table.write(*gone)
+            self._table.write(*deletions)
 
     def newest(self, subscription: str, limit: int = 50) -> list[Delivery]:
         rows = self._table.query(keys.token(subscription), *table.kind("t"), min(limit, 1000))

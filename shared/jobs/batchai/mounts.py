@@ -11,7 +11,7 @@ from shared.jobs.batchai.report import Report
 from shared.kernel.names import path_problem
 
 CLUSTER_ROOT, JOB_ROOT = "AZ_BATCHAI_MOUNT_ROOT", "AZ_BATCHAI_JOB_MOUNT_ROOT"
-ACCOUNT_PLACEHOLDER, KEY_PLACEHOLDER = "<AZURE_BATCHAI_STORAGE_ACCOUNT>", "<AZURE_BATCHAI_STORAGE_KEY>"
+ACCOUNT_PLACEHOLDER = "<AZURE_BATCHAI_STORAGE_ACCOUNT>"
 
 _REFERENCE = re.compile(r"""\$\{?(AZ_BATCHAI_(?:JOB_)?MOUNT_ROOT)\}?/([^\s"';:,&|<>()$`]+)""")
 _WRITTEN = re.compile(  # the name of an option whose value is a place to write to

@@ -221,17 +221,17 @@ def _from_mpirun(block: _Block, start: Start, line: str) -> None:
     assert taken is not None
     fields, where = block.fields, block.fields.at("commandLine")
     start.lines["all"] = taken.line or line
-    told = taken.count or taken.per_node * block.nodes
-    if told:
-        given = fields.whole("processCount", "distribution.process_count_per_instance", told)
-        start.processes = told
-        if given != told:
+    count = taken.count or taken.per_node * block.nodes
+    if count:
+        given = fields.whole("processCount", "distribution.process_count_per_instance", count)
+        start.processes = count
+        if given != count:
             block.report.lost(
-                fields.at("processCount"), f"{given} processes.", f"The line's own number counts: {told} processes."
+                fields.at("processCount"), f"{given} processes.", f"The line's own number counts: {count} processes."
             )
-        if told % block.nodes:
-            block.report.refuse(where, f"starts {told} processes, which do not come out even on {block.nodes} nodes.")
-        start.per_node = max(1, told // block.nodes)
+        if count % block.nodes:
+            block.report.refuse(where, f"starts {count} processes, which do not come out even on {block.nodes} nodes.")
+        start.per_node = max(1, count // block.nodes)
     else:
         block.spread(start)
     options = f" Dropped: {', '.join(taken.dropped)}." if taken.dropped else ""

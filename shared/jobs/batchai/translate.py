@@ -61,22 +61,20 @@ def translate(
     job: BatchJob, sources: Mapping[Mount, Source], environment: str, files: Mapping[str, str]
 ) -> Translation:
     """`files` are texts to be laid into the mounts, by path or mere name. Problems go on the report."""
-    names, mounts, missing, laid = _Names(), [], [], _laid(job, files)
-    inputs: dict[str, DataInput] = {}
+    names, laid = _Names(), _laid(job, files)
     outputs = {names.give(MODELS if out.id.lower() in ("model", "models") else out.id): out for out in job.outputs}
     model = None if MODELS in outputs else _model_folder(job)
     if model:
         names.give(MODELS)
+    mounts, inputs, missing = [], {}, []
     for use in job.uses:
-        mount = _mount(use, laid)
-        source = sources[use.mount]
+        mount, source = _mount(use, laid, model), sources[use.mount]
         needed = any(not _is_laid(mount, path) for path in use.reads)
         if needed or source.there:
             mount["from"] = names.give(use.mount.path)
             inputs[mount["from"]] = DataInput(source.path, FOLDER, "ro_mount")
-            if needed and source.there is False:
-                missing.append((use.mount, source))
-        mount["models"] = [path for path in mount["writes"] if (use.mount, path) == model]
+        if needed and source.there is False:
+            missing.append((use.mount, source))
         mounts.append(mount)
     declared = [
         *outputs,
@@ -84,16 +82,20 @@ def translate(
         *([WRITTEN] if mounts else []),
         *([SHARED] if job.nodes > 1 else []),
     ]
-    arguments = [f"{name}=${{{{inputs.{name}}}}}" for name in inputs]
-    arguments += [f"{name}=${{{{outputs.{name}}}}}" for name in declared]
     spec = _spec(job, mounts, {out.id: [name, out.suffix] for name, out in outputs.items()})
-    if len(spec) > LONGEST_SPEC:
-        job.report.refuse("properties", f"becomes {len(spec)} bytes of instructions; the limit is {LONGEST_SPEC}.")
-    made = JobSpec(
+    return Translation(_command_job(job, environment or job.image, inputs, declared, spec), tuple(missing))
+
+
+def _command_job(
+    job: BatchJob, environment: str, inputs: Mapping[str, DataInput], outputs: list[str], spec: str
+) -> JobSpec:
+    arguments = [f"{name}=${{{{inputs.{name}}}}}" for name in inputs]
+    arguments += [f"{name}=${{{{outputs.{name}}}}}" for name in outputs]
+    return JobSpec(
         command=" ".join([LAUNCHER, *arguments]),
-        environment=_environment(environment or job.image),
+        environment=_environment(environment),
         inputs=inputs,
-        outputs={name: Output(kind=FOLDER, mode="rw_mount") for name in declared},
+        outputs={name: Output(kind=FOLDER, mode="rw_mount") for name in outputs},
         variables={**job.variables, SPEC: spec},
         nodes=job.nodes,
         shared_memory=job.shm_size,
@@ -104,7 +106,6 @@ def translate(
         experiment=job.experiment,
         tags=job.tags,
     )
-    return Translation(made, tuple(missing))
 
 
 def _model_folder(job: BatchJob) -> tuple[Mount, str] | None:
@@ -131,7 +132,7 @@ def _laid(job: BatchJob, files: Mapping[str, str]) -> dict[tuple[str, str], str]
     return texts
 
 
-def _mount(use: Use, files: Mapping[tuple[str, str], str]) -> Json:
+def _mount(use: Use, files: Mapping[tuple[str, str], str], model: tuple[Mount, str] | None) -> Json:
     mount = use.mount
     own = f"{mount.path}/"
     laid = {
@@ -139,14 +140,15 @@ def _mount(use: Use, files: Mapping[tuple[str, str], str]) -> Json:
         for (root, path), text in files.items()
         if root == mount.root and path.startswith(own)
     }
-    into = f"job/{mount.path}" if mount.root == JOB_ROOT else mount.path
+    writes = [path for path in use.writes if path not in laid]
     return {
         "root": mount.root,
         "path": mount.path,
-        "into": into,
+        "into": f"job/{mount.path}" if mount.root == JOB_ROOT else mount.path,
         "from": "",
-        "writes": [path for path in use.writes if path not in laid],
+        "writes": writes,
         "files": laid,
+        "models": [path for path in writes if (mount, path) == model],
     }
 
 
@@ -170,7 +172,10 @@ def _spec(job: BatchJob, mounts: list[Json], outputs: Json) -> str:
     }
     if start.workers:
         spec |= {"workers": start.workers, "servers": start.servers}
-    return json.dumps(spec)
+    text = json.dumps(spec)
+    if len(text) > LONGEST_SPEC:
+        job.report.refuse("properties", f"becomes {len(text)} bytes of instructions; the limit is {LONGEST_SPEC}.")
+    return text
 
 
 def shortened(job: BatchJob, longest: float) -> None:

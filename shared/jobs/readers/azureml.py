@@ -176,8 +176,8 @@ def _switched_off(flat: Json) -> frozenset[str]:
 
 
 def _kind(document: Mapping[str, Any]) -> str:
-    told = document.get("type") or next((kind for key, kind in _OF_A_KIND.items() if key in document), None)
-    return str(told or JobSpec.kind)
+    kind = document.get("type") or next((kind for key, kind in _OF_A_KIND.items() if key in document), None)
+    return str(kind or JobSpec.kind)
 
 
 def _numbers(flat: Json, fields: Json) -> Json:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from shared.jobs.kinds import kind_of
 from shared.jobs.ports import Around, Written
 from shared.jobs.readers.azureml import read_layer
 from shared.jobs.readers.drop_files import DropFiles
 from shared.jobs.readers.job_file import JobFile
 from shared.jobs.readers.pipeline import with_steps
-from shared.jobs.spec import PIPELINE, JobSpec
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Impossible
 
 
@@ -24,7 +25,7 @@ class CommandJobs:
         files = DropFiles(around.stores, around.limits, job_file, around.folder)
         layer = read_layer(files.read_in(job_file.document))
         job = with_steps(files.put_in(layer.job), files.put_in_step)
-        return Written(layer.with_job(job), JobSpec() if job.kind == PIPELINE else None)
+        return Written(layer.with_job(job), None if kind_of(job).runs_a_command else JobSpec())
 
     def of_request(self, document: Mapping[str, Any], beside: Any, around: Around) -> Written:  # noqa: ARG002 the port's
         if beside is not None:

@@ -43,6 +43,11 @@ class Step:
     problems: tuple[Problem, ...] = ()
     trials: int = 1  # of a sweep, at most
 
+    @property
+    def is_pipeline(self) -> bool:
+        """Whether it has steps of its own: those run, and it runs nothing itself."""
+        return self.kind == PIPELINE
+
 
 def steps(job: JobSpec) -> tuple[Step, ...]:
     """All steps of a pipeline in the order of the file, those within others after them; none of any other job."""
@@ -59,7 +64,7 @@ def with_steps(job: JobSpec, change: Change) -> JobSpec:
 def _steps(jobs: Any, above: str) -> Iterator[Step]:
     for name, body in mapping(jobs).items():
         yield (step := _step(f"{above}{name}", body))
-        if step.kind == PIPELINE:
+        if step.is_pipeline:
             yield from _steps(mapping(body.get("component")).get(JOBS), f"{step.name}.")
 
 
@@ -93,9 +98,9 @@ def _unreadable(body: Any) -> Problem | None:
     for place, bound in _bindings(body):
         if _OLD.search(bound):
             return Problem(place, f"is {bound[:200]!r}; write {_OLD.sub('${{parent.', bound)[:200]}.")
-    said = [key for key in _RUNS if key in body]
-    if len(said) > 1 and said[0] in ("component", "trial"):
-        return Problem(said[0], f"and {said[1]} both say what the step runs; keep one of them.")
+    sources = [key for key in _RUNS if key in body]
+    if len(sources) > 1 and sources[0] in ("component", "trial"):
+        return Problem(sources[0], f"and {sources[1]} both say what the step runs; keep one of them.")
     return None
 
 
@@ -119,18 +124,18 @@ def _lacking(body: Mapping[str, Any], holder: Any) -> Problem | None:
     return None
 
 
-def _names(said: Mapping[str, Any], group: str) -> Mapping[str, Any]:
-    return mapping(said.get(group))
+def _names(body: Mapping[str, Any], group: str) -> Mapping[str, Any]:
+    return mapping(body.get(group))
 
 
 def _document(body: Mapping[str, Any], holder: Mapping[str, Any]) -> Json:
     """The step as a command job of its own, but for what others give it."""
-    said = {key: holder[key] for key in _OF_COMPONENT if holder.get(key) is not None}
-    said |= {key: body[key] for key in _OF_STEP if body.get(key) is not None}
+    fields = {key: holder[key] for key in _OF_COMPONENT if holder.get(key) is not None}
+    fields |= {key: body[key] for key in _OF_STEP if body.get(key) is not None}
     limits = mapping(body.get("limits"))
     timeout = limits.get("trial_timeout" if kind_of(body) == SWEEP else "timeout")
     own = {"limits": {"timeout": timeout}} if timeout is not None else {}
-    return said | own | {key: _data(body.get(key)) for key in ("inputs", "outputs")} | {"type": COMMAND}
+    return fields | own | {key: _data(body.get(key)) for key in ("inputs", "outputs")} | {"type": COMMAND}
 
 
 def _data(given: Any) -> Json:
@@ -169,18 +174,18 @@ def _inputs(body: Mapping[str, Any], after: JobSpec) -> Json:
 
 def _told(before: JobSpec, after: JobSpec) -> Json:
     """What of code, environment and variables is another now."""
-    told: Json = {"code": after.code, "environment": azureml.environment_document(after.environment)}
-    told["environment_variables"] = dict(after.variables)
+    now: Json = {"code": after.code, "environment": azureml.environment_document(after.environment)}
+    now["environment_variables"] = dict(after.variables)
     was = {"code": before.code, "environment": azureml.environment_document(before.environment)}
     was["environment_variables"] = dict(before.variables)
-    return {key: value for key, value in told.items() if value != was[key]}
+    return {key: value for key, value in now.items() if value != was[key]}
 
 
-def _put(body: Json, holder: Any, told: Json) -> Json:
+def _put(body: Json, holder: Any, changes: Json) -> Json:
     """The step with these keys, where they belong: a step may say them itself over its component."""
     if not isinstance(holder, Mapping) or "command" in body:
-        return {**body, **({} if isinstance(holder, str) else told)}
-    above = {key: value for key, value in told.items() if body.get(key) is not None and key != "code"}
+        return {**body, **({} if isinstance(holder, str) else changes)}
+    above = {key: value for key, value in changes.items() if body.get(key) is not None and key != "code"}
     place = "trial" if "trial" in body else "component"
-    below = {key: value for key, value in told.items() if key not in above}
+    below = {key: value for key, value in changes.items() if key not in above}
     return {**body, **above, place: {**holder, **below}}

@@ -46,8 +46,8 @@ def read_pipeline(document: Mapping[str, Any]) -> tuple[Json, tuple[Problem, ...
 def kind_of(body: Mapping[str, Any]) -> str:
     """What a step is: it says it, or its component does."""
     component = mapping(body.get("component"))
-    told = body.get("type") or component.get("type") or (SWEEP if "search_space" in body else COMMAND)
-    return str(told)
+    kind = body.get("type") or component.get("type") or (SWEEP if "search_space" in body else COMMAND)
+    return str(kind)
 
 
 def holder_of(body: Mapping[str, Any]) -> Any:

@@ -98,10 +98,10 @@ def _outputs(trial: Json, own: Json) -> Any:
     return {**declared, **{name: {**(declared.get(name) or {}), **(value or {})} for name, value in given.items()}}
 
 
-def read_short(told: Any, inputs: Json) -> tuple[dict[str, Any], Sweep | None, tuple[Problem, ...]]:
+def read_short(section: Any, inputs: Json) -> tuple[dict[str, Any], Sweep | None, tuple[Problem, ...]]:
     """The inputs without those that are searched, the sweep, and what is wrong."""
     try:
-        return _short(told, inputs)
+        return _short(section, inputs)
     except _Bad as exc:
         return dict(inputs), None, (exc.problem,)
 
@@ -145,34 +145,34 @@ def _literal(text: str) -> Drawn:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-def _short(told: Any, inputs: Json) -> tuple[dict[str, Any], Sweep, tuple[Problem, ...]]:
-    if not isinstance(told, Mapping):
+def _short(section: Any, inputs: Json) -> tuple[dict[str, Any], Sweep, tuple[Problem, ...]]:
+    if not isinstance(section, Mapping):
         raise _Bad("sweep", "must be a mapping, such as {trials: 20, metric: test_accuracy, stop: asha}.")
-    if unknown := [key for key in told if key not in _SHORT]:
+    if unknown := [key for key in section if key not in _SHORT]:
         raise _Bad(f"sweep.{unknown[0]}", f"is not known; there are {', '.join(sorted(_SHORT))}.")
     space = {name: each for name, value in inputs.items() if (each := range_of(value))}
-    for name, value in (told.get("search_space") or {}).items():
+    for name, value in (section.get("search_space") or {}).items():
         space[name] = range_of(value) or _parameter(f"sweep.search_space.{name}", value)
     if not space:
         raise _Bad("sweep", "has nothing to search: give a parameter a range, 0.001..0.1, or values, 32,64,128.")
-    metric = str(told.get("metric") or "")
+    metric = str(section.get("metric") or "")
     if not metric:
         raise _Bad("sweep.metric", "is missing: which metric says what is best, such as test_accuracy?")
-    stop = told.get("stop")
-    goal = _choice(told, "goal", ("maximize", "minimize"), "sweep.") or (
+    stop = section.get("stop")
+    goal = _choice(section, "goal", ("maximize", "minimize"), "sweep.") or (
         "minimize" if any(word in metric for word in _LOWER) else "maximize"
     )
-    most = _whole(told, "trials", 20, 1, MOST_TRIALS, "sweep.")
+    most = _whole(section, "trials", 20, 1, MOST_TRIALS, "sweep.")
     sweep = Sweep(
         space=space,
         metric=metric,
         maximize=goal == "maximize",
-        sampling=_choice(told, "sampling", SAMPLINGS, "sweep.") or BAYESIAN,
-        seed=_seed(told, "sweep."),
+        sampling=_choice(section, "sampling", SAMPLINGS, "sweep.") or BAYESIAN,
+        seed=_seed(section, "sweep."),
         most_trials=most,
-        at_once=min(most, _whole(told, "at_once", 4, 1, MOST_TRIALS, "sweep.")),
-        timeout_seconds=_whole(told, "timeout", 0, 0, 10**8, "sweep."),
-        budget=_positive(told, "budget", "sweep."),
+        at_once=min(most, _whole(section, "at_once", 4, 1, MOST_TRIALS, "sweep.")),
+        timeout_seconds=_whole(section, "timeout", 0, 0, 10**8, "sweep."),
+        budget=_positive(section, "budget", "sweep."),
         stopping=_policy({"type": stop} if isinstance(stop, str) else stop, "sweep.stop"),
     )
     _check_grid(sweep)
@@ -186,8 +186,8 @@ def _published(document: Json) -> Sweep:
         raise _Bad("search_space", "is empty: name at least one parameter, such as {type: uniform, min_value: 0, ...}.")
     if not (metric := str(objective.get("primary_metric") or "")):
         raise _Bad("objective.primary_metric", "is missing: which metric says what is best?")
-    told = document.get("sampling_algorithm") or RANDOM
-    sampling = {"type": told} if isinstance(told, str) else told
+    named = document.get("sampling_algorithm") or RANDOM
+    sampling = {"type": named} if isinstance(named, str) else named
     kind = SOBOL if str(sampling.get("rule") or "").lower() == SOBOL else str(sampling.get("type") or "").lower()
     most = _whole(limits, "max_total_trials", MOST_TRIALS, 1, MOST_TRIALS, "limits.")
     sweep = Sweep(
@@ -206,12 +206,12 @@ def _published(document: Json) -> Sweep:
     return sweep
 
 
-def _parameter(path: str, told: Any) -> Parameter:
-    if not isinstance(told, Mapping):
-        raise _Bad(path, f"is {told!r:.80}; write a range, 0.001..0.1, values, 32,64,128, or {{type: uniform, ...}}.")
-    kind = _choice(told, "type", KINDS, f"{path}.")
+def _parameter(path: str, body: Any) -> Parameter:
+    if not isinstance(body, Mapping):
+        raise _Bad(path, f"is {body!r:.80}; write a range, 0.001..0.1, values, 32,64,128, or {{type: uniform, ...}}.")
+    kind = _choice(body, "type", KINDS, f"{path}.")
     if kind == CHOICE:
-        values = told.get("values")
+        values = body.get("values")
         if (
             not isinstance(values, list)
             or not values
@@ -219,11 +219,11 @@ def _parameter(path: str, told: Any) -> Parameter:
         ):
             raise _Bad(f"{path}.values", "must be a list of texts, numbers or truth values.")
         return Parameter(CHOICE, tuple(values))
-    step = _number(told, "q", path) if kind.startswith("q") else 0.0
+    step = _number(body, "q", path) if kind.startswith("q") else 0.0
     if kind == RANDINT:
-        return _checked(path, Parameter(kind, (), _number(told, "upper", path)))
+        return _checked(path, Parameter(kind, (), _number(body, "upper", path)))
     ends = ("mu", "sigma") if kind in NORMAL else ("min_value", "max_value")
-    return _checked(path, Parameter(kind, (), _number(told, ends[0], path), _number(told, ends[1], path), step))
+    return _checked(path, Parameter(kind, (), _number(body, ends[0], path), _number(body, ends[1], path), step))
 
 
 def _checked(path: str, parameter: Parameter) -> Parameter:
@@ -241,20 +241,20 @@ def _checked(path: str, parameter: Parameter) -> Parameter:
     return parameter
 
 
-def _policy(told: Any, path: str) -> Stopping | None:
-    if not told:
+def _policy(described: Any, path: str) -> Stopping | None:
+    if not described:
         return None
-    if not isinstance(told, Mapping):
-        raise _Bad(path, f"is {told!r:.80}; choose one of {', '.join(POLICIES)}.")
-    kind = _choice(told, "type", POLICIES, f"{path}.")
+    if not isinstance(described, Mapping):
+        raise _Bad(path, f"is {described!r:.80}; choose one of {', '.join(POLICIES)}.")
+    kind = _choice(described, "type", POLICIES, f"{path}.")
     stopping = Stopping(
         kind,
-        interval=_whole(told, "evaluation_interval", 1, 1, 10**6, f"{path}."),
-        delay=_whole(told, "delay_evaluation", 0, 0, 10**6, f"{path}."),
-        eta=_whole(told, "eta", 3, 2, 100, f"{path}."),
-        slack_factor=_positive(told, "slack_factor", f"{path}."),
-        slack_amount=_positive(told, "slack_amount", f"{path}."),
-        percentage=_whole(told, "truncation_percentage", 0, 0, 99, f"{path}."),
+        interval=_whole(described, "evaluation_interval", 1, 1, 10**6, f"{path}."),
+        delay=_whole(described, "delay_evaluation", 0, 0, 10**6, f"{path}."),
+        eta=_whole(described, "eta", 3, 2, 100, f"{path}."),
+        slack_factor=_positive(described, "slack_factor", f"{path}."),
+        slack_amount=_positive(described, "slack_amount", f"{path}."),
+        percentage=_whole(described, "truncation_percentage", 0, 0, 99, f"{path}."),
     )
     if kind == BANDIT and bool(stopping.slack_factor) == bool(stopping.slack_amount):
         raise _Bad(
@@ -278,9 +278,9 @@ def _mapping(document: Json, key: str) -> Json:
     return value
 
 
-def _choice(told: Json, key: str, choices: Iterable[str], at: str) -> str:
+def _choice(section: Json, key: str, choices: Iterable[str], at: str) -> str:
     """One of the choices, however it is cased; '' if the key is not there."""
-    value = told.get(key)
+    value = section.get(key)
     if value is None:
         return ""
     text = str(value).lower()
@@ -289,8 +289,8 @@ def _choice(told: Json, key: str, choices: Iterable[str], at: str) -> str:
     return text
 
 
-def _whole(told: Json, key: str, default: int, least: int, most: int, at: str) -> int:
-    value = told.get(key, default)
+def _whole(section: Json, key: str, default: int, least: int, most: int, at: str) -> int:
+    value = section.get(key, default)
     value = default if value is None else value
     number = _read(int, value)
     if number is None or isinstance(value, bool) or float(number) != float(value) or not least <= number <= most:
@@ -298,22 +298,22 @@ def _whole(told: Json, key: str, default: int, least: int, most: int, at: str) -
     return int(number)
 
 
-def _seed(told: Json, at: str) -> int | None:
-    return None if told.get("seed") is None else _whole(told, "seed", 0, 0, 2**31 - 1, at)
+def _seed(section: Json, at: str) -> int | None:
+    return None if section.get("seed") is None else _whole(section, "seed", 0, 0, 2**31 - 1, at)
 
 
-def _positive(told: Json, key: str, at: str) -> float:
-    value = told.get(key)
+def _positive(section: Json, key: str, at: str) -> float:
+    value = section.get(key)
     number = 0.0 if value is None else _read(float, value)
     if number is None or isinstance(value, bool) or number < 0 or not math.isfinite(number):
         raise _Bad(f"{at}{key}", f"is {value!r:.40}; use a number from 0.")
     return float(number)
 
 
-def _number(told: Json, key: str, path: str) -> float:
-    number = _read(float, told.get(key))
-    if number is None or isinstance(told.get(key), bool) or not math.isfinite(number):
-        raise _Bad(f"{path}.{key}", f"is {told.get(key)!r:.40}; use a number.")
+def _number(section: Json, key: str, path: str) -> float:
+    number = _read(float, section.get(key))
+    if number is None or isinstance(section.get(key), bool) or not math.isfinite(number):
+        raise _Bad(f"{path}.{key}", f"is {section.get(key)!r:.40}; use a number.")
     return float(number)
 
 

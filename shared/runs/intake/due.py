@@ -12,8 +12,9 @@ from shared.deadlines.outlook import Outlook, outlook, terms_of
 from shared.jobs.limits import Limits
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
+from shared.runs.date import Placed, span
 from shared.runs.intake.wish import Wish
-from shared.runs.model import Placed, Run
+from shared.runs.model import Run
 from shared.runs.ports import HasMarkets
 
 
@@ -29,10 +30,7 @@ def with_date(ports: Ports, run: Run, wish: Wish, limits: Limits) -> Run:
     done_by = wish.moment(run.created_at)
     if done_by is None:
         return run
-    work = wish.takes_seconds or ports.markets.usual_seconds(run)
-    if not work:
-        words = "How long it takes on all its nodes is not known, as no run of its kind has ended. Say it:"
-        raise Impossible(f"{words} takes_seconds in a request (--takes 5h), the tag takes in a job.", "unknown_work")
+    work = _work(ports, run, wish)
     left = (done_by - run.created_at).total_seconds()
     tiers = ports.markets.of(run.asked.cluster, run.asked.nodes, limits.clusters)
     terms = terms_of(
@@ -43,11 +41,7 @@ def with_date(ports: Ports, run: Run, wish: Wish, limits: Limits) -> Run:
         overlaps=run.jobs.elastic is not None,
     )
     expected = outlook(terms, tiers.pool, left, work)
-    if left < expected.seconds:
-        raise Impossible(_too_soon(run, work, expected, done_by), "too_soon")
-    if run.asked.timeout_seconds and run.asked.timeout_seconds < work:
-        words = f"It takes {_span(work)}, and its time limit is {_span(run.asked.timeout_seconds)}."
-        raise Impossible(words, "over_time_limit")
+    _check_promise(run, work, expected, done_by)
     return run.changed(
         done_by=done_by,
         takes_seconds=work,
@@ -65,9 +59,25 @@ def with_date(ports: Ports, run: Run, wish: Wish, limits: Limits) -> Run:
         price_from=f"of {tiers.low.cluster}; {tiers.dedicated.cluster} costs ${tiers.dedicated.price:.4g}",
         estimated_cost=expected.expected,
         greatest_cost=expected.worst,
-        holds_why=f"It begins on low-priority nodes: {_span(left - work)} more than it needs.",
+        holds_why=f"It begins on low-priority nodes: {span(left - work)} more than it needs.",
         places=(Placed(run.created_at, tiers.low.cluster),),
     )
+
+
+def _work(ports: Ports, run: Run, wish: Wish) -> float:
+    work = wish.takes_seconds or ports.markets.usual_seconds(run)
+    if not work:
+        words = "How long it takes on all its nodes is not known, as no run of its kind has ended. Say it:"
+        raise Impossible(f"{words} takes_seconds in a request (--takes 5h), the tag takes in a job.", "unknown_work")
+    return work
+
+
+def _check_promise(run: Run, work: float, expected: Outlook, done_by: datetime) -> None:
+    if (done_by - run.created_at).total_seconds() < expected.seconds:
+        raise Impossible(_too_soon(run, work, expected, done_by), "too_soon")
+    if run.asked.timeout_seconds and run.asked.timeout_seconds < work:
+        words = f"It takes {span(work)}, and its time limit is {span(run.asked.timeout_seconds)}."
+        raise Impossible(words, "over_time_limit")
 
 
 def date_of(run: Run) -> dict[str, Any] | None:
@@ -100,17 +110,6 @@ def _words(run: Run) -> str:
 def _too_soon(run: Run, work: float, expected: Outlook, done_by: datetime) -> str:
     earliest = run.created_at + timedelta(seconds=expected.seconds)
     return (
-        f"It can't be promised by {done_by:%Y-%m-%d %H:%M} UTC: it takes {_span(work)} on {run.asked.nodes} nodes, and "
-        f"new nodes up to {_span(expected.seconds - work)}. The earliest date is {earliest:%Y-%m-%d %H:%M} UTC."
-    )
-
-
-def _span(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return (
-        f"{minutes // 60} h {minutes % 60:02d} min"
-        if minutes >= 60
-        else f"{minutes} min"
-        if minutes
-        else f"{seconds:.0f} s"
+        f"It can't be promised by {done_by:%Y-%m-%d %H:%M} UTC: it takes {span(work)} on {run.asked.nodes} nodes, and "
+        f"new nodes up to {span(expected.seconds - work)}. The earliest date is {earliest:%Y-%m-%d %H:%M} UTC."
     )

@@ -18,7 +18,8 @@ from shared.jobs.ports import Around, HasJobs, HasLimits, HasReader, HasRoutes, 
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.sweep import read_short
 from shared.jobs.readers.trainer import trainer_names, trainer_template
-from shared.jobs.routes_file import NUMBERS, Route
+from shared.jobs.route import Route
+from shared.jobs.routes_file import NUMBERS
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
@@ -176,8 +177,8 @@ def _values(request: RunRequest) -> Values:
     parameters, sweep = dict(request.parameters), None
     problems: tuple[Problem, ...] = ()
     if request.sweep:
-        told = {name: value for name, value in msgspec.to_builtins(request.sweep).items() if value is not None}
-        parameters, sweep, problems = read_short(told, parameters)
+        section = {name: value for name, value in msgspec.to_builtins(request.sweep).items() if value is not None}
+        parameters, sweep, problems = read_short(section, parameters)
     if problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in problems), problems[0].code)
     nodes = request.nodes

@@ -8,8 +8,9 @@ from typing import Protocol
 
 from shared.jobs.assets import assets
 from shared.jobs.data import Data
+from shared.jobs.kinds import kind_of
 from shared.jobs.ports import HasJobs, HasTrainers, Jobs
-from shared.jobs.spec import PIPELINE, JobSpec, resolve, uses_own_environment
+from shared.jobs.spec import JobSpec, resolve, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
@@ -47,7 +48,7 @@ def check_possible(ports: Ports, run: Run) -> None:
 
 def _never(jobs: Jobs, job: JobSpec) -> list[Reason]:
     """What the schema refuses of a pipeline, which nothing read whole before; then what the workspace can't give."""
-    return (_refused(jobs, job) if job.kind == PIPELINE else []) or _lacks(jobs, job)
+    return ([] if kind_of(job).runs_a_command else _refused(jobs, job)) or _lacks(jobs, job)
 
 
 def _refused(jobs: Jobs, job: JobSpec) -> list[Reason]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from shared.jobs.routes_file import Route
+from shared.jobs.route import Route
 from shared.kernel.errors import Impossible
 
 TAGS = ("done_by", "within", "takes")

@@ -37,8 +37,8 @@ def measured(
     `waits`: for how long nodes were waited for that could be had, `usual` what that takes where there were none;
     `joined`: when nodes began to work; `rows`: step and time of each line of progress.
     """
-    found = sorted(pause for at in joined if (pause := _pause(at.timestamp(), rows)) is not None)
-    pauses = list(dict(found).values())  # of nodes that came one after the other, the longest
+    measured_pauses = sorted(pause for at in joined if (pause := _pause(at.timestamp(), rows)) is not None)
+    pauses = list(dict(measured_pauses).values())  # of nodes that came one after the other, the longest
     if not waits and not pauses:
         return 0.0, 0.0, 0.0
     seconds = median(waits or [usual]) + median(pauses or [0.0])

@@ -145,9 +145,9 @@ def steer_members(run: Run, hold: Hold, now: datetime) -> tuple[Elastic, tuple[M
     elastic = run.jobs.elastic
     low, _ = _by_tier(elastic)
     missing = sum(m.state is not RunState.RUNNING for m in low)
-    wanted = {Hold.BOTH: elastic.dedicated, Hold.DEDICATED: missing or len(low), Hold.ONE: 1}.get(hold, 0)
+    dedicated = {Hold.BOTH: elastic.dedicated, Hold.DEDICATED: missing or len(low), Hold.ONE: 1}.get(hold, 0)
     by_index = {m.index: m for m in elastic.members}
-    for index in range(DEDICATED_FROM, DEDICATED_FROM + wanted):
+    for index in range(DEDICATED_FROM, DEDICATED_FROM + dedicated):
         member = by_index.get(index)
         if member is None:
             by_index[index] = Member(index, 1, RunState.RECEIVED, now, run.pace.holds_why, asked_at=now)
@@ -155,8 +155,8 @@ def steer_members(run: Run, hold: Hold, now: datetime) -> tuple[Elastic, tuple[M
             by_index[index] = _next(member, now)
     by_index |= {m.index: with_(m, moves_to=_next_place(run, m, now)) for m in low if m.state in WAITING}
     members = tuple(by_index[index] for index in sorted(by_index))
-    to_end = (m for m in members if m.state not in FINAL and (m.moves_to or m.index >= DEDICATED_FROM + wanted))
-    return replace(elastic, dedicated=wanted, members=members), tuple(to_end)
+    to_end = (m for m in members if m.state not in FINAL and (m.moves_to or m.index >= DEDICATED_FROM + dedicated))
+    return replace(elastic, dedicated=dedicated, members=members), tuple(to_end)
 
 
 def _next_place(run: Run, member: Member, now: datetime) -> str:

@@ -39,19 +39,19 @@ def _within(above: str, name: str) -> str:
     return f"{above}.{name}" if above else name
 
 
-def as_told(steps: Sequence[Step], told: Iterable[StepStatus], ended: bool) -> tuple[Step, ...]:
+def as_told(steps: Sequence[Step], statuses: Iterable[StepStatus], ended: bool) -> tuple[Step, ...]:
     """The steps as they stand now. `ended`: the pipeline is over, so what has not begun never will."""
-    by_name = {each.name: each for each in told}
+    by_name = {each.name: each for each in statuses}
     return tuple(_as_told(step, by_name.get(step.name), ended) for step in steps)
 
 
-def _as_told(step: Step, told: StepStatus | None, ended: bool) -> Step:
-    if told is None:
+def _as_told(step: Step, status: StepStatus | None, ended: bool) -> Step:
+    if status is None:
         never = ended and step.state is StepState.WAITING
         return replace(step, state=StepState.SKIPPED) if never else step
-    why = first_line(told.error)[:WHY_LIMIT]
-    state = StepState(told.state)
-    return replace(step, state=state, job=told.job, began=told.began, ended=told.ended, why=why)
+    why = first_line(status.error)[:WHY_LIMIT]
+    state = StepState(status.state)
+    return replace(step, state=state, job=status.job, began=status.began, ended=status.ended, why=why)
 
 
 def why_failed(steps: Sequence[Step]) -> tuple[str, str]:

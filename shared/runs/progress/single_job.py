@@ -19,8 +19,9 @@ from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.spec import HOUR_PROPERTY, JobSpec, resolve
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
+from shared.runs.date import Placed
 from shared.runs.decide import first_line, is_over, overdue, why_step
-from shared.runs.model import FINAL, Moment, Placed, Run, RunState
+from shared.runs.model import FINAL, Moment, Run, RunState
 from shared.runs.names import hour_of, plain_job
 from shared.runs.node_use import WAITING, Use, by_place, use_of_one_job
 from shared.runs.ports import HasRendezvous, HasRuns

@@ -19,6 +19,7 @@ from shared.jobs.ports import HasJobs, HasTrainers
 from shared.kernel.errors import TrainyardError
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.versioned import Stored
+from shared.runs.date import span
 from shared.runs.decide import is_over
 from shared.runs.facts import RunWillBeLate
 from shared.runs.model import Run
@@ -77,10 +78,10 @@ def look_at_pace(ports: Ports, name: str, token: str | None = None) -> None:
 
 
 def _steer(ports: Ports, stored: Stored[Run], following: dict[str, str]) -> Stored[Run]:
-    told, idle, now = _told(ports, stored.value), _idle(ports), ports.clock()
-    run = _with_change(stored.value, told)
+    series, idle, now = _series(ports, stored.value), _idle(ports), ports.clock()
+    run = _with_change(stored.value, series)
     roomy = max(run.due.low_clusters, key=lambda name: idle.get(name, 0))
-    pace = judge(run, _share(run, told), idle.get(roomy, 0), now)
+    pace = judge(run, _share(run, series), idle.get(roomy, 0), now)
     changes, to_cancel = workload(run).steer(run.changed(holds_why=pace.why), pace.hold, roomy, now)
     if pace.late and run.pace.late_since is None:
         ports.happened(RunWillBeLate(run, pace.done_at))
@@ -165,7 +166,7 @@ def _standing(run: Run, nodes: Nodes, free: int, work: float, left: float, now: 
 
 
 def _why(hold: Hold, now: Standing, plan: Plan, late: bool, done_at: datetime) -> str:
-    spare = f"{_span(max(0.0, now.slack))} more than it needs"
+    spare = f"{span(max(0.0, now.slack))} more than it needs"
     if late:
         return f"The work is larger than was said: on dedicated nodes it will be done at {done_at:%Y-%m-%d %H:%M} UTC."
     if hold is Hold.DEDICATED and now.slack < plan.terms.reserve + plan.terms.step:
@@ -179,18 +180,7 @@ def _why(hold: Hold, now: Standing, plan: Plan, late: bool, done_at: datetime) -
     return f"Low-priority nodes, while there are some: it has {spare}."
 
 
-def _span(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return (
-        f"{minutes // 60} h {minutes % 60:02d} min"
-        if minutes >= 60
-        else f"{minutes} min"
-        if minutes
-        else f"{seconds:.0f} s"
-    )
-
-
-def _told(ports: Ports, run: Run) -> Series:
+def _series(ports: Ports, run: Run) -> Series:
     """What its metrics say of how far it is; nothing where they can't be read."""
     try:
         return since(ports, run, Cursor(), f"{DONE},{EPOCH}")
@@ -199,20 +189,20 @@ def _told(ports: Ports, run: Run) -> Series:
         return {}
 
 
-def _with_change(run: Run, told: Series) -> Run:
+def _with_change(run: Run, series: Series) -> Run:
     """The run with what a change of nodes took until now."""
     changes = workload(run).changes(run)
-    rows = [(step, time) for step, _, time in told.get(DONE) or told.get(EPOCH) or [] if time is not None]
+    rows = [(step, time) for step, _, time in series.get(DONE) or series.get(EPOCH) or [] if time is not None]
     change, pause, lost = measured(run.due.change_seconds, changes.waits, changes.joined, rows)
     return run.changed(change_measured=change, pause_measured=pause, lost_seconds=lost)
 
 
-def _share(run: Run, told: Series) -> float | None:
+def _share(run: Run, series: Series) -> float | None:
     """How much is done: what the metric `done` tells, else the epochs of the parameter `epochs`; None without both."""
-    if told.get(DONE):
-        return max(0.0, told[DONE][-1][1] or 0.0)
+    if series.get(DONE):
+        return max(0.0, series[DONE][-1][1] or 0.0)
     epochs = run.asked.parameters.get("epochs")
-    return share_of_epochs(told.get(EPOCH, []), epochs) if isinstance(epochs, int) and epochs > 0 else None
+    return share_of_epochs(series.get(EPOCH, []), epochs) if isinstance(epochs, int) and epochs > 0 else None
 
 
 def share_of_epochs(points: Sequence[Point], epochs: int) -> float | None:

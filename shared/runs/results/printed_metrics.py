@@ -48,5 +48,5 @@ def reader(pattern: str = "") -> Reader:
 
 
 def _pairs(line: str) -> dict[str, Any]:
-    found = _PAIR.findall(line) if len(line) <= LONGEST_LINE else ()
-    return {name: float(number) for name, number in found}
+    pairs = _PAIR.findall(line) if len(line) <= LONGEST_LINE else ()
+    return {name: float(number) for name, number in pairs}

@@ -59,8 +59,8 @@ def _metrics(runs: list[Run]) -> list[Row]:
 
 
 def _metric(name: str, values: list[float | None]) -> Row:
-    there = [value for value in values if value is not None]
-    best = min(there) if lower_is_better(name) else max(there)
+    given = [value for value in values if value is not None]
+    best = min(given) if lower_is_better(name) else max(given)
     return {"name": name, "values": values, "best": values.index(best) if _differs(values) else None}
 
 

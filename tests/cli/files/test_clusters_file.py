@@ -67,7 +67,7 @@ DECLARED = st.builds(
 
 
 @given(DECLARED, DECLARED)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_was_applied_needs_no_further_step(first: Declared, second: Declared) -> None:
     """After `apply` the plan is empty, whatever there was before; what the file does not know stays as it was."""
     made = applied(first, None)

@@ -15,7 +15,10 @@ from shared.clusters import sweep
 from shared.clusters.decide import Need, judge_cluster, judge_instance
 from shared.clusters.lease_model import Lease, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
+from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.settings import Rules
+from shared.runs.intake.create import create_run
+from shared.runs.intake.request import RunRequest
 from tests.fakes.ports import Crash
 from tests.fakes.world import World, trainers_folder
 
@@ -100,7 +103,7 @@ LATEST = st.sampled_from([None, IDLE, replace(IDLE, replaces=2), replace(IDLE, i
 
 
 @given(CLUSTERS, NEEDS, LATEST)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_cluster_gets_a_decision_and_none_loses_what_it_needs(
     cluster: Cluster, need: Need, latest: Decision | None
 ) -> None:
@@ -224,3 +227,45 @@ def test_a_run_that_ends_has_its_cluster_looked_at(world: World) -> None:
     second = timedelta(seconds=1)
     (sample,) = world.samples.between("cpu-cluster", ended + second, world.clock() + second)
     assert sample.seen_by == "event"
+
+
+def test_a_cluster_in_use_is_not_scaled(world: World) -> None:
+    """While a run needs the cluster it stays, with the run's name in the reason, forced or not."""
+    world.blobs.put("drops", "shelf/a/1.bin")
+    run = create_run(world.system, RunRequest(template="mnist", data="drops/shelf/a"))
+    for force in (False, True):
+        with pytest.raises(Conflict, match=run.name) as refused:
+            sweep.scale_to_zero(world.system, "cpu-cluster", force)
+        assert refused.value.code == "busy"
+    assert world.clusters.zeroed == []
+
+
+def test_busy_nodes_are_never_stopped(world: World) -> None:
+    """Nodes that work on something that nobody knows of keep the cluster up, forced or not."""
+    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 1, 4, 120, nodes=1, busy_nodes=1)
+    with pytest.raises(Conflict, match="1 of 1 nodes"):
+        sweep.scale_to_zero(world.system, "cpu-cluster", force=True)
+
+
+def test_an_idle_cluster_waits_for_its_time_unless_forced(world: World) -> None:
+    """Within its idle time a cluster stays; by force it goes, and that decision is recorded with its reason."""
+    sweep.sweep(world.system)
+    world.clock.advance(60)
+    with pytest.raises(Conflict, match="Idle for 60 of 120 s") as refused:
+        sweep.scale_to_zero(world.system, "cpu-cluster")
+    assert refused.value.code == "idle_time"
+    sweep.scale_to_zero(world.system, "cpu-cluster", force=True)
+    latest = world.sweeps.latest("cpu-cluster")
+    assert isinstance(latest, Decision)
+    assert (world.clusters.zeroed, latest.code) == (["cpu-cluster"], "forced")
+    again = sweep.scale_to_zero(world.system, "cpu-cluster")
+    assert (again.action, world.clusters.zeroed) == ("keep", ["cpu-cluster"])
+
+
+def test_a_cluster_goes_after_its_idle_time(world: World) -> None:
+    """When nothing needs it and its idle time is over, it goes to zero without force; an unknown one is NotFound."""
+    sweep.sweep(world.system)
+    world.clock.advance(121)
+    assert sweep.scale_to_zero(world.system, "cpu-cluster").action == "to-zero"
+    with pytest.raises(NotFound, match="there are: cpu-cluster"):
+        sweep.scale_to_zero(world.system, "nope")

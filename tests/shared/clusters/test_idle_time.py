@@ -39,7 +39,7 @@ def test_only_the_last_gaps_count() -> None:
 
 
 @given(st.lists(st.floats(0, 3 * B), min_size=1, max_size=40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_other_timeout_is_cheaper(gaps: list[float]) -> None:
     """Of all timeouts up to a start's cost the chosen one is the cheapest over the gaps."""
     gaps = sorted(gaps)
@@ -50,7 +50,7 @@ def test_no_other_timeout_is_cheaper(gaps: list[float]) -> None:
 
 
 @given(st.lists(st.one_of(st.floats(0, 2 * B), st.sampled_from([0.0, 1.0, B, B + 1, 1e6])), max_size=400))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_never_more_than_twice_hindsight_and_one_start(gaps: list[float]) -> None:
     """Whatever the gaps, they cost at most twice the best in hindsight, and one start."""
     spent, best = replay(gaps)

@@ -15,7 +15,8 @@ from shared.drops import retrain, versions
 from shared.drops.find_name import Found, find
 from shared.drops.model import Drop, DropState
 from shared.jobs.register import register
-from shared.jobs.routes_file import Route, load
+from shared.jobs.route import Route
+from shared.jobs.routes_file import load
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadSetting, Conflict, Impossible, NotFound
 from shared.removals.model import What

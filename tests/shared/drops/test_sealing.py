@@ -13,7 +13,7 @@ import pytest
 from shared.drops import collect
 from shared.drops.model import DropState
 from shared.jobs.readers.azureml import read_job
-from shared.jobs.routes_file import JobFileRule
+from shared.jobs.route import JobFileRule
 from shared.kernel.drop_key import DropKey
 from shared.kernel.places import DROP_CHECKS
 from shared.kernel.storage import Blob, Place

@@ -29,7 +29,7 @@ TREES = {"type": "integer", "minimum": 1, "maximum": 500, "description": "how ma
 values = st.one_of(st.integers(-10, 2000), st.floats(-2, 2), st.booleans(), st.text(max_size=8), st.just("auto"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(SCHEMAS), values)
 def test_a_value_fits_exactly_if_json_schema_says_so(schema: dict[str, Any], value: Any) -> None:
     """Every trainer's parameters take what a JSON Schema validator takes, after text was read as numbers."""

@@ -13,6 +13,7 @@ from shared.jobs.build import build
 from shared.jobs.order import JobOrder
 from shared.jobs.readers import trainer
 from shared.jobs.readers.trainer import PYTHON
+from shared.jobs.route import Routes
 from shared.jobs.spec import DataInput, Environment, JobSpec, Layer
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
@@ -69,7 +70,7 @@ def test_storage_is_found_in_every_cloud() -> None:
         assert [storage.blob, storage.queue, storage.table] == expected
 
 
-def load(tmp_path: Path, text: str) -> routes_file.Routes:
+def load(tmp_path: Path, text: str) -> Routes:
     (tmp_path / "routes.yaml").write_text(text)
     (tmp_path / "job.yaml").write_text("command: python x.py\n")
     (tmp_path / "elastic.yaml").write_text("command: python -m elastic.launch x.py\n")

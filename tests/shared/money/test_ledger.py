@@ -113,7 +113,7 @@ uses = st.builds(
 
 
 @given(st.lists(uses, max_size=5, unique_by=lambda u: u.run), st.lists(spells, max_size=2), spells)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_node_second_is_charged_once(runs: list[Use], leases: list[Spell], had: Spell) -> None:
     """At each moment the shares add up to the nodes that were paid, and nobody gets more than they wanted."""
     holds = [Hold(f"lease-{i}", "gpu", hold) for i, hold in enumerate(leases)]
@@ -214,7 +214,7 @@ def there(minute: int, counts: list[tuple[int, int]], runs: list[Use]) -> int:
 
 
 @given(counted, st.lists(uses, max_size=4, unique_by=lambda u: u.run), st.lists(spells, max_size=2))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_an_independent_integral_finds_the_same(
     counts: list[tuple[int, int]], runs: list[Use], leases: list[Spell]
 ) -> None:

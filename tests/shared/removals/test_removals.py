@@ -12,7 +12,7 @@ import pytest
 from shared.api import queries
 from shared.api.requests import RunsQuery
 from shared.drops import retrain
-from shared.jobs.routes_file import Retention
+from shared.jobs.route import Retention
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person

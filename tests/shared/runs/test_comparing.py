@@ -69,7 +69,7 @@ def test_a_broken_condition_says_where(text: str) -> None:
         condition(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(st.sampled_from("ab lr<>=!~()'\"1.0 andornot"), max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """No text breaks the reader in another way, and what it reads can be asked of any run."""

@@ -16,9 +16,7 @@ from msgspec import UNSET, UnsetType
 from functions.ranges import log_answer, wanted_range
 from shared.api import live, queries
 from shared.api.requests import CurvesQuery, LiveQuery, RunsQuery
-from shared.clusters import sweep
-from shared.clusters.model import Cluster, Decision
-from shared.kernel.errors import BadInput, Conflict, Impossible, NotFound
+from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
@@ -316,7 +314,7 @@ def test_artifacts_are_those_of_the_manifest(world: World, run: Run) -> None:
             artifacts.address(world.system, run.name, name)
 
 
-# --- lists, and clusters
+# --- lists
 
 
 def test_pages_walk_through_all_that_is_wanted(world: World) -> None:
@@ -357,43 +355,3 @@ def test_a_time_that_is_none_is_refused(world: World, since: str) -> None:
     """What is no time, or none that a computer can tell in UTC, is BadInput with an example."""
     with pytest.raises(BadInput, match="write a time like"):
         queries.runs(world.system, RunsQuery(since=since))
-
-
-def test_a_cluster_in_use_is_not_scaled(world: World, run: Run) -> None:
-    """While a run needs the cluster it stays, with the run's name in the reason, forced or not."""
-    for force in (False, True):
-        with pytest.raises(Conflict, match=run.name) as refused:
-            sweep.scale_to_zero(world.system, "cpu-cluster", force)
-        assert refused.value.code == "busy"
-    assert world.clusters.zeroed == []
-
-
-def test_busy_nodes_are_never_stopped(world: World) -> None:
-    """Nodes that work on something that nobody knows of keep the cluster up, forced or not."""
-    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 1, 4, 120, nodes=1, busy_nodes=1)
-    with pytest.raises(Conflict, match="1 of 1 nodes"):
-        sweep.scale_to_zero(world.system, "cpu-cluster", force=True)
-
-
-def test_an_idle_cluster_waits_for_its_time_unless_forced(world: World) -> None:
-    """Within its idle time a cluster stays; by force it goes, and that decision is recorded with its reason."""
-    sweep.sweep(world.system)
-    world.clock.advance(60)
-    with pytest.raises(Conflict, match="Idle for 60 of 120 s") as refused:
-        sweep.scale_to_zero(world.system, "cpu-cluster")
-    assert refused.value.code == "idle_time"
-    sweep.scale_to_zero(world.system, "cpu-cluster", force=True)
-    latest = world.sweeps.latest("cpu-cluster")
-    assert isinstance(latest, Decision)
-    assert (world.clusters.zeroed, latest.code) == (["cpu-cluster"], "forced")
-    again = sweep.scale_to_zero(world.system, "cpu-cluster")
-    assert (again.action, world.clusters.zeroed) == ("keep", ["cpu-cluster"])
-
-
-def test_a_cluster_goes_after_its_idle_time(world: World) -> None:
-    """When nothing needs it and its idle time is over, it goes to zero without force; an unknown one is NotFound."""
-    sweep.sweep(world.system)
-    world.clock.advance(121)
-    assert sweep.scale_to_zero(world.system, "cpu-cluster").action == "to-zero"
-    with pytest.raises(NotFound, match="there are: cpu-cluster"):
-        sweep.scale_to_zero(world.system, "nope")

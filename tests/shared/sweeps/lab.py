@@ -7,6 +7,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+import optuna
+from optuna.storages import JournalStorage
+
 from shared.kernel import places
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest, SweepRequest
@@ -97,3 +100,7 @@ def trials(world: World, sweep: Run) -> list[Run]:
 
 def sweep_looks(world: World) -> int:
     return len(world.queues.messages.get(places.RUN_LOOKS, ()))
+
+
+def study(world: World, name: str) -> optuna.Study:
+    return optuna.load_study(study_name=name, storage=JournalStorage(world.journals[name]))

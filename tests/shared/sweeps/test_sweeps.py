@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
-from optuna.storages import JournalStorage
 
 from shared.adapters.studies import JournalStudies
 from shared.api import trials
 from shared.clusters.model import Cluster
 from shared.jobs.search import ASHA, Parameter, Stopping, Sweep
-from shared.kernel import places
 from shared.kernel.errors import Impossible
 from shared.money.policy import Policy
 from shared.money.prices import Price, Prices
-from shared.runs.intake import create
-from shared.runs.intake.request import RunRequest
 from shared.runs.model import Cost, RunState
 from shared.runs.progress.cancel import cancel_run
 from shared.sweeps.look import BOOKS, LOOK_SECONDS, look_at_sweep
 from shared.sweeps.model import Trial, TrialState
 from shared.sweeps.sampling import FILLED, distributions, scores
-from tests.fakes.crashing import Counting
-from tests.fakes.world import PERIOD, ROUTE, World, trainers_folder
+from tests.fakes.world import World
 from tests.shared.sweeps import lab
-from tests.simulation.scheduler import Invocation, Scheduler
 
 
 @pytest.fixture
@@ -57,7 +50,7 @@ def test_the_best_of_the_trials_is_the_sweeps_archive(world: World) -> None:
     content = world.blobs.containers["output"]
     assert content[f"asked/{sweep.name}/models/model.pt"].data == content[f"asked/{best.name}/models/model.pt"].data
     assert list(world.jobs.jobs) == [run.name for run in trials]
-    study = optuna.load_study(study_name=sweep.name, storage=JournalStorage(world.journals[sweep.name]))
+    study = lab.study(world, sweep.name)
     assert study.best_value == sweep.trials.best_value
 
 
@@ -77,7 +70,7 @@ def test_who_asks_and_tells_in_the_study_is_learned_from_and_has_no_run(world: W
     as it would, the best of those is its archive, and the list of trials has the others too."""
     sweep = lab.asked(world, {"trials": 12, "at_once": 2})
     world.run_until_idle()
-    others = lab_study(world, sweep.name)
+    others = lab.study(world, sweep.name)
     space = distributions(sweep.asked.request.sweep)  # type: ignore[arg-type]
     others.tell(others.ask(space), 7.0)
     others.tell(others.ask({"lr": optuna.distributions.FloatDistribution(0.5, 0.9, log=True)}), 8.0)
@@ -106,7 +99,7 @@ def test_losers_are_stopped_and_cost_no_place(world: World) -> None:
     assert 2 <= len(stopped) < 9
     assert all("Stopped by its sweep: at interval" in run.progress.reason for run in stopped)
     assert sweep.progress.state is RunState.COMPLETED
-    states = [t.state.name for t in lab_study(world, sweep.name).trials]
+    states = [t.state.name for t in lab.study(world, sweep.name).trials]
     assert states.count("PRUNED") == len(stopped)
     assert states.count("COMPLETE") == 9 - len(stopped)
 
@@ -126,10 +119,6 @@ def test_the_model_learns_from_the_highest_rung_that_is_filled() -> None:
         {0.95},
     )
     assert {value for _, value in scores(sweep, trials(*[18] * FILLED))} == {0.97}
-
-
-def lab_study(world: World, name: str) -> optuna.Study:
-    return optuna.load_study(study_name=name, storage=JournalStorage(world.journals[name]))
 
 
 def test_a_canceled_sweep_ends_its_trials(world: World) -> None:
@@ -246,172 +235,6 @@ def test_what_can_not_be_swept_is_refused(
     with pytest.raises(Impossible) as caught:
         lab.asked(world, sweep, parameters=parameters)
     assert words in str(caught.value)
-
-
-def test_a_drops_job_file_may_be_a_sweep(world: World) -> None:
-    """Data are dropped, and the best of the models trained on them is the drop's run."""
-    job = 'inputs: {epochs: "1,2,3"}\nsweep: {trials: 3, metric: test_accuracy, sampling: grid}\n'
-    world.complete("1.bin", job_file=job)
-    for _ in range(3):
-        for name in list(world.jobs.jobs):
-            if world.jobs.jobs[name].raw == "Queued":
-                world.job_goes(name, "Completed")
-        world.deliver_all()
-        world.run_until_idle()
-    (sweep,) = [run for run in world.runs.newest() if run.asked.drop == "mnist/a" and not run.asked.sweep]
-    assert (sweep.progress.state, sweep.trials.begun) == (RunState.COMPLETED, 3)
-    assert [run.asked.parameters["epochs"] for run in lab.trials(world, sweep)] == [1, 2, 3]
-    assert "models/model.pt" in world.archived(sweep)
-
-
-PUBLISHED = """
-type: sweep
-trial: ./steps/train.yml
-inputs: {data: {type: uri_folder, path: ./raw}}
-outputs: {model: {type: uri_folder}}
-search_space: {lr: {type: choice, values: [0.1, 0.2]}}
-sampling_algorithm: grid
-objective: {goal: maximize, primary_metric: accuracy}
-limits: {max_total_trials: 2, max_concurrent_trials: 2}
-"""
-TRIAL = b"""
-type: command
-inputs: {data: {type: uri_folder}, lr: {type: number}, rounds: {type: integer, default: 3}}
-outputs: {model: {type: uri_folder}}
-environment: azureml:e:1
-command: train ${{inputs.data}} ${{inputs.lr}} ${{inputs.rounds}} ${{outputs.model}}
-"""
-
-
-def test_a_drop_may_bring_its_sweeps_trial_as_a_file(world: World) -> None:
-    """A published sweep whose trial is a component in a file of the drop, with its defaults and the drop's own data."""
-    world.upload("mnist/a/steps/train.yml", TRIAL)
-    world.complete("raw/1.csv", job_file=PUBLISHED)
-    world.run_until_idle()
-    sent = [job.spec for job in world.jobs.jobs.values()]
-    assert [(job["inputs"]["lr"], job["inputs"]["rounds"], job["environment"]) for job in sent] == [
-        (0.1, 3, "azureml:e:1"),
-        (0.2, 3, "azureml:e:1"),
-    ]
-    assert {job["inputs"]["data"]["path"] for job in sent} == {"azureml://datastores/drops/paths/mnist/a/raw"}
-
-
-SWEPT = replace(
-    ROUTE,
-    sweep=Sweep(space={"epochs": Parameter("choice", (1, 2, 3))}, metric="test_accuracy", sampling="grid", at_once=9),
-)
-
-
-@pytest.mark.parametrize(
-    ("job_file", "epochs"),
-    [
-        ("", [1, 2, 3]),
-        ("tags: {a: b}", [1, 2, 3]),
-        ("inputs: {epochs: 7}", [7]),
-        ("sweep: null", [2]),
-        ("{inputs: {epochs: '4,5'}, sweep: {metric: loss, sampling: grid}}", [4, 5]),
-    ],
-)
-def test_a_routes_sweep_is_that_of_its_drops(tmp_path: Path, job_file: str, epochs: list[int]) -> None:
-    """A drop becomes the route's sweep; its job file may fix what is searched, search something else, or nothing. Who
-    asks over HTTP gets what they ask for."""
-    world = World(trainers_folder(tmp_path), [SWEPT])
-    world.complete("1.bin", job_file=job_file)
-    world.run_until_idle()
-    jobs = [job.spec["inputs"]["epochs"] for job in world.jobs.jobs.values()]
-    assert sorted(jobs) == epochs
-    run = create.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
-    assert run.asked.request.sweep is None
-
-
-@pytest.mark.parametrize("word", ["before", "after"])
-def test_a_crash_anywhere_costs_no_trial(tmp_path: Path, word: str) -> None:
-    """Wherever a handler dies, every trial is made once, with what was drawn for it, and the sweep is completed."""
-
-    def story(at: int) -> tuple[World, Counting]:
-        world, crashes = lab.new_world(tmp_path), Counting(at, word)
-        lab.asked(world, {"trials": 3, "at_once": 2, "sampling": "random", "seed": 1}, key="k")
-        for _ in range(8):
-            while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
-                pass
-            lab.epoch(world)
-        for _ in range(4):  # what got lost, the timer finds
-            world.clock.advance(PERIOD)
-            world.reconcile()
-            for _ in range(4):
-                lab.epoch(world)
-        assert not world.unsettled(), f"call {at}: {world.unsettled()}"
-        return world, crashes
-
-    world, crashes = story(0)
-    expected = [run.asked.parameters for run in sorted(world.runs.newest(), key=lambda run: run.name)]
-    for at in range(1, crashes.taken + 1):
-        world, _ = story(at)
-        runs = sorted(world.runs.newest(), key=lambda run: run.name)
-        assert [run.asked.parameters for run in runs] == expected, f"call {at}"
-        assert {run.progress.state for run in runs} == {RunState.COMPLETED}, f"call {at}"
-        assert len(world.jobs.jobs) == 3, f"call {at}"
-    assert crashes.taken > 30
-
-
-SCHEDULES = [range(100), range(100, 1000)]  # the others run each night: they take 20 s of a core
-
-
-@dataclass
-class Pausing:
-    """A port of which every call hands over to other handlers, before and after."""
-
-    target: Any
-    scheduler: Scheduler
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self.target, name)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self.scheduler.pause()
-            result = method(*args, **kwargs)
-            self.scheduler.pause()
-            return result
-
-        return call if callable(method) else method
-
-
-@pytest.mark.parametrize("seeds", SCHEDULES, ids=["some", "many"])
-def test_looks_at_once_promote_no_trial_twice(tmp_path: Path, seeds: range) -> None:
-    """Whatever looks do at the same time, there are as many trials as asked for, each made once."""
-    for seed in seeds:
-        world = lab.new_world(tmp_path)
-        scheduler = Scheduler(random.Random(seed), 0.5)
-        sweep = lab.asked(world, {"trials": 3, "at_once": 2, "sampling": "random", "seed": 1}, key=str(seed))
-        runs = Pausing(world.runs, scheduler)
-        system = replace(world.system, runs=runs)
-        journal = world.studies().open(sweep.name, sweep.asked.request.sweep)  # type: ignore[arg-type]
-        journal.commit()
-        kept = Pausing(world.journals[sweep.name], scheduler)
-        world.run_until_idle()
-
-        def look(system: Any = system, kept: Any = kept, sweep: Any = sweep) -> None:
-            look_at_sweep(system, JournalStudies(lambda _: kept), sweep.name)
-
-        for number in range(4):
-            scheduler.start(Invocation(f"look {number}", look, lambda _: None, world.clock(), 1.0))
-            for name in list(world.jobs.jobs)[: number % 3]:
-                if world.jobs.jobs[name].raw == "Queued":
-                    world.job_goes(name, "Completed")
-            while (invocation := scheduler.next()) and scheduler.random.random() < 0.9:
-                scheduler.go_on(invocation)
-            world.deliver_all()
-            world.run_until_idle()
-        while invocation := scheduler.next():
-            scheduler.go_on(invocation)
-        world.run_until_idle()
-        trials = lab_study(world, sweep.name).trials
-        assert len(trials) == 3, f"seed {seed}"
-        made = [run.name for run in lab.trials(world, sweep)]
-        assert made == [f"{sweep.name}-t{trial.number}" for trial in trials], f"seed {seed}"
-        assert sorted(world.jobs.jobs) == made, f"seed {seed}"
-        live = [name for name, job in world.jobs.jobs.items() if job.raw == "Queued"]
-        assert len(live) <= 2, f"seed {seed}"
 
 
 def test_trials_are_told_with_what_mattered(world: World) -> None:

@@ -78,7 +78,7 @@ def no_room(account: Services, certs: str, tmp_path_factory: pytest.TempPathFact
     assert running.part.stop() == 0
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_job_is_taken_or_refused(no_room: Cloud, data: st.DataObject) -> None:
     """A good job with any part of it replaced by any JSON is a 201 or a 400, and the list of jobs can be read after."""
@@ -92,7 +92,7 @@ def test_any_job_is_taken_or_refused(no_room: Cloud, data: st.DataObject) -> Non
     assert no_room.call("GET", f"{no_room.workspace}/jobs?tag=a=b").status_code == 200
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_cluster_is_taken_or_refused(no_room: Cloud, data: st.DataObject) -> None:
     """The same for clusters: no body makes an answer, or the list, fail."""

@@ -146,7 +146,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps=STEPS)
 def test_any_history_runs_every_possible_job_and_ends_at_the_minimum(steps: list[tuple[str, int]]) -> None:
     """Whatever is submitted, finished, preempted or rescaled in whatever order: gangs are whole, nodes are never above

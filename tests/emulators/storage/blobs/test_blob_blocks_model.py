@@ -56,7 +56,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEPS, max_size=8))
 def test_any_order_of_steps(side: Side, container: ContainerClient, raw: Raw, steps: list[tuple[object, ...]]) -> None:
     """Staging, committing, writing and deleting in any order do what the model does.

@@ -79,7 +79,7 @@ def expected(names: set[str], prefix: str, delimiter: str) -> list[str]:
     return sorted(found)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     names=st.sets(LETTERS, max_size=8),
     prefix=st.text("ab/%", max_size=2),

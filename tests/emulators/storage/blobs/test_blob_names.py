@@ -77,7 +77,7 @@ NAMES = st.lists(
 ).map("/".join)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.sets(NAMES, min_size=1, max_size=3))
 def test_any_names_come_back(blobs: BlobServiceClient, names: set[str]) -> None:
     """What is written under a name is read and listed under it."""

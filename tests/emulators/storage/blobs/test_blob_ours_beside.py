@@ -168,7 +168,7 @@ def told(reply: Reply, method: str) -> dict[str, object]:
     return {"status": reply.status, **found, "body": reply.body}
 
 
-@settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=12, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(steps=st.lists(STEPS, min_size=1, max_size=15))
 def test_both_sides_do_the_same(sides: dict[str, Side], steps: list[tuple[str, tuple[object, ...]]]) -> None:
     """Any requests to three blobs: writes, blocks, pieces, copies, leases, conditions, reads and lists."""

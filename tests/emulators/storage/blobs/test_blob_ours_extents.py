@@ -201,7 +201,7 @@ async def _cut(data: bytes) -> AsyncIterator[bytes]:
     raise ConnectionResetError
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(steps=st.lists(STEPS, min_size=5, max_size=25))
 def test_extents_are_held_as_often_as_rows_name_them(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]

@@ -106,7 +106,7 @@ COMPS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     method=st.sampled_from(["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"]),
     name=st.sampled_from(["", "/a", "/log", "/new"]),

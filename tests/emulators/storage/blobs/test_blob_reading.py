@@ -16,7 +16,7 @@ def test_x_ms_range_goes_first(raw: Raw, name: str) -> None:
     assert raw.ask("GET", name, headers={"Range": "bytes=0-0", "x-ms-range": "bytes=5-5"}).body == b"5"
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=12), first=st.integers(0, 12), last=st.one_of(st.none(), st.integers(0, 14)))
 def test_any_range_is_a_slice(
     container: ContainerClient, raw: Raw, content: bytes, first: int, last: int | None

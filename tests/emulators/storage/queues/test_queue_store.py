@@ -128,7 +128,7 @@ class QueueRules(RuleBasedStateMachine):
         assert self.store.count("q") == len(self.alive())
 
 
-QueueRules.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+QueueRules.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
 TestQueueRules = QueueRules.TestCase
 
 

@@ -90,7 +90,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[TableService, list
     return TableService(tables, Account(ACCOUNT, KEY, "table")), rows
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(tree=TREES, top=st.integers(1, 20), at_once=st.integers(2, 60))
 def test_a_search_finds_what_the_filter_says(
     filled: tuple[TableService, list[dict[str, Any]]], tree: Any, top: int, at_once: int

@@ -1,0 +1,71 @@
+"""Which adapter stands behind which port of the system. To import it is to import Azure's SDKs; see bootstrap.py."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+
+from shared.adapters.azureml import jobs as azureml
+from shared.adapters.azureml import models as azureml_models
+from shared.adapters.keys import signing
+from shared.adapters.outgoing import eventgrid, retail_prices
+from shared.adapters.storage import account, blobs, queues
+from shared.adapters.tables import (
+    asset_table,
+    drop_table,
+    lease_table,
+    model_table,
+    money_table,
+    run_table,
+    sample_table,
+    sweep_table,
+)
+from shared.jobs.batchai.reader import BatchAIJobs
+from shared.jobs.ports import Readers
+from shared.jobs.readers.command_job import CommandJobs
+from shared.jobs.routes_file import load
+from shared.kernel.index_settings import TRAINERS
+from shared.kernel.parallel import in_threads
+from shared.kernel.settings import Settings
+from shared.money import money_file as money
+from shared.money.budgets import AccountBudgets
+from shared.system import System
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def build(settings: Settings) -> System:
+    """Wire the real adapters. No request is sent yet."""
+    clients, routes = account.clients(settings.storage), load(settings.routes_file, TRAINERS)
+    files = blobs.StorageBlobs(clients.blob)
+    books, policy = money_table.TableBooks(clients.table), money.load(settings.money_file, settings.region)
+    return System(
+        drops=drop_table.TableDrops(clients.table),
+        runs=run_table.TableRuns(clients.table),
+        queues=queues.StorageQueues(clients.queue),
+        blobs=files,
+        jobs=azureml.AzureMLJobs(settings.workspace, asset_table.TableAssets(clients.table), files, clients.account),
+        clusters=azureml.AzureMLClusters(settings.workspace),
+        sweeps=sweep_table.TableSweepLog(clients.table),
+        samples=sample_table.TableSamples(clients.table),
+        leases=lease_table.TableLeases(clients.table),
+        rules=settings.rules,
+        books=books,
+        models=model_table.TableModels(clients.table),
+        signer=signing.signer_of(settings.signing_key),
+        registry=azureml_models.AzureMLModels(settings.workspace),
+        money=policy,
+        retail=retail_prices.AzureRetailPrices(settings.prices_url, now) if settings.prices_url else None,
+        budgets=AccountBudgets(books, policy, now),
+        each=in_threads,
+        events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
+        routes=routes.routes,
+        limits=routes.limits,
+        trainers=TRAINERS,
+        clock=now,
+        new_token=lambda: secrets.token_hex(8),
+        reader=Readers((BatchAIJobs(settings.batchai_account or clients.account), CommandJobs())),
+        rendezvous=settings.rendezvous or clients.table.url,
+    )
