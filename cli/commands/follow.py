@@ -46,7 +46,7 @@ def follow(session: Session, name: str) -> dict[str, Any]:
 
 @contextmanager
 def goes_on(session: Session, command: str) -> Iterator[None]:
-    """Where the API lets one look no longer, as when a login expires, say that the run goes on, and how to come back."""
+    """Where the API refuses, as when a login expires, say that the run goes on, and how to come back."""
     try:
         yield
     except CliError:
