@@ -41,6 +41,12 @@ class Unreachable(CliError):
     status = UNREACHABLE
 
 
+def unreadable(what: object, exc: OSError) -> CliError:
+    """The error for a file that can't be read: NotFound if it is not there."""
+    kind = NotFound if isinstance(exc, FileNotFoundError) else CliError
+    return kind(f"{what} can't be read: {exc.strerror}.")
+
+
 def extra(name: str) -> str:
     """How to install what one of the extras of pyproject.toml brings."""
     return f"in a clone of Trainyard, pip install '.[{name}]'"

@@ -133,7 +133,7 @@ def _text(file: Path) -> str:
     try:
         return user_path(file).read_text("utf-8")
     except FileNotFoundError as exc:
-        raise CliError(f"There is no file {file}. Name yours: --file. docs/clusters.md has an example.") from exc
+        raise NotFound(f"There is no file {file}. Name yours: --file. docs/clusters.md has an example.") from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise CliError(f"{file} can't be read: {exc}.") from exc
 

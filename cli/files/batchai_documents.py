@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import CliError
+from ..errors import CliError, unreadable
 from . import job_file
 
 _SIGNATURE = re.compile(r"([?&](?:sig|signature|code|token|password|key)=)[^&\s\"'\\]+", re.IGNORECASE)
@@ -24,9 +24,10 @@ def read(file: Path) -> Json:
     """The document. A comma too many and a byte order mark, which people's files have, do no harm."""
     try:
         text = file.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as exc:
-        why = getattr(exc, "strerror", None) or "it is no UTF-8 text"
-        raise CliError(f"{file} can't be read: {why}.") from exc
+    except OSError as exc:
+        raise unreadable(file, exc) from exc
+    except UnicodeDecodeError as exc:
+        raise CliError(f"{file} can't be read: it is no UTF-8 text.") from exc
     try:
         return job_file.parsed(text, file)
     except CliError as exc:

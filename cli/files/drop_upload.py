@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from ..errors import CliError, Unreachable, extra
+from ..errors import CliError, NotFound, Unreachable, extra
 from ..parallel import in_parallel
 from ..setup.profiles import Profile
 from . import blocks
@@ -102,7 +102,7 @@ def items(source: Path, route: str, name: str) -> list[Item]:
         blob = f"{route}/{name}" if name.lower().endswith(ARCHIVES) else f"{route}/{name}/{source.name}"
         return [Item(source, blob, source.stat().st_size)]
     if not source.is_dir():
-        raise CliError(f"There is no folder {source}.")
+        raise NotFound(f"There is no folder {source}.")
     local_items = [Item(path, f"{route}/{name}/{below}", path.stat().st_size) for below, path in files_below(source)]
     marker = f"{route}/{name}/{SUCCESS}"
     data = [item for item in local_items if item.blob != marker]

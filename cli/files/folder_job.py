@@ -10,7 +10,7 @@ from typing import Any
 import typer
 import yaml
 
-from ..errors import CliError
+from ..errors import CliError, unreadable
 from .job_upload import is_remote
 
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
@@ -47,7 +47,7 @@ def environment(env: str) -> Any:
         try:
             lines = Path(os.environ.get("TRAINYARD_CWD", "."), env).read_text("utf-8").splitlines()
         except OSError as exc:
-            raise CliError(f"--env {env} can't be read: {exc.strerror}.") from exc
+            raise unreadable(f"--env {env}", exc) from exc
         packages = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     else:
         packages = [package.strip() for package in env.split(",") if package.strip()]

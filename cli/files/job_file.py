@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from ..errors import CliError
+from ..errors import CliError, unreadable
 
 DEEPEST = 100  # levels; a job has about five
 JSON_TYPES = (str, int, float, bool, type(None))
@@ -20,7 +20,7 @@ def load(file: Path) -> dict[str, Any]:
     try:
         text = file.read_text("utf-8")
     except OSError as exc:
-        raise CliError(f"{file} can't be read: {exc.strerror}.") from exc
+        raise unreadable(file, exc) from exc
     except ValueError as exc:
         raise CliError(f"{file} is no job file: {exc}") from exc
     return parsed(text, file)

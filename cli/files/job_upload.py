@@ -14,7 +14,7 @@ import httpx
 import yaml
 
 from ..api.client import Api
-from ..errors import CliError, Unreachable
+from ..errors import CliError, NotFound, Unreachable, unreadable
 from ..parallel import in_parallel
 from . import git
 from .snapshot import Sent, snapshot
@@ -65,7 +65,7 @@ def sent_data(api: Api, data: str, user_path: Callable[[Path], Path], say: Say) 
     if here.exists():
         return Sender(api, say).send(here, "data")
     if meant:
-        raise CliError(f"--data {data}: there is no such folder or file on this machine.")
+        raise NotFound(f"--data {data}: there is no such folder or file on this machine.")
     return data
 
 
@@ -143,7 +143,7 @@ def read_yaml(file: Path, what: str) -> Job:
     try:
         content = yaml.safe_load(file.read_text("utf-8"))
     except OSError as exc:
-        raise CliError(f"{what}: {file} can't be read: {exc.strerror}.") from exc
+        raise unreadable(f"{what}: {file}", exc) from exc
     except (yaml.YAMLError, ValueError) as exc:
         raise CliError(f"{what}: {file} is no YAML: {exc}") from exc
     if not isinstance(content, dict):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pathspec
 
-from ..errors import CliError
+from ..errors import CliError, NotFound
 from .walk import files_below
 
 IGNORE_FILES = (".amlignore", ".gitignore")  # the first of them that is there counts alone, as for Azure ML
@@ -38,7 +38,7 @@ def snapshot(source: Path) -> list[Sent]:
     if source.is_file():
         return [Sent(source.name, source, source.stat().st_size)]
     if not source.is_dir():
-        raise CliError(f"There is no folder or file {source}.")
+        raise NotFound(f"There is no folder or file {source}.")
     files = list(_files(source))
     if not files:
         raise CliError(f"{source} holds no files to send, or its {' or '.join(IGNORE_FILES)} leaves all of them out.")

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ..api.client import Api
-from ..errors import CliError
+from ..errors import unreadable
 from .profiles import config_folder
 
 FOLDER = "signing-keys"
@@ -38,4 +38,4 @@ def read(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as exc:
-        raise CliError(f"{file} can't be read: {exc.strerror}.") from exc
+        raise unreadable(file, exc) from exc

@@ -285,7 +285,8 @@ def principal(role: str) -> dict[str, str]:
 
 
 def test_a_reader_has_no_button_that_would_fail(lab: Lab, trained: str, lived_in: None) -> None:
-    """With Entra ID a reader sees everything and can change nothing; nobody gets a page that says how to sign in."""
+    """With Entra ID a reader sees everything and can change nothing; who has no role is told which, and can sign out;
+    nobody gets a page that says how to sign in."""
     lab.archived(a_run("seen-by-all"), {})
     with lab.other_app({"TRAINYARD_AUTH": "entra", "WEBSITE_AUTH_ENABLED": "true"}, {}) as api:
         for role, buttons in (("trainyard.reader", 0), ("trainyard.contributor", 1), ("trainyard.coder", 1)):
@@ -301,6 +302,10 @@ def test_a_reader_has_no_button_that_would_fail(lab: Lab, trained: str, lived_in
             expect(page.locator("main .card").first).to_be_visible()
             expect(page.locator("main button")).to_have_count(6 * buttons)
             page.context.close()
+        page = lab.page("runs", api=api, extra_http_headers=principal("another"))
+        expect(page.get_by_role("alert")).to_contain_text("This needs the role trainyard.reader. An administrator")
+        expect(page.get_by_role("link", name="Sign out")).to_be_visible()
+        page.context.close()
         page = lab.page("runs", api=api)
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         expect(page.get_by_role("link", name="Sign in with Microsoft Entra ID")).to_be_visible()

@@ -14,7 +14,7 @@ import pytest
 from azure.core.exceptions import ServiceRequestError
 from azure.storage.blob import BlobClient, ContainerClient
 
-from cli.errors import CliError, Unreachable
+from cli.errors import CliError, NotFound, Unreachable
 from cli.files import arguments, blocks
 from cli.files.drop_upload import BY, OWNER, Plan, Uploaded, free_name, items, plan, target_name, upload
 from emulators.process import wait_for
@@ -142,8 +142,8 @@ def test_an_archive_is_one_blob(drops: ContainerClient, tmp_path: Path) -> None:
     assert (done.files, done.marked) == (1, True)
     assert [blob.name for blob in drops.list_blobs("mnist/digits.zip")] == ["mnist/digits.zip"]
     (tmp_path / "empty").mkdir()
-    for name in ("empty", "nowhere"):
-        with pytest.raises(CliError, match=name):
+    for name, error in (("empty", CliError), ("nowhere", NotFound)):
+        with pytest.raises(error, match=name):
             items(tmp_path / name, "mnist", "x")
 
 

@@ -1,0 +1,27 @@
+"""Files that a command names and that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "submit nowhere.yml",
+        "submit . --command true --env nowhere.txt",
+        "submit mnist --data ./nowhere",
+        "import nowhere.json",
+        "verify m/1 . --key nowhere.pem",
+        "clusters plan --file nowhere.yaml",
+    ],
+)
+def test_a_missing_file_exits_3(
+    server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    """Whatever it is for, the message names it, and the status is that of what is not there."""
+    assert run(*words.split(), "--url", server.url) == 3
+    assert "nowhere" in capsys.readouterr().err
