@@ -21,8 +21,6 @@ from shared.events import incoming
 from shared.jobs.readers.azureml import read_job
 from shared.kernel import places
 from shared.kernel.drop_key import DropKey
-from shared.money.policy import Policy
-from shared.money.prices import Price, Prices
 from shared.reconcile import reconcile
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
@@ -42,6 +40,7 @@ from tests.simulation.outcome import Outcome, short
 from tests.simulation.ports import PagedBlobs, Port, RememberedRuns, SimulatedJobs, StrangeDrops
 from tests.simulation.promotions import somebodys_wish
 from tests.simulation.scheduler import Scheduler, Violation
+from tests.simulation.tiers import in_tiers
 
 DATES, SWEEPS = "dates", "sweeps"  # what a schedule may have beside the rest
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
@@ -65,7 +64,6 @@ DROPS = (
     ("elastic/e/1.bin", "elastic/e/_SUCCESS"),
     ("elastic/f/_SUCCESS", "elastic/f/1.bin"),
 )
-SIZE, SURE, PRICES = "Standard_NC6s_v3", "sure", {"low_priority": 1.0, "dedicated": 3.0}  # of runs with dates
 DATA = "azureml://datastores/workspaceblobstore/paths/p"  # which is always there
 FATES = (
     ("Completed", "Completed", "Failed", "Canceled", "Queued"),
@@ -115,13 +113,7 @@ class Simulation:
         world = World(trainers, (ROUTE, ELASTIC_ROUTE))
         clusters = [Cluster("cpu-cluster", 1, 4, 120), Cluster("spot", 1, 4, self.random.choice((0, 30)))]
         if self.dated:
-            clusters = [replace(each, tier="low_priority", vm_size=SIZE) for each in clusters]
-            clusters.append(Cluster(SURE, 0, 4, 120, tier="dedicated", vm_size=SIZE))
-            routes = {
-                route.name: replace(route, clusters=frozenset({"spot", SURE})) for route in (ROUTE, ELASTIC_ROUTE)
-            }
-            prices = Prices([Price(SIZE, tier, "eastus", at, "test") for tier, at in PRICES.items()])
-            world.system = replace(world.system, routes=routes, money=Policy("eastus", {}, prices))
+            clusters = in_tiers(world, clusters)
         world.clusters.clusters = {cluster.name: cluster for cluster in clusters}
         self.jobs = SimulatedJobs(tuple(world.clusters.clusters), world.clock, self.random)
         self.jobs.stale_seconds = self.faults.stale_seconds
@@ -219,9 +211,8 @@ class Simulation:
         self.uploads -= 1
         busy = [file for file in self.files if DropKey.of(file) in self.oracle.opened]  # while someone looks at it
         name = self.random.choice(busy if busy and self.random.random() < 0.7 else self.files)
-        contents = (
-            (b"inputs: {epochs: 3}", b"none: of, this") if name.endswith("job.yaml") else (b"x", b"y", b"z", b"zz")
-        )
+        jobs = (b"inputs: {epochs: 3}", b"none: of, this")
+        contents = jobs if name.endswith("job.yaml") else (b"x", b"y", b"z", b"zz")
         data = b"" if name.endswith("_SUCCESS") else self.random.choice(contents)
         event = self.world.upload(name, data)
         event["eventTime"] = (self.world.clock() + timedelta(seconds=self.faults.skew_seconds)).isoformat()
