@@ -304,20 +304,13 @@ class Cloud:
             key: value for key, value in os.environ.items() if not key.startswith(("AZURE_", "AZUREML_", "AML_"))
         }
         env = {**inherited, **settings}
-        part = self._launch(name, {**config, **self._port_before(name)}, env)
+        kept = {"port": port_before(self.home, self.options.say)} if name == "host" else {}
+        part = self._launch(name, {**config, **kept}, env)
         # The storage part keeps its ports itself.
         address = {"port": urlsplit(part.info["url"]).port} if "url" in part.info else {}
         if name == "host":
             write_private(self.home / HOST_PORT, str(address["port"]))
         return _Running(part, {**config, **address}, env)
-
-    def _port_before(self, name: str) -> dict[str, int]:
-        """The host's port of the last start, if it is free: addresses that someone kept stay good."""
-        try:
-            port = int((self.home / HOST_PORT).read_text()) if name == "host" else 0
-        except (OSError, ValueError):
-            return {}
-        return {"port": port} if port and is_free(port) else {}
 
     def _restart(self, name: str) -> bool:
         running = self._parts[name]
@@ -363,6 +356,18 @@ def make_storage(connection_string: str, wanted: Storage) -> None:
             for name in names:
                 with contextlib.suppress(ResourceExistsError):
                     create(name)
+
+
+def port_before(home: Path, say: Callable[[str], None]) -> int:
+    """The host's port of the last start, so that addresses that someone kept stay good; 0 where another has it now."""
+    try:
+        port = int((home / HOST_PORT).read_text())
+    except (OSError, ValueError):
+        return 0
+    if not is_free(port):
+        say(f"another program has port {port}: the page and the API get a new address")
+        return 0
+    return port
 
 
 def is_free(port: int) -> bool:

@@ -42,6 +42,9 @@ const JUMPS = {
 };
 const NAV = ["runs", "compare", "drops", "clusters", "money", "models", "schedules", "storage", "health", "docs"];
 
+// Whether this refusal is of somebody who has signed in, but lacks the role that it names.
+const isKnown = (error) => error?.code === "forbidden";
+
 // Until the API said who it is: the view need not wait for that.
 const SOMEBODY = { auth: "", name: "", may_change: false };
 
@@ -58,7 +61,7 @@ function App() {
       },
       (error) => {
         setWrong(error.status === 401 && Boolean(key.get()));
-        setMe(error.status === 401 || error.status === 403 ? null : { error });
+        setMe(error.status === 401 || (error.status === 403 && !isKnown(error)) ? null : { error });
       },
     );
   useEffect(() => {
@@ -103,6 +106,7 @@ function App() {
             {visible(me.error.message)}
           </p>
         )}
+        {!me && route.view === "drops" && <Loading />}
         {(me ? !me.error : route.view !== "drops") && <Shown key={route.view} route={route} me={me || SOMEBODY} />}
       </main>
       <div id="spoken" class="sr" role="status" aria-live="polite" />
@@ -160,7 +164,7 @@ function Header({ view, me, keys, signOut }) {
       <button type="button" class="quiet" aria-label={W.shortcuts.open} title={W.shortcuts.open} onClick={keys}>
         ?
       </button>
-      {me?.auth === "entra" && (
+      {(me?.auth === "entra" || isKnown(me?.error)) && (
         <a class="button quiet" href="/.auth/logout?post_logout_redirect_uri=/api/page">
           {W.signin.out}
         </a>
@@ -195,7 +199,8 @@ function Shown({ route, me }) {
       .join(" · ");
   }, [where]);
   useEffect(() => {
-    if (before.current !== where || route.view !== "runs") document.querySelector("main h1")?.focus();
+    const cameBack = document.activeElement.closest("main [data-row]");
+    if (!cameBack && (before.current !== where || route.view !== "runs")) document.querySelector("main h1")?.focus();
     before.current = where;
   }, [where, View]);
   if (fault || failed)
@@ -217,14 +222,14 @@ function Shown({ route, me }) {
         </p>
       </section>
     );
-  return View ? (
-    <View key={where} route={route} me={me} />
-  ) : (
-    <p class="notice" role="status">
-      {W.loading}
-    </p>
-  );
+  return View ? <View key={where} route={route} me={me} /> : <Loading />;
 }
+
+const Loading = () => (
+  <p class="notice" role="status">
+    {W.loading}
+  </p>
+);
 
 function SignIn({ wrong, done }) {
   const [value, set] = useState("");

@@ -7,11 +7,11 @@ const FIRST = 100,
 const MOST = 20_000;
 
 export class Rows {
-  /** `asked`: the filters that the API knows. `told` hears of each older page. */
-  constructor(asked, told) {
+  /** `asked`: the filters that the API knows. */
+  constructor(asked) {
     Object.assign(this, {
       asked,
-      told,
+      told: () => {},
       byName: new Map(),
       list: [],
       token: null,
@@ -68,6 +68,12 @@ export class Rows {
     } finally {
       this.busy = false;
     }
+  }
+
+  /** Somebody looks at the list until `stop`: `told` hears of each older page. */
+  open(told) {
+    Object.assign(this, { told, gone: false });
+    return this;
   }
 
   stop() {

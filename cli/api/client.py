@@ -29,6 +29,8 @@ START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a dep
 KEY_WANTED = "It wants a key or a token: `login URL` stores one."
 KEY_REFUSED = "It does not take the key or token of this login, which may have expired: `login URL` stores a new one."
 
+MAYBE_DONE = "It may have been done all the same: look before you repeat it."
+
 
 @dataclass(frozen=True)
 class LogChunk:
@@ -157,7 +159,7 @@ class Api:
                 return answer
             deadline, pause = deadline or time.monotonic() + BUSY_SECONDS, _pause(answer)
             if not repeats or not _may_pass(answer) or time.monotonic() + pause > deadline:
-                raise _refusal(answer)
+                raise _refusal(answer, MAYBE_DONE if method != "GET" and answer.status_code >= 500 else "")
             time.sleep(pause)
 
     def _answer(self, request: httpx.Request, repeats: bool) -> httpx.Response:
@@ -218,8 +220,8 @@ def _json(answer: httpx.Response) -> Any:
         ) from exc
 
 
-def _refusal(answer: httpx.Response) -> CliError:
-    """The error that a status stands for, in the API's own words where it gave some (RFC 9457)."""
+def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
+    """The error that a status stands for, in the API's own words where it gave some (RFC 9457), and the warning."""
     status, (words, code) = answer.status_code, _words(answer)
     if status == 401 or (status == 403 and not words):
         sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
@@ -233,6 +235,7 @@ def _refusal(answer: httpx.Response) -> CliError:
             else f" The address of an API ends in /api, such as {url.scheme}://{_host(url)}/api."
         )
         return NotFound((words or f"There is nothing at {answer.request.url.path}.") + hint, code)
+    message = f"{message.rstrip('.')}. {warning}" if warning else message
     return Unreachable(message, code) if status in BUSY else CliError(message, code)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -166,7 +167,14 @@ class _Download:
         target.parent.mkdir(parents=True, exist_ok=True)
         version = hashlib.sha256((file.sha256 or file.md5 or file.etag).encode()).hexdigest()[:12]
         unfinished = target.with_name(f".{target.name}.{version}.part")
-        digest = retry_unreachable(lambda: _download(self, file, unfinished), PATIENCE_SECONDS, OutageMessages())
+        try:
+            digest = retry_unreachable(lambda: _download(self, file, unfinished), PATIENCE_SECONDS, OutageMessages())
+        except OSError as exc:
+            if exc.errno != errno.ENOSPC:
+                raise
+            what = f"{file.name} ({file.size:,} bytes)" if file.size >= 0 else file.name
+            where = f"No space is left in {target.parent} for {what}"
+            raise CliError(f"{where}. What came stays: make room, and the same command goes on.") from exc
         unfinished.replace(target)
         if not (file.sha256 or file.md5):
             self.seen.add(file, digest)

@@ -62,7 +62,7 @@ def fetch(
 
 
 def _fetch_version(session: Session, version: dict[str, Any], to: Path | None, only: list[str]) -> None:
-    folder = user_path(to or Path(f"{version['model']}-{version['number']}"))
+    folder = _folder(to or Path(f"{version['model']}-{version['number']}"))
     with bar(session, "fetching", version["bytes"]) as told_bytes:
         files, new = bring(session.api, version, folder, only, told_bytes)
     size = sum((folder / file.name).stat().st_size for file in files)
@@ -81,7 +81,7 @@ def _fetch_version(session: Session, version: dict[str, Any], to: Path | None, o
 
 def _fetch_run(session: Session, run: str, to: Path | None, only: list[str] | None, wait: bool) -> None:
     _await_archive(session, run, wait)
-    folder = user_path(to or Path(run))
+    folder = _folder(to or Path(run))
     manifest = fetching.Manifest.of(session.api, run)
     files = fetching.chosen(manifest.files, only or [])
     if only and not files:
@@ -105,6 +105,13 @@ def _fetch_run(session: Session, run: str, to: Path | None, only: list[str] | No
     if ended["state"] != "completed":
         session.remark(f"{run} is {ended['state']}: what it left behind is no finished model.", "yellow")
     end_with(ended)
+
+
+def _folder(to: Path) -> Path:
+    folder = user_path(to)
+    if folder.exists() and not folder.is_dir():
+        raise CliError(f"{folder} is a file; --to names the folder to fetch into, which need not exist.")
+    return folder
 
 
 def _await_archive(session: Session, run: str, wait: bool) -> None:

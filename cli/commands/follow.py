@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
@@ -30,7 +32,7 @@ def follow(session: Session, name: str) -> dict[str, Any]:
     session.remark(f"{name} on {run['cluster']}, {show.runs.node_words(run)}", "bold")
     while True:
         try:
-            with screen.shown():
+            with goes_on(session, f"logs -f {name}"), screen.shown():
                 run = follow_run(session.api, name, reader, screen)
         except KeyboardInterrupt:
             _detach_or_cancel(session, name)
@@ -40,6 +42,16 @@ def follow(session: Session, name: str) -> dict[str, Any]:
         else:
             console.print(show.runs.result(run, session.program))
         return run
+
+
+@contextmanager
+def goes_on(session: Session, command: str) -> Iterator[None]:
+    """Where the API refuses, as when a login expires, say that the run goes on, and how to come back."""
+    try:
+        yield
+    except CliError:
+        session.remark(f"The run goes on. Come back with: {session.program} {command}")
+        raise
 
 
 def reader_of(api: Api, run: dict[str, Any]) -> Reader:

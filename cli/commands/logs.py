@@ -58,13 +58,24 @@ def logs(
     try:
         _print_all(session, reader, following, None if raw else LogText())
     except KeyboardInterrupt:
-        place = f" --rank {reader.rank} --offset {reader.told}" if isinstance(reader, LogReader) else ""
-        session.remark(f"\nThe run goes on. Go on reading: {session.program} logs -f {run}{place}")
+        _say_how_to_go_on(session, run, reader)
         raise typer.Exit(INTERRUPTED) from None
+    except CliError:  # the login has expired, for example
+        if reader.told:
+            _say_how_to_go_on(session, run, reader)
+        raise
     if following:
-        end_with(retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage))
+        ended = retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage)
+        if not reader.told:
+            session.remark(f"{run} is {ended['state']} and has no log: {session.program} show {run}", "dim")
+        end_with(ended)
     elif not reader.complete:
         session.remark("The log may go on; -f stays with it.", "dim")
+
+
+def _say_how_to_go_on(session: Session, run: str, reader: Reader) -> None:
+    place = f" --rank {reader.rank} --offset {reader.told}" if isinstance(reader, LogReader) else ""
+    session.remark(f"\nThe run goes on. Go on reading: {session.program} logs -f {run}{place}")
 
 
 def _reader(session: Session, run: str, rank: int | None, offset: int) -> Reader:

@@ -1,7 +1,7 @@
 // The runs: live, filtered by the API, sorted here; those that are chosen are compared.
 import { get } from "../api.js";
 import { between, count, duration, money, number, visible } from "../format.js";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLive } from "../live.js";
 import { ordered } from "../metric.js";
 import { announce, Command, State, Trouble, When } from "../parts.jsx";
@@ -18,6 +18,9 @@ const ROW = 44,
 const STATES = ["received", "submitted", "queued", "running", "completed", "failed", "canceled", "broken"];
 const ASKED = ["state", "experiment", "owner", "tag"]; // filters of the API; the others are for what is loaded
 const shapes = new Map(); // run -> series, of this session
+// Whoever goes into a run and back finds the list as it was: its rows, and where it stood.
+let latest = { filter: "", rows: null },
+  entered = null; // { address, top, run }
 const VALUES = {
   run: (r) => r.run,
   state: (r) => STATES.indexOf(r.state),
@@ -44,7 +47,10 @@ export function Runs({ route }) {
     ticks = useRef(0),
     seenRuns = useRef([]),
     redraw = () => drawn((n) => n + 1);
-  const rows = useMemo(() => new Rows(asked, redraw), [filter]);
+  const rows = useMemo(() => {
+    if (latest.filter !== filter) latest = { filter, rows: new Rows(asked) };
+    return latest.rows.open(redraw);
+  }, [filter]);
   useEffect(() => () => rows.stop(), [rows]);
   const { value, error } = useLive(
     async (signal) => {
@@ -237,9 +243,25 @@ function Table({ runs, query, rows, away, seen }) {
   useEffect(() => {
     if (from > 0) rows.want({ further: until > runs.length - NEAR });
   }, [from > 0, until > runs.length - NEAR, rows, away]);
-  useEffect(() => {
-    if (box.current) box.current.scrollTop = 0;
+  useLayoutEffect(() => {
+    box.current.scrollTop = entered?.address === location.hash ? entered.top : 0;
   }, [query.sort, query.q, query.parameter]);
+  useEffect(() => {
+    const came = entered?.address === location.hash && document.activeElement.matches("body, main h1"),
+      row = came && box.current.querySelector(`[data-row="${CSS.escape(entered.run)}"] a.row`);
+    if (row) {
+      row.focus({ preventScroll: true });
+      entered = null;
+    }
+  }, [names]);
+  const enter = ({ target }) => {
+    if (target.closest("a.row"))
+      entered = {
+        address: location.hash,
+        top: box.current.scrollTop,
+        run: target.closest("[data-row]").dataset.row,
+      };
+  };
   const choose = (name) => {
     if (!chosen.delete(name)) chosen.add(name);
     refine({ chosen: [...chosen].join(",") });
@@ -274,7 +296,7 @@ function Table({ runs, query, rows, away, seen }) {
           </>
         )}
       </div>
-      <div class="scroll tall" ref={box} tabindex="0" role="region" aria-label={W.runs.title}>
+      <div class="scroll tall" ref={box} tabindex="0" role="region" aria-label={W.runs.title} onClick={enter}>
         <table class="list" aria-rowcount={runs.length + 1}>
           <thead>
             <tr>

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
@@ -208,6 +209,20 @@ def test_a_stop_leaves_nothing_and_the_state_survives(app: Path, tmp_path: Path)
     ):
         assert blob.download_blob().readall() == b"x"
         assert second.api == api
+
+
+def test_a_port_that_another_program_has_is_said(tmp_path: Path) -> None:
+    """The host comes back at its port; where another program has it meanwhile, `up` says that the address is new."""
+    said: list[str] = []
+    assert cloud.port_before(tmp_path, said.append) == 0  # the first start
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        (tmp_path / cloud.HOST_PORT).write_text(str(port))
+        assert cloud.port_before(tmp_path, said.append) == 0
+    assert said == [f"another program has port {port}: the page and the API get a new address"]
+    assert cloud.port_before(tmp_path, said.append) == port
 
 
 def test_a_part_that_cannot_start_takes_the_others_with_it(app: Path, tmp_path: Path) -> None:

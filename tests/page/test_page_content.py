@@ -284,8 +284,8 @@ def test_a_long_log_is_searched_and_linked(lab: Lab) -> None:
 
 
 def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
-    """Older runs come by themselves once one scrolls, and what changes of those in sight; few rows are in the page at a
-    time, and a filter asks the API."""
+    """Older runs come by themselves once one scrolls, and what changes of those in sight; whoever goes into a run and
+    back finds the list where it was; few rows are in the page at a time, and a filter asks the API."""
     for i in range(130):
         lab.system.runs.insert(a_run(f"old-{i:03}", experiment="many", created_at=NOW - timedelta(days=1, minutes=i)))
     page = lab.page("runs?experiment=many")
@@ -293,7 +293,11 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
     page.locator(".scroll.tall").evaluate("(box) => { box.scrollTop = 3000; }")
     expect(page.locator("table")).to_have_attribute("aria-rowcount", "131")
     page.locator(".scroll.tall").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
-    expect(page.get_by_role("link", name="old-129")).to_be_visible()
+    page.get_by_role("link", name="old-129").click()
+    expect(page.get_by_role("heading", name="old-129")).to_be_focused()
+    page.go_back()
+    expect(page.get_by_role("link", name="old-129")).to_be_focused()
+    expect(page.get_by_role("link", name="old-129")).to_be_in_viewport()
     lab.system.runs.update(lab.system.runs.get("old-128"), best_metrics={"test_accuracy": 0.123})
     expect(page.locator("[data-row=old-128]")).to_contain_text("0.123", timeout=PATIENCE)
     told = {"rows": [], "gone": [], "changes": "m", "complete": False, "continue": None}

@@ -140,19 +140,38 @@ def test_an_unfinished_archive_is_not_fetched(server: Any, run: Run, capsys: Cap
     assert "--wait" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), OSError("odd")])
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            OSError(28, "No space left on device"),
+            "No space is left in {to}/models for models/model.pt (7 bytes). What came",
+        ),
+        (OSError(30, "Read-only file system", "f"), "f: Read-only file system."),
+        (OSError("odd"), "odd."),
+    ],
+)
 def test_a_full_disk_is_said_in_a_sentence(
-    server: Any, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch, error: OSError
+    server: Any, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: OSError, said: str
 ) -> None:
-    """What the system refuses without naming a file is a sentence all the same, and no traceback."""
+    """What the system refuses is a sentence and no traceback; a full disk also says for what, and how to go on."""
 
     def refuse(*_: Any) -> None:
         raise error
 
     archive(server)
     monkeypatch.setattr(fetch, "_download", refuse)
-    assert run("fetch", "r", "--url", server.url) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == f"trainyard: {error.strerror or error}."
+    assert run("fetch", "r", "--to", "to", "--url", server.url) == 1
+    assert f"trainyard: {said.format(to=tmp_path / 'to')}" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_file_is_no_folder_to_fetch_into(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
+    """It is left alone, and the message says what --to names."""
+    archive(server)
+    (tmp_path / "mine").write_text("mine")
+    assert run("fetch", "r", "--to", "mine", "--url", server.url) == 1
+    assert f"{tmp_path / 'mine'} is a file; --to names the folder" in capsys.readouterr().err
+    assert (tmp_path / "mine").read_text() == "mine"
 
 
 @pytest.mark.parametrize("row", [{"name": "a\0b", "size": 1}, {"name": None, "size": "x"}, {"size": 1}])

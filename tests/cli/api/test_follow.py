@@ -51,6 +51,31 @@ def test_pieces_as_json(server: Any, run: Run, capsys: Capture) -> None:
     assert "".join(row["text"] for row in rows) == LOG.decode()
 
 
+def test_a_run_without_a_log_is_not_followed_in_silence(server: Any, run: Run, capsys: Capture) -> None:
+    """Of a run that never had a node, such as one canceled in the queue, `logs -f` says its state."""
+    server.says("/api/runs/r", {"run": "r", "state": "canceled"})
+    server.says("/api/runs/r/logs?rank=0&offset=0&wait=20", b"", x_next_offset="0", x_log_complete="true")
+    assert run("logs", "-f", "r", "--url", server.url) == 5
+    assert capsys.readouterr().err == "r is canceled and has no log: python3 trainyard.py show r\n"
+
+
+def test_a_login_that_expires_leaves_the_run_alone(server: Any, run: Run, capsys: Capture) -> None:
+    """Whoever followed a run, or read its log, is told that it goes on, and where to go on once logged in again."""
+    running = {"run": "r", "state": "running", "cluster": "c", "nodes": 1, "experiment": "e"}
+    running["created_at"] = "2026-01-31T12:00:00+00:00"
+    server.says("/api/runs/r", running)
+    server.says("/api/runs/old/retry", running)
+    server.says("/api/runs/old", {**running, "run": "old", "state": "failed"})
+    server.says("/api/runs/r/logs?rank=0&offset=0&wait=2", {}, 401)
+    assert run("retry", "old", "--follow", "--url", server.url) == 1
+    said = capsys.readouterr().err
+    assert said.index("The run goes on. Come back with: python3 trainyard.py logs -f r\n") < said.index("answered 401")
+    server.says("/api/runs/r/logs?rank=0&offset=0&wait=20", b"12345", x_next_offset="5", x_log_complete="false")
+    server.says("/api/runs/r/logs?rank=0&offset=5&wait=20", {}, 401)
+    assert run("logs", "-f", "r", "--url", server.url) == 1
+    assert "Go on reading: python3 trainyard.py logs -f r --rank 0 --offset 5\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("state", "last", "see"),
     [("completed", {"loss": 1.0}, "metrics"), ("completed", {}, "logs"), ("failed", {}, "show")],
