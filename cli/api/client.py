@@ -120,6 +120,8 @@ class Api:
         try:
             rest = {"range": f"bytes={offset}-"} if offset else {}
             with self._storage.stream("GET", target, headers=rest) as stream:
+                if stream.status_code == 404:
+                    raise NotFound(f"{name} of {run} is gone: it was deleted since the archive was listed.")
                 if stream.status_code not in (200, 206):
                     raise CliError(f"{name} of {run}: the storage answered {stream.status_code}.")
                 yield stream
