@@ -28,8 +28,7 @@ TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
 KEY_WANTED = "It wants a key or a token: `login URL` stores one."
 KEY_REFUSED = "It does not take the key or token of this login, which may have expired: `login URL` stores a new one."
-
-MAYBE_DONE = "It may have been done all the same: look before you repeat it."
+MAYBE_DONE = "It may have done what was asked: look first."
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,7 @@ class Api:
             return self._http.send(request)
         except httpx.ReadTimeout as exc:  # it is there, and busy
             seconds = request.extensions["timeout"]["read"]
-            advice = "Try again." if repeats else "It may have done what was asked: look first."
+            advice = "Try again." if repeats else MAYBE_DONE
             raise Unreachable(f"{self.url} gave no answer in {seconds:g} s. {advice}") from exc
         except httpx.HTTPError as exc:
             raise Unreachable(f"{self.url} does not answer ({exc or type(exc).__name__}). {START_ONE}") from exc
