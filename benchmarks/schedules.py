@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
-from tests.simulation.simulation import play
+from tests.simulation.simulation import DATES, SWEEPS, play
 
 SHOWN = 60  # lines of a broken schedule's trace
 MOST_STARTED_AT = 1_000_000
@@ -28,31 +28,31 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--seed", type=int, help="the first seed; default: another one every time")
-    parser.add_argument("--dated", action="store_true", help="with runs that have dates")
+    parser.add_argument("--also", choices=("", DATES, SWEEPS), default="", help="with runs that have dates, or sweeps")
     parser.add_argument("--replay", type=int, metavar="SEED", help="play this schedule only, and print its trace")
     arguments = parser.parse_args(argv)
     logging.disable(logging.CRITICAL)  # the app warns of every fault that is made here
     with tempfile.TemporaryDirectory() as folder:
         trainers = trainers_folder(Path(folder))
         if arguments.replay is not None:
-            return replay(arguments.replay, trainers, arguments.dated)
+            return replay(arguments.replay, trainers, arguments.also)
         first = arguments.seed if arguments.seed is not None else time.time_ns() % MOST_STARTED_AT
-        return play_many(first, arguments.seconds, trainers, arguments.dated)
+        return play_many(first, arguments.seconds, trainers, arguments.also)
 
 
-def replay(seed: int, trainers: Path, dated: bool) -> int:
-    outcome = play(seed, trainers, traced=True, dated=dated)
+def replay(seed: int, trainers: Path, also: str) -> int:
+    outcome = play(seed, trainers, traced=True, also=also)
     print("\n".join(outcome.trace))
     print(verdict(outcome))
     return int(bool(outcome.broken))
 
 
-def play_many(first: int, seconds: float, trainers: Path, dated: bool) -> int:
+def play_many(first: int, seconds: float, trainers: Path, also: str) -> int:
     began, played, calls = time.monotonic(), 0, 0
     periods: Counter[int] = Counter()
     came: Counter[str] = Counter()
     for seed in itertools.count(first):
-        outcome = play(seed, trainers, dated=dated)
+        outcome = play(seed, trainers, also=also)
         played, calls = played + 1, calls + outcome.calls
         came += outcome.counts
         periods[outcome.periods] += 1
@@ -64,7 +64,7 @@ def play_many(first: int, seconds: float, trainers: Path, dated: bool) -> int:
         print(f"  {count:8} {what}")
     print(f"periods until healed: {', '.join(f'{n} of {count}' for n, count in sorted(periods.items()))}")
     if outcome.broken:
-        print("\n".join(play(outcome.seed, trainers, traced=True, dated=dated).trace[-SHOWN:]))
+        print("\n".join(play(outcome.seed, trainers, traced=True, also=also).trace[-SHOWN:]))
         print(verdict(outcome))
     return int(bool(outcome.broken))
 

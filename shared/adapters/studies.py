@@ -167,5 +167,7 @@ class JournalStudy:
 
 def _trial(trial: optuna.trial.FrozenTrial) -> Trial:
     values = [value for _, value in sorted(trial.intermediate_values.items())] or list(trial.values or ())
-    attributes = trial.user_attrs
-    return Trial(trial.number, trial.params, _OURS[trial.state], values, attributes.get(DOLLARS), OWN in attributes)
+    attributes, best = trial.user_attrs, trial.values[0] if trial.values else None
+    return Trial(
+        trial.number, trial.params, _OURS[trial.state], values, attributes.get(DOLLARS), OWN in attributes, best
+    )

@@ -18,9 +18,10 @@ class TrialState(StrEnum):
 
 @dataclass(frozen=True)
 class Trial:
-    """`drawn` is what the study has, before it is rounded; `told` are the values of the metric, in their order;
-    `dollars` what its nodes had cost when it ended, None of one that has not. One that is not the sweep's `own` was
-    asked for in its study by somebody who trains and tells it themselves: the sweep only learns from it."""
+    """`drawn` is what the study has, before it is rounded; `told` are the first values of the metric, in their order.
+    Once it has ended, `value` is the best of all, and `dollars` what its nodes had cost; None until then. One that is
+    not the sweep's `own` was asked for in its study by somebody who trains and tells it themselves: the sweep only
+    learns from it."""
 
     number: int
     drawn: Mapping[str, Drawn]
@@ -28,6 +29,7 @@ class Trial:
     told: Sequence[float] = ()
     dollars: float | None = None
     own: bool = True
+    value: float | None = None
 
     @property
     def is_live(self) -> bool:
@@ -36,6 +38,8 @@ class Trial:
 
     def best(self, maximize: bool, interval: int | None = None) -> float | None:
         """The best that it told, up to an interval; None if it told nothing."""
+        if interval is None and self.value is not None:
+            return self.value
         values = self.told if interval is None else self.told[:interval]
         return (max(values) if maximize else min(values)) if values else None
 

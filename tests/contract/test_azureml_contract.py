@@ -1,4 +1,4 @@
-"""What shared.ports.Jobs promises, of the fake and of MLClient on a real local Azure ML, where jobs are processes."""
+"""What shared.jobs.ports.Jobs promises, of the fake and of MLClient on a real local Azure ML."""
 
 from __future__ import annotations
 

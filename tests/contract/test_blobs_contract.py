@@ -1,4 +1,4 @@
-"""What shared.ports.Blobs promises, of the fake and of Azure Blob Storage."""
+"""What shared.kernel.storage.Blobs promises, of the fake and of Azure Blob Storage."""
 
 from __future__ import annotations
 

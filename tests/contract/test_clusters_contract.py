@@ -1,4 +1,4 @@
-"""What shared.ports.Clusters promises, of the fake and of a real local Azure ML."""
+"""What shared.clusters.ports.Clusters promises, of the fake and of a real local Azure ML."""
 
 from __future__ import annotations
 

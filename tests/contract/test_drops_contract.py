@@ -1,4 +1,4 @@
-"""What shared.ports.Drops promises, of the fake and of Azure Table Storage."""
+"""What shared.drops.ports.Drops promises, of the fake and of Azure Table Storage."""
 
 from __future__ import annotations
 

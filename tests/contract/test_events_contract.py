@@ -1,4 +1,4 @@
-"""What shared.ports.Events promises, of the fake and of Event Grid's client on a real local topic."""
+"""What shared.events.ports.Events promises, of the fake and of Event Grid's client on a real local topic."""
 
 from __future__ import annotations
 

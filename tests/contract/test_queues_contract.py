@@ -1,4 +1,4 @@
-"""What shared.ports.Queues promises, of the fake and of Azure Queue Storage."""
+"""What shared.kernel.storage.Queues promises, of the fake and of Azure Queue Storage."""
 
 from __future__ import annotations
 

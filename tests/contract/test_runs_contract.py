@@ -1,4 +1,4 @@
-"""What shared.ports.Runs promises, of the fake and of Azure Table Storage."""
+"""What shared.runs.ports.Runs promises, of the fake and of Azure Table Storage."""
 
 from __future__ import annotations
 

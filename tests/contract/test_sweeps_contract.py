@@ -1,4 +1,4 @@
-"""What shared.ports.SweepLog promises, of the fake and of Azure Table Storage; and the table of registered assets."""
+"""What shared.clusters.ports.SweepLog promises, of the fake and of Azure Table Storage; and the table of assets."""
 
 from __future__ import annotations
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from emulators.process import wait_for
-from shared.runs.model import Elastic, Member, Moment, RunState, Size
-from shared.runs.steps import Step, StepState
 from tests.page.lab import NOW, PATIENCE, TRAINING, Lab, a_run, a_sweep
+from tests.page.made_up_runs import queue_a_run, two_that_compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,26 +110,6 @@ VIEWS = {  # and what is there once a view has its data
 }
 
 
-PICTURE = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
-
-
-STEPS = (
-    Step("prepare", StepState.COMPLETED, (), "job-1", NOW, NOW + timedelta(seconds=5)),
-    Step("fit", StepState.FAILED, ("fit.train",), "job-2", NOW, NOW),
-    Step("fit.train", StepState.FAILED, ("prepare",), "job-3", NOW, NOW, "It exited with 3."),
-    Step("evaluate", StepState.SKIPPED, ("fit",)),
-)
-
-
-def elastic() -> Elastic:
-    """Three members, of which one was lost and came back."""
-    at = [NOW + timedelta(seconds=10 + 4 * i) for i in range(5)]
-    members = [Member(i, 2 if i == 1 else 1, RunState.COMPLETED, at[2] if i == 1 else at[0]) for i in range(3)]
-    return Elastic(1, 4, NOW + timedelta(hours=1), tuple(members), (Size(at[0], 3), Size(at[1], 2), Size(at[3], 3)))
-
-
 @pytest.fixture(scope="module")
 def lived_in(shared_lab: Lab, trained: str) -> None:
     """A cloud with something in every view: a schedule, who is told, what was removed, a model of two versions."""
@@ -164,28 +143,25 @@ def test_schedules_notices_and_storage_are_shown_and_changed(lab: Lab, lived_in:
     assert lab.faults == []
 
 
-def queue_a_run(lab: Lab) -> None:
-    """A run that waits, until the app sees that its job is nowhere."""
-    now = datetime.now(UTC)
-    run = a_run("waits-for-nodes-0123456789abcdef", created_at=now)
-    lab.system.runs.insert(run.changed(state=RunState.QUEUED, history=(Moment(RunState.QUEUED, now),)))
+def expect_contents(page: Page, view: str) -> None:
+    """What the view draws of the runs made for it."""
+    if view == "members":
+        expect(page.locator(".timeline .end")).to_have_count(1)
+        expect(page.locator(".pictures img")).to_have_js_property("naturalWidth", 1)
+    if view == "steps":
+        expect(page.locator(".timeline .edge")).to_have_count(3)
+        expect(page.get_by_role("row", name="evaluate")).to_contain_text("skipped")
+    if view == "sweep":
+        expect(page.locator(".parallel path")).to_have_count(10)
+        expect(page.locator(".parallel text", has_text="large")).to_be_visible()
+        expect(page.get_by_role("row", name="9 Best")).to_contain_text("0.86")
+    if view == "compare":
+        expect(page.locator(".parallel path")).to_have_count(3)
 
 
 def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in: None) -> None:
     """axe finds nothing on any view, in both themes; a picture of each is kept, also as narrow as a phone."""
-    for i, name in enumerate(("cifar-1", "mnist-1")):
-        points = [
-            (step, 0.95 - i / 20 - 0.7 / (1 + step / 20), 0.1 + i / 9 + 2 / (1 + step / 9)) for step in range(230)
-        ]
-        rows = "".join(f'{{"step": {s}, "test_accuracy": {a}, "train_loss": {b}}}\n' for s, a, b in points)
-        tried = a_run(
-            name,
-            elastic=elastic() if i == 0 else None,
-            steps=() if i == 0 else STEPS,
-            parameters={"epochs": 5 * (i + 1), "batch_size": 64, "lr": 0.1 / (i + 1)},
-            best_metrics={"test_accuracy": points[-1][1], "train_loss": points[-1][2]},
-        )
-        lab.archived(tried, {"metrics/metrics.jsonl": rows.encode(), "models/examples.png": PICTURE})
+    two_that_compare(lab)
     places = {
         "run": f"run/{trained}",
         "members": "run/cifar-1",
@@ -214,18 +190,7 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in
                 (view, theme, rule["id"], [n["html"][:200] for n in rule["nodes"]][:3])
                 for rule in Axe().run(page).response["violations"]
             ]
-        if view == "members":
-            expect(page.locator(".timeline .end")).to_have_count(1)
-            expect(page.locator(".pictures img")).to_have_js_property("naturalWidth", 1)
-        if view == "steps":
-            expect(page.locator(".timeline .edge")).to_have_count(3)
-            expect(page.get_by_role("row", name="evaluate")).to_contain_text("skipped")
-        if view == "sweep":
-            expect(page.locator(".parallel path")).to_have_count(10)
-            expect(page.locator(".parallel text", has_text="large")).to_be_visible()
-            expect(page.get_by_role("row", name="9 Best")).to_contain_text("0.86")
-        if view == "compare":
-            expect(page.locator(".parallel path")).to_have_count(3)
+        expect_contents(page, view)
     assert broken_rules == []
     assert lab.faults == []
     page.close()

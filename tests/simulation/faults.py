@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 SERVICES = {  # what fails together
-    "tables": ("drops", "runs", "sweeps", "samples", "leases", "models"),
+    "tables": ("drops", "runs", "sweeps", "samples", "leases", "models", "journals"),
     "blobs": ("blobs",),
     "queues": ("queues",),
     "azureml": ("jobs", "clusters"),

@@ -62,7 +62,8 @@ class Host:
     def _dispatch(self, queue: str, body: dict[str, Any]) -> None:
         """As the app's triggers do it: what follows an upload goes on at once."""
         if queue not in (places.DROP_EVENTS, places.DROP_CHECKS):
-            dispatch(self._simulation.system, queue, body)
+            further = {"studies": self._simulation.studies()} if self._simulation.swept else None
+            dispatch(self._simulation.system, queue, body, further=further)
             return
         with at_once(self._simulation.system, AT_ONCE, dispatch) as system:
             dispatch(system, queue, body)

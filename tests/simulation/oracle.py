@@ -13,7 +13,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.places import ANNOUNCEMENTS, QUEUES, RUN_LOOKS
 from shared.kernel.storage import Place
 from shared.runs.content import drop_blobs, survey
-from shared.runs.model import DEDICATED_FROM, FINAL, Run, RunState
+from shared.runs.model import DEDICATED_FROM, FINAL, SWEEP, Run, RunState
 from shared.runs.names import member_job, run_of_job
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
@@ -21,6 +21,7 @@ from tests.fakes.world import World
 from tests.simulation.ports import SimulatedJobs
 from tests.simulation.promotions import check_history, check_proofs
 from tests.simulation.scheduler import Violation
+from tests.simulation.sweeps import check_begun
 
 FURTHER = re.compile(r"-a\d+$")  # a further job of a run of one job
 OPEN = (DropState.OPEN, DropState.SEALING)
@@ -83,7 +84,9 @@ class Oracle:
             else now
         )
         self.needed.setdefault(run.name, began)
-        if not (run.asked.digest or run.asked.retry_of):
+        if run.asked.sweep:
+            check_begun(self.world, run)
+        elif not (run.asked.digest or run.asked.retry_of):
             first = self.trained.setdefault((run.asked.drop, run.asked.fingerprint), run.name)
             require(first == run.name, f"runs {first} and {run.name} train the same content")
 
@@ -163,7 +166,8 @@ class Oracle:
 
     def _announced(self, kind: str, data: dict[str, Any]) -> None:
         if kind == "RunSubmitted":
-            require(self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
+            sweep = self.world.runs.rows[data["run"]].value.asked.kind == SWEEP
+            require(sweep or self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
     def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
         """One of two concurrent sweeps may read before the other records its decision, and skip a ClusterAtZero."""
@@ -263,7 +267,7 @@ class Oracle:
             known = set(workload(run).jobs(run).values())
             for job in self._jobs_of(run.name):
                 require(job in known, f"job {job} is none of run {run.name}'s")
-            if run.progress.state is RunState.COMPLETED:
+            if run.progress.state is RunState.COMPLETED and run.asked.kind != SWEEP:
                 ended = [self.world.jobs.jobs[job].raw for job in self._jobs_of(run.name)]
                 require("Completed" in ended, f"run {run.name} is completed, its jobs are {ended}")
         self._contents()

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.runs.model import SWEEP
 from tests.fakes.world import World
 
 
@@ -31,6 +32,9 @@ class Outcome:
             self.counts["resubmissions"] += run.jobs.elastic.resubmitted if run.jobs.elastic else 0
             self.counts["retries"] += bool(run.asked.retry_of)
             self.counts["jobs started again"] += run.progress.attempts > 1
+            if run.asked.sweep or run.asked.kind == SWEEP:
+                self.counts[f"{'trials' if run.asked.sweep else 'sweeps'} {run.progress.state}"] += 1
+                self.counts["trials that lost"] += "at interval" in run.cancel.why
             self.counts["archives given up"] += run.archive.gave_up_at is not None
         for drop in [row.value for row in world.drops.rows.values()]:
             self.counts[f"drops {drop.state}"] += 1

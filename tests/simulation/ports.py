@@ -29,7 +29,9 @@ from tests.fakes.storage import FakeBlobs
 NO_REQUEST = frozenset(
     {"problems", "is_new", "code_id", "environment_id", "read_url", "write_url", "create_url"}
 )  # methods that ask no service
-CONDITIONAL = frozenset({"insert", "replace", "delete", "update"})  # the SDK tries again, and meets its own write
+CONDITIONAL = frozenset(
+    {"insert", "replace", "delete", "update", "append_at"}
+)  # the SDK tries again, and meets its own write
 
 
 class SimulatedJobs(FakeJobs):

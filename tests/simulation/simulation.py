@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from shared.adapters.studies import JournalStudies
 from shared.clusters.model import Cluster
 from shared.clusters.sweep import sweep
 from shared.events import incoming
@@ -31,7 +32,9 @@ from shared.runs.progress import submit
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
 from tests.fakes.ports import Clock, FakeBlobs
+from tests.fakes.studies import MemoryJournal
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World
+from tests.simulation import sweeps
 from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.host import Host
 from tests.simulation.oracle import Oracle, fingerprint_now
@@ -40,6 +43,7 @@ from tests.simulation.ports import PagedBlobs, Port, RememberedRuns, SimulatedJo
 from tests.simulation.promotions import somebodys_wish
 from tests.simulation.scheduler import Scheduler, Violation
 
+DATES, SWEEPS = "dates", "sweeps"  # what a schedule may have beside the rest
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
 CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
@@ -75,11 +79,12 @@ CODES = ((1, 1, 2), (1,))  # with which a job fails; 2 says that its data can't 
 class Simulation:
     """`run` plays the schedule of this seed. With `traced` every step is written down.
 
-    `dated`: people ask for runs with dates too, between a dedicated cluster and the low-priority ones.
+    `also`: with `dates` people ask for runs with dates too, between a dedicated cluster and the low-priority ones; with
+    `sweeps` for sweeps.
     """
 
-    def __init__(self, seed: int, trainers: Path, traced: bool = False, dated: bool = False) -> None:
-        self.random, self.dated = Random(seed), dated
+    def __init__(self, seed: int, trainers: Path, traced: bool = False, also: str = "") -> None:
+        self.random, self.dated, self.swept = Random(seed), also == DATES, also == SWEEPS
         self.outcome = Outcome(seed)
         self.traced, self.counts = traced, self.outcome.counts
         self.faults = Faults.drawn(self.random)
@@ -90,14 +95,19 @@ class Simulation:
         self.fates: tuple[str, ...]
         self.fates, self.codes = self.random.choice(FATES), self.random.choice(CODES)
         self.length = self.random.choice((60, 150, 300, 600))
-        if dated:  # their jobs last
+        if self.dated:  # their jobs last
             self.fates, self.length = ("Queued",) * 12 + ("Completed",), 600
+        if self.swept:  # their trials go on for long enough to be compared
+            self.fates = ("Running",) * 8 + self.fates
         self.world = self._world(trainers)
         self.oracle = Oracle(self.world, self)
         self.host = Host(self, workers)
         behind = {name: getattr(self.world, name) for name in PORTS} | {"blobs": PagedBlobs(self.world.blobs)}
         ports: dict[str, Any] = {name: Port(name, port, self) for name, port in behind.items()}
         self.system = replace(self.world.system, **ports)
+        if self.swept and self.random.random() < 0.3:
+            self.faults.slow_at = ("journals", "append_at")
+        self._kept = JournalStudies(self._journal)
         self.lost: set[DropKey] = set()  # drops of which an upload's event, or a look, came to nothing
         self.deleted: set[DropKey] = set()
 
@@ -123,6 +133,13 @@ class Simulation:
         world.drops = StrangeDrops(self.random)
         world.system = replace(world.system, jobs=world.jobs, blobs=world.blobs, runs=world.runs, drops=world.drops)
         return world
+
+    def _journal(self, name: str) -> Any:
+        return Port("journals", self.world.journals.setdefault(name, MemoryJournal()), self)
+
+    def studies(self) -> JournalStudies:
+        """Those that a process has kept, or those of another one, which has read none yet."""
+        return self._kept if self.random.random() < 0.5 else JournalStudies(self._journal)
 
     def run(self) -> Outcome:
         try:
@@ -170,6 +187,7 @@ class Simulation:
             (partial(self.host.timer, "reconcile", reconcile), 0.6), (partial(self.host.timer, "sweep", sweep), 0.6),
             (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
             *([(self._ask_with_date, 2.0)] if self.dated else []),
+            *([(partial(sweeps.ask, self, DATA), 0.5), (partial(sweeps.tell, self), 8.0)] if self.swept else []),
         ]  # fmt: skip
 
     def _make_faults(self) -> None:
@@ -251,7 +269,11 @@ class Simulation:
             words = "PreemptionError: Nodes of this job got pre-empted."
         error = words if raw == "Failed" else ""
         self.note("JOB", (name, raw))
+        run = self.world.runs.rows[run_of_job(name)].value
+        told = sweeps.told(self.world, run.name) if run.asked.sweep else []
         self.world.job_goes(name, raw, error)
+        if run.asked.sweep and raw in ("Completed", "Failed"):
+            sweeps.ended(self.world, run, told)
 
     def _scale_up(self) -> None:
         clusters = self.world.clusters.clusters
@@ -311,6 +333,7 @@ class Simulation:
                 raise Violation(f"after {periods} periods without faults: {'; '.join(left)}")
         self._promotions()
         self.oracle.healed()
+        sweeps.check_ended(self.world)
         self._hours_end()
 
     def _promotions(self) -> None:
@@ -388,6 +411,6 @@ class Simulation:
 BEGIN = Clock().now
 
 
-def play(seed: int, trainers: Path, traced: bool = False, dated: bool = False) -> Outcome:
+def play(seed: int, trainers: Path, traced: bool = False, also: str = "") -> Outcome:
     """Play the schedule of this seed."""
-    return Simulation(seed, trainers, traced, dated).run()
+    return Simulation(seed, trainers, traced, also).run()

@@ -22,12 +22,13 @@ from shared.models.ports import Models, Write
 from shared.reactions import REACTIONS
 from shared.runs.progress import follow, steer, submit
 from shared.runs.results import archive
+from shared.sweeps import look
 from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
-from tests.simulation.simulation import play
+from tests.simulation.simulation import DATES, SWEEPS, play
 
 ROOT = Path(__file__).resolve().parents[2]
-A_TIME, DATED = 200, 6
+A_TIME, DATED, SWEPT = 200, 6, 30
 SEEDS = 800
 
 
@@ -38,24 +39,39 @@ def test_whatever_happens_the_rules_hold(tmp_path: Path) -> None:
 
 def test_dates_are_kept_whatever_happens(tmp_path: Path) -> None:
     """With dates too: never two jobs for one, dedicated nodes as soon as only they keep the date, and no longer."""
-    counts = play_all(tmp_path, range(DATED), dated=True)
+    counts = play_all(tmp_path, range(DATED), DATES)
     assert counts["looks at dates"] > DATED
     assert counts["moves"]
+
+
+def test_a_sweep_makes_its_trials_once_whatever_happens(tmp_path: Path) -> None:
+    """With sweeps too: never a trial more than asked or than may run at once, and the archive is the best's."""
+    counts = play_all(tmp_path, range(SWEPT), SWEEPS)
+    assert counts["sweeps completed"]
+    assert counts["trials that lost"]
 
 
 def test_the_oracle_sees_a_date_that_is_risked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever stays on low-priority nodes whatever is left of the time soon breaks the rule."""
     monkeypatch.setattr(steer, "choose", lambda _plan, _now: Hold.LOW)
     trainers = trainers_folder(tmp_path)
-    broken = (play(seed, trainers, dated=True).broken for seed in range(SEEDS))
+    broken = (play(seed, trainers, also=DATES).broken for seed in range(SEEDS))
     assert "more than it needs" in next(filter(None, broken))
 
 
-def play_all(folder: Path, seeds: range, dated: bool = False) -> Counter[str]:
+def test_the_oracle_sees_a_trial_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever fills every place, however many trials there were, soon breaks the rule."""
+    monkeypatch.setattr(look, "to_start", lambda sweep, trials, _: sweep.at_once - sum(each.is_live for each in trials))
+    trainers = trainers_folder(tmp_path)
+    broken = (play(seed, trainers, also=SWEEPS).broken for seed in range(SEEDS))
+    assert "7 of 6 trials" in next(filter(None, broken))
+
+
+def play_all(folder: Path, seeds: range, also: str = "") -> Counter[str]:
     trainers, counts = trainers_folder(folder), Counter[str]()
     for seed in seeds:
-        outcome = play(seed, trainers, dated=dated)
-        more = " --dated" if dated else ""
+        outcome = play(seed, trainers, also=also)
+        more = f" --also {also}" if also else ""
         assert not outcome.broken, f"python3 trainyard.py bench schedules --replay {seed}{more}: {outcome.broken}"
         counts += outcome.counts
     return counts

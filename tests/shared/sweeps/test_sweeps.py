@@ -54,6 +54,19 @@ def test_the_best_of_the_trials_is_the_sweeps_archive(world: World) -> None:
     assert study.best_value == sweep.trials.best_value
 
 
+def test_the_best_is_that_of_all_values_of_a_trial(world: World) -> None:
+    """Also where a trial tells more values than its study keeps."""
+    sweep = lab.asked(world, {"trials": 2, "at_once": 2, "sampling": "random"})
+    world.run_until_idle()
+    for name, values in zip(list(world.jobs.jobs), ([0.9, *[0.5] * 299], [*[0.1] * 299, 0.95]), strict=True):
+        world.job_goes(name, "Completed")
+        lab.write(world, name, values)
+    world.deliver_all()
+    world.run_until_idle()
+    standing = world.runs.get(sweep.name).value.trials
+    assert (standing.best, standing.best_value) == (f"{sweep.name}-t1", 0.95)
+
+
 def test_at_most_so_many_trials_run_at_once(world: World) -> None:
     """The next trial begins when one has ended, moved by that fact alone: no look is waiting by the clock."""
     lab.asked(world, {"trials": 5, "at_once": 2, "sampling": "random"})

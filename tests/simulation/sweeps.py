@@ -1,0 +1,117 @@
+"""People who ask for sweeps, trials that tell how good they are, and what must hold of a sweep."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+from shared.kernel.places import OUTPUT_CONTAINER
+from shared.runs.intake import create
+from shared.runs.intake.request import RunRequest, SweepRequest
+from shared.runs.model import FINAL, SWEEP, Run, RunState
+from shared.runs.names import run_of_job
+from shared.runs.results.outputs import archive_folder
+from shared.sweeps.model import TrialState
+from tests.fakes.storage import FakeBlobs
+from tests.fakes.world import World
+from tests.simulation.scheduler import Violation
+
+METRIC = "test_accuracy"
+SPACE: dict[str, bool | int | float | str] = {"epochs": "2,3,4,5,6,7"}
+
+
+def ask(simulation: Any, data: str) -> None:
+    """Somebody asks for one of three sweeps, perhaps once more."""
+    random = simulation.random
+    key, stop = random.choice((("p", None), ("q", "asha"), ("r", "median_stopping")))
+    sweep = SweepRequest(METRIC, trials=6, at_once=3, stop=stop, sampling="random" if stop else "grid")
+    request = RunRequest(template="mnist", data=data, parameters=SPACE, sweep=sweep)
+    simulation.host.call("create_run", partial(create.create_run, simulation.system, request, key))
+
+
+def tell(simulation: Any) -> None:
+    """A trial that runs writes down how good it is by now."""
+    world: World = simulation.world
+    running = {run_of_job(job) for job in simulation.jobs.live() if world.jobs.jobs[job].raw == "Running"}
+    if trials := sorted(name for name in running if world.runs.rows[name].value.asked.sweep):
+        name = simulation.random.choice(trials)
+        values = [simulation.random.random() for _ in range(simulation.random.choice((1, 2, 3)))]
+        _write(world.blobs, name, [*told(world, name), *values])
+        simulation.note("TOLD", (name, values))
+
+
+def ended(world: World, run: Run, values: list[float]) -> None:
+    """A trial has ended: in its metrics stands what it had told, and at least one value."""
+    _write(world.blobs, run.name, values or [0.5])
+
+
+def told(world: World, trial: str) -> list[float]:
+    """What a trial told, in its order."""
+    blob = world.blobs.containers.get("azureml-blobstore", {}).get(_metrics(trial))
+    return [json.loads(line)[METRIC] for line in blob.data.splitlines()] if blob else []
+
+
+def check_begun(world: World, trial: Run) -> None:
+    """When a trial begins: it is one of so many, and has a place."""
+    sweep = world.runs.rows[trial.asked.sweep].value
+    asked = sweep.asked.request.sweep
+    if asked is None:
+        raise Violation(f"run {trial.name} is a trial of {sweep.name}, which is no sweep")
+    trials = _trials(world, sweep.name)
+    _require(len(trials) <= asked.most_trials, f"sweep {sweep.name} has {len(trials)} of {asked.most_trials} trials")
+    live = [run.name for run in trials if run.progress.state not in FINAL]
+    _require(len(live) <= asked.at_once, f"trials {live} of a sweep run, {asked.at_once} may at once")
+
+
+def check_ended(world: World) -> None:
+    """A sweep that is over has no more trials than its study, none that is live, and the archive of the best one."""
+    for sweep in [row.value for row in world.runs.rows.values() if row.value.asked.kind == SWEEP]:
+        trials, asked = {run.name: run for run in _trials(world, sweep.name)}, sweep.asked.request.sweep
+        assert asked is not None
+        study = [trial for trial in world.studies().trials(sweep.name, asked) if trial.own]
+        _require(len(trials) <= len(study), f"sweep {sweep.name} has runs {sorted(trials)}, its study {study}")
+        standing = sweep.trials
+        if sweep.progress.state is not RunState.COMPLETED:
+            continue
+        lost = [trial.number for trial in study if trial.state is TrialState.RUNNING]
+        _require(not lost, f"sweep {sweep.name} is completed, and its study waits for trials {lost}")
+        _require(len(trials) == asked.most_trials or standing.closing, f"sweep {sweep.name} made {len(trials)} trials")
+        completed = {name: max(told(world, name)) for name, run in trials.items() if _completed(run)}
+        _require(standing.best in completed, f"the best of sweep {sweep.name} is {standing.best}; {completed}")
+        best = max(completed.values())
+        _require(completed[standing.best] == best, f"{standing.best} is no best of sweep {sweep.name}: {completed}")
+        _require(standing.best_value == best, f"sweep {sweep.name} says {standing.best_value}: {completed}")
+        _check_archive(world, sweep, trials[standing.best])
+
+
+def _check_archive(world: World, sweep: Run, best: Run) -> None:
+    if sweep.archive.at is None or best.archive.at is None:
+        return
+    model = "models/model.pt"
+    there = world.blobs.containers[OUTPUT_CONTAINER]
+    _require(f"{archive_folder(sweep)}/{model}" in there, f"sweep {sweep.name} is archived without a model")
+    same = there[f"{archive_folder(sweep)}/{model}"].data == there[f"{archive_folder(best)}/{model}"].data
+    _require(same, f"the archive of sweep {sweep.name} is not that of its best trial {best.name}")
+
+
+def _completed(run: Run) -> bool:
+    return run.progress.state is RunState.COMPLETED
+
+
+def _trials(world: World, sweep: str) -> list[Run]:
+    return [row.value for row in world.runs.rows.values() if row.value.asked.sweep == sweep]
+
+
+def _write(blobs: FakeBlobs, trial: str, values: list[float]) -> None:
+    lines = (json.dumps({"step": step, METRIC: value}) for step, value in enumerate(values, 1))
+    blobs.put("azureml-blobstore", _metrics(trial), "".join(f"{line}\n" for line in lines).encode())
+
+
+def _metrics(trial: str) -> str:
+    return f"trainyard/{trial}/metrics/metrics.jsonl"
+
+
+def _require(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise Violation(otherwise)
