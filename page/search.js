@@ -32,13 +32,16 @@ export function sections(pages) {
   });
 }
 
-/** The sections that have every word, those first that have them in their heading; each with a snippet of its text. */
+/**
+ * The sections that have every word, or where none has, as many as any has; those first that have them in their heading.
+ * Each with a snippet of its text, and with how many words it `has`.
+ */
 export function search(all, words) {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const scored = all.map((section) => {
     const heading = `${section.title} ${section.heading}`.toLowerCase(),
       text = section.text.toLowerCase();
-    if (!wanted.every((word) => heading.includes(word) || text.includes(word))) return { score: 0 };
+    const has = wanted.filter((word) => heading.includes(word) || text.includes(word)).length;
     const inHeading = wanted.filter((word) => section.heading.toLowerCase().includes(word)).length;
     const at = Math.max(0, Math.min(...wanted.map((word) => text.indexOf(word)).filter((place) => place >= 0)));
     const from = Number.isFinite(at) ? Math.max(0, at - 60) : 0;
@@ -46,8 +49,10 @@ export function search(all, words) {
     return {
       ...section,
       snippet,
+      has,
       score: 1 + 10 * inHeading + wanted.reduce((n, word) => n + text.split(word).length, 0),
     };
   });
-  return scored.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score);
+  const most = Math.max(1, ...scored.map(({ has }) => has));
+  return scored.filter(({ has }) => has === most).sort((a, b) => b.score - a.score);
 }

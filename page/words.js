@@ -20,6 +20,7 @@ export const W = {
     search: "Search the docs",
     all: "All pages",
     found: (count) => (count === 1 ? "1 section" : `${count} sections`),
+    some: "with some of these words; none has all",
   },
   theme: { light: "Light", dark: "Dark", auto: "Theme as the system", label: "Theme" },
   loading: "Loading …",

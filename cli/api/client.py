@@ -28,8 +28,7 @@ TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
 KEY_WANTED = "It wants a key or a token: `login URL` stores one."
 KEY_REFUSED = "It does not take the key or token of this login, which may have expired: `login URL` stores a new one."
-
-MAYBE_DONE = "It may have been done all the same: look before you repeat it."
+MAYBE_DONE = "It may have done what was asked: look first."
 
 
 @dataclass(frozen=True)
@@ -120,6 +119,8 @@ class Api:
         try:
             rest = {"range": f"bytes={offset}-"} if offset else {}
             with self._storage.stream("GET", target, headers=rest) as stream:
+                if stream.status_code == 404:
+                    raise NotFound(f"{name} of {run} is gone: it was deleted since the archive was listed.")
                 if stream.status_code not in (200, 206):
                     raise CliError(f"{name} of {run}: the storage answered {stream.status_code}.")
                 yield stream
@@ -167,7 +168,7 @@ class Api:
             return self._http.send(request)
         except httpx.ReadTimeout as exc:  # it is there, and busy
             seconds = request.extensions["timeout"]["read"]
-            advice = "Try again." if repeats else "It may have done what was asked: look first."
+            advice = "Try again." if repeats else MAYBE_DONE
             raise Unreachable(f"{self.url} gave no answer in {seconds:g} s. {advice}") from exc
         except httpx.HTTPError as exc:
             raise Unreachable(f"{self.url} does not answer ({exc or type(exc).__name__}). {START_ONE}") from exc

@@ -192,7 +192,7 @@ class _Upload:
             session.remark(f"See it: {session.program} show {run}", "dim")
             return
         if not self.trains:
-            session.remark(f"Train with it: {session.program} submit TRAINER --data drops/{self.drop}", "dim")
+            session.remark(f"Train with it: {session.program} submit TRAINER-OR-FOLDER --data drops/{self.drop}", "dim")
             return
         hint = f"logs -f {run}" if run else f"show {self.drop}"
         session.remark(f"Watch it: {session.program} {hint}", "dim")

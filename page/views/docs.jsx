@@ -47,6 +47,7 @@ function Found({ pages, words }) {
     <>
       <p role="status" class="dim">
         {W.docs.found(found.length)}
+        {found[0]?.has < words.trim().split(/\s+/).length && `, ${W.docs.some}`}
       </p>
       <ol class="found">
         {found.slice(0, 30).map((section) => (

@@ -190,7 +190,7 @@ CHART = """async ([runs, points, outlier]) => {
 
 
 def test_the_docs_are_searched_and_read(lab: Lab) -> None:
-    """A search finds sections by their words, a result opens its page at that section, links stay in the page."""
+    """A search finds sections by their words, or by some of them; a result opens its page there, links stay in it."""
     page = lab.page("docs")
     expect(page.get_by_role("heading", name="Trainyard's documentation")).to_be_visible()
     page.get_by_label("Search the docs").fill("idle time cluster")
@@ -204,6 +204,9 @@ def test_the_docs_are_searched_and_read(lab: Lab) -> None:
     expect(page.get_by_role("heading", name="The command line", exact=True)).to_be_visible()
     page.get_by_label("Search the docs").fill("zzznothing")
     expect(page.get_by_text("0 sections")).to_be_visible()
+    page.get_by_label("Search the docs").fill("TensorBoard zzznothing")
+    expect(page.get_by_text("none has all")).to_be_visible()
+    expect(page.locator(".found li a", has_text="TensorBoard").first).to_be_visible()
     page.close()
     assert lab.faults == []
 

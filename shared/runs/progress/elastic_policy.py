@@ -35,6 +35,7 @@ GRACE = timedelta(minutes=2)  # that members have to end by themselves after one
 SIZES_KEPT = 200
 LOSSES_KEPT = 100
 MAX_RESTARTS = 20  # of a node's workers, which end whenever another node does; then its member takes a new job
+NODE_LOST, NODE_BACK = "It lost its node and waits for another.", "It lost its node, and has another."
 _BAD_INPUT = re.compile(r"status code 2\b")  # the trainers' exit code for data and arguments that no node can use
 
 
@@ -250,7 +251,8 @@ def _seen(member: Member, status: JobStatus | None, now: datetime) -> Member:
     if state is RunState.COMPLETED:
         return with_(member, state=state, at=now, why="")
     back = member.state is RunState.RUNNING and state is RunState.QUEUED
-    return with_(member, state=state, at=now, why="It lost its node and waits for another." if back else member.why)
+    why = NODE_LOST if back else NODE_BACK if member.why == NODE_LOST and state is RunState.RUNNING else member.why
+    return with_(member, state=state, at=now, why=why)
 
 
 def _lost(member: Member, now: datetime) -> JobStatus | None:

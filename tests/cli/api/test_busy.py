@@ -29,7 +29,7 @@ def test_what_may_have_been_done_is_not_done_twice(server: Any) -> None:
     """A request without a key, which a busy API may have carried out, is sent once, and its error says so."""
     server.says("/api/runs/r/retry", {"run": "r-2"})
     server.busy["/api/runs/r/retry"] = 1
-    with Api(server.url) as api, pytest.raises(Unreachable, match=r"did not answer\. It may have been done"):
+    with Api(server.url) as api, pytest.raises(Unreachable, match=r"did not answer\. It may have done what was asked"):
         api.post("runs", "r", "retry", body={})
     assert len(server.asked) == 1
 

@@ -165,6 +165,14 @@ def test_a_full_disk_is_said_in_a_sentence(
     assert f"trainyard: {said.format(to=tmp_path / 'to')}" in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_what_is_deleted_during_a_fetch_is_said(server: Any, run: Run, capsys: Capture) -> None:
+    """A file that a removal took after the manifest was read is gone, and nothing takes its name."""
+    archive(server)
+    del server.answers["/output/e/r/models/model.pt?sig=secret"]
+    assert run("fetch", "r", "--url", server.url) == 3
+    assert "models/model.pt of r is gone: it was deleted since the archive was listed." in capsys.readouterr().err
+
+
 def test_a_file_is_no_folder_to_fetch_into(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
     """It is left alone, and the message says what --to names."""
     archive(server)

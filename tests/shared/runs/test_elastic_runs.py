@@ -107,6 +107,9 @@ def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
     assert found.jobs.elastic
     assert found.jobs.elastic.resubmitted == 0
     assert "waits for another" in found.jobs.elastic.members[0].why
+    go(world, f"{run}-m0-1", "Running")
+    assert (again := world.only_run().jobs.elastic)
+    assert again.members[0].why == "It lost its node, and has another."
 
 
 def test_the_run_is_completed_when_the_training_says_so(world: World) -> None:
