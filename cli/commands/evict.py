@@ -52,7 +52,7 @@ def evict(
     """Take a node away from a running run, as a preemption does.
 
     On the local cloud its processes get SIGTERM and then SIGKILL, and the job is queued again; --notice announces
-    that first, --fails lets the job fail. As with Azure's own, nobody is said to have asked. In a
+    that first, --fails lets the job fail. As in Azure, nobody is said to have asked. In a
     deployment the job of an elastic run's member is canceled, and the run submits another.
 
     With a trace, nodes are taken away whenever it has fewer than the run.

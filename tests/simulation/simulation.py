@@ -32,7 +32,7 @@ from shared.runs.progress.hourly_reconcile import PATIENCE
 from tests.fakes.ports import Clock, FakeBlobs
 from tests.fakes.studies import MemoryJournal
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World
-from tests.simulation import sweeps
+from tests.simulation import sweeps, tiers
 from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.host import Host
 from tests.simulation.oracle import Oracle, fingerprint_now
@@ -64,7 +64,6 @@ DROPS = (
     ("elastic/e/1.bin", "elastic/e/_SUCCESS"),
     ("elastic/f/_SUCCESS", "elastic/f/1.bin"),
 )
-DATA = "azureml://datastores/workspaceblobstore/paths/p"  # which is always there
 FATES = (
     ("Completed", "Completed", "Failed", "Canceled", "Queued"),
     ("Failed", "Canceled", "Failed", "Failed", "Failed", "Queued"),
@@ -178,8 +177,8 @@ class Simulation:
             (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 1.0), (self._retry, 0.2), (self._evict, 0.2),
             (partial(self.host.timer, "reconcile", reconcile), 0.6), (partial(self.host.timer, "sweep", sweep), 0.6),
             (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
-            *([(self._ask_with_date, 2.0)] if self.dated else []),
-            *([(partial(sweeps.ask, self, DATA), 0.5), (partial(sweeps.tell, self), 8.0)] if self.swept else []),
+            *([(partial(tiers.ask, self), 2.0)] if self.dated else []),
+            *([(partial(sweeps.ask, self), 0.5), (partial(sweeps.tell, self), 8.0)] if self.swept else []),
         ]  # fmt: skip
 
     def _make_faults(self) -> None:
@@ -281,12 +280,6 @@ class Simulation:
     def _ask(self) -> None:
         key, template = self.random.choice("kl"), self.random.choice(("mnist", "elastic"))
         request = RunRequest(template=template, data="drops/mnist/a")
-        self.host.call("create_run", partial(create.create_run, self.system, request, key))
-
-    def _ask_with_date(self) -> None:
-        key, template = self.random.choice("mno"), self.random.choice(("mnist", "elastic"))
-        within = self.random.choice((920, 1000))
-        request = RunRequest(template=template, data=DATA, within_seconds=within, takes_seconds=300)
         self.host.call("create_run", partial(create.create_run, self.system, request, key))
 
     def _some_run(self) -> str:

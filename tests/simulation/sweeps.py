@@ -16,17 +16,18 @@ from shared.sweeps.model import TrialState
 from tests.fakes.storage import FakeBlobs
 from tests.fakes.world import World
 from tests.simulation.scheduler import Violation
+from tests.simulation.tiers import DATA
 
 METRIC = "test_accuracy"
 SPACE: dict[str, bool | int | float | str] = {"epochs": "2,3,4,5,6,7"}
 
 
-def ask(simulation: Any, data: str) -> None:
+def ask(simulation: Any) -> None:
     """Somebody asks for one of three sweeps, perhaps once more."""
     random = simulation.random
     key, stop = random.choice((("p", None), ("q", "asha"), ("r", "median_stopping")))
     sweep = SweepRequest(METRIC, trials=6, at_once=3, stop=stop, sampling="random" if stop else "grid")
-    request = RunRequest(template="mnist", data=data, parameters=SPACE, sweep=sweep)
+    request = RunRequest(template="mnist", data=DATA, parameters=SPACE, sweep=sweep)
     simulation.host.call("create_run", partial(create.create_run, simulation.system, request, key))
 
 

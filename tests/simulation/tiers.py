@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from shared.clusters.model import Cluster
 from shared.money.policy import Policy
 from shared.money.prices import Price, Prices
+from shared.runs.intake import create
+from shared.runs.intake.request import RunRequest
 from tests.fakes.world import World
 
 SIZE, DEDICATED, PRICES = "Standard_NC6s_v3", "sure", {"low_priority": 1.0, "dedicated": 3.0}
+
+DATA = "azureml://datastores/workspaceblobstore/paths/p"  # which is always there
+
+
+def ask(simulation: Any) -> None:
+    """Somebody asks for a run with a date, perhaps once more."""
+    key, template = simulation.random.choice("mno"), simulation.random.choice(("mnist", "elastic"))
+    within = simulation.random.choice((920, 1000))
+    request = RunRequest(template=template, data=DATA, within_seconds=within, takes_seconds=300)
+    simulation.host.call("create_run", partial(create.create_run, simulation.system, request, key))
 
 
 def in_tiers(world: World, clusters: list[Cluster]) -> list[Cluster]:

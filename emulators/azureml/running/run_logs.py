@@ -25,7 +25,7 @@ def heading(job: Job, notes: tuple[str, ...]) -> str:
     """
     lines = [f"[azureml] {note}\n" for note in notes]
     if job.attempt > 1:
-        lines.append(f"[azureml] attempt {job.attempt} starts from the beginning: {job.notice}\n")
+        lines.append(f"[azureml] attempt {job.attempt} runs the command again: {job.notice}\n")
     return "".join(lines)
 
 

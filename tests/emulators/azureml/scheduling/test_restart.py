@@ -42,7 +42,7 @@ def test_a_running_job_runs_again_after_a_restart(own_cloud: Begin, tmp_path: Pa
     (tmp_path / "go").touch()
     assert cloud.wait("across")["status"] == "Completed"
     log = cloud.log("across")
-    assert "[azureml] attempt 2 starts from the beginning: the control plane was restarted" in log
+    assert "[azureml] attempt 2 runs the command again: the control plane was restarted" in log
     assert (log.count("got SIGTERM"), log.count("DONE")) == (1, 1)
     assert cloud.wait("odd")["status"] == "Failed"
     assert "The name of inputs '../odd'" in cloud.details("odd")["error"]["error"]["message"]

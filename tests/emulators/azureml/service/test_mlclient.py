@@ -266,7 +266,7 @@ def test_preempted_job_runs_again_and_finds_its_files(
     (tmp_path / "go").touch()
     assert cloud.wait("preempted")["status"] == "Completed"
     text = cloud.log("preempted", log)
-    assert "[azureml] attempt 2 starts from the beginning: a node was preempted" in text
+    assert "[azureml] attempt 2 runs the command again: a node was preempted" in text
     assert told(text, "FOUND") == ["rank0.bin", "rank1.bin"]
     first, second = (json.loads(e) for e in re.findall(r"^ENV (.*)$", text, re.MULTILINE))
     assert first["AZ_BATCH_NODE_ID"] == victim["id"] != second["AZ_BATCH_NODE_ID"]
