@@ -123,9 +123,10 @@ class _Look:
         if not closing:
             for _ in range(min(to_start(self.sweep, study.trials, possible(self.sweep)), study.room)):
                 study.add(draw(self.sweep, self.parent.name, study.trials))
+        trials = study.trials
         study.commit()
-        closing = self._record_runs(study.trials, runs, closing)
-        self._write(study.trials, runs, {"trials_dollars": round(dollars, 6), "trials_beyond": beyond}, closing)
+        closing = self._record_runs(trials, runs, closing)
+        self._write(trials, runs, {"trials_dollars": round(dollars, 6), "trials_beyond": beyond}, closing)
 
     def _run(self, trial: Trial) -> Run | None:
         try:

@@ -41,7 +41,10 @@ class Study(Protocol):
         """The end of a trial, with its best value and what it cost. Takes two changes."""
 
     def commit(self) -> None:
-        """Write all changes at once. Raises Changed, and writes none, if somebody wrote since the study was read."""
+        """Write all changes at once. Raises Changed, and writes none, if somebody wrote since the study was read.
+
+        Then it may be another look's: whoever has committed reads it no more.
+        """
 
 
 class Studies(Protocol):
