@@ -26,8 +26,8 @@ BUSY = (429, 502, 503, 504)
 BUSY_SECONDS = 10.0  # in which a busy API is asked again, where asking twice does no harm
 TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
-KEY_WANTED = "It wants a key or a token: `login URL` stores one."
-KEY_REFUSED = "It does not take the key or token of this login, which may have expired: `login URL` stores a new one."
+KEY_WANTED = "It wants a key or a token: `login {}` stores one."
+KEY_REFUSED = "It does not take the key or token of this login, which may have expired: `login {}` stores a new one."
 MAYBE_DONE = "It may have done what was asked: look first."
 
 
@@ -155,7 +155,7 @@ class Api:
         repeats = repeats or method == "GET" or "Idempotency-Key" in headers
         deadline = 0.0
         while True:
-            answer = self._answer(request, repeats)
+            answer = self._answer(request)
             if answer.is_success or answer.status_code in accept:
                 return answer
             deadline, pause = deadline or time.monotonic() + BUSY_SECONDS, _pause(answer)
@@ -163,12 +163,12 @@ class Api:
                 raise _refusal(answer, MAYBE_DONE if method != "GET" and answer.status_code >= 500 else "")
             time.sleep(pause)
 
-    def _answer(self, request: httpx.Request, repeats: bool) -> httpx.Response:
+    def _answer(self, request: httpx.Request) -> httpx.Response:
         try:
             return self._http.send(request)
         except httpx.ReadTimeout as exc:  # it is there, and busy
             seconds = request.extensions["timeout"]["read"]
-            advice = "Try again." if repeats else MAYBE_DONE
+            advice = "It is busy, or cut off." if request.method == "GET" else MAYBE_DONE
             raise Unreachable(f"{self.url} gave no answer in {seconds:g} s. {advice}") from exc
         except httpx.HTTPError as exc:
             raise Unreachable(f"{self.url} does not answer ({exc or type(exc).__name__}). {START_ONE}") from exc
@@ -226,7 +226,8 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
     status, (words, code) = answer.status_code, _words(answer)
     if status == 401 or (status == 403 and not words):
         sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
-        words = " ".join([*([f"{words.rstrip('.')}."] if words else []), KEY_REFUSED if sent else KEY_WANTED])
+        advice = (KEY_REFUSED if sent else KEY_WANTED).format(_base(answer.request.url))
+        words = f"{words.rstrip('.')}. {advice}" if words else advice
     message = words if words and status in TOLD else f"The API answered {status}: {words or answer.reason_phrase}"
     if status == 404:
         url = answer.request.url
@@ -238,6 +239,11 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
         return NotFound((words or f"There is nothing at {answer.request.url.path}.") + hint, code)
     message = f"{message.rstrip('.')}. {warning}" if warning else message
     return Unreachable(message, code) if status in BUSY else CliError(message, code)
+
+
+def _base(url: httpx.URL) -> str:
+    """The address of the API that a request went to."""
+    return f"{url.scheme}://{_host(url)}{url.path.partition('/api')[0]}/api"
 
 
 def _host(url: httpx.URL) -> str:

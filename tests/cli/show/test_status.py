@@ -89,7 +89,7 @@ def test_a_missing_key_is_explained(server: Any, run: Run, capsys: Capture) -> N
     """401, as the Functions host gives it without any body, says that a key is wanted and how to give one."""
     server.says("/api/status", b"", 401)
     assert run("status", "--url", server.url) == 1
-    assert "`login URL` stores one" in capsys.readouterr().err
+    assert f"`login {server.url}` stores one" in capsys.readouterr().err
 
 
 def test_a_role_that_is_missing_and_a_login_that_ended(server: Any, run: Run, capsys: Capture) -> None:
