@@ -33,8 +33,8 @@ export function sections(pages) {
 }
 
 /**
- * The sections that have every word, or where none has, as many as any has; those first that have them in their heading.
- * Each with a snippet of its text, and with how many words it `has`.
+ * The sections that have every word, or where none has, as many as any has; those first that have them in their
+ * heading. Each with a snippet of its text, and with how many words it `has`.
  */
 export function search(all, words) {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
