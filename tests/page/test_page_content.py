@@ -176,16 +176,17 @@ CHART = """async ([runs, points, outlier]) => {
     });
     const place = document.createElement("div");
     document.querySelector("main").replaceChildren(place);
+    const began = performance.now();
     render(h(Chart, { title: "loss", series }), place);
     while (!place.querySelector("canvas")) await new Promise((go) => setTimeout(go));
     await new Promise(requestAnimationFrame);
-    const canvas = place.querySelector("canvas");
+    const seconds = (performance.now() - began) / 1000, canvas = place.querySelector("canvas");
     const { data } = canvas.getContext("2d").getImageData(0, 20, canvas.width, 60), columns = new Set();
     const colour = getComputedStyle(document.documentElement).getPropertyValue("--curve-7");
     const wanted = colour.match(/\\w\\w/g).map((part) => parseInt(part, 16));
     const like = (i) => data[i + 3] > 60 && wanted.every((part, j) => Math.abs(part - data[i + j]) < 40);
     for (let i = 0; i < data.length; i += 4) if (like(i)) columns.add((i / 4) % canvas.width);
-    return { columns: [...columns].sort((a, b) => a - b), width: canvas.width };
+    return { columns: [...columns].sort((a, b) => a - b), width: canvas.width, seconds };
 }"""
 
 
