@@ -32,7 +32,7 @@ from shared.kernel.errors import (
 )
 
 with on_demand():
-    from shared.runs.intake import due
+    from shared.runs import features
 
 if TYPE_CHECKING:
     from shared.runs.model import Run
@@ -63,7 +63,7 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
 def accepted(run: Run) -> func.HttpResponse:
     """202 for a run that was made, with where it is and what it may cost."""
     body: dict[str, Any] = {"run": run.name, "state": run.progress.state}
-    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest, "date": due.date_of(run)}
+    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest, **features.before_start(run)}
     return answer(body, 202, {"Location": f"/api/runs/{run.name}"})
 
 

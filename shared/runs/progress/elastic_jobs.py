@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace as with_
 
-from shared.deadlines.plan import Hold
 from shared.jobs.assets import assets
 from shared.jobs.model import JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
@@ -22,15 +21,12 @@ from shared.runs.names import member_job
 from shared.runs.node_use import Use
 from shared.runs.ports import HasRendezvous, HasRuns
 from shared.runs.progress.elastic_policy import (
-    changes_of_members,
     judge_members,
     member_request,
-    nodes_of_members,
-    steer_members,
     uses_of_members,
 )
 from shared.runs.progress.single_job import for_every_job
-from shared.runs.progress.workload import Changes, Look, MembersView, Nodes, Seen, Submitted
+from shared.runs.progress.workload import Look, MembersView, Seen, Submitted
 
 log = logging.getLogger(__name__)
 
@@ -63,16 +59,6 @@ class Members:
 
     def uses(self, run: Run, now: datetime) -> list[Use]:
         return uses_of_members(run, now)
-
-    def nodes(self, run: Run, now: datetime) -> Nodes:
-        return nodes_of_members(run)
-
-    def steer(self, run: Run, hold: Hold, roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-        elastic, to_end = steer_members(run, hold, now)
-        return {"elastic": elastic}, tuple(_job(run, member) for member in to_end)
-
-    def changes(self, run: Run) -> Changes:
-        return changes_of_members(run)
 
     def bounds(self, run: Run) -> tuple[int, int]:
         return _elastic(run).min_nodes, run.asked.resubmissions

@@ -9,24 +9,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import pairwise, takewhile
 from typing import Any, Protocol
 
-from shared.deadlines.plan import Hold
 from shared.jobs.assets import assets
 from shared.jobs.model import JobState, JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.spec import HOUR_PROPERTY, JobSpec, resolve
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
-from shared.runs.date import Placed
 from shared.runs.decide import first_line, is_over, overdue, why_step
-from shared.runs.model import FINAL, Moment, Run, RunState
+from shared.runs.model import FINAL, Moment, Placed, Run, RunState
 from shared.runs.names import hour_of, plain_job
-from shared.runs.node_use import WAITING, Use, by_place, use_of_one_job
+from shared.runs.node_use import Use, by_place, use_of_one_job
 from shared.runs.ports import HasRendezvous, HasRuns
-from shared.runs.progress.changes_of_nodes import next_cluster, waits_for_nodes
-from shared.runs.progress.workload import Changes, Look, MembersView, Nodes, Seen, Submitted
+from shared.runs.progress.workload import Look, MembersView, Seen, Submitted
 
 PREEMPTED = re.compile(r"\W*(PreemptionError\b|Nodes of this job got pre-?empted)", re.IGNORECASE)
 LEAST_SECONDS = 60  # a job that may run for less is not sent
@@ -49,7 +45,7 @@ class Plain:
 
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         request = replace(for_every_job(run, run.asked.request), name=job)
-        if run.due.done_by:
+        if run.is_steered:
             request = replace(request, cluster=run.on_cluster)
         if run.jobs.number > 1 and (left := _seconds_left(run, now)) is not None:
             return replace(request, timeout_seconds=max(LEAST_SECONDS, left))
@@ -62,27 +58,7 @@ class Plain:
         return max(run.progress.attempts - 1, 0)
 
     def uses(self, run: Run, now: datetime) -> list[Use]:
-        return by_place(use_of_one_job(run, now), run.pace.places)
-
-    def nodes(self, run: Run, now: datetime) -> Nodes:
-        on_low, runs = run.on_cluster in run.due.low_clusters, run.progress.state is RunState.RUNNING
-        since = _waits_since(run) if on_low and not runs else run.progress.history[-1].at
-        return Nodes(on_low, on_low and runs, since, not on_low, runs)
-
-    def steer(self, run: Run, hold: Hold, roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-        target = run.due.dedicated_cluster if hold is Hold.DEDICATED else _low_cluster(run, roomy, now)
-        if run.jobs.resubmit or (target == run.on_cluster and not run.pace.moves_to):
-            return {}, ()
-        return {"moves_to": run.pace.moves_to or target}, (_job(run),)
-
-    def changes(self, run: Run) -> Changes:
-        starts = [
-            (before.at, after.at)
-            for before, after in pairwise(run.progress.history)
-            if after.state is RunState.RUNNING and before.state in WAITING
-        ]
-        waits = [(_cluster_at(run, asked), (began - asked).total_seconds()) for asked, began in starts]
-        return Changes(waits_for_nodes(run, waits), tuple(began for _, began in starts))
+        return by_place(use_of_one_job(run, now), run.jobs.places)
 
     def bounds(self, run: Run) -> tuple[int, int]:
         return 0, run.asked.resubmissions
@@ -127,7 +103,7 @@ class Plain:
             if run.progress.state is RunState.RECEIVED or now - run.progress.history[-1].at < MISSING_FOR:
                 return None
             return Look(RunState.FAILED, f"Azure ML has no job {_job(run)} any more.")
-        if status.state is JobState.CANCELED and run.pace.moves_to and run.cancel.asked_at is None:
+        if status.state is JobState.CANCELED and run.jobs.moves_to and run.cancel.asked_at is None:
             return _moved(run, now)
         if status.state is JobState.FAILED:
             if lost_its_nodes(status):
@@ -190,45 +166,24 @@ def _after_a_loss(run: Run, words: str, now: datetime) -> Look:
     if run.cancel.asked_at is not None:
         return Look(RunState.CANCELED, run.cancel.why or "Canceled as asked.")
     used, left = run.jobs.number - 1, _seconds_left(run, now)
-    spent = used >= run.asked.resubmissions and run.due.done_by is None
+    spent = used >= run.asked.resubmissions and not run.is_steered
     if spent or (left is not None and left < LEAST_SECONDS):
         end = _count(used) if spent else "its time limit is used up."
         why = f"Its nodes were taken, and {end}"
         return Look(RunState.FAILED, why, failed_job=_job(run), error=why)
     why = f"Its nodes were taken; job {run.jobs.number + 1} goes on from its checkpoints. Azure ML: {words}"
-    moved = _moved(run, now).changes if run.pace.moves_to else {}
+    moved = _moved(run, now).changes if run.jobs.moves_to else {}
     return Look(RunState.QUEUED, why, {"job_number": run.jobs.number + 1, "resubmit": True} | moved)
 
 
 def _moved(run: Run, now: datetime) -> Look:
     """The further job of a run that ended its job to go on elsewhere."""
-    cluster = run.pace.moves_to
-    why = f"Job {run.jobs.number + 1} goes on from its checkpoints on {cluster}. {run.pace.holds_why}"
-    changes: dict[str, Any] = {"job_number": run.jobs.number + 1, "resubmit": True, "moves_to": ""}
+    cluster = run.jobs.moves_to
+    why = f"Job {run.jobs.number + 1} goes on from its checkpoints on {cluster}. {run.jobs.moves_why}"
+    changes: dict[str, Any] = {"job_number": run.jobs.number + 1, "resubmit": True, "moves_to": "", "moves_why": ""}
     if run.progress.state is RunState.QUEUED:  # no step, but to be known
         changes["history"] = (*run.progress.history, Moment(RunState.QUEUED, now, why))
-    return Look(RunState.QUEUED, why, {**changes, "places": (*run.pace.places, Placed(now, cluster))})
-
-
-def _low_cluster(run: Run, roomy: str, now: datetime) -> str:
-    """Where a run that is to hold low-priority nodes, or to wait for them, has its job."""
-    if run.on_cluster not in run.due.low_clusters:
-        return roomy
-    if run.progress.state is RunState.RUNNING:
-        return run.on_cluster
-    return next_cluster(run, run.on_cluster, run.progress.history[-1].at, now)
-
-
-def _waits_since(run: Run) -> datetime:
-    """Since when it has had no nodes, or has been back from dedicated ones."""
-    waiting = [moment.at for moment in takewhile(lambda m: m.state is not RunState.RUNNING, run.progress.history[::-1])]
-    on_low = [each.at for each in takewhile(lambda p: p.cluster in run.due.low_clusters, run.pace.places[::-1])]
-    return max(waiting[-1], *on_low[-1:])
-
-
-def _cluster_at(run: Run, at: datetime) -> str:
-    """On which cluster its job was; a job has its place a moment before its history says so."""
-    return next((each.cluster for each in run.pace.places[::-1] if each.at <= at), run.asked.cluster)
+    return Look(RunState.QUEUED, why, {**changes, "places": (*run.jobs.places, Placed(now, cluster))})
 
 
 def _seconds_left(run: Run, now: datetime) -> int | None:

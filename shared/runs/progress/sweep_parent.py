@@ -7,13 +7,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from shared.deadlines.plan import Hold
 from shared.jobs.assets import Assets
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Impossible
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import Use, end_of
-from shared.runs.progress.workload import Changes, Look, MembersView, Nodes, Ports, Seen, Submitted
+from shared.runs.progress.workload import Look, MembersView, Ports, Seen, Submitted
 
 
 class SweepParent:
@@ -40,15 +39,6 @@ class SweepParent:
 
     def uses(self, run: Run, now: datetime) -> list[Use]:  # noqa: ARG002
         return [Use(run.name, "", run.created_at, ended=end_of(run))]
-
-    def nodes(self, run: Run, now: datetime) -> Nodes:  # noqa: ARG002
-        return Nodes(False, False, run.created_at, False, False)
-
-    def steer(self, run: Run, hold: Hold, roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:  # noqa: ARG002
-        return {}, ()
-
-    def changes(self, run: Run) -> Changes:  # noqa: ARG002
-        return Changes((), ())
 
     def bounds(self, run: Run) -> tuple[int, int]:
         return 0, run.asked.resubmissions

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from shared.deadlines.plan import Hold
 from shared.jobs.assets import Assets
 from shared.jobs.model import JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
@@ -58,26 +57,6 @@ class MembersView:
 
 
 @dataclass(frozen=True)
-class Nodes:
-    """What a run with a date holds. `low_since`: for how long its low-priority nodes have all been there, or not."""
-
-    on_low: bool  # whether it asks for low-priority nodes
-    low_runs: bool  # whether it has all of them
-    low_since: datetime
-    dedicated: bool  # whether it has, or asks for, dedicated ones
-    works: bool  # whether as many nodes work as it may have
-    in_danger: bool = False  # whether the state is in the memory of fewer nodes than that, and would go with them
-
-
-@dataclass(frozen=True)
-class Changes:
-    """For how long nodes were waited for that could be had, in seconds, and when nodes began to work."""
-
-    waits: tuple[float, ...]
-    joined: tuple[datetime, ...]
-
-
-@dataclass(frozen=True)
 class Submitted:
     """The ids of code and environment that the jobs have, and the names of the jobs.
 
@@ -110,18 +89,6 @@ class Workload(Protocol):
 
     def uses(self, run: Run, now: datetime) -> list[Use]:
         """What it had of the nodes of each of its clusters until now."""
-
-    def nodes(self, run: Run, now: datetime) -> Nodes:
-        """What a run with a date holds now."""
-
-    def steer(self, run: Run, hold: Hold, roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """How a run with a date comes to hold this: changes of its fields, and the jobs that are to end.
-
-        `roomy` is the low-priority cluster with the most nodes that are up and idle.
-        """
-
-    def changes(self, run: Run) -> Changes:
-        """How its nodes came and went in a run with a date."""
 
     def bounds(self, run: Run) -> tuple[int, int]:
         """The fewest nodes (0: all of them) and the number of resubmissions, for another run like it."""
