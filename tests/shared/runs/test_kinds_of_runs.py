@@ -9,8 +9,9 @@ import pytest
 
 from shared.jobs.assets import assets
 from shared.jobs.limits import Limits
+from shared.jobs.readers.expressions import read_command
 from shared.jobs.search import Sweep
-from shared.jobs.spec import LAUNCHER, JobSpec, resolve
+from shared.jobs.spec import JobSpec, resolve
 from shared.jobs.spec import PIPELINE as PIPELINE_JOB
 from shared.kernel.errors import Impossible
 from shared.runs.intake.due import with_date
@@ -28,10 +29,10 @@ from tests.fakes.world import World, trainers_folder
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 JOBS = {
-    "": JobSpec(command="python train.py", cluster="c"),
-    "elastic": JobSpec(command=f"python -m {LAUNCHER} train.py", cluster="c", nodes=2),
+    "": JobSpec(command=read_command("python train.py"), cluster="c"),
+    "elastic": JobSpec(command=read_command("python -m elastic.launch train.py"), cluster="c", nodes=2),
     "pipeline": JobSpec(kind=PIPELINE_JOB, cluster="c"),
-    "sweep": JobSpec(command="python train.py", cluster="c", sweep=Sweep()),
+    "sweep": JobSpec(command=read_command("python train.py"), cluster="c", sweep=Sweep()),
 }
 
 
