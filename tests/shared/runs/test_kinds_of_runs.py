@@ -11,8 +11,8 @@ from shared.jobs.assets import assets
 from shared.jobs.limits import Limits
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.search import Sweep
-from shared.jobs.spec import JobSpec, resolve
 from shared.jobs.spec import PIPELINE as PIPELINE_JOB
+from shared.jobs.spec import JobSpec, resolve
 from shared.kernel.errors import Impossible
 from shared.runs.intake.due import with_date
 from shared.runs.intake.from_job import run_of
