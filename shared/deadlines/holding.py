@@ -12,7 +12,7 @@ from shared.runs.model import Run
 
 
 @dataclass(frozen=True)
-class Nodes:
+class HeldNodes:
     """What the run holds. `low_since`: for how long its low-priority nodes have all been there, or not."""
 
     on_low: bool  # whether it asks for low-priority nodes
@@ -24,7 +24,7 @@ class Nodes:
 
 
 @dataclass(frozen=True)
-class Changes:
+class NodeChanges:
     """For how long nodes were waited for that could be had, in seconds, and when nodes began to work."""
 
     waits: tuple[float, ...]
@@ -46,7 +46,7 @@ class Holding(Protocol):
     def overlaps(self) -> bool:
         """Whether nodes may be made ready while others work."""
 
-    def nodes(self, run: Run, date: Date, now: datetime) -> Nodes:
+    def nodes(self, run: Run, date: Date, now: datetime) -> HeldNodes:
         """What the run holds now."""
 
     def steer(self, run: Run, date: Date, hold: Hold, roomy: str, now: datetime) -> Steps:
@@ -55,5 +55,5 @@ class Holding(Protocol):
         `roomy` is the low-priority cluster with the most nodes that are up and idle.
         """
 
-    def changes(self, run: Run, date: Date) -> Changes:
+    def changes(self, run: Run, date: Date) -> NodeChanges:
         """How its nodes came and went."""

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Any
 
+from shared.deadlines.kinds import holding
 from shared.deadlines.model import Date, Due, Pace, span
 from shared.deadlines.outlook import Outlook, outlook, terms_of
 from shared.deadlines.tiers import tiers_of
@@ -28,6 +29,7 @@ def with_date(ports: Ports, run: Run, origin: Origin) -> Run:
     done_by = wish.moment(run.created_at)
     if done_by is None:
         return run
+    how = holding(run)
     work = _work(ports, run, wish)
     left = (done_by - run.created_at).total_seconds()
     tiers = tiers_of(ports, run.asked.cluster, run.asked.nodes, origin.limits.clusters)
@@ -36,7 +38,7 @@ def with_date(ports: Ports, run: Run, origin: Origin) -> Run:
         tiers.dedicated.price * run.asked.nodes,
         tiers.change,
         left,
-        overlaps=run.jobs.elastic is not None,
+        overlaps=how.overlaps,
     )
     expected = outlook(terms, tiers.pool, left, work)
     _check_promise(run, work, expected, done_by)

@@ -16,10 +16,9 @@ from shared.clusters.ports import HasClusters
 from shared.deadlines.changes_of_nodes import measured
 from shared.deadlines.decide import choose, keeper_pays
 from shared.deadlines.facts import RunWillBeLate
-from shared.deadlines.holding import Holding, Nodes
-from shared.deadlines.members import OfMembers
+from shared.deadlines.holding import HeldNodes
+from shared.deadlines.kinds import holding
 from shared.deadlines.model import Date, Pace, span
-from shared.deadlines.one_job import OneJob
 from shared.deadlines.outlook import plan_for, terms_of
 from shared.deadlines.pace_looks import ask_for_pace
 from shared.deadlines.plan import Hold, Plan, Standing
@@ -31,7 +30,7 @@ from shared.runs.decide import is_over
 from shared.runs.model import Run
 from shared.runs.node_use import worked_seconds
 from shared.runs.ports import HasRendezvous, HasRuns
-from shared.runs.progress.workload import Look
+from shared.runs.progress.workload import NextStep
 from shared.runs.progress.workloads import workload
 from shared.runs.views.downsample import Point
 from shared.runs.views.metrics import EPOCH, Cursor, Series, since
@@ -47,11 +46,6 @@ class Ports(
     HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, HasClusters, Protocol
 ):
     """What is needed here from outside."""
-
-
-def holding(run: Run) -> Holding:
-    """How a run of this kind holds nodes."""
-    return OneJob() if run.jobs.elastic is None else OfMembers()
 
 
 def plan_of(run: Run, date: Date) -> Plan:
@@ -96,8 +90,8 @@ def _steer(ports: Ports, stored: Stored[Run], date: Date, following: str) -> Non
     after = ports.runs.update(stored, steps.run.having(date))
     for job in steps.to_cancel:
         ports.jobs.cancel(job)
-    sent = workload(run).act(ports, after.value, Look(run.progress.state))
-    if written := workload(run).sent(after.value, sent):
+    sent = workload(run).act(ports, after.value, NextStep(run.progress.state))
+    if written := workload(run).after_submission(after.value, sent):
         ports.runs.update(after, after.value.changed(**written))
 
 
@@ -130,14 +124,14 @@ def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) ->
     )
 
 
-def _one_keeps(run: Run, date: Date, nodes: Nodes, plan: Plan, now: Standing) -> bool:
+def _one_keeps(run: Run, date: Date, nodes: HeldNodes, plan: Plan, now: Standing) -> bool:
     """Whether one dedicated node is to keep the members' state; it stays until those that are back have joined it."""
     joining = date.pace.holds is Hold.ONE and nodes.low_runs and now.age < date.change_seconds
     pays = keeper_pays(plan.terms, date.due.pool, now.age, run.asked.nodes, date.pace.pause_measured)
     return joining or (nodes.in_danger and pays)
 
 
-def _standing(run: Run, date: Date, nodes: Nodes, free: int, work: float, left: float, now: datetime) -> Standing:
+def _standing(run: Run, date: Date, nodes: HeldNodes, free: int, work: float, left: float, now: datetime) -> Standing:
     """New nodes count as there while they are no later than they mostly are."""
     age, change = (now - nodes.low_since).total_seconds(), date.change_seconds
     coming = nodes.on_low and not nodes.low_runs and age < 2 * change

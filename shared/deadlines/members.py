@@ -9,7 +9,7 @@ from itertools import pairwise
 from msgspec.structs import replace as with_
 
 from shared.deadlines.changes_of_nodes import next_cluster, waits_for_nodes
-from shared.deadlines.holding import Changes, Nodes, Steps
+from shared.deadlines.holding import HeldNodes, NodeChanges, Steps
 from shared.deadlines.model import Date
 from shared.deadlines.plan import Hold
 from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Member, Run, RunState, Size
@@ -23,7 +23,7 @@ class OfMembers:
 
     overlaps = True
 
-    def nodes(self, run: Run, date: Date, now: datetime) -> Nodes:  # noqa: ARG002 the port's
+    def nodes(self, run: Run, date: Date, now: datetime) -> HeldNodes:  # noqa: ARG002 the port's
         assert run.jobs.elastic is not None
         low, dedicated = _by_tier(run.jobs.elastic)
         running = sum(m.state is RunState.RUNNING for m in (*low, *dedicated))
@@ -31,7 +31,7 @@ class OfMembers:
         since = min((m.asked_at or m.at for m in missing), default=None) or max(m.at for m in low)
         standing_in = bool(dedicated) and date.pace.holds is not Hold.ONE
         in_danger = running > 0 and bool(missing)
-        return Nodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
+        return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
 
     def steer(self, run: Run, date: Date, hold: Hold, roomy: str, now: datetime) -> Steps:  # noqa: ARG002 the port's
         """Low-priority members stay in their queue, where they cost nothing. Dedicated ones fill the places of those
@@ -48,14 +48,14 @@ class OfMembers:
         steered = run.changed(elastic=replace(elastic, dedicated=dedicated, members=members))
         return Steps(steered, tuple(member_job(run.name, member.index, member.attempt) for member in to_end))
 
-    def changes(self, run: Run, date: Date) -> Changes:
+    def changes(self, run: Run, date: Date) -> NodeChanges:
         """The last wait of each member, and when there were more of them at work than before."""
         assert run.jobs.elastic is not None
         elastic, due = run.jobs.elastic, date.due
         waits = [(due.dedicated_cluster if m.is_dedicated else due.low_cluster, m.waited) for m in elastic.members]
         sizes = pairwise((Size(run.created_at, 0), *elastic.sizes))
         grown = [after.at for before, after in sizes if after.nodes > before.nodes]
-        return Changes(waits_for_nodes(date, waits), tuple(grown))
+        return NodeChanges(waits_for_nodes(date, waits), tuple(grown))
 
 
 def with_clusters(run: Run) -> Run:

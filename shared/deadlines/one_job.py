@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import pairwise, takewhile
 
 from shared.deadlines.changes_of_nodes import next_cluster, waits_for_nodes
-from shared.deadlines.holding import Changes, Nodes, Steps
+from shared.deadlines.holding import HeldNodes, NodeChanges, Steps
 from shared.deadlines.model import Date
 from shared.deadlines.plan import Hold
 from shared.runs.model import Run, RunState
@@ -19,10 +19,10 @@ class OneJob:
 
     overlaps = False
 
-    def nodes(self, run: Run, date: Date, now: datetime) -> Nodes:  # noqa: ARG002 the port's
+    def nodes(self, run: Run, date: Date, now: datetime) -> HeldNodes:  # noqa: ARG002 the port's
         on_low, runs = run.on_cluster in date.due.low_clusters, run.progress.state is RunState.RUNNING
         since = _waits_since(run, date) if on_low and not runs else run.progress.history[-1].at
-        return Nodes(on_low, on_low and runs, since, not on_low, runs)
+        return HeldNodes(on_low, on_low and runs, since, not on_low, runs)
 
     def steer(self, run: Run, date: Date, hold: Hold, roomy: str, now: datetime) -> Steps:
         target = date.due.dedicated_cluster if hold is Hold.DEDICATED else _low_cluster(run, date, roomy, now)
@@ -31,14 +31,14 @@ class OneJob:
         moving = run.changed(moves_to=run.jobs.moves_to or target, moves_why=date.pace.holds_why)
         return Steps(moving, (plain_job(run.name, run.jobs.number),))
 
-    def changes(self, run: Run, date: Date) -> Changes:
+    def changes(self, run: Run, date: Date) -> NodeChanges:
         starts = [
             (before.at, after.at)
             for before, after in pairwise(run.progress.history)
             if after.state is RunState.RUNNING and before.state in WAITING
         ]
         waits = [(_cluster_at(run, asked), (began - asked).total_seconds()) for asked, began in starts]
-        return Changes(waits_for_nodes(date, waits), tuple(began for _, began in starts))
+        return NodeChanges(waits_for_nodes(date, waits), tuple(began for _, began in starts))
 
 
 def _low_cluster(run: Run, date: Date, roomy: str, now: datetime) -> str:

@@ -36,13 +36,11 @@ NODE_LOST, NODE_BACK = "It lost its node and waits for another.", "It lost its n
 _BAD_INPUT = re.compile(r"status code 2\b")  # the trainers' exit code for data and arguments that no node can use
 
 
-def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic | None:
-    """The members of a new run of this job: as many as it may have, none submitted yet. None for a plain job.
+def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic:
+    """The members of a new run of this elastic job: as many as it may have, none submitted yet.
 
     `bounds` are the fewest nodes (0: all of them) and the number of resubmissions.
     """
-    if not job.is_elastic:
-        return None
     most, (fewest, resubmissions) = job.node_count, bounds
     deadline = now + timedelta(seconds=job.timeout_seconds or DAY)
     members = tuple(Member(index, 1, RunState.RECEIVED, now, asked_at=now) for index in range(most))
@@ -108,7 +106,7 @@ def _use(run: Run, of: Sequence[Size], now: datetime) -> Use:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MembersPlan:
     """The members as they are now, the run's state and why, and whose jobs are to be canceled."""
 
     elastic: Elastic
@@ -118,7 +116,7 @@ class Plan:
     failed_job: str = ""  # the job whose log says why the run failed
 
 
-def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Plan:
+def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> MembersPlan:
     """Decide on everything about an elastic run, given the statuses of the members' present jobs by index.
 
     A member without a status keeps the state it has: its job was not submitted yet, or can't be found.
@@ -127,7 +125,7 @@ def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) ->
     return replace(plan, elastic=_with_losses(run, plan.elastic, now))
 
 
-def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Plan:
+def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> MembersPlan:
     assert run.jobs.elastic is not None
     members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.jobs.elastic.members)
     before, dedicated = run.jobs.elastic, tuple(member for member in members if member.is_dedicated)
@@ -143,7 +141,7 @@ def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Plan:
     return _going_on(run, elastic, now)
 
 
-def _going_on(run: Run, elastic: Elastic, now: datetime) -> Plan:
+def _going_on(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
     """Replace lost members; fail when too few are left or the time is over."""
     late, alive = now >= elastic.deadline, _alive(elastic.members)
     ended_members = (m for m in elastic.members if m.state in FINAL and m.index < DEDICATED_FROM + elastic.dedicated)
@@ -151,7 +149,7 @@ def _going_on(run: Run, elastic: Elastic, now: datetime) -> Plan:
     replaced = gone if run.is_steered else gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
     if len(alive) + len(replaced) >= elastic.min_nodes and not late:
         members = tuple(with_next_job(m, now) if m in replaced else m for m in elastic.members)
-        return Plan(replace(elastic, members=members), _together(_alive(members)), "")
+        return MembersPlan(replace(elastic, members=members), _together(_alive(members)), "")
     ended = gone[-1] if gone else None
     why = f"Its deadline, {elastic.deadline:%Y-%m-%d %H:%M} UTC, has passed." if late else _too_few(elastic, alive)
     if ended is None:
@@ -240,12 +238,14 @@ def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> t
     return tuple(m for m in _alive(members) if not (patient and m.state is RunState.RUNNING))
 
 
-def _ending(elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed_job: str = "") -> Plan:
+def _ending(
+    elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed_job: str = ""
+) -> MembersPlan:
     """The run is in its last state once all members have ended; until then it is what they are."""
     never_sent = {m.index for m in to_cancel if m.state is RunState.RECEIVED}
     members = tuple(with_(m, state=RunState.CANCELED) if m.index in never_sent else m for m in elastic.members)
     elastic, alive = replace(elastic, members=members), _alive(members)
-    return Plan(elastic, _together(alive) if alive else state, why, to_cancel, failed_job)
+    return MembersPlan(elastic, _together(alive) if alive else state, why, to_cancel, failed_job)
 
 
 def _together(alive: tuple[Member, ...]) -> RunState:
