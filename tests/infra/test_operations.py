@@ -55,7 +55,7 @@ def test_the_sum_is_the_sum() -> None:
 
 
 def test_every_azd_setting_is_described() -> None:
-    """Each setting that a template or a hook reads from azd's environment is in docs/azure.md, the app's or a hook's."""
+    """Each setting that a template or a hook reads from the azd environment is documented, or a hook keeps it."""
     readers = [INFRA / "main.parameters.json", *INFRA.glob("hooks/*.py")]
     read = set(re.findall(r"TRAINYARD_[A-Z_]+", "\n".join(file.read_text() for file in readers)))
     remembered = {  # by the hooks, for themselves

@@ -204,7 +204,7 @@ def test_cluster_from_creation_to_deletion(ml: Any, cloud: Cloud) -> None:
 
 @pytest.mark.parametrize("spelling", ["LowPriority", "low_priority", "lowpriority"])
 def test_the_tier_of_a_cluster_is_taken_in_any_spelling(ml: Any, spelling: str) -> None:
-    """The SDK sends the "LowPriority" of its docstring as `Lowpriority`; Resource Manager ignores an enumeration's case."""
+    """The SDK sends the "LowPriority" of its docstring as `Lowpriority`; Resource Manager takes any case."""
     from azure.ai.ml.entities import AmlCompute
 
     ml.compute.begin_create_or_update(AmlCompute(name="tiers", size="Standard_D2s_v5", tier=spelling)).result()
