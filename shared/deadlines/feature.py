@@ -6,6 +6,7 @@ run of one job, or one of members, holds nodes is in one_job.py and members.py.
 
 from __future__ import annotations
 
+from shared.deadlines.answers import DateCosts
 from shared.deadlines.facts import RunWillBeLate
 from shared.deadlines.intake import date_of, with_date
 from shared.deadlines.members import with_clusters
@@ -13,7 +14,7 @@ from shared.deadlines.model import Date
 from shared.deadlines.reactions import begin_pace, look_at_pace, look_at_pace_again, tell_of_lateness
 from shared.kernel.parts import FeaturePart
 from shared.runs import facts as runs
-from shared.runs.features import Feature
+from shared.runs.features import BeforeStart, Feature
 from shared.runs.model import Run
 
 DATE = FeaturePart(
@@ -34,7 +35,7 @@ def price_on(run: Run, cluster: str) -> float | None:
 FEATURE = Feature(
     parts=(DATE,),
     begin=with_date,
-    before_start={"date": date_of},
+    before_start=(BeforeStart("date", DateCosts, date_of),),
     reactions={
         runs.RunRecorded: (begin_pace,),
         runs.RunStarted: (look_at_pace,),

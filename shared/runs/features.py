@@ -35,18 +35,27 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class BeforeStart:
+    """What is said of a run that has not started: under which name, as which model, None for a run without it."""
+
+    name: str
+    model: type
+    say: Callable[[Run], Json | None]
+
+
+@dataclass(frozen=True)
 class Feature:
     """What a feature adds.
 
-    `parts` lie with the run, a column each. `begin` gives a new run its part, or raises Impossible. `before_start` says
-    something of a run that has not started, under the name that answers have for it. `reactions` are what follows from
+    `parts` lie with the run, a column each. `begin` gives a new run its part, or raises Impossible. `before_start` is
+    what dry runs and answers to requests say. `reactions` are what follows from
     facts, after what every run has (shared/reactions.py). `price_on` is what an hour of a node costs on one of the
     run's clusters, None where the feature does not know. `mend` completes a run whose row the version before wrote.
     """
 
     parts: tuple[FeaturePart[Any], ...] = ()
     begin: Callable[[Any, Run, Origin], Run] | None = None
-    before_start: Mapping[str, Callable[[Run], Json | None]] = field(default_factory=dict)
+    before_start: tuple[BeforeStart, ...] = ()
     reactions: Mapping[type[Fact], tuple[Reaction, ...]] = field(default_factory=dict)
     price_on: Callable[[Run, str], float | None] | None = None
     mend: Callable[[Run], Run] | None = None
@@ -72,7 +81,12 @@ def begun(ports: Any, run: Run, origin: Origin) -> Run:
 
 def before_start(run: Run) -> Json:
     """What the features say of a run that has not started."""
-    return {name: say(run) for feature in features() for name, say in feature.before_start.items()}
+    return {said.name: said.say(run) for feature in features() for said in feature.before_start}
+
+
+def said_before_start() -> list[tuple[str, Any, Any]]:
+    """The fields of answers that say it, with their types and defaults."""
+    return [(said.name, said.model | None, None) for feature in features() for said in feature.before_start]
 
 
 def price_on(run: Run, cluster: str) -> float | None:
