@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from azure.storage.blob import BlobBlock
+from emulators.testing import azurite
 
 from shared.adapters.storage import account
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.kernel.index_settings import ROOT
 from shared.kernel.settings import Storage
 from shared.kernel.storage import Copy, Place
-from tests import azurite
 
 SMALL_COUNT, SMALL_BYTES = 1000, 4096
 LARGE_BYTES = 1 << 30

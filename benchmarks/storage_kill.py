@@ -23,9 +23,8 @@ from typing import Protocol
 from azure.core.exceptions import ResourceNotFoundError
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
-
 from emulators.storage import services
-from tests import azurite
+from emulators.testing import azurite
 
 LEAST_SECONDS, MOST_SECONDS = 6.0, 13.0  # of writing before the kill; Azurite saves every five
 PAUSE_SECONDS = 0.02

@@ -26,9 +26,8 @@ from urllib.parse import quote, urlsplit
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueMessage, QueueServiceClient
-
 from emulators.storage import services
-from tests import azurite
+from emulators.testing import azurite
 
 ROUNDS = 60
 TICK = os.sysconf("SC_CLK_TCK")

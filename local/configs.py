@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from emulators.storage.keys import ACCOUNT
+
 from local.declaration import Declaration
 from local.record import REPOSITORY
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.api.client import Api
 from emulators.process import PartFailed, wait_for
+
+from cli.api.client import Api
 from local import digits, record, up
 from local.cloud import AlreadyRunning, Cloud, Options
 

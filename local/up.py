@@ -12,8 +12,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from cli.setup.file_trust import Untrusted
 from emulators.process import PartFailed
+
+from cli.setup.file_trust import Untrusted
 from local import cloud, record
 
 CHECK_SECONDS = 0.5

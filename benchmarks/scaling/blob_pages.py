@@ -11,7 +11,6 @@ import os
 import sys
 
 from aiohttp import web
-
 from emulators.process import serve_until_stopped
 
 PAGE = 5000

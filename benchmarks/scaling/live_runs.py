@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from emulators.azureml.kernel.identity import token
 
 from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, cpu_seconds, memory_mib, p95, running
-from emulators.azureml.kernel.identity import token
 from shared.adapters.azureml.document import document
 from shared.adapters.azureml.job_body import job_body
 from shared.jobs.spec import JobSpec

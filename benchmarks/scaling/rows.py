@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from azure.data.tables import TableServiceClient
+from emulators.storage import services
 
 from benchmarks.scaling.cloud import p95
-from emulators.storage import services
 from shared.adapters.tables import keys
 from shared.adapters.tables.run_table import TableRuns
 from shared.jobs.spec import JobSpec

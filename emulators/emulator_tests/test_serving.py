@@ -15,9 +15,9 @@ from emulators import serving
 from emulators.origin import refusal
 from emulators.storage.common.account import Account
 from emulators.storage.common.server import served
+from emulators.storage.keys import ACCOUNT, KEY
 from emulators.storage.queues.service import QueueService
 from emulators.storage.queues.store import Queues
-from tests.azurite import ACCOUNT, KEY
 
 Talk = Callable[[int], Awaitable[None]]
 

@@ -17,10 +17,11 @@ from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 import emulators
+from emulator_tests.azureml.clouds import gone
+from emulator_tests.places import PROJECT
 from emulators.__main__ import cluster, main
 from emulators.process import PartFailed, heed_ctrl_c, wait_for
 from emulators.up import Options, start
-from tests.emulators.azureml.clouds import gone
 
 EMULATORS = Path(emulators.__file__).parent
 READY_SECONDS = 60.0  # on a machine that does much else
@@ -109,7 +110,7 @@ def test_addresses_and_state_stay(tmp_path: Path) -> None:
 def test_the_readmes_fixture_serves_other_repositories(tmp_path: Path) -> None:
     """Its lines are a test that passes where nothing else of this repository is."""
     (tmp_path / "emulators").symlink_to(EMULATORS)
-    readme = (EMULATORS / "README.md").read_text("utf-8")
+    readme = (PROJECT / "README.md").read_text("utf-8")
     (block,) = [block for block in readme.split("```") if "emulators.testing" in block]
     (tmp_path / "test_mine.py").write_text(block.removeprefix("python"))
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", ".", "-p", "no:cacheprovider"]

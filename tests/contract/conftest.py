@@ -18,14 +18,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from emulators.storage import services
+from emulators.testing import azurite
+from emulators.tokens import issue
 
 from emulators import certs, process
-from emulators.storage import services
-from emulators.tokens import issue
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.account import clients as storage_clients
 from shared.kernel.settings import Settings, Storage
-from tests import azurite
 from tests.contract.wire import LocalAzureML, azureml_config
 
 

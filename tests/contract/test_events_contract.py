@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import pytest
 import requests
+from emulators.testing.azurite import Azurite
 
 from emulators import process
 from shared.adapters.outgoing.eventgrid import TopicEvents
@@ -22,7 +23,6 @@ from shared.adapters.storage.account import StorageClients
 from shared.events.ports import Events
 from shared.kernel.errors import Unavailable
 from shared.kernel.settings import Topic
-from tests.azurite import Azurite
 from tests.fakes.ports import FakeEvents
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from azure.storage.blob import ContainerClient
+from emulators.process import wait_for
+from emulators.testing import other_host
 
 from benchmarks.scaling.cloud import Plan, running
-from emulators.process import wait_for
 from local import package
 from shared.runs.ports import RunFilter
-from tests.emulators.host.conftest import OTHER_HOST, start_other
 
+OTHER_HOST = os.environ.get("TRAINYARD_FUNCTIONS_HOST", "")
 PATIENCE = 180.0
 HTTP_ALONE = {"WEBSITE_SKU": "FlexConsumption", "FUNCTIONS_TARGET_GROUP": "http"}  # so that our host handles no message
 
@@ -24,7 +26,7 @@ def test_a_drop_becomes_an_archive_under_another_host(tmp_path: Path) -> None:
     plan = Plan({"queued_seconds": 0.0, "running_seconds": 1.0}, azurite=True, app_env=HTTP_ALONE)
     with running(tmp_path / "yard", plan) as cloud:
         env = {name: value for name, value in cloud._parts["host"].env.items() if name not in HTTP_ALONE}
-        host = start_other(app, tmp_path / "host.log", env)
+        host = other_host.start(OTHER_HOST, app, tmp_path / "host.log", env)
         try:
             with ContainerClient.from_connection_string(cloud.connection_string, "drops") as drops:
                 for name in ("1.bin", "_SUCCESS"):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from emulators.arm import access, declared, deploy
 from emulators.arm.operations import Need
 

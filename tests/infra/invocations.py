@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from emulators.storage import services
+
 from local import package
 
 EVENT = {

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-
 from emulators.arm import syntax
 from emulators.arm.hashes import unique_string
+
 from functions import access
 from tests.infra.azd import GONE, OUTPUTS, READY, REGISTRY, Answers, Azd, lines
 from tests.infra.declared import INFRA, main

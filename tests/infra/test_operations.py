@@ -6,6 +6,7 @@ import re
 
 from emulators.arm import declared
 from emulators.arm.access import built_in
+
 from tests.infra.declared import INFRA, ROOT, grants, main
 
 AZURE, OPERATIONS = ((ROOT / "docs" / name).read_text("utf-8") for name in ("azure.md", "operations.md"))

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from azure.storage.blob import BlobServiceClient
 
+from emulator_tests.azureml.clouds import Cloud, configuration, launch
+from emulator_tests.azureml.openapi import SPECS, azureml
 from emulators.storage import services
 from emulators.storage.services import Services
-from tests.emulators.azureml.clouds import Cloud, configuration, launch
-from tests.emulators.azureml.openapi import SPECS, azureml
 
 
 @dataclass

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from emulator_tests import places
+
 Json = dict[str, Any]
-SPECS = Path(__file__).parents[4] / "shared" / "specs" / "azure-rest-api-specs" / "specification"
+SPECS = places.SPECS / "azure-rest-api-specs" / "specification"
 ARM = "machinelearningservices/resource-manager/Microsoft.MachineLearningServices/stable/2024-04-01"
 DURATION = re.compile(r"P(?=.)(\d+D)?(T(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")
 DATE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")

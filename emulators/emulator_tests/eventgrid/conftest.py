@@ -17,11 +17,11 @@ from azure.storage.blob import BlobServiceClient, ContainerClient
 from azure.storage.queue import QueueServiceClient
 
 from emulators import certs, process
-from tests import azurite
-from tests.azurite import Azurite
+from emulators.testing import azurite
+from emulators.testing.azurite import Azurite
 
 RESOURCE = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Storage/storageAccounts/devstoreaccount1"
-CUSTOM = "/subscriptions/s/resourceGroups/r/providers/Microsoft.EventGrid/topics/trainyard"
+CUSTOM = "/subscriptions/s/resourceGroups/r/providers/Microsoft.EventGrid/topics/team"
 TOPIC_KEY = base64.b64encode(b"a key of the topic").decode()
 
 
@@ -48,7 +48,7 @@ class Grid:
     def url(self) -> str:
         return str(self.part.info["url"])
 
-    def topic(self, name: str = "trainyard") -> str:
+    def topic(self, name: str = "team") -> str:
         return f"{self.url}/topics/{name}/api/events"
 
     def get(self, path: str) -> requests.Response:
@@ -133,7 +133,7 @@ def new_grid(
             },
             "topics": [
                 {"name": "storage", "resource": RESOURCE, "source": "storage"},
-                {"name": "trainyard", "resource": CUSTOM, "key": TOPIC_KEY},
+                {"name": "team", "resource": CUSTOM, "key": TOPIC_KEY},
             ],
             "subscriptions": subscriptions,
             **options,
@@ -150,7 +150,7 @@ def new_grid(
 
 @pytest.fixture(scope="session")
 def to_queue() -> Callable[..., dict[str, Any]]:
-    """A subscription that delivers to a queue: `to_queue("trainyard", "queue", filter={...})`."""
+    """A subscription that delivers to a queue: `to_queue("team", "queue", filter={...})`."""
 
     def subscription(topic: str, queue: str, **rest: Any) -> dict[str, Any]:
         destination = {"endpointType": "StorageQueue", "properties": {"queueName": queue}}
@@ -173,7 +173,7 @@ def custom_event() -> Callable[..., dict[str, Any]]:
         return {
             "id": event_id,
             "subject": "runs/1",
-            "eventType": "Trainyard.RunArchived",
+            "eventType": "Team.RunArchived",
             "eventTime": "2026-11-21T03:00:00Z",
             "data": {"run": "r1"},
             "dataVersion": "1",

@@ -34,7 +34,7 @@ def test_a_missing_queue_ends_in_a_dead_letter_after_all_attempts(
 ) -> None:
     """The dead letter is the event with the reason, the attempts, the last outcome and the times."""
     rest = {"retryPolicy": {"maxDeliveryAttempts": 3}, "deadLetterDestination": dead_letter}
-    grid = new_grid([to_queue("trainyard", "not-there", **rest)], retry_time_scale=SCALE)
+    grid = new_grid([to_queue("team", "not-there", **rest)], retry_time_scale=SCALE)
     grid.publish(custom_event("e1")).raise_for_status()
     state = grid.barrier()
     assert (state["dead_lettered"], state["attempts_failed"], state["delivered"]) == (1, 3, 0)
@@ -53,7 +53,7 @@ def test_cloud_events_have_lower_case_dead_letter_attributes(
 ) -> None:
     """In the CloudEvents schema the added attributes are lower case, as its names must be."""
     rest = {"retryPolicy": {"maxDeliveryAttempts": 1}, "eventDeliverySchema": "CloudEventSchemaV1_0"}
-    subscription = to_queue("trainyard", "not-there", deadLetterDestination=dead_letter, **rest)
+    subscription = to_queue("team", "not-there", deadLetterDestination=dead_letter, **rest)
     grid = new_grid([subscription], retry_time_scale=SCALE)
     grid.publish(custom_event()).raise_for_status()
     grid.barrier()
@@ -67,7 +67,7 @@ def test_an_event_over_64_kib_is_dead_lettered_at_once(
 ) -> None:
     """What does not fit into a queue message gets no retry; what just fits is delivered."""
     queue = store.queue()
-    grid = new_grid([to_queue("trainyard", queue, deadLetterDestination=dead_letter)], retry_time_scale=SCALE)
+    grid = new_grid([to_queue("team", queue, deadLetterDestination=dead_letter)], retry_time_scale=SCALE)
     grid.publish(custom_event("fits", data="x" * 48_000), custom_event("large", data="x" * 49_200)).raise_for_status()
     grid.barrier()
     assert [event["id"] for event in store.messages(queue)] == ["fits"]
@@ -81,7 +81,7 @@ def test_time_to_live_ends_in_a_dead_letter(
 ) -> None:
     """An event that outlives its time to live is dead-lettered for that reason, with attempts to spare."""
     rest = {"retryPolicy": {"eventTimeToLiveInMinutes": 1}, "deadLetterDestination": dead_letter}
-    grid = new_grid([to_queue("trainyard", "not-there", **rest)], retry_time_scale=SCALE)
+    grid = new_grid([to_queue("team", "not-there", **rest)], retry_time_scale=SCALE)
     grid.publish(custom_event()).raise_for_status()
     grid.barrier()
     (letter,) = letters(grave)
@@ -96,8 +96,8 @@ def test_without_a_dead_letter_container_events_are_dropped(
     missing = {"endpointType": "StorageBlob", "properties": {"blobContainerName": "not-there"}}
     policy = {"retryPolicy": {"maxDeliveryAttempts": 1}}
     nowhere = [
-        to_queue("trainyard", "not-there", **policy),
-        to_queue("trainyard", "not-here", deadLetterDestination=missing, **policy),
+        to_queue("team", "not-there", **policy),
+        to_queue("team", "not-here", deadLetterDestination=missing, **policy),
     ]
     grid = new_grid(nowhere, retry_time_scale=SCALE / 10)
     grid.publish(custom_event()).raise_for_status()
@@ -109,7 +109,7 @@ def test_a_queue_that_appears_gets_its_event(new_grid: Any, to_queue: Any, custo
     """An event is delivered by a later attempt once its destination is there."""
     queue = store.queue()
     store.queues.delete_queue(queue)
-    grid = new_grid([to_queue("trainyard", queue)], retry_time_scale=SCALE)
+    grid = new_grid([to_queue("team", queue)], retry_time_scale=SCALE)
     grid.publish(custom_event("late")).raise_for_status()
     assert grid.get("/control/barrier?timeout=0.1").status_code == 504
     store.queues.create_queue(queue).close()
@@ -130,7 +130,7 @@ def test_dead_letter_blobs_are_events_only_for_who_wants_them(
     """A dead-letter blob is an event for a subscription to its container, and is not even looked at without one."""
     queue, failing = store.queue(), {"retryPolicy": {"maxDeliveryAttempts": 1}, "deadLetterDestination": dead_letter}
     watched = [to_queue("storage", queue, filter=in_container(grave.container_name))]
-    broken = to_queue("trainyard", "not-there", **failing)
+    broken = to_queue("team", "not-there", **failing)
     grid = new_grid([broken, *watched], retry_time_scale=SCALE)
     grid.publish(custom_event()).raise_for_status()
     grid.barrier()

@@ -20,7 +20,7 @@ def queue(store: Any) -> str:
 
 @pytest.fixture(scope="module")
 def grid(new_grid: Callable[..., Any], to_queue: Callable[..., Any], queue: str) -> Any:
-    return new_grid([to_queue("trainyard", queue)])
+    return new_grid([to_queue("team", queue)])
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_the_barrier_says_504_when_its_time_is_up(grid: Any, custom_event: Any, 
 def test_event_types_limit_the_knobs(sent: Any) -> None:
     """Knobs with event_types leave events of other types alone; {} turns every knob off."""
     assert len(sent(4, lose=1, event_types=["Other.Type"])) == 4
-    assert sent(4, lose=1, event_types=["Trainyard.RunArchived"]) == []
+    assert sent(4, lose=1, event_types=["Team.RunArchived"]) == []
     assert len(sent(4)) == 4
 
 

@@ -27,7 +27,7 @@ def queues(store: Any) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def grid(new_grid: Callable[..., Any], to_queue: Callable[..., Any], queues: dict[str, str]) -> Any:
-    return new_grid([to_queue("trainyard", queue, eventDeliverySchema=name) for name, queue in queues.items()])
+    return new_grid([to_queue("team", queue, eventDeliverySchema=name) for name, queue in queues.items()])
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def _empty_queues(grid: Any, store: Any, queues: dict[str, str]) -> Iterator[Non
 def client(grid: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., EventGridPublisherClient]:
     """Microsoft's client, unmodified; it trusts our authority through the environment, as the app does."""
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(grid.bundle))
-    return lambda credential, topic="trainyard": EventGridPublisherClient(grid.topic(topic), credential, retry_total=0)
+    return lambda credential, topic="team": EventGridPublisherClient(grid.topic(topic), credential, retry_total=0)
 
 
 class Token:
@@ -56,7 +56,7 @@ def test_the_publisher_client_sends_event_grid_events(
     grid: Any, client: Any, store: Any, queues: dict[str, str]
 ) -> None:
     """EventGridEvents arrive in both delivery schemas, with the topic's resource id added."""
-    sent = [EventGridEvent(f"runs/{n}", "Trainyard.RunArchived", {"n": n}, "1.0") for n in range(3)]
+    sent = [EventGridEvent(f"runs/{n}", "Team.RunArchived", {"n": n}, "1.0") for n in range(3)]
     with client(AzureKeyCredential(KEY)) as publisher:
         publisher.send(sent)
     grid.barrier()
@@ -64,22 +64,22 @@ def test_the_publisher_client_sends_event_grid_events(
     assert [(e["id"], e["subject"], e["data"], e["dataVersion"]) for e in got] == [
         (str(e.id), e.subject, e.data, "1.0") for e in sent
     ]
-    assert {e["topic"].rsplit("/")[-1] for e in got} == {"trainyard"}
+    assert {e["topic"].rsplit("/")[-1] for e in got} == {"team"}
     assert [e["specversion"] for e in store.messages(queues["CloudEventSchemaV1_0"])] == ["1.0"] * 3
 
 
 def test_the_publisher_client_sends_cloud_events(grid: Any, client: Any, store: Any, queues: dict[str, str]) -> None:
     """CloudEvents arrive with their source and their extension attributes."""
-    sent = CloudEvent("/trainyard", "Trainyard.ClusterAtZero", data={"cluster": "cpu"}, extensions={"tenant": "blue"})
+    sent = CloudEvent("/team", "Team.ClusterAtZero", data={"cluster": "cpu"}, extensions={"tenant": "blue"})
     with client(AzureKeyCredential(KEY)) as publisher:
         publisher.send(sent)
     grid.barrier()
     (got,) = store.messages(queues["CloudEventSchemaV1_0"])
     assert (got["id"], got["source"], got["type"], got["data"], got["tenant"]) == (
-        (sent.id, "/trainyard", "Trainyard.ClusterAtZero", {"cluster": "cpu"}, "blue")
+        (sent.id, "/team", "Team.ClusterAtZero", {"cluster": "cpu"}, "blue")
     )
     (converted,) = store.messages(queues["EventGridSchema"])
-    assert (converted["eventType"], converted["data"]) == ("Trainyard.ClusterAtZero", {"cluster": "cpu"})
+    assert (converted["eventType"], converted["data"]) == ("Team.ClusterAtZero", {"cluster": "cpu"})
 
 
 def test_a_signed_token_and_a_bearer_token_may_publish(grid: Any, client: Any, custom_event: Any) -> None:
@@ -91,9 +91,7 @@ def test_a_signed_token_and_a_bearer_token_may_publish(grid: Any, client: Any, c
     assert grid.barrier()["pending"] == 0
 
 
-@pytest.mark.parametrize(
-    ("hours", "topic", "why"), [(-1, "trainyard", "expired at"), (1, "storage", "not for this topic")]
-)
+@pytest.mark.parametrize(("hours", "topic", "why"), [(-1, "team", "expired at"), (1, "storage", "not for this topic")])
 def test_a_token_is_good_for_its_topic_until_it_expires(
     grid: Any, client: Any, custom_event: Any, hours: int, topic: str, why: str
 ) -> None:
@@ -140,7 +138,7 @@ def test_no_credential_is_401_and_no_topic_is_404(grid: Any, client: Any, custom
     assert grid.publish(custom_event(), headers={}).status_code == 401
     answer = requests.post(grid.topic("none"), json=[custom_event()], verify=grid.bundle, timeout=10)
     assert answer.status_code == 404
-    assert "no topic 'none' among storage, trainyard" in answer.json()["error"]["message"]
+    assert "no topic 'none' among storage, team" in answer.json()["error"]["message"]
     with client(AzureKeyCredential(KEY), "none") as publisher, pytest.raises(ResourceNotFoundError):
         publisher.send(custom_event())
 
@@ -171,14 +169,14 @@ def test_subscriptions_get_what_they_filter_for(
     conditions = [{"operatorType": "NumberGreaterThan", "key": "data.size", "value": 10}]
     grid = new_grid(
         [
-            to_queue("trainyard", archived, filter={"includedEventTypes": ["Trainyard.RunArchived"]}),
-            to_queue("trainyard", large, filter={"advancedFilters": conditions}),
+            to_queue("team", archived, filter={"includedEventTypes": ["Team.RunArchived"]}),
+            to_queue("team", large, filter={"advancedFilters": conditions}),
         ]
     )
     grid.publish(
         custom_event("a", data={"size": 5}),
         custom_event("b", data={"size": 50}),
-        custom_event("c", data={"size": 50}, eventType="Trainyard.Other"),
+        custom_event("c", data={"size": 50}, eventType="Team.Other"),
     ).raise_for_status()
     state = grid.barrier()
     assert sorted(event["id"] for event in store.messages(archived)) == ["a", "b"]

@@ -12,7 +12,7 @@ from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 from emulators.process import wait_for
-from tests import azurite
+from emulators.testing import azurite
 
 
 def test_writes_made_while_it_was_down_are_told_after_a_restart(
@@ -79,7 +79,7 @@ def test_a_killed_process_loses_nothing(new_grid: Any, to_queue: Any, in_contain
 def test_published_events_are_safe_once_accepted(new_grid: Any, to_queue: Any, custom_event: Any, store: Any) -> None:
     """An event that was answered 200 is delivered even if the process is killed right after, and so is the next one."""
     queue = store.queue()
-    grid = new_grid([to_queue("trainyard", queue)])
+    grid = new_grid([to_queue("team", queue)])
     grid.faults(delay_seconds=[1, 1])
     grid.publish(*[custom_event(str(number)) for number in range(5)]).raise_for_status()
     grid.kill()
@@ -93,7 +93,7 @@ def test_published_events_are_safe_once_accepted(new_grid: Any, to_queue: Any, c
 def test_attempts_are_counted_over_a_restart(new_grid: Any, to_queue: Any, custom_event: Any, store: Any) -> None:
     """A delivery that has failed goes on from its last attempt: a restart does not begin the schedule again."""
     rest = {"retryPolicy": {"maxDeliveryAttempts": 2}}
-    grid = new_grid([to_queue("trainyard", "not-there", **rest)], retry_time_scale=0.003)
+    grid = new_grid([to_queue("team", "not-there", **rest)], retry_time_scale=0.003)
     grid.publish(custom_event()).raise_for_status()
     wait_for(lambda: grid.counts()["attempts_failed"], 60, "the first attempt")
     grid.kill()
@@ -106,7 +106,7 @@ def test_events_of_a_removed_subscription_are_forgotten(
     new_grid: Any, to_queue: Any, custom_event: Any, store: Any
 ) -> None:
     """A subscription that is gone from the configuration takes its undelivered events with it."""
-    grid = new_grid([to_queue("trainyard", "not-there")])
+    grid = new_grid([to_queue("team", "not-there")])
     grid.publish(custom_event()).raise_for_status()
     grid.kill()
     grid.config.write_text(grid.config.read_text().replace("to-not-there", "another-name"))

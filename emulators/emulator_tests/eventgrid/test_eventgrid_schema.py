@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +11,11 @@ from azure.core.messaging import CloudEvent
 from azure.eventgrid import EventGridEvent
 from jsonschema import Draft4Validator, FormatChecker
 
+from emulator_tests.places import SPECS
 from emulators.eventgrid import schema
 from emulators.eventgrid.accesslog import BlobFacts, Write
 from emulators.eventgrid.schema import CLOUD, EVENT_GRID, BadEvents, Event
 
-SPECS = Path(__file__).parents[4] / "shared" / "specs"
 DATA_PLANE = SPECS / "azure-rest-api-specs" / "specification" / "eventgrid" / "data-plane"
 SAMPLES = SPECS / "eventgrid-docs-samples"
 needs_specs = pytest.mark.skipif(not DATA_PLANE.exists(), reason=f"Microsoft's definitions are not at {DATA_PLANE}")

@@ -76,7 +76,7 @@ def hook(new_grid: Callable[..., Any], receiver: Receiver) -> Callable[..., Any]
 
     def start(**rest: Any) -> Any:
         destination = {"endpointType": "WebHook", "properties": {"endpointUrl": receiver.url}}
-        subscription = {"name": "hook", "topic": "trainyard", "destination": destination, **rest}
+        subscription = {"name": "hook", "topic": "team", "destination": destination, **rest}
         return new_grid([subscription], retry_time_scale=0.001)
 
     return start
@@ -128,7 +128,7 @@ def test_cloud_events_use_the_options_handshake(hook: Any, receiver: Receiver, c
     assert [method for method, _, _ in receiver.requests] == ["OPTIONS", "POST", "POST"]
     _, headers, body = receiver.requests[1]
     assert headers["Content-Type"] == "application/cloudevents+json; charset=utf-8"
-    assert (body["specversion"], body["type"]) == ("1.0", "Trainyard.RunArchived")
+    assert (body["specversion"], body["type"]) == ("1.0", "Team.RunArchived")
 
 
 def test_refused_events_are_tried_again_with_a_count(hook: Any, receiver: Receiver, custom_event: Any) -> None:
@@ -157,7 +157,7 @@ def test_a_sick_webhook_holds_up_nobody_else(
     """A subscription whose endpoint is away does not delay another one's events."""
     queue = store.queue()
     away = {"endpointType": "WebHook", "properties": {"endpointUrl": "http://127.0.0.1:9/nothing"}}
-    grid = new_grid([{"name": "away", "topic": "trainyard", "destination": away}, to_queue("trainyard", queue)])
+    grid = new_grid([{"name": "away", "topic": "team", "destination": away}, to_queue("team", queue)])
     grid.publish(*[custom_event(str(number)) for number in range(40)]).raise_for_status()
     wait_for(lambda: grid.counts()["delivered"] == 40, 60, "the queue's events")
     assert grid.counts()["pending"] == 40

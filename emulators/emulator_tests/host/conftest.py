@@ -1,6 +1,6 @@
 """One Azurite for this folder, and hosts of the sample app as real processes.
 
-TRAINYARD_FUNCTIONS_HOST names the command that starts another host than ours in the app's folder, such as
+EMULATORS_FUNCTIONS_HOST names the command that starts another host than ours in the app's folder, such as
 `func start --port {port}`: then these tests are asked of that one, but for what is ours alone.
 """
 
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
-import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -23,15 +21,14 @@ import requests
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import QueueClient
 
+from emulator_tests.places import asked_for
 from emulators import process
-from tests import azurite
+from emulators.testing import azurite, other_host
 
-OTHER_HOST = os.environ.get("TRAINYARD_FUNCTIONS_HOST", "")
-OTHER_SECONDS = 180.0  # for its start
+OTHER_HOST = asked_for("FUNCTIONS_HOST")
 OURS = {"invisibility_seconds", "lock_seconds", "drain_seconds", "require_keys", "keys", "backend"}
-ours_alone = pytest.mark.skipif(bool(OTHER_HOST), reason="this is of our own host, not of TRAINYARD_FUNCTIONS_HOST")
+ours_alone = pytest.mark.skipif(bool(OTHER_HOST), reason="this is of our own host, not of EMULATORS_FUNCTIONS_HOST")
 SAMPLE = Path(__file__).parent / "apps" / "sample"
-REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")
@@ -117,8 +114,6 @@ def starter(storage: azurite.Azurite, folder: Path) -> Iterator[StartHost]:
             pytest.skip(f"only our host has {', '.join(sorted(config.keys() & OURS))}")
         file.write_text(json.dumps({"app": str(SAMPLE), "host_id": queue, "lock_seconds": 15, **config}))
         env = {
-            **os.environ,
-            "PYTHONPATH": str(REPOSITORY),
             "AzureWebJobsStorage": storage.connection_string,
             "SAMPLE_RECORD": str(record),
             "SAMPLE_SCHEDULE": "0 0 4 1 1 *",
@@ -127,48 +122,17 @@ def starter(storage: azurite.Azurite, folder: Path) -> Iterator[StartHost]:
         }
         if OTHER_HOST:
             app = shutil.copytree(config.get("app", SAMPLE), folder / f"app{number}")
-            part = start_other(
-                app,
-                folder / f"host{number}.log",
-                {**env, "AzureFunctionsWebHost__hostid": config.get("host_id", queue)},
-            )
+            env["AzureFunctionsWebHost__hostid"] = config.get("host_id", queue)
+            part = other_host.start(OTHER_HOST, app, folder / f"host{number}.log", env)
         else:
             argv = [python, "-m", "emulators.host", "--config", str(file)]
-            part = process.start("host", argv, log=folder / f"host{number}.log", env=env)
+            part = process.start("host", argv, log=folder / f"host{number}.log", env={**os.environ, **env})
         running.append(SampleHost(part, record, queue, storage.connection_string))
         return running[-1]
 
     yield start
     for host in running:
         host.part.stop()
-
-
-def start_other(app: Path, log: Path, env: dict[str, str]) -> process.Part:
-    """The host that OTHER_HOST starts, once it says that it runs."""
-    port = process.free_port()
-    with log.open("w") as out:
-        argv = shlex.split(OTHER_HOST.format(port=port))
-        # Its worker is to run the app with this environment's packages.
-        worker = {"languageWorkers__python__defaultExecutablePath": sys.executable}
-        env = {"FUNCTIONS_WORKER_RUNTIME": "python", "FUNCTIONS_CORE_TOOLS_TELEMETRY_OPTOUT": "1", **worker, **env}
-        started = subprocess.Popen(argv, cwd=app, env=env, stdout=out, stderr=subprocess.STDOUT, text=True)
-    url = f"http://127.0.0.1:{port}"
-
-    def runs() -> bool:
-        if started.poll() is not None:
-            raise process.PartFailed(f"the host ended: {log.read_text()[-2000:]}")
-        try:
-            return bool(requests.get(f"{url}/admin/host/status", timeout=5).json()["state"] == "Running")
-        except (requests.RequestException, ValueError, KeyError):
-            return False
-
-    part = process.Part("host", started, log, {"url": url})
-    try:
-        process.wait_for(runs, OTHER_SECONDS, f"the host; see {log}")
-    except BaseException:
-        part.stop()
-        raise
-    return part
 
 
 @pytest.fixture

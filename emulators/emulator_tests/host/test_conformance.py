@@ -2,78 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from emulators.process import IS_WINDOWS, wait_for
-from tests.emulators.host import python313 as python313_here
-from tests.emulators.host.conftest import SampleHost, StartHost
+from emulator_tests.host.conftest import SampleHost, StartHost
+from emulator_tests.places import CACHE
+from emulators.process import wait_for
+from emulators.testing import python313 as python313_here
+from emulators.testing.conformance import http, installed, one, run
 
-HERE = Path(__file__).parent
-REPOSITORY = HERE.parents[2]
-SAMPLE = HERE / "apps" / "sample"
-VENV = REPOSITORY / ".trainyard" / "venv313"
-PACKAGES = ("azure-functions-runtime==1.3.*", "aiohttp==3.14.5", "trustme==1.2.1")
-INSTALL_SECONDS = 600
-
-
-def installed(python: str) -> Path:
-    """The virtual environment with the app's requirements and the runtime; made again when either changes."""
-    wanted = hashlib.sha256((REPOSITORY / "requirements.txt").read_bytes() + repr(PACKAGES).encode()).hexdigest()
-    interpreter, stamp = VENV / ("Scripts" if IS_WINDOWS else "bin") / "python", VENV / "installed"
-    if stamp.exists() and stamp.read_text() == wanted:
-        return interpreter
-    packages = ["-r", str(REPOSITORY / "requirements.txt"), *PACKAGES]
-    if uv := shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"):
-        command([uv, "venv", "--quiet", "--clear", "--python", python, str(VENV)])
-        command([uv, "pip", "install", "--quiet", "--python", str(interpreter), *packages])
-    else:
-        command([python, "-m", "venv", "--clear", str(VENV)])
-        command([str(interpreter), "-m", "pip", "install", "--quiet", *packages])
-    stamp.write_text(wanted)
-    return interpreter
-
-
-def command(argv: list[str]) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=INSTALL_SECONDS)
-    assert done.returncode == 0, f"{' '.join(argv)}\n{done.stdout}{done.stderr}"
+SAMPLE = Path(__file__).parent / "apps" / "sample"
 
 
 @pytest.fixture(scope="session")
 def python313() -> str:
     if (found := python313_here.find()) is None:
         pytest.skip("azure-functions-runtime needs Python 3.13: there is no python3.13 on PATH and none from pyenv")
-    return str(installed(found))
-
-
-def run(python: str, app: Path, backend: str, table: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
-    """What the table gives, and what the app's functions recorded."""
-    record, file = folder / f"{backend}.jsonl", folder / "table.json"
-    record.touch()
-    file.write_text(json.dumps(table))
-    # The runtime reads a cookie's expiry, which is GMT, as local time.
-    env = {**os.environ, "TZ": "UTC", "PYTHONPATH": str(REPOSITORY), "SAMPLE_RECORD": str(record)}
-    argv = [python, str(HERE / "conformance_run.py"), str(app), backend, str(file)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, env=env)
-    assert done.returncode == 0, done.stderr
-    # The runtime's library may log on standard output; the result is the JSON object that ends it.
-    return {**json.loads(done.stdout[done.stdout.index("{\n") :]), "records": record.read_text().splitlines()}
-
-
-def http(**content: Any) -> dict[str, Any]:
-    return {"req": {"kind": "http", "content": {"method": "GET", "url": "http://h/api/x", **content}}}
-
-
-def one(name: str, kind: str, content: Any) -> dict[str, Any]:
-    return {name: {"kind": kind, "content": content}}
+    return str(installed(found, CACHE / "venv313"))
 
 
 EVENT = {
@@ -175,13 +124,6 @@ def test_every_invocation_ends_equally(python313: str, tmp_path: Path) -> None:
     assert dict(zip(names, ours["outcomes"], strict=True)) == dict(zip(names, theirs["outcomes"], strict=True))
     assert ours["records"] == theirs["records"]
     assert ours["indexed"] == theirs["indexed"]
-
-
-def test_the_repositorys_app_loads_and_indexes_equally(python313: str, tmp_path: Path) -> None:
-    """The app starts under Microsoft's indexer, with the raw bindings and retries that our host reads."""
-    theirs = run(python313, REPOSITORY, "runtime", [], tmp_path)["indexed"]
-    assert run(sys.executable, REPOSITORY, "direct", [], tmp_path)["indexed"] == theirs
-    assert theirs
 
 
 def scenario(host: SampleHost) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import requests
 
+from emulator_tests.host.conftest import SampleHost
 from emulators.process import wait_for
-from tests.emulators.host.conftest import SampleHost
 
 HOOK = "/runtime/webhooks/EventGrid?functionName=on_event"
 

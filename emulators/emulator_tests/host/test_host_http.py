@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from emulator_tests.host.conftest import SampleHost, ours_alone
 from emulators import process
-from tests.emulators.host.conftest import SampleHost, ours_alone
 
 
 def test_a_request_reaches_the_function_whole(sample_host: SampleHost) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from emulator_tests.host.conftest import SampleHost, StartHost
 from emulators.host.queues.listener import Backoff, poison_name
 from emulators.process import wait_for
-from tests import azurite
-from tests.emulators.host.conftest import SampleHost, StartHost
+from emulators.testing import azurite
 
 
 def test_a_message_runs_once_and_is_deleted(sample_host: SampleHost) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import requests
 
+from emulator_tests.host.conftest import SampleHost, StartHost
 from emulators.process import wait_for
-from tests.emulators.host.conftest import SampleHost, StartHost
 
 
 def test_running_invocations_are_finished(start_host: StartHost) -> None:

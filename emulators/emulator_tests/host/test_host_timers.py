@@ -9,11 +9,11 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import BlobClient, BlobLeaseClient
 
+from emulator_tests.host.conftest import SampleHost, StartHost
 from emulators.host.worker.backend import RetryPolicy
 from emulators.host.worker.invoker import retry_delay
 from emulators.process import wait_for
-from tests import azurite
-from tests.emulators.host.conftest import SampleHost, StartHost
+from emulators.testing import azurite
 
 EVERY_SECOND = {"SAMPLE_SCHEDULE": "* * * * * *"}
 EVERY_HOUR = {"SAMPLE_SCHEDULE": "0 0 * * * *"}

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
+from emulator_tests.host.conftest import SampleHost, StartHost, ours_alone
 from emulators.process import wait_for
-from tests.emulators.host.conftest import SampleHost, StartHost, ours_alone
 
 
 def worker(host: SampleHost) -> int:

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.microsoft.sdists import HERE, NotThere, tests_of
+from emulator_tests.microsoft.sdists import HERE, NotThere, tests_of
+from emulator_tests.places import PROJECT, SOURCE
 
 LIST = HERE / "not_passed.yaml"
 REASONS = ("readme", "azure", "shim")
@@ -56,14 +57,14 @@ def modules(package: str) -> list[str]:
 
 def run(package: str, files: list[str], folder: Path) -> dict[str, str]:
     """What became of each test: `passed`, or how it failed. `folder` is for the services' state and the report."""
-    report, root = folder / "report.xml", HERE.parent.parent
-    plugins = ["-p", "tests.microsoft.live", "-p", "no:cacheprovider"]
+    report = folder / "report.xml"
+    plugins = ["-p", "emulator_tests.microsoft.live", "-p", "no:cacheprovider"]
     argv = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", ".", *plugins, "-q", "--tb=line"]
     environment = {
         **os.environ,
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "EMULATED_STATE": str(folder),
-        "PYTHONPATH": os.pathsep.join([str(HERE / "shim"), str(root)]),
+        "PYTHONPATH": os.pathsep.join([str(HERE / "shim"), str(PROJECT), str(SOURCE)]),
     }
     done = subprocess.run(
         [*argv, f"--junitxml={report}", *files], cwd=tests_of(package), env=environment, capture_output=True, text=True

@@ -20,11 +20,11 @@ import requests
 from azure.core.pipeline.transport import HttpTransport
 from azure.storage.blob import _download
 
+from emulator_tests.microsoft.clock import Clock
+from emulator_tests.microsoft.serve import PRINCIPAL, TOKEN_KEY
 from emulators import process, tokens
 from emulators.storage.common.identities import AUDIENCE
 from emulators.storage.keys import ACCOUNT, KEY
-from tests.microsoft.clock import Clock
-from tests.microsoft.serve import PRINCIPAL, TOKEN_KEY
 
 STATE = Path(os.environ["EMULATED_STATE"])
 clock = Clock(STATE)
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: Microsoft's")
     os.environ |= {"EMULATED_ACCOUNT_NAME": ACCOUNT, "EMULATED_ACCOUNT_KEY": KEY}
     os.environ["EMULATED_TOKEN"] = tokens.issue(TOKEN_KEY, PRINCIPAL, AUDIENCE)
-    argv = [sys.executable, "-m", "tests.microsoft.serve", str(STATE)]
+    argv = [sys.executable, "-m", "emulator_tests.microsoft.serve", str(STATE)]
     part = process.start("storage", argv, log=STATE / "storage.log")
     config.add_cleanup(partial(_stop, part))
     _without_azure()

@@ -1,4 +1,4 @@
-"""Microsoft's source packages, which carry their tests: fetched by pip, as pinned, and unpacked beside the venv."""
+"""Microsoft's source packages, which carry their tests: fetched by pip, as pinned, and unpacked."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from emulator_tests.places import CACHE as EVERYTHING
+
 HERE = Path(__file__).resolve().parent
 PINS = HERE / "requirements.txt"
-CACHE = HERE.parent.parent / ".trainyard" / "microsoft"
+CACHE = EVERYTHING / "microsoft"
 ENVIRONMENT = dict(os.environ)  # as it is before a test names the certificate of an emulator in it
 SECONDS = 120.0
 

@@ -1,4 +1,4 @@
-"""`python -m tests.microsoft.serve STATE`: our services for Microsoft's tests, whose clock the tests move."""
+"""`python -m emulator_tests.microsoft.serve STATE`: our services for Microsoft's tests, whose clock the tests move."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 import sys
 from pathlib import Path
 
+from emulator_tests.microsoft.clock import Clock
 from emulators.process import serve_until_stopped
 from emulators.storage.common.identities import Identities
 from emulators.storage.config import Config
 from emulators.storage.keys import KEY
 from emulators.storage.serving import serving
-from tests.microsoft.clock import Clock
 
 TOKEN_KEY, PRINCIPAL = "k" * 32, "00000000-0000-0000-0000-000000000001"
 EVERYTHING = {"principal": PRINCIPAL, "actions": ["*"], "data_actions": ["*"]}

@@ -1,16 +1,16 @@
-"""`python -m tests.microsoft.table`: write into emulators/README.md which of Microsoft's tests do not pass, and why."""
+"""`python -m emulator_tests.microsoft.table`: write into the README which of Microsoft's tests do not pass, and why."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from pathlib import Path
 
-from tests.microsoft.judged import LIST, REASONS, listed
-from tests.microsoft.sdists import HERE, pinned
+from emulator_tests.microsoft.judged import LIST, REASONS, listed
+from emulator_tests.microsoft.sdists import pinned
+from emulator_tests.places import PROJECT
 
-README = HERE.parent.parent / "emulators" / "README.md"
-BEGIN, END = "<!-- made by tests/microsoft/table.py -->", "<!-- end -->"
+README = PROJECT / "README.md"
+BEGIN, END = "<!-- made by emulator_tests/microsoft/table.py -->", "<!-- end -->"
 WORDS = {"readme": "not there", "azure": "needs Azure itself", "shim": "can't be run here"}
 
 
@@ -40,4 +40,4 @@ def written(text: str) -> str:
 
 if __name__ == "__main__":
     README.write_text(written(README.read_text("utf-8")), "utf-8")
-    sys.stdout.write(f"{README.relative_to(Path.cwd())} has what {LIST.name} says\n")
+    sys.stdout.write(f"{README} has what {LIST.name} says\n")

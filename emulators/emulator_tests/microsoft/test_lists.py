@@ -7,9 +7,9 @@ from importlib.metadata import version
 import pytest
 import yaml
 
-from tests.microsoft.judged import LIST, REASONS
-from tests.microsoft.sdists import pinned
-from tests.microsoft.table import README, written
+from emulator_tests.microsoft.judged import LIST, REASONS
+from emulator_tests.microsoft.sdists import pinned
+from emulator_tests.microsoft.table import README, written
 
 
 @pytest.mark.parametrize("package", sorted(pinned()))
@@ -29,6 +29,6 @@ def test_each_test_that_does_not_pass_has_one_of_three_reasons() -> None:
 
 
 def test_the_readme_says_what_the_list_says() -> None:
-    """`python -m tests.microsoft.table` makes it so."""
+    """`python -m emulator_tests.microsoft.table` makes it so."""
     text = README.read_text("utf-8")
     assert written(text) == text

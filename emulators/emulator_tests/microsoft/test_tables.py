@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.microsoft.judged import judge
+from emulator_tests.microsoft.judged import judge
 
 
 def test_tables_pass_as_listed(tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
 """Our services, and Azurite beside them, which tests compare them with.
 
-What a test promises of a `side` holds for Azurite too: with TRAINYARD_AZURITE=1 it is asked as well.
+What a test promises of a `side` holds for Azurite too: with EMULATORS_AZURITE=1 it is asked as well.
 """
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,12 +15,13 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobClient, BlobServiceClient, ContainerClient
 from azure.storage.queue import QueueServiceClient
 
+from emulator_tests.places import asked_for
+from emulator_tests.storage.raw import CONTENT, Raw
 from emulators.storage import services
-from tests import azurite
-from tests.azurite import ACCOUNT, KEY
-from tests.emulators.storage.raw import CONTENT, Raw
+from emulators.storage.keys import ACCOUNT, KEY
+from emulators.testing import azurite
 
-NAMES = ("azurite", "ours") if os.environ.get("TRAINYARD_AZURITE") else ("ours",)
+NAMES = ("azurite", "ours") if asked_for("AZURITE") else ("ours",)
 PAGE = "http://page.test"  # the origin of a web page that both sides let in
 
 

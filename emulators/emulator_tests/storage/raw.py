@@ -16,7 +16,7 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
 
-from tests.azurite import ACCOUNT, KEY
+from emulators.storage.keys import ACCOUNT, KEY
 
 CONTENT = b"0123456789"  # of the blob that most tests look at
 BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob"}

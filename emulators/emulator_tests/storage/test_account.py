@@ -36,13 +36,13 @@ from azure.storage.queue import (
     generate_queue_sas,
 )
 
+from emulator_tests.storage import inside
+from emulator_tests.storage.conftest import Side
 from emulators.storage.common.account import Account
 from emulators.storage.common.calls import Call, http_date
 from emulators.storage.common.errors import StorageError
 from emulators.storage.common.rights import Right
-from tests.azurite import ACCOUNT, KEY
-from tests.emulators.storage import inside
-from tests.emulators.storage.conftest import Side
+from emulators.storage.keys import ACCOUNT, KEY
 
 OTHER_KEY = "b3RoZXI="
 HOUR = timedelta(hours=1)

@@ -19,14 +19,14 @@ from azure.storage.blob import (
 )
 from azure.storage.queue import QueueServiceClient
 
+from emulator_tests.storage import inside
+from emulator_tests.storage.conftest import Side
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
 from emulators import tokens
 from emulators.storage.blobs.tag_query import condition, parse
 from emulators.storage.common.identities import AUDIENCE
 from emulators.storage.common.reserve import Reserve
 from emulators.storage.keys import KEY
-from tests.emulators.storage import inside
-from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
 
 OLD = "Mon, 01 Jan 2001 00:00:00 GMT"
 

@@ -45,7 +45,7 @@ def _made(certs: Certs) -> bool:
 
 
 def _make(certs: Certs) -> None:
-    authority = trustme.CA(organization_name="Trainyard local cloud")
+    authority = trustme.CA(organization_name="Azure emulators")
     server = authority.issue_cert("127.0.0.1", "localhost")
     certs.bundle.unlink(missing_ok=True)
     write_private(certs.server, server.private_key_and_cert_chain_pem.bytes().decode())

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from emulator_tests.azureml.bodies.test_job_body import GOOD
+from emulator_tests.azureml.clouds import ENVIRONMENT, Cloud, cluster_body, configuration, launch
 from emulators.azureml.bodies import job_body
 from emulators.azureml.kernel.errors import BadRequest
 from emulators.azureml.service.preflight import MOST_PROCESSES
 from emulators.storage.services import Services
-from tests.emulators.azureml.bodies.test_job_body import GOOD
-from tests.emulators.azureml.clouds import ENVIRONMENT, Cloud, cluster_body, configuration, launch
 
 INT32 = 2**31 - 1
 JSON = st.recursive(

@@ -11,12 +11,12 @@ import pytest
 import requests
 from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, generate_container_sas
 
+from emulator_tests.azureml.clouds import PROBE, TERMINAL, Cloud, cluster_body, gone, told
 from emulators.azureml.running.uploads import NO_TEXT
 from emulators.azureml.running.views import LOOKS_AGAIN
 from emulators.process import wait_for
 from emulators.storage.keys import ACCOUNT
 from emulators.storage.services import Services
-from tests.emulators.azureml.clouds import PROBE, TERMINAL, Cloud, cluster_body, gone, told
 
 RUN = f"python '{PROBE}'"  # the repository may lie in a path with spaces
 
@@ -121,7 +121,7 @@ def test_marks_of_folders_are_no_files(cloud: Cloud, storage: BlobServiceClient)
 
 def test_jobs_that_mount_one_place_see_one_folder(cloud: Cloud, storage: BlobServiceClient) -> None:
     """A file that one job writes into a mounted output is there for another that runs; both leave it in storage."""
-    place = "azureml://datastores/workspaceblobstore/paths/trainyard/shared/"
+    place = "azureml://datastores/workspaceblobstore/paths/shared/here/"
     mounted = {"out": {"jobOutputType": "uri_folder", "mode": "ReadWriteMount", "uri": place}}
     there, seen = "${{outputs.out}}/there", "${{outputs.out}}/seen"
     waits = f"until [ -e {there} ]; do sleep 0.1; done; cat {there}; touch {seen}"
@@ -132,8 +132,8 @@ def test_jobs_that_mount_one_place_see_one_folder(cloud: Cloud, storage: BlobSer
     assert cloud.wait("reader")["status"] == "Completed"
     assert cloud.log("reader") == "word"
     container = next(c.name for c in storage.list_containers() if c.name.startswith("azureml-blobstore"))
-    names = {blob.name for blob in storage.get_container_client(container).list_blobs("trainyard/shared/")}
-    assert names == {"trainyard/shared/there", "trainyard/shared/seen"}
+    names = {blob.name for blob in storage.get_container_client(container).list_blobs("shared/here/")}
+    assert names == {"shared/here/there", "shared/here/seen"}
 
 
 def test_literals_and_optional_sections_are_text(cloud: Cloud) -> None:

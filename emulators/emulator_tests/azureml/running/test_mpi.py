@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.emulators.azureml.clouds import Cloud
+from emulator_tests.azureml.clouds import Cloud
 
 PROGRAM = """
 import os, pathlib, sys

@@ -10,10 +10,10 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+from emulator_tests.azureml.clouds import PROBE, Cloud, gone, launch, told
+from emulator_tests.azureml.conftest import Receiver
 from emulators.azureml.running.process_guard import GRACE_SECONDS
 from emulators.process import wait_for
-from tests.emulators.azureml.clouds import PROBE, Cloud, gone, launch, told
-from tests.emulators.azureml.conftest import Receiver
 
 Begin = Callable[..., Cloud]
 

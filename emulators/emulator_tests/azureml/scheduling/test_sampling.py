@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from emulator_tests.azureml.bodies.test_sweep_body import GOOD
 from emulators.azureml.bodies import sweep_body
 from emulators.azureml.scheduling.sampling import Drawn, Sampling
-from tests.emulators.azureml.bodies.test_sweep_body import GOOD
 
 CHOICES = {"a": ["choice", [[1, 2, 3]]], "b": ["choice", [["x", "y"]]]}
 SPACE = {"lr": ["uniform", [0.0, 1.0]], "kind": ["choice", [["a", "b"]]]}

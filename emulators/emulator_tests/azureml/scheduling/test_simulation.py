@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from emulator_tests.azureml.clouds import Cloud
+from emulator_tests.azureml.conftest import Receiver
 from emulators.azureml.kernel.models import Job, Status
 from emulators.azureml.workspace.jobs import PROPERTY, TAG, Jobs, Label, Listing
 from emulators.azureml.workspace.store import Store
 from emulators.process import wait_for
-from tests.emulators.azureml.clouds import Cloud
-from tests.emulators.azureml.conftest import Receiver
 
 CLUSTERS = [
     {"name": "quick", "simulated": {"queued_seconds": 0.1, "running_seconds": 0.2}},

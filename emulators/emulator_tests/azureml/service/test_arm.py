@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from emulator_tests.azureml.clouds import Cloud, cluster_body
 from emulators.azureml.kernel.identity import token
 from emulators.azureml.service import arm
-from tests.emulators.azureml.clouds import Cloud, cluster_body
 
 BEARER = {"Authorization": f"Bearer {token()}"}
 IMAGE = {"properties": {"image": "python:3.11"}}
@@ -33,10 +33,10 @@ def test_a_version_of_the_api_is_asked_for(cloud: Cloud, version: str, code: str
 @pytest.mark.parametrize(
     ("written", "otherwise"),
     [
-        ("resourceGroups/trainyard", "resourcegroups/TRAINYARD"),
+        ("resourceGroups/team", "resourcegroups/TEAM"),
         ("Microsoft.MachineLearningServices", "microsoft.machinelearningservices"),
         ("/subscriptions/", "/Subscriptions/"),
-        ("workspaces/trainyard", "Workspaces/Trainyard"),
+        ("workspaces/team", "Workspaces/Team"),
     ],
 )
 def test_ids_have_no_case(cloud: Cloud, written: str, otherwise: str) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from emulator_tests.azureml.clouds import Cloud, cluster_body
+from emulator_tests.azureml.conftest import Receiver
+from emulator_tests.azureml.openapi import SPECS, OpenApi, azureml
 from emulators.process import wait_for
-from tests.emulators.azureml.clouds import Cloud, cluster_body
-from tests.emulators.azureml.conftest import Receiver
-from tests.emulators.azureml.openapi import SPECS, OpenApi, azureml
 
 pytestmark = pytest.mark.skipif(
     not SPECS.exists(), reason="Microsoft's OpenAPI documents are not beside the repository"

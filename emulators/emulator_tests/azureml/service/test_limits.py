@@ -11,10 +11,10 @@ from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator_tests.azureml.clouds import Cloud
 from emulators.azureml.kernel.errors import BadRequest
 from emulators.azureml.kernel.limits import Bucket, Limits, Throttle
 from emulators.azureml.service.server import _principal, number
-from tests.emulators.azureml.clouds import Cloud
 
 SMALL = Limits(reads=Bucket(5, 2), writes=Bucket(3, 1), deletes=Bucket(1, 1))
 

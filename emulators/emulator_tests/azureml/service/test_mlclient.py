@@ -11,9 +11,9 @@ import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient
 
+from emulator_tests.azureml.clouds import CODE, Cloud, cluster_body, gone, told
+from emulator_tests.azureml.conftest import Receiver
 from emulators.process import wait_for
-from tests.emulators.azureml.clouds import CODE, Cloud, cluster_body, gone, told
-from tests.emulators.azureml.conftest import Receiver
 
 # The SDK warns of its own experimental classes; the contract fixture checks what the part answers to it.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("contract")]

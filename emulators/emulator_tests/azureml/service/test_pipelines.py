@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from azure.core.exceptions import HttpResponseError
 
+from emulator_tests.azureml.clouds import Cloud
 from emulators.process import wait_for
-from tests.emulators.azureml.clouds import Cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

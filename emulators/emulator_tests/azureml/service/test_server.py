@@ -9,8 +9,8 @@ import pytest
 import requests
 from azure.storage.blob import BlobServiceClient
 
+from emulator_tests.azureml.clouds import ENVIRONMENT, Cloud, cluster_body
 from emulators.storage.keys import ACCOUNT
-from tests.emulators.azureml.clouds import ENVIRONMENT, Cloud, cluster_body
 
 BLOBS = {"datastoreType": "AzureBlob", "accountName": ACCOUNT, "containerName": "drops"}
 INSTANCE: dict[str, Any] = {"computeType": "ComputeInstance", "properties": {"vmSize": "Standard_DS3_v2"}}
@@ -58,8 +58,8 @@ def test_errors_are_arm_errors(cloud: Cloud, method: str, path: str, body: Any, 
     ("old", "new", "code"),
     [
         ("00000000-0000-0000-0000-000000000001", "other", "SubscriptionNotFound"),
-        ("resourceGroups/trainyard", "resourceGroups/other", "ResourceGroupNotFound"),
-        ("workspaces/trainyard", "workspaces/other", "ResourceNotFound"),
+        ("resourceGroups/team", "resourceGroups/other", "ResourceGroupNotFound"),
+        ("workspaces/team", "workspaces/other", "ResourceNotFound"),
     ],
 )
 def test_other_workspaces_are_not_found(cloud: Cloud, old: str, new: str, code: str) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from emulator_tests.azureml.clouds import Cloud
 from emulators.process import wait_for
-from tests.emulators.azureml.clouds import Cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

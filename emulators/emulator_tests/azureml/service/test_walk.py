@@ -12,7 +12,7 @@ from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.core.paging import ItemPaged
 from azure.core.polling import LROPoller
 
-from tests.emulators.azureml.clouds import cluster_body
+from emulator_tests.azureml.clouds import cluster_body
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of experimental classes
 
@@ -85,7 +85,7 @@ def entities(tmp: str) -> dict[str, Any]:
     cluster = entities.AmlCompute(name="walked", size="Standard_D2s_v5", max_instances=0, location="local")
     store = entities.AzureBlobDatastore(name="walked", account_name="devstoreaccount1", container_name="walked")
     recurrence = entities.RecurrenceTrigger(frequency="day", interval=1)
-    workspace = entities.Workspace(name="trainyard", location="local", description="other")
+    workspace = entities.Workspace(name="team", location="local", description="other")
     connection = entities.WorkspaceConnection(
         name="walked", type="git", target="https://x", credentials=entities.PatTokenConfiguration(pat="p")
     )

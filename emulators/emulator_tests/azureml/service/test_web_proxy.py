@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import requests
 
+from emulator_tests.azureml.clouds import Cloud
 from emulators.azureml.kernel.errors import DataError
 from emulators.azureml.service.web_proxy import WebProxy
 from emulators.azureml.storage.web_folder import WebFolder
 from emulators.azureml.storage.web_inputs import copy_folder, reach_folder
-from tests.emulators.azureml.clouds import Cloud
 
 FLOWERS = "sepal,petal\n5.1,1.4\n"
 

@@ -11,9 +11,9 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient
 
+from emulator_tests.azureml.clouds import Cloud
 from emulators.storage.keys import ACCOUNT
 from emulators.storage.services import Services
-from tests.emulators.azureml.clouds import Cloud
 
 MIB = 1024 * 1024
 

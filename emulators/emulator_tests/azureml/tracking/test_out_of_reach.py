@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from emulator_tests.azureml.clouds import Cloud
 from emulators.process import wait_for
-from tests.emulators.azureml.clouds import Cloud
 
 # What MLflow's client sends, without the ten seconds of its import.
 LOGS = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.emulators.azureml.clouds import Cloud
+from emulator_tests.azureml.clouds import Cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of MLflow's, scikit-learn's and the SDK's own
 
@@ -42,7 +41,7 @@ def mlflow(cloud: Cloud, ml: Any) -> Iterator[Any]:
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     import mlflow
 
-    mlflow.set_tracking_uri(ml.workspaces.get("trainyard").mlflow_tracking_uri)
+    mlflow.set_tracking_uri(ml.workspaces.get("team").mlflow_tracking_uri)
     mlflow.set_registry_uri(mlflow.get_tracking_uri())
     yield mlflow
     while mlflow.active_run():
@@ -147,23 +146,3 @@ def test_mlflow_that_is_missing_is_said(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ArmError: MLflow's server needs flask" in ran.stderr
     assert "pip install 'azure-emulators[mlflow]'" in ran.stderr
-
-
-def test_the_apps_client_reads_what_was_logged(cloud: Cloud, mlflow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The app's own adapter reads each metric's points over REST, page by page, and nothing of a run that is none."""
-    from azure.identity import DefaultAzureCredential
-
-    from shared.adapters.azureml import mlflow as adapter
-    from shared.adapters.azureml.arm import Arm
-    from shared.adapters.azureml.circuit import Circuit
-    from shared.kernel.settings import Workspace
-
-    monkeypatch.setattr(adapter, "PAGE", 2)
-    for key, value in cloud.part.info["env"].items():
-        monkeypatch.setenv(key, value)
-    kwargs = json.loads(os.environ["AML_CLIENT_KWARGS"])
-    place = Workspace(os.environ["AML_SUBSCRIPTION_ID"], os.environ["AML_RESOURCE_GROUP"], "trainyard", kwargs)
-    arm = Arm(place, DefaultAzureCredential(), Circuit("test"))
-    found = adapter.logged(arm, "logs-to-mlflow")
-    assert [(step, value) for step, value, _ in found["loss"]] == [(0.0, 1.0), (1.0, 0.5), (2.0, 1 / 3)]
-    assert adapter.logged(arm, "nobody") == {}

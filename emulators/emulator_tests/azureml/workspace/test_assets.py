@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 
+from emulator_tests.azureml.clouds import Cloud
 from emulators.azureml.bodies.asset_body import KINDS
-from tests.emulators.azureml.clouds import Cloud
 
 pytestmark = [
     pytest.mark.usefixtures("contract"),

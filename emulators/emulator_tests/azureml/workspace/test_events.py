@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from emulator_tests.azureml.conftest import Receiver
 from emulators.azureml.kernel.config import EventTarget
 from emulators.azureml.workspace.events import Publisher
 from emulators.azureml.workspace.store import Store
-from tests.emulators.azureml.conftest import Receiver
 
 
 def of_run(name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 
-from tests.emulators.azureml.clouds import Cloud
+from emulator_tests.azureml.clouds import Cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of experimental classes
 FILES = {

@@ -18,8 +18,8 @@ from azure.storage.blob import (
     generate_container_sas,
 )
 
-from tests.azurite import ACCOUNT, KEY
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, Reply, account_sas
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, Reply, account_sas
+from emulators.storage.keys import ACCOUNT, KEY
 
 HOUR = timedelta(hours=1)
 MISMATCH = (403, "AuthorizationPermissionMismatch")

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from azure.storage.blob import BlobClient, ContainerClient, ContentSettings
 
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw
 
 APPEND_BLOB = {"x-ms-blob-type": "AppendBlob"}
 

@@ -9,8 +9,8 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.storage.blob import ContainerClient as SyncContainerClient
 from azure.storage.blob.aio import BlobServiceClient
 
-from tests.azurite import ACCOUNT, KEY
-from tests.emulators.storage.conftest import Side
+from emulator_tests.storage.conftest import Side
+from emulators.storage.keys import ACCOUNT, KEY
 
 
 def test_fifty_at_once(side: Side, container: SyncContainerClient) -> None:

@@ -7,7 +7,7 @@ import base64
 import pytest
 from azure.storage.blob import BlobClient, ContainerClient
 
-from tests.emulators.storage.raw import Raw, escaped, refusal
+from emulator_tests.storage.raw import Raw, escaped, refusal
 
 
 @pytest.fixture

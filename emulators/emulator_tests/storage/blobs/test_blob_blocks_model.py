@@ -10,8 +10,8 @@ from azure.storage.blob import BlobClient, ContainerClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import Raw, commit_list
+from emulator_tests.storage.conftest import Side
+from emulator_tests.storage.raw import Raw, commit_list
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from azure.storage.blob import BlobClient, ContainerClient
 
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw
 
 LONG_AGO = "Mon, 01 Jan 2001 00:00:00 GMT"
 OTHER = '"0x8D000000000000"'

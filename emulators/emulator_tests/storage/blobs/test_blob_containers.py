@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from azure.storage.blob import BlobServiceClient, ContainerClient
 
-from tests.emulators.storage.raw import refusal
+from emulator_tests.storage.raw import refusal
 
 
 def test_a_new_container_of_an_old_name_is_empty(blobs: BlobServiceClient, unique: Callable[[], str]) -> None:

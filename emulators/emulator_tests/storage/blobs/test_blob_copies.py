@@ -11,7 +11,7 @@ from azure.storage.blob import (
     ContentSettings,
 )
 
-from tests.emulators.storage.raw import Raw, refusal
+from emulator_tests.storage.raw import Raw, refusal
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from azure.storage.blob import BlobServiceClient, ContainerClient, CorsRule
 
-from tests.emulators.storage.conftest import PAGE
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw
+from emulator_tests.storage.conftest import PAGE
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw
 
 HEADERS = ["x-ms-blob-type", "x-ms-version", "content-type"]
 STRANGER = "http://stranger.test"

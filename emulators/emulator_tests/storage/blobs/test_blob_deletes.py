@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from azure.storage.blob import BlobServiceClient, ContainerClient, PartialBatchErrorException
 
-from tests.emulators.storage.raw import Raw, account_sas
+from emulator_tests.storage.raw import Raw, account_sas
 
 
 def names_of(container: ContainerClient) -> list[str]:

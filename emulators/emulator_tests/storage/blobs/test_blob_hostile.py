@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from azure.storage.blob import ContainerClient
 
-from tests.emulators.storage.raw import BLOCK_BLOB, SECONDS, VERSION, Raw, commit_list
+from emulator_tests.storage.raw import BLOCK_BLOB, SECONDS, VERSION, Raw, commit_list
 
 MIB = 2**20
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from azure.storage.blob import BlobClient, BlobLeaseClient, ContainerClient
 
-from tests.emulators.storage.raw import Raw, refusal
+from emulator_tests.storage.raw import Raw, refusal
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from azure.storage.blob import BlobServiceClient, ContainerClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.emulators.storage.raw import Raw, escaped
+from emulator_tests.storage.raw import Raw, escaped
 
 
 def fill(container: ContainerClient, *names: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from azure.storage.blob import BlobClient, ContainerClient, ContentSettings
 
-from tests.emulators.storage.raw import refusal
+from emulator_tests.storage.raw import refusal
 
 
 @pytest.fixture

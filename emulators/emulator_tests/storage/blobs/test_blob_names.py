@@ -10,7 +10,7 @@ from azure.storage.blob import BlobServiceClient, ContainerClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw
 
 ODD = [
     "with space", " leading", "trailing ", "plus+plus", "percent%", "percent%20twenty", "%2f", "question?mark", "hash#",

@@ -8,9 +8,9 @@ import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.storage.blob import BlobServiceClient, ContainerClient
 
-from tests.azurite import ACCOUNT, KEY
-from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas
+from emulator_tests.storage.conftest import Side
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, account_sas
+from emulators.storage.keys import ACCOUNT, KEY
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.storage.blob import BlobServiceClient, ContainerClient, generate_blob_sas
 
-from tests.azurite import ACCOUNT, KEY
-from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
+from emulator_tests.storage.conftest import Side
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
+from emulators.storage.keys import ACCOUNT, KEY
 
 UNKNOWN = (403, "AuthenticationFailed")
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, Reply, account_sas, escaped
+from emulator_tests.storage.conftest import Side
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, Reply, account_sas, escaped
 
 # What belongs to the connection, or to Node.
 TRANSPORT = {"connection", "keep-alive", "transfer-encoding", "content-length", "server", "date"}

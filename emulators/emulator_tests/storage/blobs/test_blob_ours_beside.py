@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, Reply, account_sas, commit_list, escaped
+from emulator_tests.storage.conftest import Side
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, Reply, account_sas, commit_list, escaped
 
 LEASES = ("11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222")
 UNFIT = (304, 400, 409, 412, 416)  # type, lease, condition, range

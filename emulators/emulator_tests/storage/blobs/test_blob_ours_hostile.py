@@ -10,9 +10,9 @@ from azure.storage.blob import ContainerClient, generate_blob_sas
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.azurite import ACCOUNT, KEY
-from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, escaped
+from emulator_tests.storage.conftest import Side
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, escaped
+from emulators.storage.keys import ACCOUNT, KEY
 
 
 @pytest.fixture

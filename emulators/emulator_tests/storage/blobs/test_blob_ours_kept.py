@@ -13,12 +13,12 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobBlock, BlobServiceClient, ContentSettings, CorsRule
 
+from emulator_tests.storage import inside
+from emulator_tests.storage.conftest import PAGE
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw
 from emulators.process import wait_for
 from emulators.storage import services
-from tests.azurite import ACCOUNT, KEY
-from tests.emulators.storage import inside
-from tests.emulators.storage.conftest import PAGE
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw
+from emulators.storage.keys import ACCOUNT, KEY
 
 
 @contextmanager

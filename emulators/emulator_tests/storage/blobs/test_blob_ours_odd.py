@@ -14,13 +14,13 @@ import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.storage.blob import BlobServiceClient, ContainerClient, generate_blob_sas, generate_container_sas
 
+from emulator_tests.storage.conftest import Side
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
 from emulators.storage.blobs.access import BlobAccount
 from emulators.storage.blobs.service import BlobService
 from emulators.storage.blobs.store import Blobs
 from emulators.storage.common.server import served
-from tests.azurite import ACCOUNT, KEY
-from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
+from emulators.storage.keys import ACCOUNT, KEY
 
 SIGNED: dict[str, Any] = {"permission": "rwl", "expiry": datetime.now(UTC) + timedelta(hours=1)}
 

@@ -8,8 +8,8 @@ import pytest
 from azure.core.credentials import AzureSasCredential
 from azure.storage.blob import BlobBlock, ContainerClient
 
-from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
+from emulator_tests.storage.conftest import Side
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
 
 LONGEST = 1024
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from azure.storage.blob import BlobBlock, ContainerClient
 
-from tests.emulators.storage.raw import SECONDS, VERSION, Raw
+from emulator_tests.storage.raw import SECONDS, VERSION, Raw
 
 MIB = 2**20
 

@@ -8,7 +8,7 @@ from azure.storage.blob import ContainerClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.emulators.storage.raw import Raw
+from emulator_tests.storage.raw import Raw
 
 
 def test_x_ms_range_goes_first(raw: Raw, name: str) -> None:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from azure.storage.blob import BlobServiceClient, ContainerClient
 
-from tests.emulators.storage.raw import BLOCK_BLOB, VERSION, Raw
+from emulator_tests.storage.raw import BLOCK_BLOB, VERSION, Raw
 
 
 @pytest.mark.parametrize("body", [

@@ -6,7 +6,7 @@ from typing import Any
 
 from azure.storage.blob import BlobClient, ContainerClient
 
-from tests.emulators.storage.raw import CONTENT
+from emulator_tests.storage.raw import CONTENT
 
 
 def snapshot(blob: BlobClient, **options: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from azure.storage.blob import ContainerClient, ContentSettings, StandardBlobTier
 
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw
 
 
 def md5_of(data: bytes) -> str:

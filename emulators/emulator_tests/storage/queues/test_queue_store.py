@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from emulator_tests.storage import inside
 from emulators import process
 from emulators.process import wait_for
 from emulators.storage import services
@@ -22,7 +23,6 @@ from emulators.storage.common.errors import StorageError
 from emulators.storage.common.naming import checked_name
 from emulators.storage.queues.service import QUEUE_NAME
 from emulators.storage.queues.store import PURGED_AT_ONCE, Queues
-from tests.emulators.storage import inside
 
 
 class Time:

@@ -20,9 +20,9 @@ from emulators.storage import services
 from emulators.storage.common.errors import StorageError
 from emulators.storage.common.identities import AUDIENCE, Grant, Identities
 from emulators.storage.common.rights import Right
+from emulators.storage.keys import ACCOUNT
+from emulators.storage.keys import KEY as STORAGE_KEY
 from emulators.tokens import issue
-from tests.azurite import ACCOUNT
-from tests.azurite import KEY as STORAGE_KEY
 
 KEY = "k" * 40
 NODES, OTHERS = "nodes", "others"

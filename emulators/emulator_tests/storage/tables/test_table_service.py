@@ -24,9 +24,9 @@ from azure.data.tables import (
     generate_account_sas,
 )
 
-from tests.azurite import ACCOUNT
-from tests.azurite import KEY as ACCOUNT_KEY
-from tests.emulators.storage.conftest import Side
+from emulator_tests.storage.conftest import Side
+from emulators.storage.keys import ACCOUNT
+from emulators.storage.keys import KEY as ACCOUNT_KEY
 
 KEY = {"PartitionKey": "p", "RowKey": "r"}
 VALUES: dict[str, Any] = {

@@ -20,13 +20,13 @@ from emulators.storage import services
 from emulators.storage.common.account import Account
 from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import StorageError
+from emulators.storage.keys import ACCOUNT, KEY
 from emulators.storage.tables.batch import operations
 from emulators.storage.tables.entity import checked_key, checked_properties, moment_of, ticks_of
 from emulators.storage.tables.filter import Plan, plan
 from emulators.storage.tables.service import TableService, _top
 from emulators.storage.tables.store import PURGED_AT_ONCE, Entity, Tables, Write
 from emulators.storage.tables.writes import document
-from tests.azurite import ACCOUNT, KEY
 
 KEYS = st.sampled_from(["", "a", "a!", "b", "bc", "ü", "z"])
 COMPARISONS = st.one_of(

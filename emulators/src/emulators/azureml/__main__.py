@@ -83,7 +83,7 @@ def client_environment(config: Config, base: str, bundle: Path) -> dict[str, str
         "storage_endpoint": "core.local",
         **dict.fromkeys(addresses, f"{base}/"),
     }
-    kwargs = {"cloud": f"TrainyardLocal{base.rpartition(':')[2]}", "cloud_metadata": metadata}
+    kwargs = {"cloud": f"AzureEmulators{base.rpartition(':')[2]}", "cloud_metadata": metadata}
     return {
         "AML_SUBSCRIPTION_ID": config.subscription_id,
         "AML_RESOURCE_GROUP": config.resource_group,

@@ -148,7 +148,7 @@ def _work_folder(state: Path, workspace: Workspace) -> Path:
     commands get paths in it unquoted."""
     work = state.resolve() / "work"
     if shlex.quote(work.as_posix()) != work.as_posix():
-        work = Path(tempfile.gettempdir()) / f"trainyard-{workspace.config.workspace_guid}"
+        work = Path(tempfile.gettempdir()) / f"emulators-{workspace.config.workspace_guid}"
         if work.is_symlink():  # in a folder where all may write, somebody else may have laid it
             raise PermissionError(f"{work} is a link; remove it")
     private_folder(work)

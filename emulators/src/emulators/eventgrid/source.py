@@ -51,7 +51,7 @@ class BlobSource:
     async def caught_up(self) -> None:
         """Return when every write that was answered before this call is with the broker. Needs a live account, and
         raises aiohttp.ClientError without one."""
-        mark = f"trainyard-mark={uuid.uuid4()}"
+        mark = f"emulators-mark={uuid.uuid4()}"
         passed = self._marks[mark.encode()] = asyncio.Event()
         try:
             await self.storage.leave_mark(mark)

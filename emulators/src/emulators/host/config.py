@@ -58,7 +58,7 @@ class Config:
     port: int = 0
     require_keys: bool = False
     keys: Keys = field(default_factory=Keys)
-    host_id: str = "trainyard-local"
+    host_id: str = "azure-emulators"
     backend: str = "direct"
     invisibility_seconds: int = 600
     lock_seconds: int = 60

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 
 # Set for each invocation on the app's loop; `-` is the host itself.
-invocation_id: contextvars.ContextVar[str] = contextvars.ContextVar("trainyard_invocation_id", default="-")
+invocation_id: contextvars.ContextVar[str] = contextvars.ContextVar("invocation_id", default="-")
 QUIET = ("azure", "aiohttp.access")  # what the host itself would write of its requests; the app's are the app's
 
 

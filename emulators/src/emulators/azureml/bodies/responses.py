@@ -11,7 +11,7 @@ from emulators.tokens import TENANT
 
 TRACKING = "/mlflow/v1.0"
 NODES_PATH = "/nodes"
-CREATED_BY = "trainyard-local"
+CREATED_BY = "azure-emulators"
 RUN_TYPES = {"Pipeline": "azureml.PipelineRun", "Sweep": "hyperdrive"}
 SUCCEEDED = {"provisioningState": "Succeeded"}
 

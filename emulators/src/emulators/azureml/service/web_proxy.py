@@ -36,7 +36,7 @@ class WebProxy:
     def __init__(self, web: WebFolder, upstream: str) -> None:
         self._web = web
         self._upstream = urlsplit(upstream) if upstream else None
-        self._authority = trustme.CA(organization_name="Trainyard's web folder")
+        self._authority = trustme.CA(organization_name="Azure emulators: web folder")
         self._secret = secrets.token_urlsafe(24)
         self._contexts: dict[str, ssl.SSLContext] = {}
         self._served: set[asyncio.Task[None]] = set()

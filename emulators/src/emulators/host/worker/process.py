@@ -18,7 +18,7 @@ from emulators.host.worker import frames
 from emulators.host.worker.backend import Indexed, Invocation, Outcome
 
 log = logging.getLogger("host.worker")
-ROOT = Path(__file__).resolve().parents[3]
+SOURCE = Path(__file__).resolve().parents[3]  # where `-m` finds the package
 MOST_DEATHS = 3  # within DEATHS_WITHIN seconds; then Azure's host ends itself
 DEATHS_WITHIN = 30 * 60.0
 
@@ -105,7 +105,7 @@ class _Channel:
 
     @classmethod
     async def open(cls, argv: list[str], died: Callable[[int], None]) -> _Channel:
-        return cls(await asyncio.create_subprocess_exec(*argv, stdin=PIPE, stdout=PIPE, cwd=ROOT), died)
+        return cls(await asyncio.create_subprocess_exec(*argv, stdin=PIPE, stdout=PIPE, cwd=SOURCE), died)
 
     async def load(self) -> None:
         answer = await self.call(None)
