@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "emulators" / "src"), str(ROOT / ".ci")]
 
 import proven  # noqa: E402  # found by the line above
+
 from emulators.testing import python313  # noqa: E402
 
 OK = "ok"

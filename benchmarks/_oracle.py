@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobServiceClient
-from emulators.azureml.kernel.identity import token
 
+from emulators.azureml.kernel.identity import token
 from local.cloud import Cloud
 
 ROUTE = "chaos"

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from azure.storage.blob import BlobBlock
-from emulators.testing import azurite
 
+from emulators.testing import azurite
 from shared.adapters.storage import account
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.kernel.index_settings import ROOT

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from emulators.testing import azurite
-
 from shared import wiring
 from shared.drops import collect
 from shared.events import incoming

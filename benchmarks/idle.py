@@ -23,8 +23,8 @@ from typing import Any
 
 from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
-from emulators.process import wait_for
 
+from emulators.process import wait_for
 from functions import clusters, jobs, telemetry
 from local.cloud import Cloud, Options
 from shared import bootstrap

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from emulators.process import wait_for
 
+from emulators.process import wait_for
 from functions import page as files
 from local import digits
 from local.cloud import Cloud, Options

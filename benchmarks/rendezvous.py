@@ -33,10 +33,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulators.testing import azurite
-
 from benchmarks.elastic import goodput, joining, kills, outages, partitions, preemptions, troubles
 from benchmarks.elastic.crowd import ROOT
+from emulators.testing import azurite
 from tests.elastic import hosts
 
 Row = dict[str, Any]

@@ -23,6 +23,7 @@ from typing import Protocol
 from azure.core.exceptions import ResourceNotFoundError
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
+
 from emulators.storage import services
 from emulators.testing import azurite
 

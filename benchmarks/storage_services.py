@@ -26,6 +26,7 @@ from urllib.parse import quote, urlsplit
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueMessage, QueueServiceClient
+
 from emulators.storage import services
 from emulators.testing import azurite
 

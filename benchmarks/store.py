@@ -18,9 +18,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from emulators.testing import azurite
 from torch.distributed import FileStore, Store, TCPStore
 
+from emulators.testing import azurite
 from trainers.elastic.client import Table, connect
 from trainers.elastic.store import AzureTableStore
 

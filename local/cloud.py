@@ -20,12 +20,12 @@ from azure.core.exceptions import ResourceExistsError
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient, CorsRule
 from azure.storage.queue import QueueServiceClient
+
+from emulators import certs, process
 from emulators.arm.declared import Storage
 from emulators.eventgrid import access
 from emulators.private import write_private
 from emulators.storage import keys
-
-from emulators import certs, process
 from local import configs, signing_key
 from local.declaration import Declaration
 from local.record import REPOSITORY, Lock, Record, make_private, read

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from emulators.storage.keys import ACCOUNT
-
 from local.declaration import Declaration
 from local.record import REPOSITORY
 

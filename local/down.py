@@ -11,10 +11,9 @@ import signal
 import sys
 from pathlib import Path
 
+from cli.setup.file_trust import Untrusted
 from emulators.private import unlock
 from emulators.process import IS_WINDOWS, wait_for
-
-from cli.setup.file_trust import Untrusted
 from local import record
 
 STOP_SECONDS = 90.0

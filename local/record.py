@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from emulators.private import private_folder, write_private
 from filelock import FileLock, Timeout
 
 from cli.setup import file_trust
+from emulators.private import private_folder, write_private
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOME = REPOSITORY / ".trainyard" / "cloud"

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulators.process import PartFailed, wait_for
-
 from cli.api.client import Api
+from emulators.process import PartFailed, wait_for
 from local import digits, record, up
 from local.cloud import AlreadyRunning, Cloud, Options
 

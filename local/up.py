@@ -12,9 +12,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from emulators.process import PartFailed
-
 from cli.setup.file_trust import Untrusted
+from emulators.process import PartFailed
 from local import cloud, record
 
 CHECK_SECONDS = 0.5

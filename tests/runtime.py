@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from emulators.testing import python313 as found_here
 from emulators.testing.conformance import installed
-
 from shared.kernel.index_settings import ROOT
 
 

@@ -18,9 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from emulators.testing.azurite import Azurite
-
 from benchmarks.elastic.crowd import Crowd, in_place, lines
+from emulators.testing.azurite import Azurite
 
 # Heartbeats and looks of a team that has just met come at the same time; later no longer, and so it is found.
 SETTLE_SECONDS = 12

@@ -18,9 +18,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from emulators.testing.azurite import ACCOUNT, Azurite
-
 from benchmarks.elastic.crowd import PEERS, Crowd, installed, lines
+from emulators.testing.azurite import ACCOUNT, Azurite
 from tests.elastic import hosts
 from tests.elastic.hosts import GATEWAY, Host, Quality
 

@@ -26,10 +26,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from emulators.testing.azurite import Azurite
-
 from benchmarks.elastic.crowd import PEERS, START_SECONDS, Crowd, free_port, in_place, installed, lines
 from benchmarks.elastic.outages import stopped
+from emulators.testing.azurite import Azurite
 
 NODES = 3
 LIMIT = 120.0

@@ -11,6 +11,7 @@ import os
 import sys
 
 from aiohttp import web
+
 from emulators.process import serve_until_stopped
 
 PAGE = 5000

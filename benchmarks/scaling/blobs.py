@@ -14,10 +14,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from emulators.storage.keys import ACCOUNT, KEY
-
 from benchmarks.scaling.cloud import memory_mib
 from emulators import process
+from emulators.storage.keys import ACCOUNT, KEY
 from shared.adapters.storage import account
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.kernel.drop_key import DropKey

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from emulators.testing import azurite
-
 from local import cloud
 from shared import wiring
 from shared.kernel.settings import Settings

@@ -10,9 +10,9 @@ from typing import Any
 
 import aiohttp
 from azure.storage.blob import ContainerSasPermissions, generate_container_sas
-from emulators.storage.keys import ACCOUNT
 
 from benchmarks.scaling.cloud import Plan, ScaleCloud, cpu_seconds, memory_mib, p95, running
+from emulators.storage.keys import ACCOUNT
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter
 

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from azure.storage.blob import ContainerClient
-from emulators.process import PartFailed
 from rich.console import Console
 
 from cli.api.client import Api
 from cli.errors import CliError
 from cli.setup.file_trust import Untrusted
 from cli.show import plot, png
+from emulators.process import PartFailed
 from local import cloud, record, up
 from local.demo import claims, data, summary
 from local.demo.follow import Stuck, follow, users

@@ -20,9 +20,9 @@ import pytest
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobClient, BlobServiceClient, ContainerClient
 from azure.storage.queue import QueueClient, QueueServiceClient
+
 from emulators.azureml.kernel import identity
 from emulators.process import PartFailed, wait_for
-
 from local import cloud, record, up
 from local.declaration import Declaration
 

@@ -23,10 +23,10 @@ from azure.storage.blob import (
     generate_account_sas,
 )
 from azure.storage.queue import QueueClient
-from emulators.testing import azurite
 
 from cli.setup.file_trust import Untrusted
 from emulators import neighbours
+from emulators.testing import azurite
 from local import record
 from local.cloud import Cloud
 from local.declaration import Declaration

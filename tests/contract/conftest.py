@@ -18,11 +18,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+
+from emulators import certs, process
 from emulators.storage import services
 from emulators.testing import azurite
 from emulators.tokens import issue
-
-from emulators import certs, process
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.account import clients as storage_clients
 from shared.kernel.settings import Settings, Storage

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from emulators.process import wait_for
-
 from shared.adapters.azureml.document import document
 from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.jobs.model import ENDED, JobState, JobStatus

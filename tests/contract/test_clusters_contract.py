@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from emulators.process import wait_for
 
+from emulators.process import wait_for
 from shared.adapters.azureml.jobs import AzureMLClusters
 from shared.adapters.azureml.workspace import connect
 from shared.clusters.model import INSTANCE, Cluster

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 import pytest
 import requests
-from emulators.testing.azurite import Azurite
 
 from emulators import process
+from emulators.testing.azurite import Azurite
 from shared.adapters.outgoing.eventgrid import TopicEvents
 from shared.adapters.storage.account import StorageClients
 from shared.events.ports import Events

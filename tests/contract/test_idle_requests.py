@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from emulators.testing import azurite
 
+from emulators.testing import azurite
 from functions import telemetry
 from shared.adapters import transport
 from shared.adapters.storage.account import clients as storage_clients

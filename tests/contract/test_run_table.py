@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 from azure.data.tables import TableServiceClient, UpdateMode
-from emulators.testing.azurite import Azurite
 
+from emulators.testing.azurite import Azurite
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables import keys
 from shared.adapters.tables.run_table import TableRuns

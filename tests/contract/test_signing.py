@@ -13,11 +13,11 @@ import pytest
 import requests
 from azure.core.credentials import AccessToken
 from azure.storage.blob import BlobServiceClient
+
+from emulators import certs, tokens
 from emulators.arm.access import built_in
 from emulators.storage import services
 from emulators.storage.common.identities import AUDIENCE
-
-from emulators import certs, tokens
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.storage.signing import KEY_LIFE, MARGIN, Signer

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from azure.storage.blob import BlobServiceClient
-from emulators.testing.azurite import Azurite
 
+from emulators.testing.azurite import Azurite
 from shared.adapters.storage import account, copying
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs

@@ -11,8 +11,8 @@ from typing import Any
 
 import requests
 from azure.core.pipeline.transport import RequestsTransport
-from emulators.process import Part
 
+from emulators.process import Part
 from shared.kernel.settings import Workspace
 from tests.fakes.ports import Crash
 

@@ -18,13 +18,13 @@ from typing import Any, Protocol
 
 from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import ContainerClient
-from emulators.azureml.kernel.identity import token
-from emulators.process import wait_for
 
 from cli.api.client import Api
 from cli.errors import CliError
 from cli.files.job_file import load
 from cli.files.job_upload import with_everything_sent
+from emulators.azureml.kernel.identity import token
+from emulators.process import wait_for
 from local.cloud import Cloud
 from tests.e2e.lab import LOOK_SECONDS, Lab
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from azure.storage.blob import ContainerClient
-from emulators.process import wait_for
 
 from cli.api.client import Api
+from emulators.process import wait_for
 from local.cloud import Cloud
 
 LOOK_SECONDS = 0.3  # between two looks: the one that looks takes time from those that train

@@ -29,9 +29,9 @@ import httpx
 import pytest
 import yaml
 from azure.storage.blob import ContainerClient
-from emulators.process import wait_for
 
 from cli.api.client import Api
+from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
 

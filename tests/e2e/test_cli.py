@@ -20,10 +20,10 @@ import httpx
 import nbformat
 import pytest
 from azure.storage.blob import ContainerClient
-from emulators.process import wait_for
 from nbclient import NotebookClient
 from PIL import Image
 
+from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
 from tests.e2e.desk import ROOT, Desk, one_node_each

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from azure.storage.blob import BlobServiceClient
-from emulators.process import wait_for
 from PIL import Image
 
 from cli.api.client import Api
+from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
 from local.demo.follow import follow, users

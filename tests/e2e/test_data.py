@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 from azure.storage.blob import ContainerClient
-from emulators.process import wait_for
 
+from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
 from tests.e2e.desk import Desk, one_node_each

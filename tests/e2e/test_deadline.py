@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from emulators.process import wait_for
 
 from benchmarks._spot import read_windows
 from benchmarks._spot_picture import Moment, draw_moments
 from benchmarks.deadline import TRACES
+from emulators.process import wait_for
 from local.cloud import Cloud, Options
 from shared.runs.model import DEDICATED_FROM
 from tests.e2e.desk import ROOT, Desk

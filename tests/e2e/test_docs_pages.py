@@ -14,10 +14,10 @@ import jsonschema
 import pytest
 import typer
 from azure.storage.blob import ContainerClient
-from emulators.process import wait_for
 from PIL import Image
 
 from cli import commands
+from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
 from tests.e2e import typist

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from emulators.process import wait_for
 
+from emulators.process import wait_for
 from local.cloud import Cloud, Options
 from tests.e2e.desk import Desk
 

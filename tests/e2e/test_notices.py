@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from emulators.process import wait_for
 
+from emulators.process import wait_for
 from local.cloud import Cloud, Options
 from tests.e2e.desk import Desk
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from azure.storage.blob import ContainerClient
-from emulators.process import wait_for
-from emulators.testing import other_host
 
 from benchmarks.scaling.cloud import Plan, running
+from emulators.process import wait_for
+from emulators.testing import other_host
 from local import package
 from shared.runs.ports import RunFilter
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
-from emulators.process import wait_for
 
+from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
 from tests.e2e.lab import PATIENCE, Lab

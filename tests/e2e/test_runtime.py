@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from emulators.testing import azurite
 from emulators.testing.conformance import http, one, run
-
 from shared.kernel.index_settings import ROOT
 from tests.runtime import python313
 

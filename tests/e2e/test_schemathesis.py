@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 from azure.storage.blob import ContainerClient
-from emulators.process import wait_for
 
+from emulators.process import wait_for
 from local.cloud import Cloud, Options
 
 ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster, quiet_seconds: 3600}}\n"

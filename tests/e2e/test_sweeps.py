@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx
 import pytest
-from emulators.process import wait_for
 
+from emulators.process import wait_for
 from local.cloud import Cloud, Options
 from shared import wiring
 from shared.clusters.sweep import sweep

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from emulators.process import wait_for
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from emulators.process import wait_for
 from local.cloud import Cloud, Options
 from tests.e2e.lab import Lab
 

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 from azure.storage.blob import ContainerClient
-from emulators.process import wait_for
 
 from benchmarks.scaling.cloud import Plan, ScaleCloud, running
+from emulators.process import wait_for
 from local.record import REPOSITORY
 from shared.kernel import places
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from emulators.process import heed_ctrl_c, wait_for
 
+from emulators.process import heed_ctrl_c, wait_for
 from local import down, record
 
 ROOT = Path(__file__).resolve().parents[2]

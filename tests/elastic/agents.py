@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Self
 
 from emulators.process import tail, wait_for
-
 from tests.trainers.forked import Process, Program
 
 ROOT = Path(__file__).resolve().parents[2]

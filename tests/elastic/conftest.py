@@ -12,9 +12,9 @@ from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
+
 from emulators.storage import services
 from emulators.testing import azurite
-
 from tests.elastic.proxy import Proxy
 from trainers.elastic.client import Table, connect
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
 from emulators.process import wait_for
 from emulators.testing import azurite
-
 from tests.elastic import hosts
 from tests.elastic.agents import EVERY, ROOT, Run
 

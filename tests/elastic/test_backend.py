@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from emulators.testing import azurite
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.distributed import FileStore
@@ -19,6 +18,7 @@ from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError, 
 from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend
 
+from emulators.testing import azurite
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import Table, connect
 from trainers.elastic.errors import Denied

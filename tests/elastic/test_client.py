@@ -14,10 +14,10 @@ from urllib.parse import unquote
 
 import pytest
 from azure.core.exceptions import ClientAuthenticationError, ServiceRequestError
-from emulators.testing import azurite
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulators.testing import azurite
 from tests.elastic.proxy import Proxy
 from trainers.elastic import client, connection
 from trainers.elastic.client import LIFETIME, Table, connect

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from emulators.process import tail, wait_for
 from emulators.testing import azurite
-
 from tests.elastic import hosts
 from tests.elastic.agents import CONF, DEADLINE_SECONDS, ROOT, InPlace
 from tests.trainers import cifar, metadata_service

@@ -15,10 +15,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from emulators.process import wait_for
-from emulators.testing import azurite
 from torch.distributed.elastic.rendezvous.api import RendezvousParameters, rendezvous_handler_registry
 
+from emulators.process import wait_for
+from emulators.testing import azurite
 from tests.elastic import agents
 from trainers.elastic import client, launch
 from trainers.elastic.backend import AzureTableRendezvousBackend

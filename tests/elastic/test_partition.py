@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
+
 from emulators.process import wait_for
 from emulators.testing import azurite
-
 from tests.elastic import hosts
 from tests.elastic.agents import DEADLINE_SECONDS, InPlace
 from tests.elastic.hosts import Host, Quality

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from emulators.testing import azurite
 from torch.distributed.elastic.rendezvous.api import rendezvous_handler_registry
 
+from emulators.testing import azurite
 from trainers.elastic.handler import NAME, create
 
 FOLDER = Path(os.environ.get("PYTORCH_SOURCE", "/nowhere"), "test", "distributed", "elastic", "agent", "server", "test")

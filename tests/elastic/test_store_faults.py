@@ -9,9 +9,9 @@ from contextlib import closing
 from datetime import timedelta
 
 import pytest
-from emulators.process import wait_for
 from torch.distributed import DistNetworkError, DistStoreError
 
+from emulators.process import wait_for
 from tests.elastic.proxy import FAULTS, Proxy
 from trainers.elastic.client import STALE, Table, connect
 from trainers.elastic.errors import Conflict

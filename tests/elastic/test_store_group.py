@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from emulators.testing import azurite
-
 from trainers.elastic.client import Table
 from trainers.elastic.store import AzureTableStore
 

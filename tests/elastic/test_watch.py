@@ -11,9 +11,9 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 
 import pytest
+
 from emulators.process import wait_for
 from emulators.testing import azurite
-
 from tests.elastic.agents import DEADLINE_SECONDS
 from trainers.elastic import agent
 from trainers.elastic.backend import AzureTableRendezvousBackend

@@ -16,11 +16,11 @@ from typing import Any, Self
 import pytest
 import torch
 import torch.distributed as dist
+
 from emulators.process import wait_for
 from emulators.storage import services
 from emulators.storage.keys import KEY
 from emulators.storage.services import Services
-
 from tests.elastic.agents import DEADLINE_SECONDS
 from tests.trainers.forked import fork
 from trainers.elastic.agent import BACK_TIMES, Agent, Job

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from emulators.testing.conformance import http, one, run
 
+from emulators.testing.conformance import http, one, run
 from shared.kernel.index_settings import ROOT
 from tests.runtime import python313
 

@@ -6,12 +6,12 @@ import re
 from typing import Any
 
 import pytest
+
 from emulators.host import functions as definitions
 from emulators.host.config import HostJson
 from emulators.host.functions import HttpTrigger
 from emulators.host.http.front import router_of
 from emulators.host.worker.backend import Indexed
-
 from tests.functions.indexed import functions
 
 STORAGE = {"AzureWebJobsStorage": "UseDevelopmentStorage=true"}

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from emulators.storage import services
-
 from local import package
 
 EVENT = {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from emulators.arm import declared, deploy
 from emulators.eventgrid import config, filters, schema
-
 from local import configs
 from local.declaration import Declaration
 from shared.adapters.azureml.arm import endpoints

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from emulators.arm.deploy import Deployment, deploy
 
 SPECS = Path(__file__).resolve().parents[3] / "shared" / "specs" / "bicep"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from emulators.arm import declared
 
+from emulators.arm import declared
 from tests.infra.declared import account_id, grants, main, principal, workspace_id
 
 ACCOUNT = declared.ACCOUNT

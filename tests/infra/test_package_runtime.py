@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from emulators.arm import syntax
 from emulators.testing.conformance import run
-
 from tests.infra.declared import INFRA, ROOT
 from tests.infra.invocations import TABLE, settings, unpacked
 from tests.runtime import python313

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from emulators.arm import syntax
 from emulators.arm.deploy import deploy
 from emulators.arm.refusals import refusals
 from emulators.arm.resources import Resource
 from emulators.arm.runtime import value_of
 from emulators.process import PartFailed
-
 from local.declaration import Declaration
 from tests.infra.declared import INFRA, main, of_subscription, parameters
 

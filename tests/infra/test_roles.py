@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+
 from emulators.arm import declared
 from emulators.arm.access import Access
 from emulators.arm.operations import Need, needs, workspace_action
 from emulators.process import wait_for
-
 from local.cloud import Cloud, Options
 from tests.e2e.lab import Lab
 from tests.infra.declared import account_id, allowed, grants, main, principal, workspace_id
@@ -186,8 +186,8 @@ def test_every_role_of_the_app_is_needed(asked: Asked) -> None:
 def test_nodes_reach_their_table_and_no_other(tmp_path: Any) -> None:
     """All that the elastic client asks of Table Storage is allowed on its table, whose creation is never asked for."""
     from azure.data.tables import TableServiceClient
-    from emulators.testing import azurite
 
+    from emulators.testing import azurite
     from trainers.elastic.client import connect
 
     with Recorder(tmp_path / "azurite") as recorder, azurite.start(tmp_path / "azurite") as storage:

@@ -11,8 +11,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from emulators.arm import syntax
 
+from emulators.arm import syntax
 from tests.infra.declared import ABSENT, INFRA, ROOT, SPECS, TOOLS, azure_yaml, parameters
 
 TYPES = Path(__file__).with_name("types.json")  # resource types that the shared cut lacks, from ARM's documentation

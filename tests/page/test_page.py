@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from emulators.process import wait_for
 
+from emulators.process import wait_for
 from tests.page.lab import NOW, PATIENCE, TRAINING, Lab, a_run, a_sweep
 from tests.page.made_up_runs import queue_a_run, two_that_compare
 

@@ -16,10 +16,10 @@ import predict
 import pytest
 import torch
 from bert import model, order, pythondocs, text, train
-from emulators.process import wait_for
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+from emulators.process import wait_for
 from tests.trainers import launch as run
 
 QUICK = ["--length", "32", "--vocabulary", "600", "--val-share", "0.1", "--epochs", "2", "--log-interval", "1"]

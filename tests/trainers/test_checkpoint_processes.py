@@ -7,8 +7,8 @@ from pathlib import Path
 
 import checkpoint
 import pytest
-from emulators.process import wait_for
 
+from emulators.process import wait_for
 from tests.trainers import launch as run
 
 COUNTING = str(Path(__file__).with_name("counting.py"))

@@ -21,11 +21,11 @@ import yaml
 from cifar_elastic import batches, train
 from cifar_elastic.pixels import Normalised
 from cifar_elastic.resnet import ResNet18
-from emulators.process import wait_for
 from safetensors.torch import load_file
 from torch import nn
 from torchvision.transforms.functional import to_pil_image
 
+from emulators.process import wait_for
 from tests.trainers import launch as run
 from tests.trainers.cifar import write
 

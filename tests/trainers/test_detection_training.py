@@ -14,10 +14,10 @@ import torchvision
 from detection import coco, data, layouts, results, train
 from detection import model as models
 from detection.options import Run, arguments
-from emulators.process import wait_for
 from files import DataError
 from PIL import Image
 
+from emulators.process import wait_for
 from tests.trainers import launch as run
 from tests.trainers.test_detection_data import change, shapes, table
 

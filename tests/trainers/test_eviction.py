@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from elastic import eviction
 from elastic.eviction import Watch, endpoint
-from emulators.process import wait_for
 from mnist import idx, train
 
+from emulators.process import wait_for
 from tests.trainers import metadata_service
 from tests.trainers.metadata_service import NAME, Service
 

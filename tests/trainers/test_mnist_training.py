@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 import torch
-from emulators.process import wait_for
 from mnist import idx, train
 from safetensors.torch import load_file
 
+from emulators.process import wait_for
 from tests.trainers import launch as run
 
 MNIST = run.ROOT.parent / "shared" / "data" / "mnist"

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from emulators.process import wait_for
 from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file
@@ -19,6 +18,7 @@ from torchvision.models import get_model
 from torchvision.transforms.v2.functional import pil_to_tensor
 from transfer import backbone, train
 
+from emulators.process import wait_for
 from tests.trainers import launch
 
 BEES = launch.ROOT.parent / "shared" / "data" / "hymenoptera_data"

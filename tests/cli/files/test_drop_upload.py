@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from azure.core.exceptions import ServiceRequestError
 from azure.storage.blob import BlobClient, ContainerClient
-from emulators.process import wait_for
-from emulators.storage import services
-from emulators.storage.services import Services
 
 from cli.errors import CliError, NotFound, Unreachable
 from cli.files import arguments, blocks
 from cli.files.drop_upload import BY, OWNER, Plan, Uploaded, free_name, items, plan, target_name, upload
+from emulators.process import wait_for
+from emulators.storage import services
+from emulators.storage.services import Services
 
 ACCESS_LOG = "access.log"  # under the storage's home
 

@@ -1,6 +1,6 @@
 """The seam between host and worker: an app's functions as data, and how one of them is called.
 
-The two implementations, `direct` and `ms_runtime`, give equal results; tests/emulators.host/test_conformance.py holds
+The two implementations, `direct` and `ms_runtime`, give equal results; emulator_tests/host/test_conformance.py holds
 them to it.
 """
 
