@@ -10,6 +10,7 @@ from shared.bootstrap import system as the_system
 with on_demand():
     from shared.api import requests
     from shared.jobs import uploads
+    from shared.jobs.readers.place_text import place_text
     from shared.kernel import parsing
 
 blueprint = func.Blueprint()
@@ -24,5 +25,10 @@ def begin_upload(req: func.HttpRequest) -> func.HttpResponse:
     system = the_system()
     upload = uploads.begin(system, system.limits, system.routes, announced)
     files = [{"name": name, "url": url} for name, url in upload.files]
-    told = {"path": upload.path, "digest": upload.digest, "seconds": uploads.ADDRESS_SECONDS, "files": files}
+    told = {
+        "path": place_text(upload.path),
+        "digest": upload.digest,
+        "seconds": uploads.ADDRESS_SECONDS,
+        "files": files,
+    }
     return answer(told)

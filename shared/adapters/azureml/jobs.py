@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from shared.adapters.azureml import mlflow, pipelines, sdk_job
@@ -19,10 +19,12 @@ from shared.adapters.azureml.job_body import job_body
 from shared.adapters.azureml.pipelines import moment
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
+from shared.jobs.location import Asset, Location, Pattern, Where
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, state_of
 from shared.jobs.readers.azureml import environment_document
 from shared.jobs.readers.pipeline import Step, steps
-from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec
+from shared.jobs.readers.place_text import PLACE_FORM, SCHEME, place_text, read_asset, read_place
+from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, JobSpec
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
 from shared.kernel.storage import Place
@@ -33,10 +35,6 @@ log = logging.getLogger(__name__)
 
 _MOST_LISTED = 200
 _ARTIFACTS = "workspaceartifactstore"
-_DATASTORE_PATH = re.compile(
-    r"azureml://(?:subscriptions/[^/]+/resourcegroups/[^/]+/workspaces/[^/]+/)?datastores/(?P<name>[^/]+)/paths/(?P<path>.*)",
-    re.IGNORECASE,
-)
 
 
 class AzureMLJobs:
@@ -86,10 +84,10 @@ class AzureMLJobs:
                 return existing
             raise BadInput(str(exc)) from exc
 
-    def _registered(self, environment: str | Environment) -> str | Environment:
+    def _registered(self, environment: pipelines.Described) -> pipelines.Described:
         """The name of an environment; one that is only described is registered first, unless the SDK has to."""
         named = self._with_environment({"environment": environment_document(environment)})["environment"]
-        return named if isinstance(named, str) else environment
+        return read_asset(named) if isinstance(named, str) else environment
 
     def document(self, job: JobSpec) -> dict[str, Any]:
         return document(job)
@@ -108,7 +106,7 @@ class AzureMLJobs:
     def _step_lacks(self, step: Step) -> Iterator[str]:
         """What keeps a step from running: a registered component that is not there, or what it needs itself."""
         if step.component and not pipelines.has_component(self._connection.arm.find, step.component):
-            yield f"component {step.component} is not in the workspace."
+            yield f"component {place_text(step.component)} is not in the workspace."
         yield from self.lacks(step.job)
 
     def _refusals(self, job: dict[str, Any]) -> list[str]:
@@ -160,25 +158,24 @@ class AzureMLJobs:
     def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
         return mlflow.logged(self._connection.arm, name)
 
-    def place(self, path: str) -> Place:
-        if not (match := _DATASTORE_PATH.fullmatch(path)):
-            raise BadInput(
-                f"{path[:200]!r} is no path in a datastore; use azureml://datastores/<datastore>/paths/<folder>/."
-            )
-        folder = match["path"].rstrip("/")
-        return Place(self._container(match["name"]), f"{folder}/" if folder else "")
+    def place(self, where: Where | Pattern) -> Place:
+        if not isinstance(where, Location):
+            raise BadInput(f"{place_text(where)[:200]!r} is no path in a datastore; use {PLACE_FORM}.")
+        folder = where.path.rstrip("/")
+        return Place(self._container(where.store), f"{folder}/" if folder else "")
 
-    def register_code(self, folder: str, digest: str) -> str:
-        return self._assets.code(self._address(folder) if folder.startswith("azureml://") else folder, digest)
+    def register_code(self, folder: Path | Location, digest: str) -> Asset:
+        source = self._address(folder) if isinstance(folder, Location) else str(folder)
+        return _asset(self._assets.code(source, digest))
 
-    def register_environment(self, file: str, digest: str) -> str:
-        return self._assets.environment(file, digest)
+    def register_environment(self, file: str, digest: str) -> Asset:
+        return _asset(self._assets.environment(file, digest))
 
-    def code_id(self, folder: str, digest: str) -> str:  # noqa: ARG002 the port's; ours needs the digest alone
-        return self._assets.code_id(digest)
+    def code_id(self, digest: str) -> Asset:
+        return _asset(self._assets.code_id(digest))
 
-    def environment_id(self, file: str, digest: str) -> str:
-        return environment_id(file, digest)
+    def environment_id(self, file: str, digest: str) -> Asset:
+        return _asset(environment_id(file, digest))
 
     def check(self) -> None:
         workspace = self._connection.arm.get()
@@ -189,14 +186,14 @@ class AzureMLJobs:
                 f"{self._account!r}. Archives are copied inside one account: deploy both on the same one."
             )
 
-    def _address(self, path: str) -> str:
+    def _address(self, where: Where) -> str:
         """The URL of a folder in one of the workspace's containers."""
-        place = self.place(path)
+        place = self.place(where)
         return f"{self._url}/{place.container}/{place.prefix}"
 
     def _with_environment(self, job: dict[str, Any]) -> dict[str, Any]:
         """The job with the environment that it describes registered, and named by its id."""
-        if not (described := inline_environment(job.get("environment"), self._address)):
+        if not (described := inline_environment(job.get("environment"), lambda path: self._address(read_place(path)))):
             return job
         path, body = described
         self._connection.arm.put(path, body)
@@ -238,6 +235,10 @@ class AzureMLJobs:
             self._containers[datastore] = container
         self._store.put("container", datastore, str(container))
         return str(container)
+
+
+def _asset(written: str) -> Asset:
+    return Asset(written.removeprefix(SCHEME))
 
 
 def _status(job: Any) -> JobStatus:
