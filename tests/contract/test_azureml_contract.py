@@ -22,6 +22,7 @@ from shared.jobs.location import Asset, Location
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes
 from shared.jobs.parameters import wrong_parameters
 from shared.jobs.readers.expressions import read_command
+from shared.jobs.readers.place_text import read_place
 from shared.jobs.spec import DataInput, Environment
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
@@ -203,7 +204,7 @@ def test_places_of_outputs_are_containers_and_prefixes(side: Side) -> None:
     long = "azureml://subscriptions/S/resourcegroups/R/workspaces/W/datastores/drops/paths/mnist/a/"
     assert side.jobs.place(Location("drops", "mnist/a/")) == Place("drops", "mnist/a/")
     assert side.jobs.place(Location("drops", "mnist/a")) == Place("drops", "mnist/a/")
-    assert side.jobs.place(long) == Place("drops", "mnist/a/")
+    assert side.jobs.place(read_place(long)) == Place("drops", "mnist/a/")
     assert side.jobs.place(Location("drops", "")) == Place("drops", "")
     with pytest.raises(NotFound, match="nobody"):
         side.jobs.place(Location("nobody", "a/"))
@@ -215,7 +216,7 @@ def test_the_schemas_problems_come_all_at_once(side: Side, unique: Callable[[], 
     """`problems` names the path of each fault, and finds none in a good job, resolved or not."""
     good = side.job(unique())
     assert side.jobs.problems(good) == []
-    assert side.jobs.problems(replace(good, code="..", environment="azureml:trainyard@latest")) == []
+    assert side.jobs.problems(replace(good, code="..", environment=Asset("trainyard@latest"))) == []
     bad = replace(good, command=read_command(""), environment="")
     found = {problem.path: problem.message for problem in side.jobs.problems(bad)}
     assert found.keys() == {"environment", "command"}
