@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from shared.clusters.capacity import ClusterCapacity
 from shared.clusters.ports import Budgets, Clusters, Leases, NoBudgets, Samples, SweepLog
@@ -29,6 +28,7 @@ from shared.money.ports import Books, RetailPrices
 from shared.reactions import react, written_with
 from shared.removals.ports import Named
 from shared.runs.facts import RunBeingArchived, RunTakesStep
+from shared.runs.model import Run
 from shared.runs.ports import Capacity, Datasets, Purse, Runs
 from shared.schedules.ports import Versions
 
@@ -97,6 +97,6 @@ class System:
         """State a fact: all that follows from it is done."""
         react(self, fact)
 
-    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> dict[str, Any]:
-        """What follows from a fact in the very write that makes it true."""
+    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> Run:
+        """The run with what follows from a fact in the very write that makes it true."""
         return written_with(self, fact)

@@ -7,6 +7,7 @@ archive, on the server, before a job that begins with it is sent.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
@@ -101,7 +102,7 @@ def _mark(runs: Runs, name: str, gone: bool) -> None:
         if cleared == stored.value.removed.cleared:
             return
         try:
-            runs.update(stored, stored.value.changed(cleared=cleared))
+            runs.update(stored, replace(stored.value, removed=replace(stored.value.removed, cleared=cleared)))
         except Changed:
             continue
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from shared.jobs.ports import HasJobs, HasTrainers
@@ -55,5 +56,7 @@ def cancel_run(ports: Ports, name: str, why: str = "", by: Person = NOBODY) -> R
 def _asked_to_end(ports: Ports, stored: Stored[Run], why: str, by: Person) -> Stored[Run]:
     return ports.runs.update(
         stored,
-        stored.value.changed(cancel_asked_at=ports.clock(), cancel_why=why, canceled_by=by.name, canceled_by_id=by.id),
+        replace(
+            stored.value, cancel=replace(stored.value.cancel, asked_at=ports.clock(), why=why, by=by.name, by_id=by.id)
+        ),
     )

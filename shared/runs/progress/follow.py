@@ -87,13 +87,12 @@ def follow(ports: Ports, stored: Stored[Run], statuses: Statuses, archives: bool
     if step is None:
         return
     _before_the_write(ports, run, step)
-    changes = advance(run, step.state, ports.clock(), _reason(ports, step)) | step.changes
-    after = run.changed(**changes)
+    after = advance(step.run, step.state, ports.clock(), _reason(ports, step))
     if (losses := how.losses(run)) != how.losses(after):  # before the step is written: after a crash both are repeated
         ports.happened(RunLosesNodes(run, losses, how.losses(after)))
     moved = frozenset(how.running_jobs(run) ^ how.running_jobs(after))
-    changes |= ports.written_with(RunTakesStep(after, moved, archives))
-    _act(ports, write_transition(ports, stored, changes), step)
+    after = ports.written_with(RunTakesStep(after, moved, archives))
+    _act(ports, write_transition(ports, stored, after), step)
 
 
 def _before_the_write(ports: Ports, run: Run, step: NextStep) -> None:
@@ -112,8 +111,8 @@ def _act(ports: Ports, after: Stored[Run], step: NextStep) -> None:
     except BadInput as exc:
         give_up(ports, after.value, f"A member's job could not be submitted. {exc}")
         return
-    if changes := how.after_submission(after.value, sent):
-        ports.runs.update(after, after.value.changed(**changes))
+    if (submitted := how.after_submission(after.value, sent)) != after.value:
+        ports.runs.update(after, submitted)
 
 
 def explained(jobs: Jobs, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from shared.jobs.location import Asset
 from shared.jobs.ports import Jobs
@@ -12,14 +13,13 @@ from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import Environment
 from shared.kernel.errors import BadInput, Conflict, Impossible
 from shared.kernel.has import HasBlobs
-from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.places import SUBMISSIONS
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import CancelCarriedOut, RunSubmitted
 from shared.runs.intake.warm_start import bring_back
 from shared.runs.model import Run, RunState
-from shared.runs.ports import PRICED, HasPurse, Runs
+from shared.runs.ports import HasPurse, Runs
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.capabilities import HasMembers
@@ -96,17 +96,15 @@ def _put(ports: Ports, run: Run) -> Submitted | None:
 
 def _record(ports: Ports, run: Run, submitted: Submitted) -> None:
     """Write that the run is submitted, and cancel it if that was asked for while its job was on its way."""
-    ids = submitted.ids
-    columns: dict[str, Any] = {name: flat(run)[name] for name in PRICED}
-    columns |= {"job": run.name, "code": ids.code_digest}
-    columns["environment"] = _environment(ids.environment or run.asked.request.environment)
-    after = transition(
-        ports,
-        run.name,
-        RunState.SUBMITTED,
-        "",
-        lambda fresh: columns | _what_came_of_it(fresh, submitted, ports.clock()),
-    ).value
+    ids, priced = submitted.ids, run.money
+    environment = _environment(ids.environment or run.asked.request.environment)
+
+    def submitted_run(fresh: Run) -> Run:
+        jobs = replace(fresh.jobs, job=run.name, code=ids.code_digest, environment=environment)
+        after = replace(fresh, jobs=jobs, money=replace(priced, cost=fresh.money.cost))
+        return _what_came_of_it(after, submitted, ports.clock())
+
+    after = transition(ports, run.name, RunState.SUBMITTED, "", submitted_run).value
     if after.cancel.asked_at is not None or is_over(after):
         _cancel(ports, after)
 
@@ -116,13 +114,11 @@ def _environment(named: str | Asset | Environment) -> str:
     return str(named) if isinstance(named, Environment) else place_text(named)
 
 
-def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str, Any]:
-    """The changes of the run's row for the submitted jobs, also that they wait for nodes, if they do."""
-    changes = workload(run).after_submission(run, submitted.jobs)
-    step = advance(run, RunState.SUBMITTED, now)
-    if step and submitted.queued:
-        changes |= advance(run.changed(**step), RunState.QUEUED, now)
-    return changes
+def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> Run:
+    """The run with what became of its submitted jobs, also that they wait for nodes, if they do."""
+    run = workload(run).after_submission(run, submitted.jobs)
+    after = advance(run, RunState.SUBMITTED, now)
+    return advance(after, RunState.QUEUED, now) if after is not run and submitted.queued else after
 
 
 def evict(ports: Ports, name: str, index: int, by: Person = NOBODY) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from shared.kernel import measure
 from shared.kernel.errors import Changed
 from shared.kernel.has import HasClock, HasFacts
-from shared.kernel.places import ARCHIVES, RUN_LOOKS, SUBMISSIONS
+from shared.kernel.places import ARCHIVES, SUBMISSIONS
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, is_over
@@ -26,9 +26,9 @@ class Ports(HasClock, HasFacts, HasRuns, Protocol):
     """What is needed here from outside."""
 
 
-def write_transition(ports: Ports, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
-    """Write these changes, and state the facts that follow. Raises Changed if the row was changed meanwhile."""
-    after = ports.runs.update(run, run.value.changed(**changes)) if changes else run
+def write_transition(ports: Ports, run: Stored[Run], changed: Run) -> Stored[Run]:
+    """Write the changed run, and state the facts that follow. Raises Changed if the row was changed meanwhile."""
+    after = ports.runs.update(run, changed) if changed != run.value else run
     if after.value.progress.state is not run.value.progress.state:
         why = after.value.progress.history[-1].why.partition("\n")[0]
         log.info("run %s: %s -> %s %s", run.value.name, run.value.progress.state, after.value.progress.state, why)
@@ -43,14 +43,14 @@ def write_transition(ports: Ports, run: Stored[Run], changes: dict[str, Any]) ->
 
 
 def transition(
-    ports: Ports, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
+    ports: Ports, name: str, state: RunState, why: str, also: Callable[[Run], Run] | None = None
 ) -> Stored[Run]:
-    """Bring the run to a state, if the table allows it, with further columns of the row as it is then."""
+    """Bring the run to a state, if the table allows it, with further changes of the row as it is then."""
     for attempt in range(WRITE_ATTEMPTS):
         try:
             stored = ports.runs.get(name) if attempt else ports.runs.recent(name)
-            changes = advance(stored.value, state, ports.clock(), why) | (facts(stored.value) if facts else {})
-            return write_transition(ports, stored, changes)
+            changed = also(stored.value) if also else stored.value
+            return write_transition(ports, stored, advance(changed, state, ports.clock(), why))
         except Changed:
             continue
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it went to {state}.")
@@ -59,11 +59,6 @@ def transition(
 def ask_for_submission(queues: Queues, run: str) -> None:
     """Ask for the run's job to be put to Azure ML, or for its cancellation if someone asked for that."""
     queues.send(SUBMISSIONS, {"run": run})
-
-
-def ask_for_sweep_look(queues: Queues, run: Run, delay: float = 0.0) -> None:
-    """Ask for a look at a sweep. Only the one that has the number of the row's next look asks for another."""
-    queues.send(RUN_LOOKS, {"sweep": run.name, "number": run.trials.look}, delay)
 
 
 def ask_for_archive(queues: Queues, run: str) -> None:

@@ -7,7 +7,8 @@ and the one that says how printed metrics are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Protocol
 
 from shared.kernel.errors import Changed, Impossible
 from shared.kernel.has import HasClock
@@ -32,13 +33,14 @@ class Ports(HasClock, HasRuns, Protocol):
 def add_note(ports: Ports, name: str, text: str, by: Person) -> Run:
     """Add a note. The same note by the same person twice in a row is one."""
 
-    def noted(run: Run) -> dict[str, Any]:
+    def noted(run: Run) -> Run:
         last = run.people.notes[-1] if run.people.notes else None
         if last and (last.text, last.by, last.by_id) == (text, *by):
-            return {}
+            return run
         if len(run.people.notes) >= MOST_NOTES:
             raise Impossible(f"Run {name} has {MOST_NOTES} notes, and takes no more.", "too_many")
-        return {"notes": (*run.people.notes, Note(text, by.name, ports.clock(), by.id))}
+        notes = (*run.people.notes, Note(text, by.name, ports.clock(), by.id))
+        return replace(run, people=replace(run.people, notes=notes))
 
     return _written(ports.runs, name, noted)
 
@@ -49,39 +51,42 @@ def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequ
         raise Impossible("The tag project says whose budget pays, and stays as the run was made.", "bad_parameter")
     printed_metrics.reader(given.get(printed_metrics.TAG, ""))
 
-    def tagged(run: Run) -> dict[str, Any]:
+    def tagged(run: Run) -> Run:
         tags = {key: value for key, value in {**run.people.tags, **given}.items() if key not in removed}
         if len(tags) > MOST_TAGS:
             raise Impossible(
                 f"A run has at most {MOST_TAGS} tags; with these {name} would have {len(tags)}.", "too_many"
             )
         if tags == run.people.tags:
-            return {}
+            return run
         words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.people.tags.get(key) != value]
         words += [f"without {key}" for key in sorted(run.people.tags.keys() - tags.keys())]
-        return {"tags": tags, "audit": _audited(ports, run, f"tags: {', '.join(words)}", by)}
+        audited = _audited(ports, run, f"tags: {', '.join(words)}", by)
+        return replace(audited, people=replace(audited.people, tags=tags))
 
     return _written(ports.runs, name, tagged)
 
 
 def note_deed(ports: Ports, name: str, what: str, by: Person) -> Run:
     """Add what someone did to the run to its audit."""
-    return _written(ports.runs, name, lambda run: {"audit": _audited(ports, run, what, by)})
+    return _written(ports.runs, name, lambda run: _audited(ports, run, what, by))
 
 
-def _audited(ports: Ports, run: Run, what: str, by: Person) -> tuple[Audited, ...]:
+def _audited(ports: Ports, run: Run, what: str, by: Person) -> Run:
+    """The run with what somebody did to it in its audit."""
     short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
-    return (*run.people.audit, Audited(short, by.name, ports.clock(), by.id))[-MOST_AUDITED:]
+    audit = (*run.people.audit, Audited(short, by.name, ports.clock(), by.id))[-MOST_AUDITED:]
+    return replace(run, people=replace(run.people, audit=audit))
 
 
-def _written(runs: Runs, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
+def _written(runs: Runs, name: str, changed: Callable[[Run], Run]) -> Run:
     """Write the changes that are right for the run's newest row."""
     for _ in range(WRITE_ATTEMPTS):
         stored: Stored[Run] = runs.get(name)
-        if not (field_changes := changes(stored.value)):
-            return stored.value
+        if (after := changed(stored.value)) is stored.value:
+            return after
         try:
-            return runs.update(stored, stored.value.changed(**field_changes)).value
+            return runs.update(stored, after).value
         except Changed:
             continue
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was written to.")
