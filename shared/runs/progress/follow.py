@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 from typing import Protocol
 
-from shared.jobs.model import JobState, JobStatus, state_of
+from shared.jobs.model import JobState, JobStatus, Part, state_of
 from shared.jobs.ports import Jobs
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.has import HasBlobs
@@ -141,15 +142,14 @@ def _reason(ports: Ports, step: NextStep) -> str:
 def _failing_log(ports: Ports, job: str, error: str) -> tuple[str, str]:
     """The name and the last lines of the log that explains the failure, of those that are there."""
     try:
-        place = ports.jobs.logs(job)
+        folder = ports.jobs.folder(job)
     except (NotFound, BadInput):  # a workspace without the datastore that holds them
         return "", ""
-    named = re.search(r"user_logs/([\w.-]+\.txt)", error)
+    named, place = re.search(rf"{re.escape(folder.logs)}([\w.-]+\.txt)", error), folder.inside(Part.LOGS)
     names = [named.group(1)] if named else _log_names(ports.blobs, place)
-    tails = {n: ports.blobs.tail(place.container, f"{place.prefix}user_logs/{n}", TAIL_BYTES) for n in names}
+    tails = {n: ports.blobs.tail(place.container, f"{place.prefix}{n}", TAIL_BYTES) for n in names}
     return failing_log(tails, REASON_LINES)
 
 
 def _log_names(blobs: Blobs, place: Place) -> list[str]:
-    logs = blobs.list(Place(place.container, f"{place.prefix}user_logs/"))
-    return [blob.name.rpartition("/")[2] for blob, _ in zip(logs, range(LOGS_READ), strict=False)]
+    return [blob.name.rpartition("/")[2] for blob in islice(blobs.list(place), LOGS_READ)]
