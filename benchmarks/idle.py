@@ -31,7 +31,6 @@ from shared import bootstrap
 from shared.drops.model import Drop, DropState
 from shared.kernel import places
 from shared.kernel.drop_key import DropKey
-from shared.kernel.turns import Turns
 
 FLEX = {"WEBSITE_SKU": "FlexConsumption", "FUNCTIONS_TARGET_GROUP": "http"}
 LIST_BLOBS = "GET /devstoreaccount1/drops 200"
@@ -73,7 +72,6 @@ def measure(home: Path) -> dict[str, Requests]:
 def _pairs(log: Path) -> Requests:
     """Those of a process that has just begun, as far as its turns go, and what follows."""
     bootstrap.system.cache_clear()
-    telemetry._turns = Turns(telemetry.LOOKS_FOR_ALL)
     first = _pair(log)
     _pair(log)  # what the first found is looked at again
     return Requests(first, [_pair(log) for _ in range(PAIRS)])

@@ -143,7 +143,7 @@ class Month:
         self.world.system = replace(
             self.world.system,
             samples=self.samples,
-            clusters=Clusters(self.pools, self.dice, errors),
+            clusters=Clusters(self.pools, Random(self.seed), errors),
             money=policy,
             budgets=AccountBudgets(self.world.books, policy, self.world.clock),
         )
