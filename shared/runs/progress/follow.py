@@ -23,7 +23,7 @@ from shared.runs.ports import SaysMore
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.transitions import ask_for_archive, write_transition
-from shared.runs.progress.workload import Look, Seen
+from shared.runs.progress.workload import NextStep, Statuses
 from shared.runs.progress.workloads import workload
 
 ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was asked for is asked for again
@@ -57,7 +57,7 @@ def follow_job(ports: Ports, job: str, told: str = "") -> None:
     def bring_up(stored: Stored[Run]) -> None:
         if is_over(stored.value):
             _check_archived(ports, stored.value)
-        elif not _can_wait(ports.jobs, stored.value, told):
+        elif not _can_ignore(ports.jobs, stored.value, told):
             jobs_to_ask = _jobs_to_ask(stored.value, job)
             follow(ports, stored, {each: ports.jobs.status(each) for each in jobs_to_ask}, archives=True)
 
@@ -66,9 +66,9 @@ def follow_job(ports: Ports, job: str, told: str = "") -> None:
 
 def _tells_enough(jobs: Jobs, run: Run, job: str, told: str) -> bool:
     """Whether the run as it was seconds ago says which jobs to ask for, or that none need be asked."""
-    if is_over(run) or _can_wait(jobs, run, told):
+    if is_over(run) or _can_ignore(jobs, run, told):
         return True
-    return bool(_jobs_to_ask(run, job)) and not workload(run).jobs_change(run)
+    return bool(_jobs_to_ask(run, job)) and not workload(run).replaces_jobs
 
 
 def _jobs_to_ask(run: Run, job: str) -> Collection[str]:
@@ -84,14 +84,14 @@ def _check_archived(ports: Ports, run: Run) -> None:
         ask_for_archive(ports.queues, run.name)
 
 
-def _can_wait(jobs: Jobs, run: Run, told: str) -> bool:
+def _can_ignore(jobs: Jobs, run: Run, told: str) -> bool:
     """Whether an event that told of this status, '' of none, needs no question to Azure ML."""
     if not told or run.progress.state is RunState.RECEIVED:
         return False
-    return workload(run).can_wait(run, RunState(state_of(told)), jobs.scarce())
+    return workload(run).can_ignore(run, RunState(state_of(told)), jobs.scarce())
 
 
-def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False) -> None:
+def follow(ports: Ports, stored: Stored[Run], statuses: Statuses, archives: bool = False) -> None:
     """Record what the jobs are, then act on it. Raises Changed if the row was changed meanwhile.
 
     With `archives` the last step of a small run is written when it is archived; else a message does that, which is
@@ -99,36 +99,36 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
     """
     run = stored.value
     how = workload(run)
-    look = how.look(run, seen, ports.clock())
-    if look is None:
+    step = how.decide(run, statuses, ports.clock())
+    if step is None:
         return
-    _before_the_write(ports, run, look)
-    changes = advance(run, look.state, ports.clock(), _reason(ports, look)) | look.changes
+    _before_the_write(ports, run, step)
+    changes = advance(run, step.state, ports.clock(), _reason(ports, step)) | step.changes
     after = run.changed(**changes)
     if (losses := how.losses(run)) != how.losses(after):  # before the step is written: after a crash both are repeated
         ports.happened(RunLosesNodes(run, losses, how.losses(after)))
-    moved = frozenset(how.on_nodes(run) ^ how.on_nodes(after))
+    moved = frozenset(how.running_jobs(run) ^ how.running_jobs(after))
     changes |= ports.written_with(RunTakesStep(after, moved, archives))
-    _act(ports, write_transition(ports, stored, changes), look)
+    _act(ports, write_transition(ports, stored, changes), step)
 
 
-def _before_the_write(ports: Ports, run: Run, look: Look) -> None:
+def _before_the_write(ports: Ports, run: Run, step: NextStep) -> None:
     """What a retry after the write would skip: that a job is there, whose submitter may have died, and cancels."""
     if run.progress.state is RunState.RECEIVED:
         ports.happened(RunSubmitted(run))
-    for job in look.to_cancel:
+    for job in step.to_cancel:
         ports.jobs.cancel(job)
 
 
-def _act(ports: Ports, after: Stored[Run], look: Look) -> None:
-    """Submit what the look decided, and record which jobs were sent."""
+def _act(ports: Ports, after: Stored[Run], step: NextStep) -> None:
+    """Submit what was decided, and record which jobs were sent."""
     how = workload(after.value)
     try:
-        sent = how.act(ports, after.value, look)
+        sent = how.act(ports, after.value, step)
     except BadInput as exc:
         give_up(ports, after.value, f"A member's job could not be submitted. {exc}")
         return
-    if changes := how.sent(after.value, sent):
+    if changes := how.after_submission(after.value, sent):
         ports.runs.update(after, **changes)
 
 
@@ -146,12 +146,12 @@ def _unexplained(status: JobStatus | None) -> JobStatus | None:
     return replace(status, error=status.error or _UNEXPLAINED) if status and status.state is JobState.FAILED else status
 
 
-def _reason(ports: Ports, look: Look) -> str:
+def _reason(ports: Ports, step: NextStep) -> str:
     """Why the run takes this step. For a failure: Azure ML's words and the end of the failing rank's log."""
-    if not look.failed_job:
-        return look.why
-    file, tail = _failing_log(ports, look.failed_job, look.error)
-    return f"{look.why}\n{file}:\n{tail}"[:REASON_LIMIT] if tail else look.why
+    if not step.failed_job:
+        return step.why
+    file, tail = _failing_log(ports, step.failed_job, step.error)
+    return f"{step.why}\n{file}:\n{tail}"[:REASON_LIMIT] if tail else step.why
 
 
 def _failing_log(ports: Ports, job: str, error: str) -> tuple[str, str]:
