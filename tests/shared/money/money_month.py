@@ -206,11 +206,11 @@ class Month:
         self._settle()
 
     def _lower_a_budget(self) -> None:
-        """An administrator takes half of what a project may spend; what it has spent by then is spent."""
+        """An administrator leaves a project a dollar, half of its budget at most; what it has spent by then is spent."""
         project = self.dice.choice([*self.budgets])
         spent = self.spent().get((project, month_of(self.now)), 0.0)
         budget = self.budgets[project]
-        amount = max(1.0, (budget.month or 0.0) / 2)
+        amount = max(1.0, min((budget.month or 0.0) / 2, spent + 1.0))
         self.budgets[project] = replace(budget, month=amount)
         for month in {month_of(self.now), month_of(END)}:
             self.amounts[project, month] = amount
