@@ -13,7 +13,7 @@ import pytest
 
 from emulators.arm import syntax
 from emulators.arm.hashes import unique_string
-from functions import access
+from shared.kernel.operation import ROLES
 from tests.infra.azd import GONE, OUTPUTS, READY, REGISTRY, Answers, Azd, lines
 from tests.infra.declared import INFRA, main
 
@@ -99,7 +99,7 @@ def test_entra_makes_a_registration_without_a_secret(azd: Azd, kind: str) -> Non
     assert done.returncode == 0, done.stderr
     sent = [body for body in bodies(calls) if "nameAvailable" not in body and "type" not in body]
     roles = {role["value"]: role["id"] for role in sent[0]["appRoles"]}
-    assert roles.keys() == {access.READER, access.CONTRIBUTOR, access.CODER}
+    assert roles.keys() == set(ROLES)
     assert sent[0]["identifierUris"] == ["api://client-1"]
     assert {"appRoleAssignmentRequired": True} in sent
     assert {"principalId": "me", "resourceId": "principal-1", "appRoleId": roles["trainyard.coder"]} in sent

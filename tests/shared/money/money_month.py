@@ -206,7 +206,7 @@ class Month:
         self._settle()
 
     def _lower_a_budget(self) -> None:
-        """An administrator leaves a project a dollar, half of its budget at most; what it has spent by then is spent."""
+        """An administrator leaves a project a dollar, or half of its budget if that is less."""
         project = self.dice.choice([*self.budgets])
         spent = self.spent().get((project, month_of(self.now)), 0.0)
         budget = self.budgets[project]
