@@ -17,6 +17,7 @@ ALLOWED = {
     "functions/page.py cache": "files of the deployed app, which do not change",
     "functions/telemetry.py cache": "the tracer and the meters of a process",
     "shared/api/openapi.py cache": "made from the declared operations, which do not change",
+    "shared/api/signature.py cache": "made from functions, which do not change",
     "shared/adapters/tables/records.py cache": "made from classes, which do not change",
     "shared/kernel/measure.py _listeners": "who is told of counts: registered once, when the app is loaded",
     "shared/kernel/parsing.py _decoders": "made from classes, which do not change",
