@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from statistics import median
 from typing import Any, Protocol
 
 from shared.clusters.model import Cluster
@@ -57,6 +58,10 @@ class ProjectPurse:
 
     def refusal(self, run: Run) -> Refusal | None:
         return refusal(self.ports, run)
+
+    def usual_seconds(self, run: Run) -> float | None:
+        seconds = seconds_before(self.ports, run)
+        return median(seconds) if seconds else None
 
 
 def project_of(ports: Ports, tags: Any, route: str) -> str:
@@ -115,9 +120,9 @@ def _with_most(ports: Ports, run: Run) -> Run:
 
 
 def _with_limit(ports: Ports, run: Run) -> Run:
-    """A run with a date with what its budget lets it cost, if that may end it before its date."""
+    """A run whose cluster a feature chooses with what its budget lets it cost, if that is less than it may cost."""
     budget = ports.money.budgets.get(run.money.project)
-    limited = run.due.done_by and budget and budget.run is not None and budget.run < run.due.cost_at_worst
+    limited = run.is_steered and budget and budget.run is not None and budget.run < (run.money.greatest or 0.0)
     return run.changed(cost_allowed=budget.run) if limited and budget else run
 
 

@@ -74,13 +74,13 @@ def remove_run(ports: Ports, removals: Removals, name: str, asked: Asked) -> Rem
         if earlier := stored.value.removed.at:
             return stored, earlier
         by = {"removed_by": asked.by.name, "removed_by_id": asked.by.id}
-        return ports.runs.update(stored, removed_at=now, **by), None
+        return ports.runs.update(stored, stored.value.changed(removed_at=now, **by)), None
 
     marked, earlier = compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), mark)
     if earlier:
         return _ask_again(ports.queues, removals, asked.removal(What.RUN, name, earlier))
     if promoted := ports.named.needing_run(name):  # meanwhile; a promotion looks at the mark in the same way
-        ports.runs.update(marked, removed_at=None, removed_by="", removed_by_id="")
+        ports.runs.update(marked, marked.value.changed(removed_at=None, removed_by="", removed_by_id=""))
         _check_unnamed(promoted, f"Run {name}")
     return _ask(ports.queues, removals, asked.removal(What.RUN, name, now))
 
@@ -249,7 +249,8 @@ def _forget_drop(ports: Ports, key: DropKey, asked_at: datetime) -> None:
 
 def _mark_cleared(ports: Ports, name: str, what: What) -> None:
     def write(stored: Stored[Run]) -> None:
-        ports.runs.update(stored, cleared=tuple(sorted({*stored.value.removed.cleared, str(what)})))
+        cleared = tuple(sorted({*stored.value.removed.cleared, str(what)}))
+        ports.runs.update(stored, stored.value.changed(cleared=cleared))
 
     compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)
 

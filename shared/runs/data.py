@@ -121,7 +121,7 @@ def check_data(ports: Ports, name: str) -> None:
     def write(stored: Stored[Run]) -> None:
         changes = _doubt(_note(stored.value, verdict))
         if changes and stored.value.archive.at is None:
-            ports.runs.update(stored, **changes)
+            ports.runs.update(stored, stored.value.changed(**changes))
 
     compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write, first=lambda: stored)
 

@@ -99,6 +99,6 @@ def _mark(ports: Ports, name: str, gone: bool) -> None:
         others = [kind for kind in stored.value.removed.cleared if kind != COPIES]
         cleared = tuple(sorted([*others, COPIES] if gone else others))
         if cleared != stored.value.removed.cleared:
-            ports.runs.update(stored, cleared=cleared)
+            ports.runs.update(stored, stored.value.changed(cleared=cleared))
 
     compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)

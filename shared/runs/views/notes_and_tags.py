@@ -79,6 +79,8 @@ def _written(ports: Ports, name: str, changes: Callable[[Run], dict[str, Any]]) 
 
     def write(stored: Stored[Run]) -> Run:
         field_changes = changes(stored.value)
-        return ports.runs.update(stored, **field_changes).value if field_changes else stored.value
+        if not field_changes:
+            return stored.value
+        return ports.runs.update(stored, stored.value.changed(**field_changes)).value
 
     return compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)
