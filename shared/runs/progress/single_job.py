@@ -6,7 +6,6 @@ the checkpoints, which are where the first one left them, until the run's resubm
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise, takewhile
@@ -14,10 +13,10 @@ from typing import Any
 
 from shared.deadlines.plan import Hold
 from shared.jobs.assets import assets
-from shared.jobs.model import JobState, JobStatus
+from shared.jobs.model import FailureCode, JobFailure, JobState, JobStatus
 from shared.jobs.spec import JobSpec, resolve
 from shared.runs.date import Placed
-from shared.runs.decide import first_line, is_over
+from shared.runs.decide import is_over
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.names import plain_job
 from shared.runs.node_use import WAITING, Use, by_place, use_of_one_job
@@ -26,7 +25,6 @@ from shared.runs.progress.changes_of_nodes import next_cluster, waits_for_nodes
 from shared.runs.progress.one_job import OneJob, present_job
 from shared.runs.progress.workload import NextStep, Ports, Statuses, Submitted
 
-PREEMPTED = re.compile(r"\W*(PreemptionError\b|Nodes of this job got pre-?empted)", re.IGNORECASE)
 LEAST_SECONDS = 60  # a job that may run for less is not submitted
 
 
@@ -86,8 +84,8 @@ class SingleJob(OneJob, Steerable):
             return self._decide_on_further_job(run, status, now)
         if status and status.state is JobState.CANCELED and run.pace.moves_to and run.cancel.asked_at is None:
             return _moved(run, now)
-        if status and status.state is JobState.FAILED and lost_its_nodes(status):
-            return _after_a_loss(run, first_line(status.error), now)
+        if status and status.failure.code is FailureCode.LOST_NODES:
+            return _after_a_loss(run, status.failure.summary, now)
         return super().decide(run, statuses, now)
 
     def _decide_on_further_job(self, run: Run, status: JobStatus | None, now: datetime) -> NextStep:
@@ -111,14 +109,6 @@ class SingleJob(OneJob, Steerable):
             self.cancel(ports, run)
 
 
-def lost_its_nodes(status: JobStatus) -> bool:
-    """Whether a job failed because its nodes were taken, in Azure ML's own words, and not in those of a script.
-
-    https://github.com/Azure/MachineLearningNotebooks/issues/1242 has them.
-    """
-    return bool(PREEMPTED.match(status.error))
-
-
 def _after_a_loss(run: Run, words: str, now: datetime) -> NextStep:
     """A further job, if one may follow. `words` are Azure ML's."""
     if run.cancel.asked_at is not None:
@@ -128,10 +118,11 @@ def _after_a_loss(run: Run, words: str, now: datetime) -> NextStep:
     if spent or (left is not None and left < LEAST_SECONDS):
         end = _count(used) if spent else "its time limit is used up."
         why = f"Its nodes were taken, and {end}"
-        return NextStep(RunState.FAILED, why, failed_job=present_job(run), error=why)
+        return NextStep(RunState.FAILED, why, failed_job=present_job(run), failure=JobFailure(FailureCode.LOST_NODES))
     why = f"Its nodes were taken; job {run.jobs.number + 1} goes on from its checkpoints. Azure ML: {words}"
     moved = _moved(run, now).changes if run.pace.moves_to else {}
-    return NextStep(RunState.QUEUED, why, {"job_number": run.jobs.number + 1, "resubmit": True} | moved)
+    changes = {"job_number": run.jobs.number + 1, "resubmit": True} | moved
+    return NextStep(RunState.QUEUED, why, changes, failure=JobFailure(FailureCode.LOST_NODES))
 
 
 def _moved(run: Run, now: datetime) -> NextStep:
