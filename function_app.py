@@ -8,10 +8,9 @@ import azure.functions as func
 
 from functions import (
     access,
+    api,
     attribution,
     clusters,
-    costs,
-    data,
     drops,
     jobs,
     models,
@@ -19,16 +18,13 @@ from functions import (
     notices,
     page,
     removals,
-    runs,
     schedules,
-    status,
-    uploads,
 )
 
 attribution.prepare_logging()
 monitor.prepare()
 app = func.FunctionApp(http_auth_level=access.level())
-for family in (drops, data, jobs, runs, clusters, notices, schedules, removals, models, status, costs, page, uploads):
+for family in (drops, jobs, clusters, notices, schedules, removals, models, api, page):
     app.register_functions(family.blueprint)
 gc.freeze()  # nor is it looked through again
 gc.enable()

@@ -12,14 +12,16 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shared.api.encode import Json, model_of, plain, plain_fields
 from shared.api.source import git
 from shared.clusters import lease_model
 from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
+from shared.kernel.encode import Json, model_of, plain, plain_fields
+from shared.kernel.parts import FeaturePart
 from shared.runs import model as runs
 from shared.runs import old_sentences, steps
+from shared.runs.features import parts
 from shared.runs.model import RunState
 from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.elastic_policy import seconds_ran
@@ -135,9 +137,8 @@ _RUN_SKIPS = (
     "last_metrics",
     "best_metrics",
     "archive_tries",
-    "pool",
-    "next_look",
     "moves_to",
+    "moves_why",
     "places",
 )
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
@@ -154,6 +155,7 @@ _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
 _Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
 Waiting = model_of(__name__, waits.Waiting, {})
 _Waiting: Any = Annotated[Waiting | None, Meta(description="Why it has not started; null once it has.")]
+_FEATURES = {part.name: model_of(__name__, part.kind, {}, part.hidden) | None for part in parts()}
 Run = model_of(
     __name__,
     runs.Run,
@@ -169,6 +171,7 @@ Run = model_of(
         **_SUMMARY,
         "cost": Cost | None,
         "git": _Git,
+        **_FEATURES,
     },
     _RUN_SKIPS,
 )
@@ -203,6 +206,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
         **plain_fields(record, (*_RUN_SKIPS, "elastic", "steps", "history", "notes", "audit", "cost", "failure")),
+        **{part.name: _added(record, part) for part in parts()},
         "elastic": _members(record),
         "steps": [_step(step) for step in record.jobs.steps],
         "cost": record.money.cost
@@ -222,6 +226,12 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
 def _audited(entry: runs.Audited) -> Json:
     deed = entry.deed or old_sentences.deed(entry.what)
     return {"what": entry.what, "by": entry.by, "by_id": entry.by_id, "at": plain(entry.at), "deed": str(deed)}
+
+
+def _added(record: runs.Run, part: FeaturePart[Any]) -> Json | None:
+    """What a feature added to the run; null without it."""
+    value = record.feature(part.kind)
+    return None if value is None else plain_fields(value, part.hidden)
 
 
 def _step(step: steps.Step) -> Json:

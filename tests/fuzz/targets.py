@@ -24,7 +24,7 @@ from shared.adapters.azureml.failures import failure_of
 from shared.adapters.tables.records import from_row, to_row
 from shared.adapters.tables.run_table import _run
 from shared.api import records
-from shared.api.requests import RunsQuery, read_time
+from shared.api.requests import RunsQuery
 from shared.drops.model import Drop, DropState
 from shared.events import incoming
 from shared.jobs.build import build
@@ -34,7 +34,8 @@ from shared.jobs.readers.azureml import read_layer
 from shared.jobs.readers.job_file import read_job_file
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
-from shared.kernel.parsing import read_body, read_key, read_query
+from shared.kernel.operation import READER
+from shared.kernel.parsing import read_body, read_key, read_query, read_time
 from shared.runs.decide import failing_log, fold_metrics
 from shared.runs.intake.create import digest
 from shared.runs.intake.request import RunRequest
@@ -108,7 +109,7 @@ def principal(data: bytes) -> None:
     """App Service's header, as it is and as somebody could forge it."""
     for text in (data.decode("latin-1"), base64.b64encode(data).decode()):
         with suppress(access.Denied):
-            access.check("GET", {"X-MS-CLIENT-PRINCIPAL": text}, {"WEBSITE_AUTH_ENABLED": "true"})
+            access.check(READER, "GET", {"X-MS-CLIENT-PRINCIPAL": text}, {"WEBSITE_AUTH_ENABLED": "true"})
 
 
 def event(data: bytes) -> None:
@@ -178,7 +179,7 @@ def row(data: bytes) -> None:
         Drop(DropKey("mnist", "a"), DropState.OPEN, "t", NOW),
     ]
     for record in written:
-        known = {"key": record.key} if isinstance(record, Drop) else {}
+        known: dict[str, Any] = {"key": record.key} if isinstance(record, Drop) else {}
         columns = to_row(record, skip=tuple(known))
         for column in columns:
             with suppress(BadInput):

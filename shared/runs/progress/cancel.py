@@ -58,9 +58,11 @@ def cancel_run(
 def _asked_to_end(ports: Ports, stored: Stored[Run], why: str, by: Person, code: CancelCode) -> Stored[Run]:
     return ports.runs.update(
         stored,
-        cancel_asked_at=ports.clock(),
-        cancel_why=why,
-        cancel_code=code,
-        canceled_by=by.name,
-        canceled_by_id=by.id,
+        stored.value.changed(
+            cancel_asked_at=ports.clock(),
+            cancel_why=why,
+            cancel_code=code,
+            canceled_by=by.name,
+            canceled_by_id=by.id,
+        ),
     )

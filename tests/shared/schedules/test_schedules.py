@@ -13,12 +13,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from cronsim import CronSim
 
-from shared.api import schedules as api
+from shared.jobs.location import Location
 from shared.kernel import places
 from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.person import NOBODY
 from shared.notices import subscribe
 from shared.runs.intake.request import RunRequest
-from shared.schedules import decide, plan
+from shared.schedules import api, decide, plan
 from shared.schedules.model import CatchUp, Outcome, Overlap, Schedule
 from shared.schedules.plan import Wish
 from tests.fakes.world import World, trainers_folder
@@ -262,7 +263,7 @@ def test_all_new_are_told_of_in_one_run(world: World) -> None:
         passes(world, 1)
     runs = [world.runs.get(f.run).value for f in reversed(world.schedules.firings(made.id))]
     assert [run.asked.parameters["new_drops"] for run in runs] == ["b,c", "d"]
-    assert {run.asked.request.data["data"].path for run in runs} == {"azureml://datastores/drops/paths/mnist/"}
+    assert {run.asked.request.data["data"].path for run in runs} == {Location("drops", "mnist/")}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -300,8 +301,9 @@ def test_data_that_are_not_there_are_told_of_when_a_schedule_is_made(world: Worl
         request = RunRequest(template="mnist", data=data)
         [reason] = plan.preview(world.system, Wish(request, "0 6 * * *"))["reasons"]
         assert (reason["code"], words in reason["message"]) == ("no_data", True)
-        added = api.added(world.system, world.schedules, Wish(request, "0 6 * * *"))
-        assert added["reasons"] == [reason]
+        body = api.ScheduleRequest(request, "0 6 * * *")
+        added = api.add_schedule(world.system, world.schedules, api.DryRunQuery(), body, NOBODY, lambda: None)
+        assert added.value["reasons"] == [reason]
     with pytest.raises(Impossible, match="write @latest"):
         plan.add(world.system, world.schedules, Wish(RunRequest(template="mnist", data="mnist@newest"), "0 6 * * *"))
 

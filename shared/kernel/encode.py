@@ -1,0 +1,36 @@
+"""Models of answers from the declarations of records, and records as JSON."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from shared.kernel.parts import columns, flat
+
+Json = dict[str, Any]
+
+
+class Reason(msgspec.Struct):
+    """Why something can't be done now: a code, and a sentence for people."""
+
+    code: str
+    message: str
+
+
+def model_of(module: str, record: type[Any], also: dict[str, Any], skip: tuple[str, ...] = (), name: str = "") -> Any:
+    """Response model: the record's fields minus the skipped ones, plus extra ones; `module` declares it."""
+    field_types = {name: each.hint for name, each in columns(record).items() if name not in skip}
+    return msgspec.defstruct(name or record.__name__, [*(field_types | also).items()], module=module)
+
+
+def plain_fields(record: Any, skip: tuple[str, ...] = ()) -> Json:
+    return {name: plain(value) for name, value in flat(record).items() if name not in skip}
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, StrEnum) else value

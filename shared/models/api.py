@@ -1,0 +1,204 @@
+"""Models as the HTTP API takes and answers them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from msgspec import Meta, Struct
+
+from shared.kernel.encode import model_of, plain, plain_fields
+from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.has import HasBlobs, HasClock
+from shared.kernel.person import Person
+from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.reply import Reply
+from shared.models import model as models
+from shared.models import promote, reproduce
+from shared.models import why as whys
+from shared.models.decide import Asked
+from shared.models.evidence import MODELS
+from shared.models.find import aliases_of, model_named, version_of
+from shared.models.ports import HasModels, HasSigner
+from shared.models.signature import SIGNATURE, key_digest, read_signature
+from shared.runs.answers import Accepted, FileAddress, FilePath, FileQuery, accepted, file_address
+from shared.runs.intake.request import RunName
+from shared.runs.ports import HasRuns
+from shared.runs.results.archive import MANIFEST
+from shared.runs.results.artifacts import ADDRESS_LIFE
+from shared.runs.results.outputs import archive_folder
+
+Json = dict[str, Any]
+ModelName = Annotated[str, Meta(pattern=f"^{models.NAME.pattern}$")]
+AliasName = Annotated[str, Meta(pattern=f"^{models.ALIAS.pattern}$")]
+VersionName = Annotated[str, Meta(pattern=f"^({models.NUMBER.pattern}|{models.ALIAS.pattern})$")]
+Text = Annotated[str, Meta(max_length=200)]
+
+
+class Ports(HasBlobs, HasClock, HasRuns, HasModels, HasSigner, Protocol):
+    """What is needed here from outside."""
+
+
+class PromoteRequest(Struct, forbid_unknown_fields=True):
+    """A run to make a version of."""
+
+    run: Annotated[str, Meta(min_length=1, max_length=63)]
+    alias: Annotated[str, Meta(max_length=31, description="To point at it, such as production.")] = ""
+    why: Annotated[Text, Meta(description="For the model's history.")] = ""
+    allow_code: Annotated[bool, Meta(description="Take files that run code when they are loaded.")] = False
+
+
+class AliasRequest(Struct, forbid_unknown_fields=True):
+    """Where an alias is to point: at a version, or with `undo` where it was before."""
+
+    version: Annotated[int, Meta(ge=1, le=999_999_999)] | None = None
+    undo: bool = False
+    why: Text = ""
+
+
+class LetGoRequest(Struct, forbid_unknown_fields=True):
+    why: Text = ""
+
+
+_NO_REASON = LetGoRequest()
+
+
+class Alias(Struct):
+    alias: str
+    version: int
+    at: str
+    by: str
+    by_id: str
+    why: str
+    earlier: Annotated[list[int], Meta(description="The versions before, the last one last.")]
+
+
+_ALSO: dict[str, Any] = {"aliases": list[str], "promoted_at": str}
+Version = model_of(__name__, models.Version, _ALSO, ("at", "let_go_at", "proof"))
+Change = model_of(__name__, models.Change, {}, ("model",))
+
+
+class Model(Struct):
+    model: str
+    latest: Annotated[int, Meta(description="The number of the newest version that was ever made.")]
+    aliases: list[Alias]
+
+
+class ModelPage(Model):
+    versions: Annotated[list[Version], Meta(description="The newest first, up to 100.")]  # type: ignore[valid-type]
+    history: Annotated[list[Change], Meta(description="The newest first, up to 100.")]  # type: ignore[valid-type]
+
+
+class Chain(Struct):
+    """The links from the alias to the data. `state`: good, bad or unknown."""
+
+    version: Version  # type: ignore[valid-type]
+    links: list[whys.Link]
+    holds: Annotated[bool, Meta(description="False if a link is bad.")]
+
+
+class Key(Struct):
+    """The public key that this deployment signs with."""
+
+    pem: str
+    sha256: str
+
+
+Comparison = msgspec.defstruct(
+    "Comparison",
+    [("run", str), ("equal", bool), ("weights", dict[str, bool]), ("others", list[str]), ("differs", list[str])],
+    module=__name__,
+)
+
+
+def list_models(ports: Ports) -> Annotated[list[Json], list[Model]]:
+    return [_head(model) for model in ports.models.all()]
+
+
+def get_model(ports: Ports, model: ModelName) -> Annotated[Json, ModelPage]:
+    named = model_named(ports.models, model)
+    versions = [_version(named, each) for each in ports.models.versions(model)]
+    history = [plain_fields(each, ("model",)) for each in ports.models.history(model)]
+    return _head(named) | {"versions": versions, "history": history}
+
+
+def get_version(ports: Ports, model: ModelName, version: VersionName) -> Annotated[Json, Version]:
+    return _version(model_named(ports.models, model), version_of(ports.models, model, version))
+
+
+def promote_run(ports: promote.Ports, model: ModelName, body: PromoteRequest, by: Person) -> Annotated[Json, Version]:
+    asked = Asked(ports.clock(), by, body.why)
+    version = promote.promote_run(ports, body.run, model, body.alias, asked, body.allow_code)
+    return _version(model_named(ports.models, model), version)
+
+
+def move_alias(
+    ports: promote.Ports, model: ModelName, alias: AliasName, body: AliasRequest, by: Person
+) -> Annotated[Json, Model]:
+    if body.undo == (body.version is not None):
+        raise Impossible("Give one of version and undo.", "bad_request")
+    asked = Asked(ports.clock(), by, body.why)
+    if body.version is None:
+        return _head(promote.undo(ports, model, alias, asked))
+    return _head(promote.point(ports, model, body.version, alias, asked))
+
+
+def let_go_version(
+    ports: promote.Ports, model: ModelName, version: VersionName, by: Person, body: LetGoRequest = _NO_REASON
+) -> Annotated[Json, Version]:
+    number = version_of(ports.models, model, version).number
+    released = promote.let_go(ports, model, number, Asked(ports.clock(), by, body.why))
+    return _version(model_named(ports.models, model), released)
+
+
+def read_model_file(
+    ports: Ports, model: ModelName, version: VersionName, path: FilePath, query: FileQuery
+) -> Annotated[Reply, {200: FileAddress, 302: None}]:
+    """A signed address of this file of the version. Raises NotFound unless the signature names it."""
+    found = version_of(ports.models, model, version)
+    signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{found.proof}/{SIGNATURE}", whys.PROOF_LIMIT))
+    if path not in signed and path != SIGNATURE:
+        raise NotFound(f"{found} has no file {path[:200]!r}.")
+    in_archive = path.startswith(MODELS) or path == MANIFEST
+    folder = archive_folder(ports.runs.get(found.run).value) if in_archive else found.proof
+    return file_address(ports.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE), query)
+
+
+def explain_version(ports: whys.Ports, model: ModelName, version: VersionName) -> Annotated[Json, Chain]:
+    found = version_of(ports.models, model, version)
+    rows = [asdict(link) for link in whys.chain(ports, found)]
+    holds = all(each["state"] != "bad" for each in rows)
+    return {"version": _version(model_named(ports.models, model), found), "links": rows, "holds": holds}
+
+
+def reproduce_version(
+    ports: reproduce.Ports, model: ModelName, version: VersionName, by: Person
+) -> Annotated[Reply, {202: Accepted}]:
+    return accepted(reproduce.reproduce(ports, version_of(ports.models, model, version), by))
+
+
+def compare_reproduction(
+    ports: reproduce.Ports, model: ModelName, version: VersionName, run: RunName
+) -> Annotated[Json, Comparison]:
+    return {"run": run, **asdict(reproduce.compare(ports, version_of(ports.models, model, version), run))}
+
+
+def get_model_key(ports: Ports) -> Annotated[Json, Key]:
+    pem = ports.signer.public_key()
+    return {"pem": pem.decode(), "sha256": key_digest(pem)}
+
+
+def _head(model: models.Model) -> Json:
+    aliases = [
+        {"alias": name, "version": at.number, "at": plain(at.at), "by": at.by, "by_id": at.by_id, "why": at.why}
+        | {"earlier": list(at.earlier)}
+        for name, at in sorted(model.aliases.items())
+    ]
+    return {"model": model.name, "latest": model.latest, "aliases": aliases}
+
+
+def _version(model: models.Model, version: models.Version) -> Json:
+    fields = plain_fields(version, ("at", "let_go_at", "proof"))
+    fields["reads"] = list(version.reads)
+    return fields | {"aliases": aliases_of(model, version.number), "promoted_at": plain(version.at)}

@@ -1,0 +1,169 @@
+"""Costs as the JSON that the HTTP API answers with."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal, Protocol
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from shared.clusters.samples import day_of
+from shared.kernel.errors import Impossible
+from shared.kernel.parsing import read_time
+from shared.money.daily_charges import KEPT, charged, start_of_day
+from shared.money.daily_charges import Ports as DailyChargesPorts
+from shared.money.decide import of_month
+from shared.money.model import Day
+from shared.money.report import Line, report
+
+Json = dict[str, Any]
+LONGEST = timedelta(days=366)
+_MONTH_DAYS = 365.25 / 12
+
+
+class Ports(DailyChargesPorts, Protocol):
+    """What is needed here from outside."""
+
+
+class CostsQuery(Struct):
+    by: Annotated[Literal["run", "cluster", "project", "owner"], Meta(description="What a line of the report is.")] = (
+        "project"
+    )
+    since: (
+        Annotated[str, Meta(min_length=1, description="A time, whose whole day in UTC is in; default: this month.")]
+        | UnsetType
+    ) = UNSET
+
+
+class CostLine(Struct):
+    """Dollars by what they paid for. What no run, project or owner explains has the key ''."""
+
+    key: Annotated[str, Meta(description="An owner's is their object id in Entra ID, else the name that they gave.")]
+    name: Annotated[str, Meta(description="What an owner with an object id is called; empty for all else.")]
+    spent: float
+    training: float
+    allocation: float
+    idle: float
+    lease: float
+    unexplained: float
+    idle_share: Annotated[float, Meta(description="The part that neither training nor starting got.")]
+    node_hours: float
+    unpriced_hours: Annotated[float, Meta(description="Node hours whose price is unknown; not in the dollars.")]
+    saved_always_on: Annotated[
+        float | None,
+        Meta(description="Against the most nodes that there were, kept up since the first one; of clusters."),
+    ]
+    saved_default: Annotated[float | None, Meta(description="Against Azure ML's default idle time; of clusters.")]
+
+
+class CostDay(Struct):
+    day: str
+    training: float
+    allocation: float
+    idle: float
+    lease: float
+    unexplained: float
+
+
+class BudgetState(Struct):
+    """A project's budget. `kept_back` is what its runs that go on may still cost."""
+
+    project: str
+    month: float | None
+    run: float | None
+    spent: float
+    kept_back: float
+    reached_at: datetime | None
+
+
+class CostGap(Struct):
+    """A closed day of a cluster whose record can't be read: what it cost is in no line, no total and no budget."""
+
+    day: str
+    cluster: str
+    why: str
+    advice: Annotated[str, Meta(description="What brings it back.")]
+
+
+class CostReport(Struct):
+    since: datetime
+    until: datetime
+    by: str
+    total: CostLine
+    lines: list[CostLine]
+    days: list[CostDay]
+    standing: Annotated[dict[str, float], Meta(description="What costs without any node, for the same time.")]
+    budgets: list[BudgetState]
+    missing: Annotated[list[CostGap], Meta(description="Days whose record can't be read; none of this counts them.")]
+
+
+def get_costs(ports: Ports, query: CostsQuery) -> Annotated[Json, CostReport]:
+    """What the nodes cost from a day on until now, by what the query says; and how each budget stands.
+
+    Without `since` it is this month. Days are those of UTC, and begin whole. Raises Impossible for a time in the future
+    or more than a year ago.
+    """
+    now = ports.clock()
+    since = start_of_day(read_time(query.since)) if query.since else start_of_day(now).replace(day=1)
+    if since > now or now - since > LONGEST:
+        raise Impossible(f"since is {since.isoformat()}; it must lie within the last {LONGEST.days} days.", "bad_time")
+    day_count = (now - since) / timedelta(days=1)
+    days = charged(ports, since, now).days
+    cost_report = report(days, query.by, now)
+    return {
+        "since": since.isoformat(),
+        "until": now.isoformat(),
+        "by": query.by,
+        "total": _line(cost_report.total),
+        "lines": [_line(line) for line in cost_report.lines],
+        "days": [{"day": _date(day), **kinds} for day, kinds in cost_report.days.items()],
+        "standing": {name: month * day_count / _MONTH_DAYS for name, month in sorted(ports.money.standing.items())},
+        "budgets": budgets(ports),
+        "missing": [_gap(day, now) for day in days if day.problem],
+    }
+
+
+def _gap(day: Day, now: datetime) -> Json:
+    """A day that can't be read, with what to do: recompute it from node counts, or restore its row."""
+    closing = f"the row '!closed' of the partition 'day!{day.day}' in the table 'money'"
+    advice = "Restore its row from a backup of the table 'money'; the cloud's own bill has the day's sum."
+    if day.day >= day_of(now - KEPT + timedelta(days=1)):
+        advice = f"Delete {closing}: the day is then made again, from the node counts."
+    return {"day": _date(day.day), "cluster": day.cluster, "why": day.problem, "advice": advice}
+
+
+def _date(day: str) -> str:
+    return f"{day[:4]}-{day[4:6]}-{day[6:]}"
+
+
+def budgets(ports: Ports) -> list[Json]:
+    """Every project that has a budget, with what it has spent this month and what is kept back for its runs."""
+    return [_budget(ports, project) for project in sorted(ports.money.budgets)]
+
+
+def _budget(ports: Ports, project: str) -> Json:
+    budget, stored = ports.money.budgets[project], ports.books.account(project)
+    account = of_month(stored.value, ports.clock()) if stored else None
+    reached = account.reached_at if account else None
+    return {
+        "project": project,
+        "month": budget.month,
+        "run": budget.run,
+        "spent": account.spent if account else 0.0,
+        "kept_back": account.committed - account.spent if account else 0.0,
+        "reached_at": reached.isoformat() if reached else None,
+    }
+
+
+def _line(line: Line) -> Json:
+    return {
+        "key": line.key,
+        "name": line.name,
+        "spent": line.spent,
+        **line.kinds,
+        "idle_share": line.idle_share,
+        "node_hours": line.node_hours,
+        "unpriced_hours": line.unpriced_hours,
+        "saved_always_on": line.saved_always_on,
+        "saved_default": line.saved_default,
+    }
