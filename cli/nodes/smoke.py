@@ -23,6 +23,7 @@ import httpx
 from ..api.client import Api
 from ..errors import CliError
 from ..files.drop_upload import translated
+from ..files.job_form import reference, registered
 from ..setup.profiles import Profile
 from .preempt import Way, preempt
 
@@ -31,7 +32,7 @@ IMAGES = 64  # of the data set that is dropped
 LOOK_SECONDS = 2.0
 FOLLOWERS = 20
 EVENT_SECONDS = 60.0  # an end that is known sooner was told by an event; the timer comes every five minutes
-MOUNT = "${{outputs.mount}}"
+MOUNT = reference("outputs", "mount")
 NOTICE_SECONDS = 5.0  # for a node of the local cloud
 MOST_RUNS = 200  # that are looked through for one that lost its nodes
 TAKEN, LOST = "preemption words", "lost_nodes"
@@ -157,8 +158,8 @@ class Smoke:
         program = base64.b64encode(Path(__file__).with_name("probe.py").read_bytes()).decode()
         job: dict[str, Any] = {
             "command": f"python -c \"import base64; exec(base64.b64decode('{program}'))\" {what}",
-            "environment": "azureml:trainyard@latest",
-            "compute": f"azureml:{self.cluster}",
+            "environment": registered("trainyard@latest"),
+            "compute": registered(self.cluster),
             "environment_variables": variables or {},
             "resources": {"instance_count": nodes},
         }
