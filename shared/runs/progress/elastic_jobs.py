@@ -123,7 +123,7 @@ class ElasticJobs(Workload, HasMembers):
         plan = judge_members(run, by_index, now)
         to_cancel = tuple(_job(run, member) for member in plan.to_cancel)
         failed_job = plan.failed_job if plan.state is RunState.FAILED else ""
-        return NextStep(_with(run, plan.elastic), plan.state, plan.why, to_cancel, failed_job, plan.why)
+        return NextStep(_with(run, plan.elastic), plan.state, plan.why, to_cancel, failed_job, plan.failure)
 
     def evict(self, ports: Ports, run: Run, index: int) -> str:
         members = {member.index: member for member in _elastic(run).members}

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import ClassVar, Protocol
 
 from shared.jobs.assets import Assets
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobFailure, JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.spec import JobSpec
 from shared.kernel.has import HasClock
@@ -61,7 +61,7 @@ class NextStep:
 
     `run` is not in the new state yet: the caller brings it there, if the table of states allows it.
 
-    `failed_job` is the job whose log explains why the run failed, `error` Azure ML's message about that job.
+    `failed_job` is the job whose log explains why the run failed, `failure` why a job failed.
     """
 
     run: Run
@@ -69,7 +69,7 @@ class NextStep:
     why: str = ""
     to_cancel: tuple[str, ...] = ()
     failed_job: str = ""
-    error: str = ""
+    failure: JobFailure | None = None
 
 
 class JobLifecycle(ABC):

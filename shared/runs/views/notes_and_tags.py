@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from shared.kernel.errors import Changed, Impossible
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
 from shared.kernel.person import Person
 from shared.kernel.versioned import Stored
+from shared.runs.codes import Deed
 from shared.runs.model import Audited, Note, Run
-from shared.runs.ports import HasRuns, Runs
-from shared.runs.progress.transitions import WRITE_ATTEMPTS
+from shared.runs.ports import HasRuns
 from shared.runs.results import printed_metrics
 
 MOST_NOTES = 20  # of at most 500 characters: lists hold copies of a run's row
@@ -42,7 +43,7 @@ def add_note(ports: Ports, name: str, text: str, by: Person) -> Run:
         notes = (*run.people.notes, Note(text, by.name, ports.clock(), by.id))
         return replace(run, people=replace(run.people, notes=notes))
 
-    return _written(ports.runs, name, noted)
+    return _written(ports, name, noted)
 
 
 def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
@@ -61,32 +62,29 @@ def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequ
             return run
         words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.people.tags.get(key) != value]
         words += [f"without {key}" for key in sorted(run.people.tags.keys() - tags.keys())]
-        audited = _audited(ports, run, f"tags: {', '.join(words)}", by)
+        audited = _audited(ports, run, f"tags: {', '.join(words)}", by, Deed.TAGS)
         return replace(audited, people=replace(audited.people, tags=tags))
 
-    return _written(ports.runs, name, tagged)
+    return _written(ports, name, tagged)
 
 
-def note_deed(ports: Ports, name: str, what: str, by: Person) -> Run:
+def note_deed(ports: Ports, name: str, what: str, by: Person, deed: Deed) -> Run:
     """Add what someone did to the run to its audit."""
-    return _written(ports.runs, name, lambda run: _audited(ports, run, what, by))
+    return _written(ports, name, lambda run: _audited(ports, run, what, by, deed))
 
 
-def _audited(ports: Ports, run: Run, what: str, by: Person) -> Run:
+def _audited(ports: Ports, run: Run, what: str, by: Person, deed: Deed) -> Run:
     """The run with what somebody did to it in its audit."""
     short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
-    audit = (*run.people.audit, Audited(short, by.name, ports.clock(), by.id))[-MOST_AUDITED:]
+    audit = (*run.people.audit, Audited(short, by.name, ports.clock(), by.id, deed))[-MOST_AUDITED:]
     return replace(run, people=replace(run.people, audit=audit))
 
 
-def _written(runs: Runs, name: str, changed: Callable[[Run], Run]) -> Run:
+def _written(ports: Ports, name: str, changed: Callable[[Run], Run]) -> Run:
     """Write the changes that are right for the run's newest row."""
-    for _ in range(WRITE_ATTEMPTS):
-        stored: Stored[Run] = runs.get(name)
-        if (after := changed(stored.value)) is stored.value:
-            return after
-        try:
-            return runs.update(stored, after).value
-        except Changed:
-            continue
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was written to.")
+
+    def write(stored: Stored[Run]) -> Run:
+        after = changed(stored.value)
+        return after if after is stored.value else ports.runs.update(stored, after).value
+
+    return compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)
