@@ -12,12 +12,12 @@ from functions import (
     clusters,
     costs,
     data,
-    drops,
     jobs,
     models,
     monitor,
     notices,
     page,
+    queues,
     removals,
     runs,
     schedules,
@@ -28,7 +28,7 @@ from functions import (
 attribution.prepare_logging()
 monitor.prepare()
 app = func.FunctionApp(http_auth_level=access.level())
-for family in (drops, data, jobs, runs, clusters, notices, schedules, removals, models, status, costs, page, uploads):
+for family in (queues, data, jobs, runs, clusters, notices, schedules, removals, models, status, costs, page, uploads):
     app.register_functions(family.blueprint)
 gc.freeze()  # nor is it looked through again
 gc.enable()

@@ -7,32 +7,20 @@ from typing import TYPE_CHECKING
 import azure.functions as func
 
 from functions import access
-from functions.attribution import attributed
 from functions.http import accepted, answer, handled
 from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
-from shared.kernel import places
 
 with on_demand():
     from shared.api import models, requests
-    from shared.events import incoming
     from shared.kernel import parsing
-    from shared.models import challenge, find, reproduce, why
+    from shared.models import find, reproduce, why
     from shared.runs.results import artifacts
 
 if TYPE_CHECKING:
     from shared.models.model import Version
 
 blueprint = func.Blueprint()
-STORAGE = "AzureWebJobsStorage"
-
-
-@blueprint.queue_trigger("message", places.PROMOTIONS, STORAGE)
-@attributed
-def promotions_queue(message: func.QueueMessage) -> None:
-    """A run of a route that names a model, to be held against its champion."""
-    body = incoming.decode(message.get_body())
-    challenge.challenge(the_system(), incoming.text(body, "run"))
 
 
 @blueprint.route("models", methods=["GET"])

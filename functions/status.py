@@ -11,9 +11,9 @@ from shared.bootstrap import system as the_system
 
 with on_demand():
     from shared.api import catalogue, queries, requests, status
-    from shared.events import replay as set_aside
     from shared.jobs import register
     from shared.kernel import parsing
+    from shared.messages import replay as set_aside
 
 blueprint = func.Blueprint()
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from shared.adapters.azureml import jobs as azureml
 from shared.adapters.azureml import models as azureml_models
 from shared.adapters.keys import signing
-from shared.adapters.outgoing import eventgrid, retail_prices
+from shared.adapters.outgoing import eventgrid, retail_prices, sending
 from shared.adapters.storage import account, blobs, queues
 from shared.adapters.tables import (
     asset_table,
@@ -16,8 +18,11 @@ from shared.adapters.tables import (
     lease_table,
     model_table,
     money_table,
+    notice_table,
+    removal_table,
     run_table,
     sample_table,
+    schedule_table,
     sweep_table,
 )
 from shared.jobs.batchai.reader import BatchAIJobs
@@ -29,7 +34,35 @@ from shared.kernel.parallel import in_threads
 from shared.kernel.settings import Settings
 from shared.money import money_file as money
 from shared.money.budgets import AccountBudgets
+from shared.notices.deliver import Post
 from shared.system import System
+
+if TYPE_CHECKING:
+    from azure.data.tables import TableServiceClient
+
+    from shared.jobs.search import Sweep
+    from shared.sweeps.model import Trial
+    from shared.sweeps.ports import Studies, Study
+
+
+class LaterStudies:
+    """The sweeps' studies. Optuna is imported with the first sweep: it is large, and most processes see none."""
+
+    def __init__(self, tables: TableServiceClient) -> None:
+        self._tables = tables
+
+    def open(self, name: str, sweep: Sweep) -> Study:
+        return self._studies.open(name, sweep)
+
+    def trials(self, name: str, sweep: Sweep) -> list[Trial]:
+        return self._studies.trials(name, sweep)
+
+    @cached_property
+    def _studies(self) -> Studies:
+        from shared.adapters.studies import JournalStudies
+        from shared.adapters.tables.study_table import TableJournal
+
+        return JournalStudies(lambda name: TableJournal(lambda: self._tables, name))
 
 
 def now() -> datetime:
@@ -40,6 +73,7 @@ def build(settings: Settings) -> System:
     """Wire the real adapters. No request is sent yet."""
     clients, routes = account.clients(settings.storage), load(settings.routes_file, TRAINERS)
     files = blobs.StorageBlobs(clients.blob)
+    notices = notice_table.TableNotices(clients.table)
     books, policy = money_table.TableBooks(clients.table), money.load(settings.money_file, settings.region)
     return System(
         drops=drop_table.TableDrops(clients.table),
@@ -60,6 +94,11 @@ def build(settings: Settings) -> System:
         retail=retail_prices.AzureRetailPrices(settings.prices_url, now) if settings.prices_url else None,
         budgets=AccountBudgets(books, policy, now),
         each=in_threads,
+        audience=notices,
+        post=Post(notices, sending.NoticeSender(settings.mail, settings.notices_inside)),
+        schedules=schedule_table.TableSchedules(clients.table),
+        removals=removal_table.TableRemovals(clients.table),
+        studies=LaterStudies(clients.table),
         events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
         routes=routes.routes,
         limits=routes.limits,

@@ -12,7 +12,7 @@ from shared.api import answers, requests, run_answers
 from shared.api.operations import LOG_HEADERS, OPERATIONS, Operation
 from shared.clusters.lease_model import LEASE_ID
 from shared.kernel.names import NAME
-from shared.kernel.places import QUEUES
+from shared.messages.declared import QUEUES
 from shared.models import model as models
 from shared.runs.names import RUN_NAME
 

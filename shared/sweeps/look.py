@@ -19,6 +19,7 @@ from shared.kernel.errors import Changed, Conflict, Impossible, NotFound, Unavai
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs.decide import is_over
 from shared.runs.intake.insert_run import record
+from shared.runs.messages import CheckSweep
 from shared.runs.model import SWEEP, Run, RunState
 from shared.runs.node_use import Use
 from shared.runs.ports import HasPurse, HasRendezvous, HasRuns, RunFilter
@@ -28,7 +29,7 @@ from shared.runs.progress.workloads import workload
 from shared.runs.views.metrics import Cursor, since
 from shared.sweeps.decide import best_trial, losers, to_start
 from shared.sweeps.model import Trial, TrialState, trial_run
-from shared.sweeps.ports import Studies, Study
+from shared.sweeps.ports import HasStudies, Studies, Study
 from shared.sweeps.sampling import draw, possible
 from shared.sweeps.trial_run import SWEEP_TAG, run_of_trial
 
@@ -51,17 +52,19 @@ class Ports(
     HasRuns,
     HasPurse,
     HasRendezvous,
+    HasStudies,
     Protocol,
 ):
     """What is needed here from outside."""
 
 
-def look_at_sweep(ports: Ports, studies: Studies, name: str, number: int | None = None) -> None:
+def look_at_sweep(ports: Ports, message: CheckSweep) -> None:
     """Bring a sweep on as far as it can go now. Twice, late, or for a run that is over does no harm.
 
     `number` is that of a look by the clock: only the one that the row waits for asks for the next. Raises Unavailable
     if others were quicker every time: the message comes again.
     """
+    name, number, studies = message.sweep, message.number, ports.studies
     parent = ports.runs.get(name).value
     if parent.asked.kind != SWEEP or parent.asked.request.sweep is None:
         return

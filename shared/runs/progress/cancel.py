@@ -47,7 +47,7 @@ def cancel_run(ports: Ports, name: str, why: str = "", by: Person = NOBODY) -> R
                 stored = _asked_to_end(ports, stored, why, by)
         except Changed:
             continue
-        ask_for_submission(ports.queues, name)
+        ask_for_submission(ports.queues, stored.value)
         return stored.value
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was canceled.")
 

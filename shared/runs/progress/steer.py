@@ -22,6 +22,7 @@ from shared.kernel.versioned import Stored
 from shared.runs.date import span
 from shared.runs.decide import is_over
 from shared.runs.facts import RunWillBeLate
+from shared.runs.messages import CheckPace
 from shared.runs.model import Run
 from shared.runs.node_use import worked_seconds
 from shared.runs.ports import HasMarkets, HasRendezvous, HasRuns
@@ -57,12 +58,13 @@ def plan_of(run: Run) -> Plan:
     return plan_for(terms, due.pool, left, left - due.takes_seconds)
 
 
-def look_at_pace(ports: Ports, name: str, token: str | None = None) -> None:
+def look_at_pace(ports: Ports, message: CheckPace) -> None:
     """Choose what the run holds until the next look, write it down, and act on it.
 
     With the token that the row names it is the next of the run's chain of looks, and sends its successor; one with an
     older token is a repeat, and does nothing. Raises Changed if the row was changed meanwhile: the message comes again.
     """
+    name, token = message.paced, message.token
     stored = ports.runs.get(name)
     run, now = stored.value, ports.clock()
     stale = token is not None and token != run.pace.next_look

@@ -10,6 +10,7 @@ import pytest
 from shared.drops.model import DropState
 from shared.events.incoming import job_of, status_of
 from shared.jobs.spec import JobSpec, output_path
+from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState
 from shared.runs.progress.follow import follow_job
 from shared.runs.progress.workloads import workload
@@ -61,7 +62,7 @@ def goes(world: World, run: Run, **steps: str) -> Run:
     for name, raw in steps.items():
         world.jobs.set_step(run.name, name, raw, "Exit 3. Error: x" if raw == "Failed" else "")
     world.clock.advance(10)
-    follow_job(world.system, run.name)
+    follow_job(world.system, JobEvent(run.name))
     return world.runs.get(run.name).value
 
 
