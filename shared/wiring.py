@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 from shared.adapters.azureml import jobs as azureml
 from shared.adapters.azureml import models as azureml_models
 from shared.adapters.keys import signing
+from shared.adapters.later_studies import LaterStudies
 from shared.adapters.outgoing import eventgrid, retail_prices, sending
 from shared.adapters.storage import account, blobs, queues
 from shared.adapters.tables import (
@@ -36,33 +35,6 @@ from shared.money import money_file as money
 from shared.money.budgets import AccountBudgets
 from shared.notices.deliver import Post
 from shared.system import System
-
-if TYPE_CHECKING:
-    from azure.data.tables import TableServiceClient
-
-    from shared.jobs.search import Sweep
-    from shared.sweeps.model import Trial
-    from shared.sweeps.ports import Studies, Study
-
-
-class LaterStudies:
-    """The sweeps' studies. Optuna is imported with the first sweep: it is large, and most processes see none."""
-
-    def __init__(self, tables: TableServiceClient) -> None:
-        self._tables = tables
-
-    def open(self, name: str, sweep: Sweep) -> Study:
-        return self._studies.open(name, sweep)
-
-    def trials(self, name: str, sweep: Sweep) -> list[Trial]:
-        return self._studies.trials(name, sweep)
-
-    @cached_property
-    def _studies(self) -> Studies:
-        from shared.adapters.studies import JournalStudies
-        from shared.adapters.tables.study_table import TableJournal
-
-        return JournalStudies(lambda name: TableJournal(lambda: self._tables, name))
 
 
 def now() -> datetime:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from shared.clusters import messages as clusters
@@ -19,12 +20,16 @@ FEATURES = (drops, runs, clusters, events, notices, schedules, removals, models)
 
 
 def _by_queue() -> dict[str, list[type[Message]]]:
+    """The kinds of each queue. Those of events are first, as they are in the life of a drop or job."""
+    kinds = [kind for feature in FEATURES for kind in vars(feature).values() if _is_declared_in(feature, kind)]
     found: dict[str, list[type[Message]]] = {}
-    for feature in FEATURES:
-        for kind in vars(feature).values():
-            if isinstance(kind, type) and issubclass(kind, Message) and kind.__module__ == feature.__name__:
-                found.setdefault(kind.queue, []).append(kind)
+    for kind in sorted(kinds, key=is_event, reverse=True):
+        found.setdefault(kind.queue, []).append(kind)
     return found
+
+
+def _is_declared_in(feature: ModuleType, kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Message) and kind.__module__ == feature.__name__
 
 
 BY_QUEUE = _by_queue()
