@@ -30,6 +30,7 @@ from emulators import process
 from local.cloud import Cloud, Options
 from shared.adapters.storage import account
 from shared.adapters.tables.run_table import TableRuns
+from shared.jobs.command import Command
 from shared.jobs.spec import JobSpec
 from shared.kernel.settings import Storage
 from shared.runs.model import Moment, Run, RunState
@@ -87,7 +88,7 @@ def finished_run(number: int) -> Run:
         cluster="cpu-cluster",
         nodes=2,
         created_at=at,
-        request=JobSpec(command="x" * 2000),
+        request=JobSpec(command=Command(("x" * 2000,))),
     )
     metrics = {"loss": 0.1, "accuracy": 0.9}
     return run.changed(state=state, history=history, last_metrics=metrics, archived_at=at)

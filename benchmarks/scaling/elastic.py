@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, running
-from shared.jobs.spec import LAUNCHER, JobSpec
+from shared.jobs.command import LAUNCHER, Command
+from shared.jobs.spec import JobSpec
 from shared.runs.decide import first_moment
 from shared.runs.messages import JobEvent, SubmitRun
 from shared.runs.model import Run
@@ -57,7 +58,7 @@ def _run(members: int) -> Run:
         name=name,
         title="noop/elastic",
         experiment="noop",
-        command=f"python -m {LAUNCHER} train.py",
+        command=Command((f"python -m {LAUNCHER} train.py",), elastic=True),
         environment="azureml:AzureML-none:1",
         cluster=CLUSTER,
         nodes=members,

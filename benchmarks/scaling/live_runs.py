@@ -25,6 +25,7 @@ from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, cpu_seconds, mem
 from emulators.azureml.kernel.identity import token
 from shared.adapters.azureml.document import document
 from shared.adapters.azureml.job_body import job_body
+from shared.jobs.command import Command
 from shared.jobs.spec import JobSpec
 from shared.runs.decide import first_moment
 from shared.runs.model import Run, RunState
@@ -131,7 +132,7 @@ def _run(number: int, count: int, hours: float) -> Run:
         name=name,
         title=f"noop/d{number}",
         experiment="noop",
-        command="python -c pass",
+        command=Command(("python -c pass",)),
         environment="azureml:AzureML-local:1",
         cluster=CLUSTER,
         nodes=1,

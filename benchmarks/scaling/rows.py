@@ -23,6 +23,7 @@ from benchmarks.scaling.cloud import p95
 from emulators.storage import services
 from shared.adapters.tables import keys
 from shared.adapters.tables.run_table import TableRuns
+from shared.jobs.command import Command
 from shared.jobs.spec import JobSpec
 from shared.runs.decide import first_moment
 from shared.runs.model import Run, RunState
@@ -97,7 +98,7 @@ def _run(number: int) -> Run:
         state=STATES[number % 4],
         owner=f"owner-{number % 20}",
         tags={"team": str(number % 50)},
-        request=JobSpec(command="python train.py " + 40 * "--option value ", inputs={"epochs": 2}),
+        request=JobSpec(command=Command(("python train.py " + 40 * "--option value ",)), inputs={"epochs": 2}),
         archived_at=None if STATES[number % 4] is RunState.RUNNING else at,
     )
     return run.changed(history=first_moment(run))

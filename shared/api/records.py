@@ -21,8 +21,8 @@ from shared.drops import model as drops
 from shared.runs import model as runs
 from shared.runs import steps
 from shared.runs.model import RunState
+from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.elastic_policy import seconds_ran
-from shared.runs.progress.workload import MembersView
 from shared.runs.progress.workloads import workload
 from shared.runs.views import summary
 
@@ -197,7 +197,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
         **plain_fields(record, (*_RUN_SKIPS, "elastic", "steps", "history", "notes", "audit", "cost")),
-        "elastic": _members(record, workload(record).members(record)),
+        "elastic": _members(record),
         "steps": [_step(step) for step in record.jobs.steps],
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
@@ -224,9 +224,11 @@ def _summary(record: runs.Run) -> Json:
     }
 
 
-def _members(record: runs.Run, view: MembersView | None) -> Json | None:
-    if view is None:
+def _members(record: runs.Run) -> Json | None:
+    how = workload(record)
+    if not isinstance(how, HasMembers):
         return None
+    view = how.members(record)
     ran = {m.index: seconds_ran(m, datetime.now(UTC)) for m, _ in view.members}
     return {
         **plain_fields(view, ("members", "sizes", "losses")),

@@ -16,7 +16,7 @@ from shared.clusters.waiting import COMES, WAITING, Waiting, why_waiting
 from shared.jobs.ports import HasJobs
 from shared.kernel.errors import TrainyardError
 from shared.kernel.has import HasClock
-from shared.runs.model import LIVE, SWEEP, Run, RunState
+from shared.runs.model import LIVE, Run, RunState
 from shared.runs.ports import HasMarkets, HasRuns, RunFilter
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import in_state
@@ -53,7 +53,7 @@ def sight(ports: Ports) -> Sight:
 
 def waiting(ports: Ports, run: Run) -> Waiting | None:
     """Why this run has not started; None for one that has, or is over."""
-    if run.progress.state not in WAITING or run.asked.kind == SWEEP:
+    if run.progress.state not in WAITING or not workload(run).has_own_nodes:
         return None
     current_sight = sight(ports)
     if current_sight.error and run.jobs.job:
@@ -83,7 +83,7 @@ def _begins(ports: Ports, clusters: dict[str, Cluster]) -> dict[str, datetime]:
     by_state = {state: list(itertools.islice(in_state(ports.runs, state), MOST_LIVE)) for state in LIVE}
     if any(len(runs) == MOST_LIVE for runs in by_state.values()):
         return {}
-    live = [run for runs in by_state.values() for run in runs if run.asked.kind != SWEEP]
+    live = [run for runs in by_state.values() for run in runs if workload(run).has_own_nodes]
     live.sort(key=lambda run: run.created_at)
     ended = ports.runs.page(RunFilter(state=RunState.COMPLETED), ENDED, "").runs if live else []
     now = ports.clock()

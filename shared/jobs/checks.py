@@ -7,11 +7,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from shared.jobs.command import LAUNCHER, Group, Reference
 from shared.jobs.kinds import KINDS, kind_of
 from shared.jobs.limits import over_limits
 from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
 from shared.jobs.parameters import PLAIN, Parameters, unfit_space, wrong_parameters
+from shared.jobs.readers.expressions import expression
 from shared.jobs.spec import (
     DROPS_DATASTORE,
     FILE,
@@ -27,9 +29,6 @@ from shared.kernel.names import NAME, path_problem
 
 INPUT_MODES = ("ro_mount", "download", "direct", "eval_mount", "eval_download")
 MOST_MEMBERS = 100  # jobs of an elastic run
-_VALUE_OF = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w-]+)\s*\}\}")
-_OPTIONAL = re.compile(r"\$\[\[.*?\]\]", re.DOTALL)  # left out where one of its values is not given
-
 _CHOSEN = re.compile(
     r"azureml://(?:subscriptions/[\w.-]+/resource[gG]roups/[\w.()-]+/(?:providers/[\w.]+/)?workspaces/[\w.-]+/)?"
     r"datastores/([\w-]+)/paths/(.+)"
@@ -86,7 +85,7 @@ def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
         if value.mode and value.mode not in INPUT_MODES and kind_of(job).runs_a_command:
             yield Problem(f"inputs.{name}.mode", f"is {value.mode[:40]!r}; choose one of {', '.join(INPUT_MODES)}.")
     if lacking := _values_it_lacks(job):
-        missing_values = ", ".join(f"${{{{{name}}}}}" for name in lacking)
+        missing_values = ", ".join(map(expression, lacking))
         yield Problem("command", f"uses {missing_values}, which the job does not have among its inputs and outputs.")
     yield from _check_members(order, job)
 
@@ -114,7 +113,7 @@ def _check_members(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
     fewest, most = order.asked.min_nodes or order.defaults.min_nodes, job.node_count
     if not job.is_elastic:
         if order.asked.min_nodes:
-            why = "is a range, but the job does not start elastic.launch; give one number of nodes."
+            why = f"is a range, but the job does not start {LAUNCHER}; give one number of nodes."
             yield Problem("nodes", why, "bad_nodes")
         return
     if most > MOST_MEMBERS:
@@ -123,11 +122,10 @@ def _check_members(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
         yield Problem("nodes", f"are to be at least {fewest}, and at most {most}.", "bad_nodes")
 
 
-def _values_it_lacks(job: JobSpec) -> list[str]:
-    """What the command asks for and the job does not have: `inputs.data`, `outputs.models`."""
-    job_values = {*(f"inputs.{name}" for name in job.inputs), *(f"outputs.{name}" for name in job.outputs)}
-    used = (f"{group}.{name}" for group, name in _VALUE_OF.findall(_OPTIONAL.sub("", job.command)))
-    return [name for name in dict.fromkeys(used) if name not in job_values]
+def _values_it_lacks(job: JobSpec) -> list[Reference]:
+    """The references of the command to inputs and outputs that the job does not have."""
+    names = {Group.INPUT: job.inputs, Group.OUTPUT: job.outputs}
+    return [each for each in dict.fromkeys(job.command.required) if each.name not in names[each.group]]
 
 
 def _unfit_output(name: str, path: str) -> Iterator[Problem]:

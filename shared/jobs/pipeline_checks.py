@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
+from shared.jobs.command import LAUNCHER
 from shared.jobs.limits import Limits, over_limits
 from shared.jobs.model import Problem
 from shared.jobs.readers.azureml import path_of
@@ -55,7 +56,7 @@ def _of_step(step: Step, limits: Limits) -> Iterator[Problem]:
     yield from unfit_code(step.job.code, limits.allows_code)
     yield from over_limits(Layer(step.job), step.job, limits)
     if step.job.is_elastic:
-        yield Problem("command", "starts elastic.launch, which a step can't; submit that training as a run of its own.")
+        yield Problem("command", f"starts {LAUNCHER}, which a step can't; submit that training as a run of its own.")
     for name, value in step.job.data.items():
         if is_relative(value.path) or value.path.startswith(("/", "file:")):
             yield Problem(f"inputs.{name}.path", f"{value.path!r} is on your machine; use azureml://...")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from shared.jobs.command import Group, Reference
 from shared.jobs.data import Data
 from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
@@ -71,7 +72,7 @@ def starting_from(job: JobSpec, folder: str) -> tuple[JobSpec, list[Problem]]:
         why = f"can't be used: the trainer's job has no tag {FROM_MODEL_TAG} with the flag that takes a model's folder."
         return job, [Problem("from_run", why, "no_start")]
     inputs = {**job.inputs, FROM_MODEL: DataInput(folder, FOLDER)}
-    command = f"{job.command.strip()} {flag} ${{{{inputs.{FROM_MODEL}}}}}"
+    command = job.command.followed_by(f"{flag} ", Reference(Group.INPUT, FROM_MODEL))
     return replace(job, inputs=inputs, command=command), []
 
 

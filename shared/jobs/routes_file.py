@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from shared.jobs.command import LAUNCHER
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
 from shared.jobs.parameters import Parameters
 from shared.jobs.readers.azureml import path_of
@@ -12,7 +13,7 @@ from shared.jobs.readers.trainer import read_template, trainer_names, trainer_te
 from shared.jobs.route import JobFileRule, Retention, Route, Routes, RoutesFile
 from shared.jobs.route_model import read_model
 from shared.jobs.route_sweep import read_sweep
-from shared.jobs.spec import LAUNCHER, JobSpec
+from shared.jobs.spec import JobSpec
 from shared.jobs.vm_size import gpus_of_entry
 from shared.kernel.errors import BadSetting
 from shared.kernel.names import NAME

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from shared.jobs.command import Command
 from shared.jobs.model import Problem
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ OUTPUT_DATASTORE = "workspaceblobstore"
 TRAINERS_ENVIRONMENT = (
     "azureml:trainyard@latest"  # in a template: the environment that trainers/environment.yaml describes
 )
-LAUNCHER = "elastic.launch"  # a job whose command starts this is elastic: it meets the others of its run by itself
 LEFT_OUTPUT = "checkpoints"  # the output that stays where the job wrote it: large, and of use to this run only
 FROM_MODEL_TAG = "trainyard.from_model"  # in a template: the flag by which its script starts from a model's folder
 FROM_MODEL = "from_model"  # the input that names that folder
@@ -88,7 +88,7 @@ class JobSpec:
     title: str = ""
     description: str = ""
     experiment: str = ""
-    command: str = ""
+    command: Command = field(default_factory=Command)
     code: str = ""  # azureml:<name>:<version>, a folder that was sent, or one beside the job
     environment: str | Environment = ""
     cluster: str = ""
@@ -112,7 +112,8 @@ class JobSpec:
 
     @property
     def is_elastic(self) -> bool:
-        return LAUNCHER in self.command
+        """Whether the run is several such jobs, one for each node, that meet by themselves."""
+        return self.command.elastic
 
     @property
     def has_commands(self) -> bool:

@@ -63,7 +63,7 @@ def _asked_for(run: Run) -> Json:
         "fingerprint": run.asked.fingerprint,
         "route": run.asked.route,
         "experiment": run.asked.experiment,
-        "command": run.asked.request.command,
+        "command": str(run.asked.request.command),
         "parameters": run.asked.parameters,
         "cluster": run.asked.cluster,
         "nodes": run.asked.nodes,

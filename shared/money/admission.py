@@ -20,9 +20,10 @@ from shared.money import decide
 from shared.money.model import Account, Quote, month_of
 from shared.money.ports import HasBooks, HasPolicy
 from shared.money.prices import Price, Prices
-from shared.runs.model import SWEEP, Run
+from shared.runs.model import Run
 from shared.runs.node_use import seconds_of
 from shared.runs.ports import HasRuns, Refusal
+from shared.runs.progress.workloads import workload
 
 T = TypeVar("T")
 PROJECT_TAG = "project"
@@ -84,7 +85,7 @@ def priced(ports: Ports, run: Run) -> Run:
     """
     if not run.money.project:
         run = run.changed(project=project_of(ports, run.asked.request.tags, run.asked.route))
-    if run.asked.kind == SWEEP:  # its trials have prices
+    if not workload(run).has_own_nodes:  # a sweep, whose trials have prices
         return _with_most(ports, run)
     try:
         cluster, before = clusters(ports).get(run.asked.cluster), seconds_before(ports, run)
@@ -128,7 +129,7 @@ def admit(ports: Ports, run: Run) -> None:
     the account is written under its etag.
     """
     budget = ports.money.budgets.get(run.money.project)
-    if budget is None or run.asked.kind == SWEEP:
+    if budget is None or not workload(run).has_own_nodes:
         return
     for _ in range(WRITE_ATTEMPTS):
         now, stored = ports.clock(), ports.books.account(run.money.project)
@@ -151,7 +152,7 @@ def admit(ports: Ports, run: Run) -> None:
 def refusal(ports: Ports, run: Run) -> Refusal | None:
     """Why its project's budget would not let the run start now; None if it would. Reserves nothing."""
     budget = ports.money.budgets.get(run.money.project)
-    if budget is None or run.asked.kind == SWEEP:
+    if budget is None or not workload(run).has_own_nodes:
         return None
     now, stored = ports.clock(), ports.books.account(run.money.project)
     account = stored.value if stored else Account(run.money.project, month_of(now))

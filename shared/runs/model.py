@@ -27,7 +27,7 @@ from shared.kernel.parts import column, from_columns, part, with_columns
 from shared.runs.date import Due, Pace
 from shared.runs.steps import Step
 
-SWEEP, PIPELINE = "sweep", "pipeline"  # kinds of runs
+SWEEP, PIPELINE, ELASTIC = "sweep", "pipeline", "elastic"  # kinds of runs
 
 
 class RunState(StrEnum):
@@ -198,7 +198,7 @@ class Asked:
     keep_warm_seconds: float = 0.0  # how long its nodes stay up after its end
     timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
     reads: tuple[str, ...] = ()  # the places below the drops container that its job's inputs name
-    kind: str = ""  # SWEEP for a run of trials, PIPELINE for one of steps, '' for one job or its members
+    kind: str = ""  # of runs/progress/workloads.py; '' for a single job
     sweep: str = ""  # the sweep whose trial it is
 
 

@@ -233,7 +233,9 @@ class _Look:
 
 def _cost(run: Run, uses: list[Use]) -> float:
     """What it cost: as the books have it, or as its price says until they do."""
-    spells = [spell for use in uses for spell in ((*use.waited, *use.ran) if run.jobs.elastic else use.ran)]
+    spells = [
+        spell for use in uses for spell in ((*use.waited, *use.ran) if workload(run).pays_while_waiting else use.ran)
+    ]
     seconds = sum((spell.end - spell.begin).total_seconds() * spell.nodes for spell in spells)
     booked = run.money.cost.dollars if run.money.cost else 0.0
     return max(booked, seconds * run.money.price / 3600)

@@ -20,6 +20,7 @@ from shared.jobs.batchai.job import Beside
 from shared.jobs.batchai.job import read_job as read_batchai
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes
 from shared.jobs.parameters import wrong_parameters
+from shared.jobs.readers.expressions import read_command
 from shared.jobs.spec import DataInput, Environment
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
@@ -80,7 +81,7 @@ def test_a_name_is_one_job(side: Side, unique: Callable[[], str]) -> None:
     name = unique()
     side.jobs.submit(side.job(name))
     side.run(name)
-    other = replace(side.job(name), command="exit 7", nodes=2)
+    other = replace(side.job(name), command=read_command("exit 7"), nodes=2)
     assert side.jobs.submit(other).state is JobState.RUNNING
     side.end(name)
     side.until(name, JobState.COMPLETED)
@@ -214,7 +215,7 @@ def test_the_schemas_problems_come_all_at_once(side: Side, unique: Callable[[], 
     good = side.job(unique())
     assert side.jobs.problems(good) == []
     assert side.jobs.problems(replace(good, code="..", environment="azureml:trainyard@latest")) == []
-    bad = replace(good, command="", environment="")
+    bad = replace(good, command=read_command(""), environment="")
     found = {problem.path: problem.message for problem in side.jobs.problems(bad)}
     assert found.keys() == {"environment", "command"}
     assert "required" in found["command"]
@@ -258,7 +259,7 @@ def test_a_warm_submission_is_one_request(
     def submit(name: str) -> None:
         code = real.jobs.register_code(str(snapshot(tmp_path)), "b" * 64)
         env = real.jobs.register_environment(str(environment(tmp_path)), "b" * 64)
-        real.jobs.submit(replace(real.job(name), command="python train.py", code=code, environment=env))
+        real.jobs.submit(replace(real.job(name), command=read_command("python train.py"), code=code, environment=env))
 
     submit(unique())
     before = len(azureml.requests())
@@ -274,7 +275,7 @@ def test_a_job_runs_in_its_registered_code(
     name = unique()
     code = real.jobs.register_code(str(snapshot(tmp_path)), "c" * 64)
     command = "python train.py && find . -type f | sort"
-    real.jobs.submit(replace(real.job(name), command=command, code=code))
+    real.jobs.submit(replace(real.job(name), command=read_command(command), code=code))
     assert real.until(name, *ENDED).state is JobState.COMPLETED
     place = real.jobs.logs(name)
     blobs = StorageBlobs(clients.blob)
@@ -302,7 +303,9 @@ def test_short_code_ids_work_too(real: RealSide, unique: Callable[[], str], tmp_
     """A job file may name its code azureml:<name>:<version>, as Azure ML's documentation does."""
     name = unique()
     real.jobs.register_code(str(snapshot(tmp_path)), "d" * 64)
-    real.jobs.submit(replace(real.job(name), command="python train.py", code=f"azureml:trainyard-{'d' * 16}:1"))
+    real.jobs.submit(
+        replace(real.job(name), command=read_command("python train.py"), code=f"azureml:trainyard-{'d' * 16}:1")
+    )
     assert real.until(name, *ENDED).state is JobState.COMPLETED
 
 
@@ -374,7 +377,7 @@ def test_a_reference_to_no_input_is_refused_in_words(real: RealSide, unique: Cal
     """What the SDK alone finds wrong at submission is BadInput with its sentence, without its colours."""
     name = unique()
     with pytest.raises(BadInput, match=r"^Azure ML refused the job: Inputs to job does not contain 'nope'"):
-        real.jobs.submit(replace(real.job(name), command="python ${{inputs.nope}}"))
+        real.jobs.submit(replace(real.job(name), command=read_command("python ${{inputs.nope}}")))
 
 
 def test_a_workspace_that_is_gone_is_unavailable(

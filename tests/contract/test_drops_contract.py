@@ -16,6 +16,7 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables.drop_table import TableDrops
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import Drops, Taken
+from shared.jobs.readers.expressions import read_command
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Changed
@@ -51,7 +52,7 @@ def test_a_record_comes_back_as_it_was_written(drops: Drops) -> None:
         generation=3,
         fingerprint="f" * 64,
         run="mnist-0123",
-        request=JobSpec(command="python träin.py 🚂", inputs={"epochs": 2}),
+        request=JobSpec(command=read_command("python träin.py 🚂"), inputs={"epochs": 2}),
         blobs=10_000,
         bytes=5 * 2**40,
         sealed_at=NOW + timedelta(microseconds=1),
@@ -183,9 +184,9 @@ def test_any_text_can_be_a_drop(drops: Drops, name: str) -> None:
 def test_a_long_request_is_kept_whole(tables: StorageClients) -> None:
     """A job of 300,000 characters of JSON comes back; a shorter one after it leaves nothing of it behind."""
     drops = TableDrops(tables.table)
-    first = drops.insert(replace(drop(), request=JobSpec(command="🚂x" * 24_000)))
+    first = drops.insert(replace(drop(), request=JobSpec(command=read_command("🚂x" * 24_000))))
     assert drops.get(first.value.key) == first
-    second = drops.replace(replace(first.value, request=JobSpec(command="x")), first)
+    second = drops.replace(replace(first.value, request=JobSpec(command=read_command("x"))), first)
     assert drops.get(first.value.key) == second
 
 
@@ -193,7 +194,7 @@ def test_a_request_beyond_the_rows_limit_is_refused_in_words(tables: StorageClie
     """What can't be stored raises BadInput naming field and limit, and nothing is written."""
     drops = TableDrops(tables.table)
     with pytest.raises(BadInput, match=r"request takes \d+ characters as JSON; the record has room for 320000"):
-        drops.insert(replace(drop(), request=JobSpec(command="x" * 400_000)))
+        drops.insert(replace(drop(), request=JobSpec(command=read_command("x" * 400_000))))
     assert drops.get(drop().key) is None
 
 

@@ -11,6 +11,7 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.recent_rows import SECONDS, RecentRows
 from shared.adapters.tables.run_table import TableRuns
+from shared.jobs.readers.expressions import read_command
 from shared.jobs.spec import DataInput, JobSpec
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.runs.model import LIVE, Elastic, Member, Moment, RunState, Size
@@ -30,7 +31,7 @@ def runs(request: pytest.FixtureRequest) -> Runs:
 def test_a_run_comes_back_as_it_was_written(runs: Runs) -> None:
     """Every field survives the way to the table and back."""
     full = run(
-        request=JobSpec(command="träin", inputs={"data": DataInput("azureml://x")}),
+        request=JobSpec(command=read_command("träin"), inputs={"data": DataInput("azureml://x")}),
         state=RunState.FAILED,
         history=(Moment(RunState.RECEIVED, NOW), Moment(RunState.FAILED, NOW + timedelta(microseconds=1), "exit 1")),
         attempts=2,
@@ -142,7 +143,7 @@ def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
     for i in range(60):
         experiment, cluster = "ab"[i % 2], "xyz"[i % 3]
         state = RunState.FAILED if i < 30 else RunState.QUEUED
-        made = run(f"mnist-{i:02}", i, state=state, request=JobSpec(command="x"))
+        made = run(f"mnist-{i:02}", i, state=state, request=JobSpec(command=read_command("x")))
         runs.insert(made.changed(experiment=experiment, cluster=cluster))
 
     def names(limit: int, **wanted: Any) -> list[str]:
@@ -310,7 +311,7 @@ def test_runs_are_found_by_the_beginning_of_their_names(runs: Runs) -> None:
 
 def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> None:
     """`recent` gives what was inserted, read or written here, whole; a write under its etag succeeds like any other."""
-    made = run(request=JobSpec(command="x"), timeout_seconds=60)
+    made = run(request=JobSpec(command=read_command("x")), timeout_seconds=60)
     runs.insert(made)
     first = runs.recent("mnist-0")
     assert (first.value, first.etag) == (made, runs.get("mnist-0").etag)

@@ -12,6 +12,7 @@ from shared.api import status
 from shared.clusters import sweep
 from shared.clusters.model import Cluster, Decision
 from shared.jobs.model import JobStatus
+from shared.jobs.readers.expressions import read_command
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Unavailable
@@ -189,7 +190,7 @@ def test_the_sweep_brings_idle_clusters_to_zero(world: World) -> None:
 
 def test_somebody_elses_job_keeps_its_cluster(world: World) -> None:
     """Jobs that Trainyard did not send count as well."""
-    world.jobs.submit(JobSpec("theirs", cluster="cpu-cluster", command="x", environment="e"))
+    world.jobs.submit(JobSpec("theirs", cluster="cpu-cluster", command=read_command("x"), environment="e"))
 
     assert [d.why for d in sweep.sweep(world.system)] == ["Job theirs is queued or running."]
 

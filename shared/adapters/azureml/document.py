@@ -18,6 +18,7 @@ from shared.jobs.readers.azureml import (
     TEXTS,
     environment_document,
 )
+from shared.jobs.readers.expressions import command_text
 from shared.jobs.spec import COMMAND, DataInput, JobSpec, Output
 
 Json = dict[str, Any]
@@ -28,6 +29,7 @@ def document(job: JobSpec) -> Json:
     """The job as its YAML has it. Reading it again gives the same JobSpec."""
     flat: Json = {"$schema": SCHEMA} if job.kind == COMMAND else {}
     flat |= {path: getattr(job, field) for table in (TEXTS, NUMBERS) for path, field in table.items()}
+    flat["command"] = command_text(job.command)
     flat["compute"] = f"{COMPUTE}{job.cluster}" if job.cluster else ""
     flat["environment"] = environment_document(job.environment)
     flat |= {path: getattr(job, field) for path, field in MAPPINGS.items()}

@@ -11,6 +11,7 @@ from typing import Any
 from shared.jobs.batchai.job import BatchJob
 from shared.jobs.batchai.mounts import CLUSTER_ROOT, JOB_ROOT, Mount, Use
 from shared.jobs.batchai.wall_clock import WEEK
+from shared.jobs.command import Command, Group, Reference, joined
 from shared.jobs.spec import FOLDER, LEFT_OUTPUT, TRAINERS_ENVIRONMENT, DataInput, Environment, JobSpec, Output
 from shared.kernel.names import path_problem
 
@@ -89,10 +90,10 @@ def translate(
 def _command_job(
     job: BatchJob, environment: str, inputs: Mapping[str, DataInput], outputs: list[str], spec: str
 ) -> JobSpec:
-    arguments = [f"{name}=${{{{inputs.{name}}}}}" for name in inputs]
-    arguments += [f"{name}=${{{{outputs.{name}}}}}" for name in outputs]
+    references = [Reference(Group.INPUT, name) for name in inputs] + [Reference(Group.OUTPUT, name) for name in outputs]
+    arguments = [part for each in references for part in (f" {each.name}=", each)]
     return JobSpec(
-        command=" ".join([LAUNCHER, *arguments]),
+        command=Command(joined((LAUNCHER, *arguments))),
         environment=_environment(environment),
         inputs=inputs,
         outputs={name: Output(kind=FOLDER, mode="rw_mount") for name in outputs},

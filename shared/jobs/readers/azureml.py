@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shared.jobs.model import Problem
+from shared.jobs.readers.expressions import read_command
 from shared.jobs.readers.pipeline_document import read_pipeline
 from shared.jobs.spec import FILE, FOLDER, PIPELINE, DataInput, Environment, JobSpec, Layer, Output
 
@@ -91,7 +92,7 @@ def read_layer(document: Mapping[str, Any]) -> Layer:
     fields: Json = {"kind": _kind(document)}
     for path, field in TEXTS.items():
         if path != "type" and (text := flat.pop(path, None)) is not None:
-            fields[field] = str(text)
+            fields[field] = read_command(str(text)) if field == "command" else str(text)
     fields["cluster"] = fields.get("cluster", "").removeprefix(COMPUTE)
     unread = _numbers(flat, fields)
     fields["restricted"] = {field: flat.pop(path, None) for path, field in RESTRICTED.items() if _is_said(flat, path)}

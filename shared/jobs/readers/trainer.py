@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from shared.jobs.command import Command, Group, Reference, joined
 from shared.jobs.parameters import TYPES, Parameters, Schema, parameters
 from shared.jobs.readers.azureml import path_of, read_layer
 from shared.jobs.spec import FOLDER, TRAINERS_ENVIRONMENT, DataInput, Environment, JobSpec, Output
@@ -94,11 +95,12 @@ def _by_convention(job: JobSpec, name: str) -> JobSpec:
     """The job that starts the folder's train.py with a flag for the data, each parameter and each output."""
     inputs = {"data": DataInput(kind=FOLDER), **job.inputs}
     outputs = {**dict.fromkeys(("models", "metrics"), Output(kind=FOLDER, mode="rw_mount")), **job.outputs}
-    flags = [f"--{_flag(each)} ${{{{inputs.{each}}}}}" for each in inputs]
-    flags += [f"--{_folder_flag(each)}-dir ${{{{outputs.{each}}}}}" for each in outputs]
+    flags = [(f" --{_flag(each)} ", Reference(Group.INPUT, each)) for each in inputs]
+    flags += [(f" --{_folder_flag(each)}-dir ", Reference(Group.OUTPUT, each)) for each in outputs]
     if not (job.distribution or job.processes):
         job = replace(job, distribution="pytorch", processes=1)
-    return replace(job, command=f"python {name}/{SCRIPT} {' '.join(flags)}", inputs=inputs, outputs=outputs)
+    command = Command(joined((f"python {name}/{SCRIPT}", *(part for flag in flags for part in flag))))
+    return replace(job, command=command, inputs=inputs, outputs=outputs)
 
 
 def _flag(name: str) -> str:

@@ -16,6 +16,8 @@ from shared.runs.date import Placed, span
 from shared.runs.intake.wish import Wish
 from shared.runs.model import Run
 from shared.runs.ports import HasMarkets
+from shared.runs.progress.capabilities import Steerable
+from shared.runs.progress.workloads import workload
 
 
 class Ports(HasClock, HasMarkets, Protocol):
@@ -30,6 +32,9 @@ def with_date(ports: Ports, run: Run, wish: Wish, limits: Limits) -> Run:
     done_by = wish.moment(run.created_at)
     if done_by is None:
         return run
+    how = workload(run)
+    if not isinstance(how, Steerable):
+        raise Impossible(f"A {how.kind} can't have a date: give one to a job of its own.", "bad_date")
     work = _work(ports, run, wish)
     left = (done_by - run.created_at).total_seconds()
     tiers = ports.markets.of(run.asked.cluster, run.asked.nodes, limits.clusters)
@@ -38,7 +43,7 @@ def with_date(ports: Ports, run: Run, wish: Wish, limits: Limits) -> Run:
         tiers.dedicated.price * run.asked.nodes,
         tiers.change,
         left,
-        overlaps=run.jobs.elastic is not None,
+        overlaps=how.overlaps,
     )
     expected = outlook(terms, tiers.pool, left, work)
     _check_promise(run, work, expected, done_by)

@@ -155,7 +155,7 @@ def known_parameters(ports: Ports, job: JobSpec) -> Parameters:
 def _templates(ports: Ports) -> list[tuple[str, Parameters]]:
     own = (trainer_template(ports.trainers, name) for name in trainer_names(ports.trainers))
     pairs = [*((route.template, route.parameters) for route in ports.routes.values()), *own]
-    return [(template.command.strip(), schemas) for template, schemas in pairs]
+    return [(str(template.command).strip(), schemas) for template, schemas in pairs]
 
 
 def _runs(job: JobSpec, command: str) -> bool:

@@ -5,23 +5,22 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace as with_
 
 from shared.deadlines.plan import Hold
 from shared.jobs.assets import assets
 from shared.jobs.model import JobStatus
-from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.spec import JobSpec, resolve
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.kernel.has import HasClock
 from shared.runs.decide import is_over
-from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Member, Run, RunState
+from shared.runs.model import DEDICATED_FROM, ELASTIC, FINAL, Elastic, Member, Run, RunState
 from shared.runs.names import member_job
 from shared.runs.node_use import Use
-from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.capabilities import HasMembers, HeldNodes, MembersView, NodeChanges, Steerable
 from shared.runs.progress.elastic_policy import (
+    begin,
     changes_of_members,
     judge_members,
     member_request,
@@ -29,17 +28,25 @@ from shared.runs.progress.elastic_policy import (
     steer_members,
     uses_of_members,
 )
-from shared.runs.progress.single_job import for_every_job
-from shared.runs.progress.workload import Changes, Look, MembersView, Nodes, Seen, Submitted
+from shared.runs.progress.one_job import for_every_job
+from shared.runs.progress.workload import NewRun, NextStep, Ports, Statuses, Submitted, Workload
 
 log = logging.getLogger(__name__)
 
 
-class Ports(HasClock, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
-    """What is needed here from outside."""
+class ElasticJobs(Workload, Steerable, HasMembers):
+    kind = ELASTIC
+    overlaps = True
+    pays_while_waiting = True
+    replaces_jobs = True
+    logs_to_mlflow = False  # each job has its own MLflow run, and none has the whole curve
 
+    def takes(self, job: JobSpec) -> bool:
+        return job.is_elastic
 
-class Members:
+    def first_columns(self, new: NewRun) -> dict[str, Any]:
+        return super().first_columns(new) | {"elastic": begin(new.job, new.bounds, new.at)}
+
     def jobs(self, run: Run) -> dict[int, str]:
         """The first jobs have their members' numbers, those that replaced them these plus the number of members."""
         pairs = ((m.index, attempt) for m in _elastic(run).members for attempt in range(1, m.attempt + 1))
@@ -48,10 +55,10 @@ class Members:
     def live_jobs(self, run: Run) -> list[str]:
         return [_job(run, m) for m in _elastic(run).members if m.state not in FINAL]
 
-    def on_nodes(self, run: Run) -> set[str]:
+    def running_jobs(self, run: Run) -> set[str]:
         return {_job(run, m) for m in _elastic(run).members if m.state is RunState.RUNNING}
 
-    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
+    def job_spec(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         member = next(m for m in _elastic(run).members if _job(run, m) == job)
         return for_every_job(run, member_request(run, member, rendezvous, now))
 
@@ -64,27 +71,23 @@ class Members:
     def uses(self, run: Run, now: datetime) -> list[Use]:
         return uses_of_members(run, now)
 
-    def nodes(self, run: Run, now: datetime) -> Nodes:
+    def held_nodes(self, run: Run, _now: datetime) -> HeldNodes:
         return nodes_of_members(run)
 
-    def steer(self, run: Run, hold: Hold, roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def steer(self, run: Run, hold: Hold, _roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
         elastic, to_end = steer_members(run, hold, now)
         return {"elastic": elastic}, tuple(_job(run, member) for member in to_end)
 
-    def changes(self, run: Run) -> Changes:
+    def node_changes(self, run: Run) -> NodeChanges:
         return changes_of_members(run)
 
     def bounds(self, run: Run) -> tuple[int, int]:
         return _elastic(run).min_nodes, run.asked.resubmissions
 
-    def overdue(self, run: Run, now: datetime) -> str | None:
-        """None: `judge_members` ends it at its deadline."""
-        return None
+    def overdue(self, _run: Run, _now: datetime) -> str | None:
+        """None: `judge_members` ends the run at its deadline."""
 
-    def can_move(self, run: Run) -> bool:
-        return False
-
-    def members(self, run: Run) -> MembersView | None:
+    def members(self, run: Run) -> MembersView:
         elastic = _elastic(run)
         members = tuple((member, _job(run, member)) for member in elastic.members)
         return MembersView(
@@ -97,33 +100,28 @@ class Members:
             tuple((loss, member_job(run.name, loss.index, loss.attempt)) for loss in elastic.losses),
         )
 
-    def logs_to_mlflow(self, run: Run) -> bool:
-        """False: each job has its own MLflow run, and none has the whole curve."""
+    def can_ignore(self, _run: Run, _told: RunState, _scarce: bool) -> bool:
+        """False: a member's state says nothing about the other members."""
         return False
 
-    def jobs_change(self, run: Run) -> bool:
+    def may_change(self, _run: Run, _statuses: Statuses) -> bool:
         return True
 
-    def can_wait(self, run: Run, told: RunState, scarce: bool) -> bool:
-        """False: a member's state says nothing of the others."""
-        return False
-
-    def worth_a_look(self, run: Run, seen: Seen) -> bool:
-        return True
+    def has_unsent_jobs(self, run: Run) -> bool:
+        return run.progress.state is not RunState.RECEIVED and bool(_unsent(run))
 
     def submit(self, ports: Ports, run: Run) -> Submitted:
-        """One that was told to end while its job was on its way is canceled."""
         ids = assets(ports.jobs, ports.trainers, run.asked.request)
-        waiting = [m for m in _elastic(run).members if m.state is RunState.RECEIVED]
+        waiting = _unsent(run)
         for member in waiting:
-            job = self.request(run, _job(run, member), ports.rendezvous, ports.clock())
+            job = self.job_spec(run, _job(run, member), ports.rendezvous, ports.clock())
             ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
             log.info("run %s: submitted member %s as job %s. %s", run.name, member.index, job.name, member.why)
         if waiting:
             self._cancel_if_ended(ports, run.name, waiting)
         return Submitted(ids, tuple(_job(run, member) for member in waiting))
 
-    def sent(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
+    def after_submission(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
         elastic = _elastic(run)
         if not any(m.state is RunState.RECEIVED and _job(run, m) in jobs for m in elastic.members):
             return {}
@@ -133,30 +131,18 @@ class Members:
         )
         return {"elastic": replace(elastic, members=members)}
 
-    def look(self, run: Run, seen: Seen, now: datetime) -> Look | None:
-        statuses: dict[int, JobStatus] = {}
+    def decide(self, run: Run, statuses: Statuses, now: datetime) -> NextStep | None:
+        by_index: dict[int, JobStatus] = {}
         for member in _elastic(run).members:
-            if member.state not in FINAL and (status := seen.get(_job(run, member))):
-                statuses[member.index] = status
-        if run.progress.state is RunState.RECEIVED and not statuses:
+            if member.state not in FINAL and (status := statuses.get(_job(run, member))):
+                by_index[member.index] = status
+        if run.progress.state is RunState.RECEIVED and not by_index:
             return None  # it is submitted first
-        plan = judge_members(run, statuses, now)
+        plan = judge_members(run, by_index, now)
         changes = {"elastic": plan.elastic} if plan.elastic != run.jobs.elastic else {}
         to_cancel = tuple(_job(run, member) for member in plan.to_cancel)
         failed_job = plan.failed_job if plan.state is RunState.FAILED else ""
-        return Look(plan.state, plan.why, changes, to_cancel, failed_job, plan.why)
-
-    def act(self, ports: Ports, run: Run, look: Look) -> tuple[str, ...]:
-        for job in look.to_cancel:
-            ports.jobs.cancel(job)
-        waiting = any(member.state is RunState.RECEIVED for member in _elastic(run).members)
-        if is_over(run) or run.progress.state is RunState.RECEIVED or not waiting:
-            return ()
-        return self.submit(ports, run).jobs
-
-    def cancel(self, ports: Ports, run: Run) -> None:
-        for job in self.live_jobs(run):
-            ports.jobs.cancel(job)
+        return NextStep(plan.state, plan.why, changes, to_cancel, failed_job, plan.why)
 
     def evict(self, ports: Ports, run: Run, index: int) -> str:
         members = {member.index: member for member in _elastic(run).members}
@@ -168,11 +154,8 @@ class Members:
         ports.jobs.cancel(_job(run, member))
         return _job(run, member)
 
-    def log_folder(self, run: Run, job: str) -> str:
-        return f"logs/{_place(run, job)}/"
-
-    def output_folder(self, run: Run, job: str) -> str:
-        return f"outputs/{_place(run, job)}/"
+    def job_folder(self, run: Run, job: str) -> str:
+        return f"{job.removeprefix(run.name).lstrip('-')}/"
 
     def ranks(self, run: Run) -> list[int] | None:
         return sorted(self.jobs(run))
@@ -199,15 +182,13 @@ def _job(run: Run, member: Member) -> str:
     return member_job(run.name, member.index, member.attempt)
 
 
+def _unsent(run: Run) -> list[Member]:
+    """The members whose present jobs were not submitted yet."""
+    return [member for member in _elastic(run).members if member.state is RunState.RECEIVED]
+
+
 def _number(run: Run, index: int, attempt: int) -> int:
     """The number of a member's job among all that the run has had: the same when further ones come."""
     if index >= DEDICATED_FROM:
         return index * DEDICATED_FROM + attempt
     return (attempt - 1) * run.asked.nodes + index
-
-
-def _place(run: Run, job: str) -> str:
-    return job.removeprefix(run.name).lstrip("-")
-
-
-MEMBERS = Members()

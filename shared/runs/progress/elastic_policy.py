@@ -27,8 +27,8 @@ from shared.runs.decide import first_line
 from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size
 from shared.runs.names import member_job
 from shared.runs.node_use import WAITING, Spell, Use, use_of_one_job
+from shared.runs.progress.capabilities import HeldNodes, NodeChanges
 from shared.runs.progress.changes_of_nodes import next_cluster, waits_for_nodes
-from shared.runs.progress.workload import Changes, Nodes
 
 MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
 GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
@@ -39,13 +39,11 @@ NODE_LOST, NODE_BACK = "It lost its node and waits for another.", "It lost its n
 _BAD_INPUT = re.compile(r"status code 2\b")  # the trainers' exit code for data and arguments that no node can use
 
 
-def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic | None:
-    """The members of a new run of this job: as many as it may have, none submitted yet. None for a plain job.
+def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic:
+    """The members of a new run of this elastic job: as many as it may have, none submitted yet.
 
     `bounds` are the fewest nodes (0: all of them) and the number of resubmissions.
     """
-    if not job.is_elastic:
-        return None
     most, (fewest, resubmissions) = job.node_count, bounds
     deadline = now + timedelta(seconds=job.timeout_seconds or DAY)
     members = tuple(Member(index, 1, RunState.RECEIVED, now, asked_at=now) for index in range(most))
@@ -113,7 +111,7 @@ def _use(run: Run, of: Sequence[Size], now: datetime) -> Use:
     return replace(as_one, waited=waited, ran=ran)
 
 
-def nodes_of_members(run: Run) -> Nodes:
+def nodes_of_members(run: Run) -> HeldNodes:
     """What a run with a date holds, as its members are."""
     assert run.jobs.elastic is not None
     low, dedicated = _by_tier(run.jobs.elastic)
@@ -122,10 +120,10 @@ def nodes_of_members(run: Run) -> Nodes:
     since = min((m.asked_at or m.at for m in missing), default=None) or max(m.at for m in low)
     standing_in = bool(dedicated) and run.pace.holds is not Hold.ONE
     in_danger = running > 0 and bool(missing)
-    return Nodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
+    return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
 
 
-def changes_of_members(run: Run) -> Changes:
+def changes_of_members(run: Run) -> NodeChanges:
     """The last wait of each member, and when there were more of them at work than before."""
     assert run.jobs.elastic is not None
     elastic, due = run.jobs.elastic, run.due
@@ -133,7 +131,7 @@ def changes_of_members(run: Run) -> Changes:
     grown = [
         after.at for before, after in pairwise((Size(run.created_at, 0), *elastic.sizes)) if after.nodes > before.nodes
     ]
-    return Changes(waits_for_nodes(run, waits), tuple(grown))
+    return NodeChanges(waits_for_nodes(run, waits), tuple(grown))
 
 
 def steer_members(run: Run, hold: Hold, now: datetime) -> tuple[Elastic, tuple[Member, ...]]:
@@ -174,7 +172,7 @@ def _by_tier(elastic: Elastic) -> tuple[list[Member], list[Member]]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MembersPlan:
     """The members as they are now, the run's state and why, and whose jobs are to be canceled."""
 
     elastic: Elastic
@@ -184,7 +182,7 @@ class Plan:
     failed_job: str = ""  # the job whose log says why the run failed
 
 
-def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Plan:
+def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> MembersPlan:
     """Decide on everything about an elastic run, given the statuses of the members' present jobs by index.
 
     A member without a status keeps the state it has: its job was not submitted yet, or can't be found.
@@ -193,7 +191,7 @@ def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) ->
     return replace(plan, elastic=_with_losses(run, plan.elastic, now))
 
 
-def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Plan:
+def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> MembersPlan:
     assert run.jobs.elastic is not None
     members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.jobs.elastic.members)
     before, dedicated = run.jobs.elastic, tuple(member for member in members if member.is_dedicated)
@@ -209,7 +207,7 @@ def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Plan:
     return _going_on(run, elastic, now)
 
 
-def _going_on(run: Run, elastic: Elastic, now: datetime) -> Plan:
+def _going_on(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
     """Replace lost members; fail when too few are left or the time is over."""
     late, alive = now >= elastic.deadline, _alive(elastic.members)
     ended_members = (m for m in elastic.members if m.state in FINAL and m.index < DEDICATED_FROM + elastic.dedicated)
@@ -218,7 +216,7 @@ def _going_on(run: Run, elastic: Elastic, now: datetime) -> Plan:
     replaced = gone if lasting else gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
     if len(alive) + len(replaced) >= elastic.min_nodes and not late:
         members = tuple(_next(m, now) if m in replaced else m for m in elastic.members)
-        return Plan(replace(elastic, members=members), _together(_alive(members)), "")
+        return MembersPlan(replace(elastic, members=members), _together(_alive(members)), "")
     ended = gone[-1] if gone else None
     why = f"Its deadline, {elastic.deadline:%Y-%m-%d %H:%M} UTC, has passed." if late else _too_few(elastic, alive)
     if ended is None:
@@ -307,12 +305,14 @@ def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> t
     return tuple(m for m in _alive(members) if not (patient and m.state is RunState.RUNNING))
 
 
-def _ending(elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed_job: str = "") -> Plan:
+def _ending(
+    elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed_job: str = ""
+) -> MembersPlan:
     """The run is in its last state once all members have ended; until then it is what they are."""
     never_sent = {m.index for m in to_cancel if m.state is RunState.RECEIVED}
     members = tuple(with_(m, state=RunState.CANCELED) if m.index in never_sent else m for m in elastic.members)
     elastic, alive = replace(elastic, members=members), _alive(members)
-    return Plan(elastic, _together(alive) if alive else state, why, to_cancel, failed_job)
+    return MembersPlan(elastic, _together(alive) if alive else state, why, to_cancel, failed_job)
 
 
 def _together(alive: tuple[Member, ...]) -> RunState:

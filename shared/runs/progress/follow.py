@@ -22,7 +22,7 @@ from shared.runs.ports import SaysMore
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, write_transition
-from shared.runs.progress.workload import Look, Seen
+from shared.runs.progress.workload import NextStep, Statuses
 from shared.runs.progress.workloads import workload
 
 ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was asked for is asked for again
@@ -56,11 +56,11 @@ def follow_job(ports: Ports, event: JobEvent) -> None:
             if stored.value.archive.at is None and waited > ARCHIVE_PATIENCE:
                 ask_for_archive(ports.queues, name)
             return
-        if told and _can_wait(ports.jobs, stored.value, RunState(state_of(told))):
+        if told and _can_ignore(ports.jobs, stored.value, RunState(state_of(told))):
             return
         live = workload(stored.value).live_jobs(stored.value)
         jobs_to_ask = [job] if job in live else live if job == name else []
-        if attempt == 0 and (workload(stored.value).jobs_change(stored.value) or not jobs_to_ask):
+        if attempt == 0 and (workload(stored.value).replaces_jobs or not jobs_to_ask):
             continue
         try:
             follow(ports, stored, {each: ports.jobs.status(each) for each in jobs_to_ask}, archives=True)
@@ -70,13 +70,13 @@ def follow_job(ports: Ports, event: JobEvent) -> None:
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was followed.")
 
 
-def _can_wait(jobs: Jobs, run: Run, told: RunState) -> bool:
+def _can_ignore(jobs: Jobs, run: Run, told: RunState) -> bool:
     if run.progress.state is RunState.RECEIVED:
         return False
-    return workload(run).can_wait(run, told, jobs.scarce())
+    return workload(run).can_ignore(run, told, jobs.scarce())
 
 
-def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False) -> None:
+def follow(ports: Ports, stored: Stored[Run], statuses: Statuses, archives: bool = False) -> None:
     """Record what the jobs are, then act on it. Raises Changed if the row was changed meanwhile.
 
     With `archives` the last step of a small run is written when it is archived; else a message does that, which is
@@ -84,36 +84,36 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
     """
     run = stored.value
     how = workload(run)
-    look = how.look(run, seen, ports.clock())
-    if look is None:
+    step = how.decide(run, statuses, ports.clock())
+    if step is None:
         return
-    _before_the_write(ports, run, look)
-    changes = advance(run, look.state, ports.clock(), _reason(ports, look)) | look.changes
+    _before_the_write(ports, run, step)
+    changes = advance(run, step.state, ports.clock(), _reason(ports, step)) | step.changes
     after = run.changed(**changes)
     if (losses := how.losses(run)) != how.losses(after):  # before the step is written: after a crash both are repeated
         ports.happened(RunLosesNodes(run, losses, how.losses(after)))
-    moved = frozenset(how.on_nodes(run) ^ how.on_nodes(after))
+    moved = frozenset(how.running_jobs(run) ^ how.running_jobs(after))
     changes |= ports.written_with(RunTakesStep(after, moved, archives))
-    _act(ports, write_transition(ports, stored, changes), look)
+    _act(ports, write_transition(ports, stored, changes), step)
 
 
-def _before_the_write(ports: Ports, run: Run, look: Look) -> None:
+def _before_the_write(ports: Ports, run: Run, step: NextStep) -> None:
     """What a retry after the write would skip: that a job is there, whose submitter may have died, and cancels."""
     if run.progress.state is RunState.RECEIVED:
         ports.happened(RunSubmitted(run))
-    for job in look.to_cancel:
+    for job in step.to_cancel:
         ports.jobs.cancel(job)
 
 
-def _act(ports: Ports, after: Stored[Run], look: Look) -> None:
-    """Submit what the look decided, and record which jobs were sent."""
+def _act(ports: Ports, after: Stored[Run], step: NextStep) -> None:
+    """Submit what was decided, and record which jobs were sent."""
     how = workload(after.value)
     try:
-        sent = how.act(ports, after.value, look)
+        sent = how.act(ports, after.value, step)
     except BadInput as exc:
         give_up(ports, after.value, f"A member's job could not be submitted. {exc}")
         return
-    if changes := how.sent(after.value, sent):
+    if changes := how.after_submission(after.value, sent):
         ports.runs.update(after, **changes)
 
 
@@ -131,12 +131,12 @@ def _unexplained(status: JobStatus | None) -> JobStatus | None:
     return replace(status, error=status.error or _UNEXPLAINED) if status and status.state is JobState.FAILED else status
 
 
-def _reason(ports: Ports, look: Look) -> str:
+def _reason(ports: Ports, step: NextStep) -> str:
     """Why the run takes this step. For a failure: Azure ML's words and the end of the failing rank's log."""
-    if not look.failed_job:
-        return look.why
-    file, tail = _failing_log(ports, look.failed_job, look.error)
-    return f"{look.why}\n{file}:\n{tail}"[:REASON_LIMIT] if tail else look.why
+    if not step.failed_job:
+        return step.why
+    file, tail = _failing_log(ports, step.failed_job, step.error)
+    return f"{step.why}\n{file}:\n{tail}"[:REASON_LIMIT] if tail else step.why
 
 
 def _failing_log(ports: Ports, job: str, error: str) -> tuple[str, str]:

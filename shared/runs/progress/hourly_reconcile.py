@@ -166,7 +166,7 @@ class _HourLook:
             elif run.progress.state is not RunState.RECEIVED and self.alone > 0:
                 self.alone -= 1
                 seen[job] = self.ports.jobs.status(job)
-        if not workload(run).worth_a_look(run, seen):
+        if not workload(run).may_change(run, seen):
             return
         whole = self.ports.runs.get(run.name)  # with its request, which a page leaves out
         if whole.etag != stored.etag:

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
+from shared.jobs import spec
 from shared.jobs.assets import Assets, assets
 from shared.jobs.model import ENDED, JobState
 from shared.jobs.readers.pipeline import with_steps
 from shared.jobs.spec import JobSpec, resolve
-from shared.runs.model import Run, RunState
+from shared.runs.model import PIPELINE, Run, RunState
 from shared.runs.node_use import Spell, Use, end_of
-from shared.runs.progress.pipeline_steps import as_told, why_failed
-from shared.runs.progress.single_job import Plain, Ports
-from shared.runs.progress.workload import Look, Seen, Submitted
+from shared.runs.progress.one_job import OneJob
+from shared.runs.progress.pipeline_steps import as_told, steps_at_first, why_failed
+from shared.runs.progress.workload import NewRun, NextStep, Ports, Statuses, Submitted
 
 
-class Steps(Plain):
-    """See Workload. The job of the pipeline has the run's name; those of its steps have names of Azure ML's."""
+class PipelineJob(OneJob):
+    """The job of the pipeline has the run's name; Azure ML names those of its steps."""
+
+    kind = PIPELINE
+
+    def takes(self, job: JobSpec) -> bool:
+        return job.kind == spec.PIPELINE
+
+    def first_columns(self, new: NewRun) -> dict[str, Any]:
+        return super().first_columns(new) | {"steps": steps_at_first(new.job)}
 
     def jobs(self, run: Run) -> dict[int, str]:
         return super().jobs(run) | {number: step.job for number, step in enumerate(run.jobs.steps, 1) if step.job}
-
-    def can_move(self, run: Run) -> bool:  # noqa: ARG002 the port's
-        return False
 
     def uses(self, run: Run, now: datetime) -> list[Use]:
         """Each step's nodes while it ran, on its own cluster."""
@@ -41,24 +48,22 @@ class Steps(Plain):
             ids = assets(ports.jobs, ports.trainers, step)
             return resolve(step, ids.code, ids.environment, ids.code_digest)
 
-        job = self.request(run, run.name, ports.rendezvous, ports.clock())
+        job = self.job_spec(run, run.name, ports.rendezvous, ports.clock())
         answer = ports.jobs.submit(with_steps(job, with_ids))
         return Submitted(Assets(), (run.name,), answer.state is JobState.QUEUED)
 
-    def look(self, run: Run, seen: Seen, now: datetime) -> Look | None:
-        look, status = super().look(run, seen, now), seen.get(run.name)
-        if look is None or status is None or status.steps is None:
-            return look
+    def decide(self, run: Run, statuses: Statuses, now: datetime) -> NextStep | None:
+        step, status = super().decide(run, statuses, now), statuses.get(run.name)
+        if step is None or status is None or status.steps is None:
+            return step
         steps = as_told(run.jobs.steps, status.steps, status.state in ENDED)
-        look = replace(look, changes=look.changes | ({"steps": steps} if steps != run.jobs.steps else {}))
+        step = replace(step, changes=step.changes | ({"steps": steps} if steps != run.jobs.steps else {}))
         why, job = why_failed(steps)
-        return replace(look, why=why, failed_job=job) if look.state is RunState.FAILED and why else look
+        return replace(step, why=why, failed_job=job) if step.state is RunState.FAILED and why else step
 
-    def log_folder(self, run: Run, job: str) -> str:
-        return f"logs/{_folder(run, job)}"
-
-    def output_folder(self, run: Run, job: str) -> str:
-        return f"outputs/{_folder(run, job)}"
+    def job_folder(self, run: Run, job: str) -> str:
+        """The folder of a step's job; the pipeline's own files are where those of a single job are."""
+        return next((f"{step.name}/" for step in run.jobs.steps if step.job == job), "")
 
     def ranks(self, run: Run) -> list[int] | None:
         """The steps that have begun, by their places in the file."""
@@ -67,11 +72,3 @@ class Steps(Plain):
     def log_of(self, run: Run, rank: int) -> tuple[str, int] | None:
         steps = run.jobs.steps
         return (steps[rank].job, 0) if 0 <= rank < len(steps) and steps[rank].job else None
-
-
-def _folder(run: Run, job: str) -> str:
-    """The folder of a step's job; the pipeline's own files lie where other jobs' do."""
-    return next((f"{step.name}/" for step in run.jobs.steps if step.job == job), "")
-
-
-STEPS = Steps()

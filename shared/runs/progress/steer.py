@@ -26,9 +26,10 @@ from shared.runs.messages import CheckPace
 from shared.runs.model import Run
 from shared.runs.node_use import worked_seconds
 from shared.runs.ports import HasMarkets, HasRendezvous, HasRuns
+from shared.runs.progress.capabilities import HeldNodes, Steerable
 from shared.runs.progress.changes_of_nodes import measured
 from shared.runs.progress.pace_looks import ask_for_pace
-from shared.runs.progress.workload import Look, Nodes
+from shared.runs.progress.workload import NextStep
 from shared.runs.progress.workloads import workload
 from shared.runs.views.downsample import Point
 from shared.runs.views.metrics import EPOCH, Cursor, Series, since
@@ -52,10 +53,16 @@ def plan_of(run: Run) -> Plan:
     assert due.done_by is not None
     assert due.pool is not None
     left = (due.done_by - run.created_at).total_seconds()
-    nodes, elastic = run.asked.nodes, run.jobs.elastic is not None
+    nodes, overlaps = run.asked.nodes, _steerable(run).overlaps
     low, dedicated = due.low_price * nodes, due.dedicated_price * nodes
-    terms = terms_of(low, dedicated, due.change_seconds, left, elastic, run.pace.change_measured)
+    terms = terms_of(low, dedicated, due.change_seconds, left, overlaps, run.pace.change_measured)
     return plan_for(terms, due.pool, left, left - due.takes_seconds)
+
+
+def _steerable(run: Run) -> Steerable:
+    how = workload(run)
+    assert isinstance(how, Steerable), "due.py gives no other kind a date"
+    return how
 
 
 def look_at_pace(ports: Ports, message: CheckPace) -> None:
@@ -84,14 +91,14 @@ def _steer(ports: Ports, stored: Stored[Run], following: dict[str, str]) -> Stor
     run = _with_change(stored.value, series)
     roomy = max(run.due.low_clusters, key=lambda name: idle.get(name, 0))
     pace = judge(run, _share(run, series), idle.get(roomy, 0), now)
-    changes, to_cancel = workload(run).steer(run.changed(holds_why=pace.why), pace.hold, roomy, now)
+    changes, to_cancel = _steerable(run).steer(run.changed(holds_why=pace.why), pace.hold, roomy, now)
     if pace.late and run.pace.late_since is None:
         ports.happened(RunWillBeLate(run, pace.done_at))
     after = ports.runs.update(stored, **pace.columns(run, now), **changes, **following)
     for job in to_cancel:
         ports.jobs.cancel(job)
-    sent = workload(run).act(ports, after.value, Look(run.progress.state))
-    written = workload(run).sent(after.value, sent)
+    sent = workload(run).act(ports, after.value, NextStep(run.progress.state))
+    written = workload(run).after_submission(after.value, sent)
     return ports.runs.update(after, **written) if written else after
 
 
@@ -128,7 +135,7 @@ class Pace:
 def judge(run: Run, told: float | None, free: int, now: datetime) -> Pace:
     """Where the run stands, and what it should hold. `told`: the share of the work that its metrics tell, if they do;
     `free`: the low-priority nodes that are up and idle."""
-    due, plan, nodes = run.due, plan_of(run), workload(run).nodes(run, now)
+    due, plan, nodes = run.due, plan_of(run), _steerable(run).held_nodes(run, now)
     assert due.done_by is not None
     worked = worked_seconds(workload(run).uses(run, now), run.asked.nodes)
     share = max(run.pace.done_share, min(1.0, told if told is not None else worked / due.takes_seconds))
@@ -148,7 +155,7 @@ def judge(run: Run, told: float | None, free: int, now: datetime) -> Pace:
     return Pace(share, hold, why, done_at, late, line)
 
 
-def _one_keeps(run: Run, nodes: Nodes, plan: Plan, now: Standing) -> bool:
+def _one_keeps(run: Run, nodes: HeldNodes, plan: Plan, now: Standing) -> bool:
     """Whether one dedicated node is to keep the members' state; it stays until those that are back have joined it."""
     assert run.due.pool is not None
     joining = run.pace.holds is Hold.ONE and nodes.low_runs and now.age < run.change_seconds
@@ -156,7 +163,7 @@ def _one_keeps(run: Run, nodes: Nodes, plan: Plan, now: Standing) -> bool:
     return joining or (nodes.in_danger and pays)
 
 
-def _standing(run: Run, nodes: Nodes, free: int, work: float, left: float, now: datetime) -> Standing:
+def _standing(run: Run, nodes: HeldNodes, free: int, work: float, left: float, now: datetime) -> Standing:
     """New nodes count as there while they are no later than they mostly are."""
     age, change = (now - nodes.low_since).total_seconds(), run.change_seconds
     coming = nodes.on_low and not nodes.low_runs and age < 2 * change
@@ -193,7 +200,7 @@ def _series(ports: Ports, run: Run) -> Series:
 
 def _with_change(run: Run, series: Series) -> Run:
     """The run with what a change of nodes took until now."""
-    changes = workload(run).changes(run)
+    changes = _steerable(run).node_changes(run)
     rows = [(step, time) for step, _, time in series.get(DONE) or series.get(EPOCH) or [] if time is not None]
     change, pause, lost = measured(run.due.change_seconds, changes.waits, changes.joined, rows)
     return run.changed(change_measured=change, pause_measured=pause, lost_seconds=lost)

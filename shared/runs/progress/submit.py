@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from shared.jobs.ports import Jobs
-from shared.kernel.errors import BadInput, Conflict
+from shared.kernel.errors import BadInput, Conflict, Impossible
 from shared.kernel.has import HasBlobs
 from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
@@ -19,6 +19,7 @@ from shared.runs.model import Run, RunState
 from shared.runs.ports import PRICED, HasPurse, Runs
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
+from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.transitions import ask_for_submission, transition
 from shared.runs.progress.workload import Submitted
 from shared.runs.progress.workloads import workload
@@ -109,7 +110,7 @@ def _record(ports: Ports, run: Run, submitted: Submitted) -> None:
 
 def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str, Any]:
     """The changes of the run's row for the submitted jobs, also that they wait for nodes, if they do."""
-    changes = workload(run).sent(run, submitted.jobs)
+    changes = workload(run).after_submission(run, submitted.jobs)
     step = advance(run, RunState.SUBMITTED, now)
     if step and submitted.queued:
         changes |= advance(run.changed(**step), RunState.QUEUED, now)
@@ -117,9 +118,15 @@ def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str,
 
 
 def evict(ports: Ports, name: str, index: int, by: Person = NOBODY) -> str:
-    """End the job of one member, as losing its node does, and return its name; see Workload.evict."""
+    """Cancel the job of one member, as losing its node does, and return its name; see HasMembers.evict.
+
+    Raises Impossible for a run without members.
+    """
     run = ports.runs.get(name).value
-    job = workload(run).evict(ports, run, index)
+    how = workload(run)
+    if not isinstance(how, HasMembers):
+        raise Impossible(f"Run {name} has no members; only a member of an elastic run can be evicted.", "not_elastic")
+    job = how.evict(ports, run, index)
     note_deed(ports, name, f"evicted member {index} ({job})", by)
     return job
 

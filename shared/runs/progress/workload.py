@@ -1,39 +1,65 @@
-"""How a run is carried out in Azure ML: as one job, or as the members of an elastic run.
+"""What each kind of run states: the lifecycle of its jobs, its use of nodes, and the places of its logs and outputs.
 
-Nobody else asks which of the two a run is. `look` is pure: it decides from what is known of the jobs, and the caller
-writes the decision down before `act` carries it out, so that a crash between the two is retried.
+A kind is one class that inherits from `Workload` and is registered in workloads.py. A kind implements the abstract
+methods and overrides a default only where it differs. What only some kinds can do, such as evicting a member, is a
+capability in capabilities.py, which its caller asks for by type.
+
+`decide` is pure: the caller records its decision before `act` carries it out, so that a crash between the two is
+retried.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
-from shared.deadlines.plan import Hold
 from shared.jobs.assets import Assets
 from shared.jobs.model import JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.spec import JobSpec
 from shared.kernel.has import HasClock
-from shared.runs.model import Loss, Member, Run, RunState, Size
+from shared.runs.decide import is_over, overdue
+from shared.runs.model import FINAL, Run, RunState
 from shared.runs.node_use import Use
 from shared.runs.ports import HasRendezvous, HasRuns
 
-# What is known of jobs by their names. None: Azure ML has no such job. Not there: nobody asked.
-Seen = Mapping[str, JobStatus | None]
+# Statuses of jobs by their names. None: Azure ML has no such job. Absent: nobody asked Azure ML about this job.
+Statuses = Mapping[str, JobStatus | None]
 
 
 class Ports(HasClock, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
-    """What is needed here from outside."""
+    """What a workload needs from outside."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """What the jobs mean for the run: its state and why, changes of its fields, and what is to be done.
+class NewRun:
+    """What a run is made from. `bounds`: the fewest nodes (0: all of them) and the number of resubmissions."""
 
-    `failed_job` is the job whose log says why the run failed, `error` what Azure ML says of that.
+    job: JobSpec
+    bounds: tuple[int, int]
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """The ids of code and environment that the jobs have, and the names of the jobs.
+
+    `queued`: Azure ML's answer says that the run's job waits for nodes, as the job's first event will.
+    """
+
+    ids: Assets
+    jobs: tuple[str, ...]
+    queued: bool = False
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What the statuses of jobs mean for the run: its state and the reason, changes of its fields, jobs to cancel.
+
+    `failed_job` is the job whose log explains why the run failed, `error` Azure ML's message about that job.
     """
 
     state: RunState
@@ -44,147 +70,130 @@ class Look:
     error: str = ""
 
 
-@dataclass(frozen=True)
-class MembersView:
-    """An elastic run as people see it. `members` have the names of their present jobs, `losses` of those that ended."""
+class JobLifecycle(ABC):
+    """Submits a run's jobs, decides from their statuses what follows, acts on the decision, and cancels the jobs."""
 
-    min_nodes: int
-    resubmissions: int
-    resubmitted: int
-    deadline: datetime
-    members: tuple[tuple[Member, str], ...]
-    sizes: tuple[Size, ...]
-    losses: tuple[tuple[Loss, str], ...] = ()
+    replaces_jobs: ClassVar[bool] = False  # whether a row that is seconds old may name jobs that were replaced
 
-
-@dataclass(frozen=True)
-class Nodes:
-    """What a run with a date holds. `low_since`: for how long its low-priority nodes have all been there, or not."""
-
-    on_low: bool  # whether it asks for low-priority nodes
-    low_runs: bool  # whether it has all of them
-    low_since: datetime
-    dedicated: bool  # whether it has, or asks for, dedicated ones
-    works: bool  # whether as many nodes work as it may have
-    in_danger: bool = False  # whether the state is in the memory of fewer nodes than that, and would go with them
-
-
-@dataclass(frozen=True)
-class Changes:
-    """For how long nodes were waited for that could be had, in seconds, and when nodes began to work."""
-
-    waits: tuple[float, ...]
-    joined: tuple[datetime, ...]
-
-
-@dataclass(frozen=True)
-class Submitted:
-    """The ids of code and environment that the jobs have, and the names of the jobs.
-
-    `queued`: Azure ML's answer said that the run's job waits for nodes, as its first event will.
-    """
-
-    ids: Assets
-    jobs: tuple[str, ...]
-    queued: bool = False
-
-
-class Workload(Protocol):
+    @abstractmethod
     def jobs(self, run: Run) -> dict[int, str]:
         """The names of all jobs that the run has had, each under a number that stays when further jobs come."""
 
+    @abstractmethod
     def live_jobs(self, run: Run) -> list[str]:
-        """The names of the jobs that were sent and have not ended, as the run's row knows them."""
+        """The names of the jobs that have not ended, as the run's row knows them."""
 
-    def on_nodes(self, run: Run) -> set[str]:
-        """The names of those that run, as its row knows them."""
+    @abstractmethod
+    def job_spec(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
+        """The job of this name, without the ids of code and environment."""
 
-    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
-        """The job of this name, but for the ids of code and environment."""
-
-    def fewest_nodes(self, run: Run) -> int:
-        """How many nodes must be there for it to begin."""
-
-    def losses(self, run: Run) -> int:
-        """How often it lost nodes."""
-
-    def uses(self, run: Run, now: datetime) -> list[Use]:
-        """What it had of the nodes of each of its clusters until now."""
-
-    def nodes(self, run: Run, now: datetime) -> Nodes:
-        """What a run with a date holds now."""
-
-    def steer(self, run: Run, hold: Hold, roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """How a run with a date comes to hold this: changes of its fields, and the jobs that are to end.
-
-        `roomy` is the low-priority cluster with the most nodes that are up and idle.
-        """
-
-    def changes(self, run: Run) -> Changes:
-        """How its nodes came and went in a run with a date."""
-
-    def bounds(self, run: Run) -> tuple[int, int]:
-        """The fewest nodes (0: all of them) and the number of resubmissions, for another run like it."""
-
-    def overdue(self, run: Run, now: datetime) -> str | None:
-        """Why it has to be ended now, past its time limit; None if not, or if its own decisions see to that."""
-
-    def can_move(self, run: Run) -> bool:
-        """Whether another run on another cluster could go on where this one is."""
-
-    def members(self, run: Run) -> MembersView | None:
-        """Its members as people see them; None for a run that has none."""
-
-    def logs_to_mlflow(self, run: Run) -> bool:
-        """Whether its jobs' metrics in MLflow are the run's."""
-
-    def jobs_change(self, run: Run) -> bool:
-        """Whether it may have other jobs by now than a row of some seconds ago says."""
-
-    def can_wait(self, run: Run, told: RunState, scarce: bool) -> bool:
-        """Whether an event that tells of this state of a job can be left to the look at the run's hour.
-
-        `scarce`: Azure ML takes few questions now.
-        """
-
-    def worth_a_look(self, run: Run, seen: Seen) -> bool:
-        """Whether these statuses, which were read in a list, may change anything."""
-
+    @abstractmethod
     def submit(self, ports: Ports, run: Run) -> Submitted:
-        """Submit the jobs that Azure ML lacks. Raises BadInput if Azure ML permanently rejects one."""
+        """Submit the jobs that Azure ML lacks. Raises BadInput if Azure ML permanently rejects one.
 
-    def sent(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
-        """The changes of the run's fields once these jobs are submitted."""
-
-    def look(self, run: Run, seen: Seen, now: datetime) -> Look | None:
-        """What these statuses mean for the run; None if nothing. A job that is not among them is as it was."""
-
-    def act(self, ports: Ports, run: Run, look: Look) -> tuple[str, ...]:
-        """Carry out a recorded decision, and return the jobs that were sent.
-
-        A repeat does no harm.
+        A further job of a run that was ended while the job was on its way is canceled.
         """
+
+    @abstractmethod
+    def decide(self, run: Run, statuses: Statuses, now: datetime) -> NextStep | None:
+        """What these statuses mean for the run; None if nothing. A job without a status is as it was."""
+
+    def running_jobs(self, run: Run) -> set[str]:
+        """The names of the jobs that run on nodes, as the run's row knows them."""
+        return set(self.live_jobs(run)) if run.progress.state is RunState.RUNNING else set()
+
+    def has_unsent_jobs(self, run: Run) -> bool:
+        """Whether the row of a submitted run names a job that is still to be submitted."""
+        return run.jobs.resubmit
+
+    def after_submission(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
+        """The changes of the run's fields once these jobs are submitted."""
+        job = next((job for job in self.live_jobs(run) if job in jobs), "")
+        return {"resubmit": False, "job": job} if run.jobs.resubmit and job else {}
+
+    def act(self, ports: Ports, run: Run, step: NextStep) -> tuple[str, ...]:
+        """Carry out a recorded step, and return the names of the jobs that were submitted. A repeat does no harm."""
+        for job in step.to_cancel:
+            ports.jobs.cancel(job)
+        return self.submit(ports, run).jobs if not is_over(run) and self.has_unsent_jobs(run) else ()
 
     def cancel(self, ports: Ports, run: Run) -> None:
-        """Ask for the end of every job that has not ended."""
+        """Cancel every job that has not ended."""
+        for job in self.live_jobs(run):
+            ports.jobs.cancel(job)
 
-    def evict(self, ports: Ports, run: Run, index: int) -> str:
-        """End the job of one member, as losing its node does, and return its name. The run goes on without it.
+    def overdue(self, run: Run, now: datetime) -> str | None:
+        """Why the run has to be canceled now, past its time limit; None if not, or if `decide` ends it."""
+        return overdue(run, now)
 
-        Raises Impossible for a run without members, NotFound for an unknown one, Conflict for one that isn't running.
+    def can_ignore(self, run: Run, told: RunState, scarce: bool) -> bool:
+        """Whether an event that tells this state of a job can be left to the hourly reconcile.
+
+        `scarce`: Azure ML answers few requests now.
         """
+        return told is run.progress.state or (told not in FINAL and scarce)
 
-    def log_folder(self, run: Run, job: str) -> str:
-        """Where in its archive the run keeps the logs of this job."""
+    def may_change(self, run: Run, statuses: Statuses) -> bool:
+        """Whether these statuses, which were read in a list, may change anything."""
+        states = (status and RunState(status.state) for status in statuses.values())
+        return any(state is not run.progress.state for state in states)
 
-    def output_folder(self, run: Run, job: str) -> str:
-        """Where in its archive the run keeps what this job wrote to ./outputs."""
 
+class NodeUse(ABC):
+    """Says which nodes a run needs and has had."""
+
+    has_own_nodes: ClassVar[bool] = True  # False: other runs have the nodes and the cost
+    pays_while_waiting: ClassVar[bool] = False  # whether some nodes may be there, and paid, while others are awaited
+    can_move: ClassVar[bool] = False  # whether another run on another cluster can go on where this one is
+
+    @abstractmethod
+    def uses(self, run: Run, now: datetime) -> list[Use]:
+        """When the run waited for nodes of each of its clusters, and when it had them, until now."""
+
+    def fewest_nodes(self, run: Run) -> int:
+        """How many nodes must be there for the run to begin."""
+        return run.asked.nodes
+
+    def losses(self, run: Run) -> int:
+        """How often the run lost nodes."""
+        return max(run.progress.attempts - 1, 0)
+
+    def bounds(self, run: Run) -> tuple[int, int]:
+        """The fewest nodes (0: all of them) and the number of resubmissions, for another run like this one."""
+        return 0, run.asked.resubmissions
+
+
+class ResultPlaces(ABC):
+    """Says where a run's logs and outputs are."""
+
+    logs_to_mlflow: ClassVar[bool] = True  # whether the metrics of its jobs in MLflow are the run's
+
+    @abstractmethod
+    def job_folder(self, run: Run, job: str) -> str:
+        """The folder of this job below logs/, outputs/ and mlflow/ in the run's archive: '' or with a final slash."""
+
+    @abstractmethod
     def ranks(self, run: Run) -> list[int] | None:
-        """The ranks that have a log; None where only the logs themselves say that."""
+        """The ranks that have a log; None where only a listing of the logs says that."""
 
+    @abstractmethod
     def log_of(self, run: Run, rank: int) -> tuple[str, int] | None:
         """The job that has this rank's log, and the rank's number in that job; None if there is no such rank.
 
-        Of a run without members any rank is possible: the logs themselves say which there are.
+        A run of one job accepts any rank: a listing of its logs says which there are.
         """
+
+
+class Workload(JobLifecycle, NodeUse, ResultPlaces, ABC):
+    """A kind of run. `kind` is the value of the run's column `kind`."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def takes(self, job: JobSpec) -> bool:
+        """Whether a run of this job is of this kind."""
+
+    def first_columns(self, new: NewRun) -> dict[str, Any]:
+        """The columns of a new run that depend on its kind."""
+        job = new.job
+        return {"cluster": job.cluster, "nodes": job.node_count, "parameters": job.values}

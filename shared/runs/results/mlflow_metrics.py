@@ -30,7 +30,7 @@ class Ports(HasBlobs, HasJobs, Protocol):
 
 def rows(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
     """`{"time", "step", <metric>: value, ...}` for each step, in the order of time. Empty for a run that never ran."""
-    if not workload(run).logs_to_mlflow(run) or (run.progress.state in NOT_YET and not has_run(run)):
+    if not workload(run).logs_to_mlflow or (run.progress.state in NOT_YET and not has_run(run)):
         return []
     series: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for job in workload(run).jobs(run).values():  # more than one where its nodes were taken

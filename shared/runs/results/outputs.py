@@ -60,9 +60,10 @@ def outputs(run: Run) -> Iterator[Output]:
     """All outputs to be archived or reported, in the order of the manifest."""
     how = workload(run)
     for job in how.jobs(run).values():  # one that was never submitted has no logs
-        yield Output("logs", how.log_folder(run, job), job=job, part=LOGS)
-        yield Output("outputs", how.output_folder(run, job), job=job, part=OUTPUTS)
-        yield Output("mlflow", f"mlflow/{how.output_folder(run, job).removeprefix('outputs/')}", job=job, part=REST)
+        folder = how.job_folder(run, job)
+        yield Output("logs", f"logs/{folder}", job=job, part=LOGS)
+        yield Output("outputs", f"outputs/{folder}", job=job, part=OUTPUTS)
+        yield Output("mlflow", f"mlflow/{folder}", job=job, part=REST)
     declared = run.asked.request.outputs
     for name, output in declared.items():
         folder = "" if name == LEFT_OUTPUT else _folder(name, "models" in declared)

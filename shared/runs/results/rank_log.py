@@ -41,7 +41,7 @@ def rank_log(ports: Ports, run: Run, rank: int) -> RankLog:
         return RankLog("", archived, None, ranks or [])
     job, number = job_and_number
     if archived:
-        place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/{how.log_folder(run, job)}")
+        place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/logs/{how.job_folder(run, job)}")
     else:
         try:
             live = ports.jobs.logs(job)

@@ -91,7 +91,7 @@ def test_the_steps_are_read_as_jobs() -> None:
         ("evaluate", "command", ["tune"]),
     ]
     assert (prepare.job.code, prepare.job.nodes, prepare.job.timeout_seconds) == ("azureml:taxi:1", 2, 60)
-    assert (tune.job.environment, tune.job.command[:15]) == ("azureml:e:1", "python train.py")
+    assert (tune.job.environment, str(tune.job.command)[:15]) == ("azureml:e:1", "python train.py")
     assert (evaluate.job.cluster, evaluate.job.variables) == ("gpu-cluster", {"SEED": "7"})
     assert evaluate.job.data == {"fixed": DataInput("azureml://datastores/d/paths/x", "file")}
     assert read_job(document(job)) == job

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from shared.adapters.azureml.document import document
 from shared.jobs.build import build
+from shared.jobs.command import Command, Group, OptionalPart, Reference, joined
 from shared.jobs.layers import over
 from shared.jobs.limits import Limits
 from shared.jobs.order import JobOrder, Values
@@ -71,9 +72,13 @@ NAMES = st.from_regex(r"[a-z_]{1,6}", fullmatch=True)
 VALUES = st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
 PARTS = st.dictionaries(NAMES.map("x_".__add__), VALUES | st.lists(VALUES, max_size=2), max_size=2)
 NUMBERS = st.integers(0, 9)
+REFERENCES = st.builds(Reference, st.sampled_from(Group), NAMES)
+OPTIONAL = st.builds(OptionalPart, st.lists(REFERENCES, min_size=1, max_size=2).map(tuple))
+COMMANDS = st.lists(TEXTS | REFERENCES | OPTIONAL, max_size=4).map(lambda parts: Command(joined(tuple(parts))))
 JOBS = st.builds(
     JobSpec,
-    **dict.fromkeys(("name", "title", "description", "experiment", "command", "code", "cluster", "machine"), TEXTS),
+    command=COMMANDS,
+    **dict.fromkeys(("name", "title", "description", "experiment", "code", "cluster", "machine"), TEXTS),
     **dict.fromkeys(("distribution", "shared_memory"), TEXTS),
     **dict.fromkeys(("nodes", "processes", "workers", "parameter_servers", "timeout_seconds"), NUMBERS),
     environment=TEXTS

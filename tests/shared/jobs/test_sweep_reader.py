@@ -11,6 +11,7 @@ import yaml
 
 from shared.adapters.azureml.document import document
 from shared.jobs.readers.azureml import read_job, read_layer
+from shared.jobs.readers.expressions import command_text
 from shared.jobs.readers.sweep import range_of
 from shared.jobs.search import Parameter
 
@@ -51,7 +52,7 @@ def test_a_published_sweep_is_its_trials_job_and_a_search() -> None:
     sweep = job.sweep
     assert sweep is not None
     assert (job.kind, job.cluster, job.timeout_seconds) == ("command", "cpu-cluster", 600)
-    assert "--C ${{inputs.C}} --kernel ${{inputs.kernel}}" in job.command
+    assert "--C ${{inputs.C}} --kernel ${{inputs.kernel}}" in command_text(job.command)
     assert (job.inputs["C"], job.inputs["kernel"]) == (0.5, "rbf")
     assert sweep.space["kernel"] == Parameter("choice", ("rbf", "linear", "poly"))
     assert (sweep.metric, sweep.maximize, sweep.sampling) == ("training_f1_score", False, "random")
@@ -88,8 +89,8 @@ def test_a_trial_may_be_a_component() -> None:
     job = read_job(changed(trial=yaml.safe_load(COMPONENT), outputs={"model": {"mode": "upload"}}))
     assert job.sweep
     assert (job.inputs["rounds"], job.inputs["C"], job.inputs["coef0"]) == (3, 0.5, 0.1)
-    assert "--note" not in job.command
-    assert job.command.endswith("--rounds ${{inputs.rounds}}  --out ${{outputs.model}}")
+    assert "--note" not in command_text(job.command)
+    assert command_text(job.command).endswith("--rounds ${{inputs.rounds}}  --out ${{outputs.model}}")
     assert (job.outputs["model"].kind, job.outputs["model"].mode, job.code) == ("folder", "upload", "azureml:iris:1")
     assert read_job(document(job)) == job
 

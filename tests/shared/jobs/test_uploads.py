@@ -23,6 +23,7 @@ from shared.jobs.build import Built, build
 from shared.jobs.limits import Limits
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.readers.azureml import read_environment, read_layer
+from shared.jobs.readers.expressions import read_command
 from shared.jobs.snapshot import snapshot_files
 from shared.jobs.spec import JobSpec
 from shared.jobs.upload import MIB, File, digest
@@ -318,7 +319,7 @@ def test_a_serverless_job_in_a_drop_runs_on_the_routes_cluster() -> None:
     """A whole job that was published for serverless compute does; where the route allows queue_settings they stay."""
 
     def of_a_drop(written: dict[str, Any], limits: Limits) -> Built:
-        template, defaults = JobSpec(command="y"), Values("e", "of-the-route")
+        template, defaults = JobSpec(command=read_command("y")), Values("e", "of-the-route")
         return build(JobOrder("r", "t", template, limits, written=read_layer(written), defaults=defaults))
 
     settings = {"queue_settings": {"job_tier": "spot"}, "resources": {"instance_type": "Standard_NC6"}}

@@ -12,6 +12,7 @@ from shared.jobs import routes_file
 from shared.jobs.build import build
 from shared.jobs.order import JobOrder
 from shared.jobs.readers import trainer
+from shared.jobs.readers.expressions import read_command
 from shared.jobs.readers.trainer import PYTHON
 from shared.jobs.route import Routes
 from shared.jobs.spec import DataInput, Environment, JobSpec, Layer
@@ -84,14 +85,14 @@ def test_a_route_has_defaults(tmp_path: Path) -> None:
     route = load(tmp_path, "routes: {mnist: {trainer: mnist, cluster: c}}")["mnist"]
 
     assert (route.nodes, route.experiment, route.quiet_seconds, route.job_file.allowed) == (1, "mnist", 60, True)
-    assert route.template.command == "python train.py"
+    assert route.template.command == read_command("python train.py")
 
 
 def test_a_route_may_name_a_template_of_its_own(tmp_path: Path) -> None:
     """A template is found beside the routes file."""
     route = load(tmp_path, "routes: {x: {template: job.yaml, cluster: c, job_file: {environments: [e]}}}")["x"]
 
-    assert route.template == JobSpec(command="python x.py")
+    assert route.template == JobSpec(command=read_command("python x.py"))
     assert route.job_file.environments == ("e",)
 
 
@@ -166,7 +167,7 @@ def test_a_folder_is_a_trainer(tmp_path: Path) -> None:
     text = "{limits: {cluster: c, max_nodes: 3}, routes: {m: {trainer: mnist, cluster: c, max_nodes: 2}}}"
     route = load(tmp_path, text)["line"]
     assert (route.trainer, route.cluster, route.nodes, route.max_nodes, route.experiment) == ("line", "c", 1, 3, "line")
-    assert route.template.command == (
+    assert route.template.command == read_command(
         "python line/train.py --data ${{inputs.data}} --epochs ${{inputs.epochs}} --start-at ${{inputs.start_at}} "
         "--model-dir ${{outputs.models}} --metrics-dir ${{outputs.metrics}}"
     )

@@ -133,7 +133,7 @@ def test_a_champion_of_other_data_is_tested_on_its_challengers(testing: World, o
     job = test.asked.request
     assert (job.inputs["epochs"], test.asked.from_run) == (0, first.name)
     assert job.inputs["data"] == other.asked.request.inputs["data"]
-    assert job.command.endswith("--from-model ${{inputs.from_model}}")
+    assert str(job.command).endswith("--from-model {inputs.from_model}")
     assert job.code == testing.jobs.code_id("", other.jobs.code)
     challenge(testing.system, Challenge(other.name))
     assert champion_test(testing).name == test.name, "asked again, the same run"

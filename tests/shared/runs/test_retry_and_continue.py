@@ -100,7 +100,7 @@ def test_a_trainer_says_how_it_takes_a_model(world: World) -> None:
     world.system = replace(world.system, routes={"mnist": replace(ROUTE, template=template)})
     new = create.create_run(world.system, request(**ask_for), "k")
     assert new.asked.request.data["from_model"].path == place(old, "models")
-    assert new.asked.request.command.endswith(" --from-model ${{inputs.from_model}}")
+    assert str(new.asked.request.command).endswith(" --from-model {inputs.from_model}")
     assert new.asked.from_run == old.name
     failed = over(world, "Failed")
     with pytest.raises(Impossible, match="is failed; only a completed one"):

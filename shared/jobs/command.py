@@ -1,0 +1,85 @@
+"""A job's command in our own words: text, and references to the job's inputs and outputs. Pure.
+
+The readers of each form of job make a Command, and the writer of each compute backend spells the references as that
+backend does (shared/jobs/readers/expressions.py for Azure ML).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+LAUNCHER = "elastic.launch"  # the program of trainers/elastic that lets a job meet the other jobs of its run
+
+
+class Group(StrEnum):
+    """What a reference names: an input (data, or a parameter's value) or an output."""
+
+    INPUT = "inputs"
+    OUTPUT = "outputs"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The value of an input or output. Of a parameter the value itself, of data and outputs the path on the node."""
+
+    group: Group
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.group}.{self.name}"
+
+
+@dataclass(frozen=True)
+class OptionalPart:
+    """A part of a command that is left out if one of its references has no value."""
+
+    parts: tuple[str | Reference, ...]
+
+    def __str__(self) -> str:
+        return f"[{_text(self.parts)}]"
+
+
+Part = str | Reference | OptionalPart
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a job runs on each node. An elastic command finds the other jobs of its run itself, through the launcher."""
+
+    parts: tuple[Part, ...] = ()
+    elastic: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    def __str__(self) -> str:
+        """The command as people read it; references in braces."""
+        return _text(self.parts)
+
+    @property
+    def required(self) -> Iterator[Reference]:
+        """The references that need a value."""
+        return (part for part in self.parts if isinstance(part, Reference))
+
+    def followed_by(self, *parts: Part) -> Command:
+        """The command with further words behind it, after one space."""
+        last = self.parts[-1] if self.parts else ""
+        own = (*self.parts[:-1], last.rstrip()) if isinstance(last, str) else self.parts
+        return replace(self, parts=joined((*own, " ", *parts)))
+
+
+def joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The parts with neighboring texts as one, and without empty texts; equal commands have equal parts."""
+    made: list[Part] = []
+    for part in parts:
+        if isinstance(part, str) and made and isinstance(made[-1], str):
+            made[-1] += part
+        elif part != "":
+            made.append(part)
+    return tuple(made)
+
+
+def _text(parts: tuple[Part, ...]) -> str:
+    return "".join(f"{{{part}}}" if isinstance(part, Reference) else str(part) for part in parts)

@@ -1,0 +1,53 @@
+"""Azure ML's expressions in a command, read and written: `${{inputs.lr}}`, `$[[...]]` for an optional part. Pure.
+
+https://learn.microsoft.com/azure/machine-learning/reference-yaml-core-syntax
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from shared.jobs.command import LAUNCHER, Command, Group, OptionalPart, Part, Reference, joined
+
+_OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
+_REFERENCE = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w-]+)\s*\}\}")
+_ELASTIC = re.compile(rf"(?<![\w.]){re.escape(LAUNCHER)}(?![\w.])")
+
+
+def read_command(text: str) -> Command:
+    """The command of this text. An expression that is no reference stays a part of the text."""
+    parts: list[Part] = []
+    end = 0
+    for match in _OPTIONAL.finditer(text):
+        parts += [*_references(text[end : match.start()]), OptionalPart(tuple(_references(match[1])))]
+        end = match.end()
+    return Command(joined((*parts, *_references(text[end:]))), elastic=bool(_ELASTIC.search(text)))
+
+
+def _references(text: str) -> Iterator[str | Reference]:
+    """The text and the references in it, in their order."""
+    end = 0
+    for match in _REFERENCE.finditer(text):
+        if text[end : match.start()]:
+            yield text[end : match.start()]
+        yield Reference(Group(match[1]), match[2])
+        end = match.end()
+    if text[end:]:
+        yield text[end:]
+
+
+def command_text(command: Command) -> str:
+    """The command as Azure ML takes it. Read again, it is the same command."""
+    return "".join(map(_written, command.parts))
+
+
+def expression(reference: Reference) -> str:
+    """The reference as Azure ML takes it."""
+    return f"${{{{{reference}}}}}"
+
+
+def _written(part: Part) -> str:
+    if isinstance(part, OptionalPart):
+        return f"$[[{''.join(map(_written, part.parts))}]]"
+    return expression(part) if isinstance(part, Reference) else part

@@ -1,0 +1,69 @@
+"""A run that is one job in Azure ML, under the run's own name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from shared.jobs.model import JobState
+from shared.jobs.spec import HOUR_PROPERTY, JobSpec
+from shared.runs.decide import first_line, why_step
+from shared.runs.model import Run, RunState
+from shared.runs.names import hour_of, plain_job
+from shared.runs.progress.workload import NextStep, Statuses, Workload
+
+MISSING_FOR = timedelta(days=1)  # a job that can't be found may be in a workspace that the settings don't name now
+
+
+class OneJob(Workload):
+    """The parts that a single job and a pipeline have in common."""
+
+    def jobs(self, run: Run) -> dict[int, str]:
+        return {0: run.name}
+
+    def live_jobs(self, run: Run) -> list[str]:
+        return [present_job(run)]
+
+    def job_spec(self, run: Run, job: str, _rendezvous: str, _now: datetime) -> JobSpec:
+        return replace(for_every_job(run, run.asked.request), name=job)
+
+    def decide(self, run: Run, statuses: Statuses, now: datetime) -> NextStep | None:
+        job = present_job(run)
+        if job not in statuses:
+            return None
+        if (status := statuses[job]) is None:
+            return _after_missing(run, job, now)
+        if status.state is JobState.FAILED:
+            words = first_line(status.error) or "The job failed."
+            return NextStep(RunState.FAILED, words, failed_job=job, error=status.error)
+        return NextStep(RunState(status.state), status.error or why_step(run, status, now))
+
+    def ranks(self, _run: Run) -> list[int] | None:
+        """None: a listing of the logs says which ranks there are."""
+
+    def log_of(self, run: Run, rank: int) -> tuple[str, int] | None:
+        return present_job(run), rank
+
+
+def present_job(run: Run) -> str:
+    """The name of the job that the run is at."""
+    return plain_job(run.name, run.jobs.number)
+
+
+def _after_missing(run: Run, job: str, now: datetime) -> NextStep | None:
+    """The step of a run whose job Azure ML does not know: none, until that lasts too long for a delay."""
+    if run.progress.state is RunState.RECEIVED or now - run.progress.history[-1].at < MISSING_FOR:
+        return None
+    return NextStep(RunState.FAILED, f"Azure ML has no job {job} any more.")
+
+
+def for_every_job(run: Run, request: JobSpec) -> JobSpec:
+    """The request with what every job has: the property by which Azure ML lists the jobs of all runs that were made in
+    the same hour, and mounts that refresh.
+
+    By default a node's mount caches what it has read of a file for ever, and so never sees the rest of a checkpoint
+    that another node was writing (https://learn.microsoft.com/azure/machine-learning/how-to-read-write-data-v2).
+    """
+    variables = {"DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1", **request.variables}
+    properties = {**request.properties, HOUR_PROPERTY: hour_of(run.created_at)}
+    return replace(request, variables=variables, properties=properties)
