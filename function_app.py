@@ -8,27 +8,20 @@ import azure.functions as func
 
 from functions import (
     access,
+    api,
     attribution,
     clusters,
-    costs,
-    data,
     jobs,
-    models,
     monitor,
-    notices,
     page,
     queues,
     removals,
-    runs,
-    schedules,
-    status,
-    uploads,
 )
 
 attribution.prepare_logging()
 monitor.prepare()
 app = func.FunctionApp(http_auth_level=access.level())
-for family in (queues, data, jobs, runs, clusters, notices, schedules, removals, models, status, costs, page, uploads):
+for family in (queues, jobs, clusters, removals, api, page):
     app.register_functions(family.blueprint)
 gc.freeze()  # nor is it looked through again
 gc.enable()

@@ -46,6 +46,7 @@ SLOW = (
     "tests/trainers",
     "tests/batchai/test_any_document.py",
     "tests/benchmarks/test_benchmark_scale.py",
+    "tests/benchmarks/test_benchmarks*.py",
     "tests/cli/files/test_signed_model.py",
     "tests/cli/setup/test_shell_completion.py",
     "tests/infra/test_hooks.py",
@@ -64,6 +65,7 @@ SLOW = (
 # Files as globs, or the beginning of a test's name behind its file and "::".
 LONG = (
     "tests/benchmarks/test_benchmark_scale.py",
+    "tests/benchmarks/test_benchmarks_quick.py",
     "tests/cli/setup/test_shell_completion.py",
     "tests/e2e/test_api.py::test_a_deployment_is_registered_and_smoked",
     "tests/e2e/test_api.py::test_a_workspace_that_hangs_holds_up_nothing_else",

@@ -18,7 +18,10 @@ sys.path.insert(0, str(ROOT))
 from cli import results  # noqa: E402
 from cli.api import replay  # noqa: E402
 from cli.setup import doctor  # noqa: E402
-from shared.api import operations, records, removals  # noqa: E402
+from shared.api import records  # noqa: E402
+from shared.api.registry import OPERATIONS  # noqa: E402
+from shared.api.signature import signature  # noqa: E402
+from shared.removals.api import Removal  # noqa: E402
 
 FILE = ROOT / "schemas" / "cli.json"
 LINES = ("logs", "evict")  # print an object a line, each of which is described
@@ -79,7 +82,7 @@ OWN: dict[str, list[Any]] = {
     "predict": [list[results.Prediction]],
     "clusters": [results.ClusterSteps, list[records.Decision]],
     "evict": [results.EvictedNode],
-    "rm": [list[removals.Removal]],
+    "rm": [list[Removal]],
     "doctor": [list[doctor.Finding]],
     "open": [results.Address],
     "completion": [results.Completion],
@@ -112,8 +115,8 @@ def _types(command: str) -> list[Any]:
 
 def _answer(method: str, path: str) -> list[Any]:
     """The types of the good answers of an operation of the API."""
-    found = next(o for o in operations.OPERATIONS if (o.method, o.path) == (method, path))
-    return [model for model in found.answers.values() if model is not None]
+    found = next(o for o in OPERATIONS if (o.method, o.path) == (method.upper(), path))
+    return [model for model in signature(found).answers.values() if model is not None]
 
 
 def _any_of(command: str, schemas: list[dict[str, Any]]) -> dict[str, Any]:

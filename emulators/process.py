@@ -16,11 +16,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from emulators.private import PRIVATE_UMASK, private_append
+
+T = TypeVar("T")
 
 PARENT_POLL_SECONDS = 0.5
 IS_WINDOWS = os.name == "nt"
@@ -160,7 +163,7 @@ def heed_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def wait_for(condition: Any, timeout: float, what: str, every: float = 0.05) -> Any:
+def wait_for(condition: Callable[[], T | None], timeout: float, what: str, every: float = 0.05) -> T:
     """Poll `condition()` until it returns something true, and return that. Raises TimeoutError naming `what`."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:

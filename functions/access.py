@@ -1,7 +1,6 @@
 """Who may call what. By default the host asks for a function key; with TRAINYARD_AUTH=entra, roles decide.
 
-Whoever reads needs the role reader, whoever changes something contributor, and whoever runs code of their own coder.
-Each may do what those before it may. docs/security.md names the routes that differ, and a test calls every one.
+Each operation declares its role (shared/kernel/operation.py); a role has the rights of those before it.
 """
 
 from __future__ import annotations
@@ -9,20 +8,19 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import azure.functions as func
 
-from functions.on_demand import on_demand
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.index_settings import app_service_signs_in, asks_entra
+from shared.kernel.operation import ANYONE, CODER, CONTRIBUTOR, ROLES
+from shared.kernel.person import Person
 
-with on_demand():
-    from shared.kernel import parsing, person
+if TYPE_CHECKING:
+    from shared.kernel.reply import Caller
 
 CALLER = "x-trainyard-caller"  # percent-encoded
-READER, CONTRIBUTOR, CODER = "trainyard.reader", "trainyard.contributor", "trainyard.coder"
-ROLES = (READER, CONTRIBUTOR, CODER)  # each has the rights of those before it
 _NAME_LIMIT = 256  # characters
 _ID_CLAIMS = ("http://schemas.microsoft.com/identity/claims/objectidentifier", "oid")
 _NAME_CLAIMS = (
@@ -51,14 +49,14 @@ def level() -> func.AuthLevel:
     return func.AuthLevel.ANONYMOUS if by_roles() else func.AuthLevel.FUNCTION
 
 
-def admit(req: func.HttpRequest) -> None:
-    """Raise Denied unless the caller's roles allow this request. Without roles the host's keys have decided already."""
-    if by_roles():
-        check(req.method, req.headers, os.environ)
+def admit(req: func.HttpRequest, role: str) -> None:
+    """Raise Denied unless the caller has the role. Without roles the host's keys have decided already."""
+    if role != ANYONE and by_roles():
+        check(role, req.method, req.headers, os.environ)
 
 
-def check(method: str, headers: Mapping[str, str], env: Mapping[str, str]) -> None:
-    """Raise Denied unless the headers name someone who may use this method.
+def check(role: str, method: str, headers: Mapping[str, str], env: Mapping[str, str]) -> None:
+    """Raise Denied unless the headers name someone with the role, who may use this method.
 
     The headers are App Service's own word only while its authentication is on: then it removes what a caller wrote into
     them. WEBSITE_AUTH_ENABLED is its sign; without it anyone could be anyone, so nobody is let in.
@@ -67,10 +65,9 @@ def check(method: str, headers: Mapping[str, str], env: Mapping[str, str]) -> No
         raise BadSetting(
             "TRAINYARD_AUTH is entra, but App Service authentication is off (WEBSITE_AUTH_ENABLED). Turn it on."
         )
-    reads = method in ("GET", "HEAD")
-    if not reads:
+    if method not in ("GET", "HEAD"):
         _check_site(headers)
-    need(headers, READER if reads else CONTRIBUTOR)
+    need(headers, role)
 
 
 def _check_site(headers: Mapping[str, str]) -> None:
@@ -100,34 +97,30 @@ def need(headers: Mapping[str, str], role: str) -> None:
         )
 
 
-def caller(req: func.HttpRequest) -> str:
-    """Who calls, as Entra ID names them: their sign-in name, else their object id.
+def who(req: func.HttpRequest) -> Person:
+    """The caller, as the records of what people do have them.
 
-    With keys everybody who has one may do everything, so the name is the caller's own word: the header CALLER.
+    With Entra ID that is their sign-in name, else their object id; and the object id, which stays when the name
+    changes. With keys everybody who has one may do everything, so the name is the caller's own word: the header CALLER.
     """
     if by_roles():
         claims = _claims(req.headers)
-        return next((value for kind in _NAME_CLAIMS for claim, value in claims if claim == kind), "")[:_NAME_LIMIT]
-    return parsing.one_line((req.headers.get(CALLER) or "")[:_NAME_LIMIT])
+        return Person(_first(claims, _NAME_CLAIMS), _first(claims, _ID_CLAIMS))
+    from shared.kernel.parsing import one_line
+
+    return Person(one_line((req.headers.get(CALLER) or "")[:_NAME_LIMIT]))
 
 
-def caller_id(req: func.HttpRequest) -> str:
-    """Who calls, by an id that stays when their name changes: their object id. '' with keys."""
-    claims = _claims(req.headers) if by_roles() else []
-    return next((value for kind in _ID_CLAIMS for claim, value in claims if claim == kind), "")[:_NAME_LIMIT]
+def caller(req: func.HttpRequest) -> Caller:
+    """The caller, and whether they may do more than look."""
+    from shared.kernel.reply import Caller
 
-
-def who(req: func.HttpRequest) -> person.Person:
-    """The caller, as the records of what people do have them."""
-    object_id = caller_id(req)
-    return person.Person(caller(req), object_id)
-
-
-def me(req: func.HttpRequest) -> dict[str, Any]:
-    """Who calls, for a page that shows only what they may do. Who has a key of the host may do everything."""
     may_change = not by_roles() or bool(_roles(req.headers) & {CONTRIBUTOR, CODER})
-    auth = "entra" if by_roles() else "keys"
-    return {"auth": auth, "name": caller(req), "id": caller_id(req), "may_change": may_change}
+    return Caller("entra" if by_roles() else "keys", who(req), may_change)
+
+
+def _first(claims: list[tuple[str, str]], kinds: tuple[str, ...]) -> str:
+    return next((value for kind in kinds for claim, value in claims if claim == kind), "")[:_NAME_LIMIT]
 
 
 def _roles(headers: Mapping[str, str]) -> set[str]:
@@ -136,6 +129,8 @@ def _roles(headers: Mapping[str, str]) -> set[str]:
 
 def _claims(headers: Mapping[str, str]) -> list[tuple[str, str]]:
     """The claims of X-MS-CLIENT-PRINCIPAL, base64 of JSON with claims of `typ` and `val`, as pairs."""
+    from shared.kernel import parsing
+
     text = _header(headers, "x-ms-client-principal")
     try:
         principal: Any = parsing.read_json(base64.b64decode(text, validate=True), "The principal")

@@ -1,43 +1,35 @@
-"""What all HTTP handlers share: who may call, JSON answers, and errors as problem details (RFC 9457)."""
+"""What HTTP functions share: who may call, their threads, responses, and errors as problem details (RFC 9457)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-import functools
 import gzip
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any
 
 import azure.functions as func
 
 from functions import access, monitor
-from functions.attribution import invocation, with_context
+from functions.attribution import invocation
 from functions.in_time import in_time
-from functions.on_demand import on_demand
 from shared.kernel.errors import (
     BadInput,
     BadSetting,
     Changed,
     Conflict,
     Impossible,
-    NoAnswer,
     NotFound,
     TrainyardError,
     Unavailable,
 )
 
-with on_demand():
-    from shared.runs.intake import due
-
-if TYPE_CHECKING:
-    from shared.runs.model import Run
-
-H = TypeVar("H", bound=Callable[..., Any])
+Handler = Callable[..., Awaitable[func.HttpResponse]]
+Answer = Callable[[func.HttpRequest], "func.HttpResponse | Awaitable[func.HttpResponse]"]
 
 DENIED = {401: "unauthenticated", 403: "forbidden", 411: "length_required"}
 STATUS = {  # the first that fits
@@ -49,25 +41,69 @@ STATUS = {  # the first that fits
     Changed: 503,
     Unavailable: 503,
 }
-
+WORTH_PACKING = 1024  # bytes; less fits one packet anyhow
 
 # HTTP has threads of its own: queue handlers that wait for a slow service, in the host's, don't hold up an answer.
-_THREADS = ThreadPoolExecutor(32, "http")
+THREADS = ThreadPoolExecutor(32, "http")
 
 
-def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> func.HttpResponse:
-    body = json.dumps(value, allow_nan=False)
-    return func.HttpResponse(body, status_code=status, headers=dict(headers or {}), mimetype="application/json")
+def handler(name: str, role: str, answer: Answer, threads: ThreadPoolExecutor = THREADS) -> Handler:
+    """The Azure function of this name: it lets in who has the role, and answers in one of the threads.
+
+    Errors that Trainyard raises on purpose become problem details; others stay the host's 500. An awaitable answer is
+    waited for without a thread.
+    """
+
+    async def handle(req: func.HttpRequest, context: func.Context | None = None) -> func.HttpResponse:
+        with invocation(context):
+            try:
+                access.admit(req, role)
+                _check_length(req)
+                return await in_time(asyncio.ensure_future(_answered(answer, req, threads)))
+            except (TrainyardError, access.Denied) as exc:
+                return _problem(exc)
+            finally:
+                monitor.start_soon()
+
+    handle.__name__ = name
+    handle.__signature__, handle.__annotations__ = _SIGNATURE, _ANNOTATIONS  # type: ignore[attr-defined]
+    return handle
 
 
-def accepted(run: Run) -> func.HttpResponse:
-    """202 for a run that was made, with where it is and what it may cost."""
-    body: dict[str, Any] = {"run": run.name, "state": run.progress.state}
-    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest, "date": due.date_of(run)}
-    return answer(body, 202, {"Location": f"/api/runs/{run.name}"})
+# What the worker passes: it looks for `context` and its type.
+_ANNOTATIONS = {"req": func.HttpRequest, "context": func.Context, "return": func.HttpResponse}
+_SIGNATURE = inspect.Signature(
+    [
+        inspect.Parameter("req", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=func.HttpRequest),
+        inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=func.Context),
+    ],
+    return_annotation=func.HttpResponse,
+)
 
 
-WORTH_PACKING = 1024  # bytes; less fits one packet anyhow
+async def _answered(answer: Answer, req: func.HttpRequest, threads: ThreadPoolExecutor) -> func.HttpResponse:
+    run = contextvars.copy_context().run  # trace and invocation go along
+    response = await asyncio.get_running_loop().run_in_executor(threads, run, answer, req)
+    return response if isinstance(response, func.HttpResponse) else await response
+
+
+def _check_length(req: func.HttpRequest) -> None:
+    chunked = "chunked" in (req.headers.get("transfer-encoding") or "").lower()
+    if chunked and not req.headers.get("content-length"):  # Azure's host gives us nothing of such a body
+        raise access.Denied(411, "Send the body with its length (Content-Length): one in chunks is not read.")
+
+
+def response(value: Any, status: int = 200) -> func.HttpResponse:
+    """A Reply as it says, any other value as JSON with this status."""
+    from shared.kernel.reply import TEXT, Reply
+
+    reply = value if isinstance(value, Reply) else Reply(value, status)
+    if reply.value is None:
+        return func.HttpResponse(status_code=reply.status, headers=dict(reply.headers))
+    body = reply.value if reply.media_type == TEXT else json.dumps(reply.value, allow_nan=False)
+    return func.HttpResponse(
+        body, status_code=reply.status, headers=dict(reply.headers), mimetype=reply.media_type, charset="utf-8"
+    )
 
 
 def conditional(req: func.HttpRequest, response: func.HttpResponse) -> func.HttpResponse:
@@ -88,82 +124,10 @@ def conditional(req: func.HttpRequest, response: func.HttpResponse) -> func.Http
     return func.HttpResponse(body, headers=headers, mimetype=response.mimetype)
 
 
-def handled(handler: H) -> H:
-    """Let only those in who may, and turn the errors that Trainyard raises on purpose into problem details.
-
-    Others stay the host's 500.
-    """
-    return cast("H", _wrapped(handler, access.admit))
-
-
-def handled_for_anyone(handler: H) -> H:
-    """The same without asking who calls."""
-    return cast("H", _wrapped(handler, lambda _: None))
-
-
-def _wrapped(handler: Any, admit: Callable[[func.HttpRequest], None]) -> Any:
-    if inspect.iscoroutinefunction(handler):
-
-        @functools.wraps(handler)
-        async def waiting(req: func.HttpRequest, context: func.Context | None = None) -> func.HttpResponse:
-            with invocation(context):
-                try:
-                    _admit(req, admit)
-                    answered: func.HttpResponse = await in_time(asyncio.ensure_future(handler(req)))
-                except (TrainyardError, access.Denied) as exc:
-                    return _problem(exc)
-                finally:
-                    monitor.start_soon()
-                return conditional(req, answered)
-
-        return with_context(waiting, handler)
-
-    @functools.wraps(handler)
-    async def wrapper(req: func.HttpRequest, context: func.Context | None = None) -> func.HttpResponse:
-        with invocation(context):
-            run = contextvars.copy_context().run  # trace and invocation go along
-            try:
-                return await in_time(asyncio.get_running_loop().run_in_executor(_THREADS, run, answered, req))
-            except NoAnswer as exc:
-                return _problem(exc)
-
-    def answered(req: func.HttpRequest) -> func.HttpResponse:
-        try:
-            _admit(req, admit)
-            response: func.HttpResponse = handler(req)
-        except (TrainyardError, access.Denied) as exc:
-            return _problem(exc)
-        finally:
-            monitor.start_soon()
-        return conditional(req, response)
-
-    return with_context(wrapper, handler)
-
-
-def _admit(req: func.HttpRequest, admit: Callable[[func.HttpRequest], None]) -> None:
-    admit(req)
-    chunked = "chunked" in (req.headers.get("transfer-encoding") or "").lower()
-    if chunked and not req.headers.get("content-length"):  # Azure's host gives us nothing of such a body
-        raise access.Denied(411, "Send the body with its length (Content-Length): one in chunks is not read.")
-
-
-def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> func.HttpResponse:
-    """An error as RFC 9457 has it."""
-    body = {
-        "type": "about:blank",
-        "title": code.replace("_", " "),
-        "status": status,
-        "detail": detail,
-        "code": code,
-    }
-    kind = "application/problem+json"
-    return func.HttpResponse(json.dumps(body), status_code=status, headers=dict(headers or {}), mimetype=kind)
-
-
 def _problem(exc: TrainyardError | access.Denied) -> func.HttpResponse:
+    from shared.kernel.reply import problem
+
     if isinstance(exc, access.Denied):
-        status, code = exc.status, DENIED[exc.status]
-    else:
-        status = next((number for kind, number in STATUS.items() if isinstance(exc, kind)), 500)
-        code = exc.code
-    return problem(status, code, str(exc))
+        return response(problem(exc.status, DENIED[exc.status], str(exc)))
+    status = next((number for kind, number in STATUS.items() if isinstance(exc, kind)), 500)
+    return response(problem(status, exc.code, str(exc)))

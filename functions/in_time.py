@@ -9,34 +9,24 @@ move on a busy machine: who is told 503 tries again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from functions.on_demand import on_demand
-from shared.bootstrap import system as the_system
+from shared import bootstrap
 from shared.kernel.errors import NoAnswer, TrainyardError
-
-with on_demand():
-    from shared.api import status
 
 T = TypeVar("T")
 ASKED_AFTER = 1.0  # seconds that a handler takes before anybody is asked
 PATIENCE = 3.5  # more, in which an answer must come: of the handler, or of everybody who was asked
 
-_ASIDE, _ASKING = ThreadPoolExecutor(4, "aside"), ThreadPoolExecutor(2, "asking")
-
-
-async def aside(call: Callable[[], T], threads: ThreadPoolExecutor = _ASIDE) -> T:
-    """The call's result, in a thread that no handler holds up."""
-    return await asyncio.get_running_loop().run_in_executor(threads, call)
+ASIDE, _ASKING = ThreadPoolExecutor(4, "aside"), ThreadPoolExecutor(2, "asking")
 
 
 async def in_time(work: asyncio.Future[T]) -> T:
     """The handler's answer. Raises NoAnswer if it takes long, and a part that it may wait for does not answer."""
     await asyncio.wait({work}, timeout=ASKED_AFTER)
     while not work.done():
-        asked = asyncio.ensure_future(aside(_asked, _ASKING))
+        asked = asyncio.get_running_loop().run_in_executor(_ASKING, _asked)
         await asyncio.wait({work}, timeout=PATIENCE)
         silent = _silent(asked.result() if asked.done() else {})
         if silent and not work.done():
@@ -46,8 +36,10 @@ async def in_time(work: asyncio.Future[T]) -> T:
 
 
 def _asked() -> dict[str, Future[None]]:
+    from shared.api import status
+
     try:
-        return status.asked(the_system())
+        return status.asked(bootstrap.system())
     except TrainyardError:  # the handler says what is wrong with the settings
         return {}
 

@@ -1,6 +1,6 @@
-"""The web page: its files of page/, who looks at it, and where it uploads to. The files hold no data, so anyone may
-read them; what they ask the API for needs a key or a role like every other request. page/bundle has the script and the
-style sheet, made of page/'s sources by `python -m local.page_bundle`.
+"""The web page: its files of page/. They hold no data, so anyone may read them; what they ask the API for needs a key
+or a role like every other request. page/bundle has the script and the style sheet, made of page/'s sources by
+`python -m local.page_bundle`.
 
 The files are told apart from those of another deployment by a version in their path, so that browsers keep them for
 good: loading the page again costs one request that is answered with 304.
@@ -18,18 +18,10 @@ from urllib.parse import urlsplit
 
 import azure.functions as func
 
-from functions import access
-from functions.http import answer, handled, handled_for_anyone
-from functions.on_demand import on_demand
-from shared.bootstrap import system as the_system
-from shared.kernel.drop_key import DropKey
+from functions import http
 from shared.kernel.errors import NotFound
 from shared.kernel.index_settings import ROOT
-
-with on_demand():
-    from shared.api import requests
-    from shared.drops import uploads
-    from shared.kernel import parsing, settings
+from shared.kernel.operation import ANYONE
 
 blueprint = func.Blueprint()
 
@@ -50,8 +42,6 @@ FOR_GOOD = "public, max-age=31536000, immutable"
 ASK_AGAIN = "no-cache"
 
 
-@blueprint.route("page/{*path}", methods=["GET"], auth_level=func.AuthLevel.ANONYMOUS)
-@handled_for_anyone
 def page(req: func.HttpRequest) -> func.HttpResponse:
     """A file of the web page; index.html for the bare address."""
     version, _, name = req.route_params.get("path", "").rpartition("@/")
@@ -69,22 +59,9 @@ def page(req: func.HttpRequest) -> func.HttpResponse:
     return func.HttpResponse(body, headers={**headers, "Content-Type": kind})
 
 
-@blueprint.route("me", methods=["GET"])
-@handled
-def get_me(req: func.HttpRequest) -> func.HttpResponse:
-    """Who calls, and whether they may change something."""
-    return answer(access.me(req))
-
-
-@blueprint.route("drops/{route}/{name}/uploads", methods=["POST"])
-@handled
-def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
-    """Where a browser puts the files of a drop."""
-    key = DropKey(req.route_params["route"], req.route_params["name"])
-    files = requests.offered(parsing.read_body(req.get_body(), requests.UploadRequest))
-    if uploads.may_become_code(the_system().routes, key, files):
-        access.admit_code(req)
-    return answer(uploads.upload_addresses(the_system(), key, files, access.caller(req)))
+blueprint.route("page/{*path}", methods=["GET"], auth_level=func.AuthLevel.ANONYMOUS)(
+    http.handler("page", ANYONE, page)
+)
 
 
 @cache
@@ -131,6 +108,8 @@ def _packed(name: str) -> bytes:
 @cache
 def _safety() -> dict[str, str]:
     """Nothing runs but the page's own modules; it talks to this API and to the storage account that files lie in."""
+    from shared.kernel import settings
+
     address = urlsplit(settings.blob_endpoint(os.environ))
     storage = f"{address.scheme}://{address.netloc}"
     policy = (

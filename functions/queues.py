@@ -16,13 +16,9 @@ import azure.functions as func
 from functions import telemetry
 from functions.attribution import attributed
 from functions.keyed_lock import KeyedLock
-from functions.on_demand import on_demand
 from shared.bootstrap import check_routes
 from shared.bootstrap import system as the_system
 from shared.messages import declared
-
-with on_demand():
-    from shared.kernel import at_once
 
 if TYPE_CHECKING:
     from shared.kernel.message import Message
@@ -46,9 +42,11 @@ def function_of(queue: str) -> str:
 
 def receive(queue: str, body: bytes, form: str = "") -> None:
     """Handle a message of the queue, and what it sends that is to be handled inline."""
+    from shared.kernel.at_once import at_once  # not at a cold start
+
     message = declared.decode(queue, body, form)
     if message is not None:
-        with at_once.at_once(the_system(), message.inline, _handle) as system:
+        with at_once(the_system(), message.inline, _handle) as system:
             _handle(system, message)
 
 

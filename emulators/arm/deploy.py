@@ -11,7 +11,7 @@ from emulators.arm import syntax
 from emulators.arm.expressions import Scope, evaluate, loop
 from emulators.arm.functions import Json
 from emulators.arm.resources import Resource, resource_id
-from emulators.arm.runtime import value_of
+from emulators.arm.runtime import kept, listed, value_of
 from emulators.arm.syntax import BicepError
 
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
@@ -38,6 +38,7 @@ class Deployment:
     subscription: str
     tenant: str
     cloud: str = "AzureCloud"
+    before: Deployment | None = None  # what is there already: an earlier deployment of the same template
     resources: dict[str, Resource] = field(default_factory=dict)  # by id in lower case: ids ignore case
     outputs: Json = field(default_factory=dict)
 
@@ -61,9 +62,13 @@ def deploy(
     subscription: str = SUBSCRIPTION,
     tenant: str = TENANT,
     cloud: str = "AzureCloud",
+    before: Deployment | None = None,
 ) -> Deployment:
-    """Work out everything that the file declares with these parameters, in one of CLOUDS. Raises BicepError."""
-    deployment = Deployment(runtime or value_of, subscription, tenant, cloud)
+    """Work out everything that the file declares with these parameters, in one of CLOUDS, over what was there before.
+
+    Raises BicepError.
+    """
+    deployment = Deployment(runtime or value_of, subscription, tenant, cloud, before)
     place = f"/subscriptions/{subscription}"
     deployment.outputs = Template(deployment, syntax.read(file.resolve()), parameters, place).run()
     return deployment
@@ -85,6 +90,11 @@ class Reference:
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
         return self.deployment.runtime(resource, path) if value is None else value
+
+    def call(self, name: str) -> Any:
+        """The answer of a list function, such as `list()` of a site's settings: what this deployment found there."""
+        before = self.deployment.before.by_id(self.resource.id) if self.deployment.before else None
+        return listed(name, self.resource, before)
 
 
 class ModuleOutputs:
@@ -173,7 +183,8 @@ class Template:
         if not item.existing:
             if self.deployment.by_id(resource.id):
                 raise BicepError(f"{self.file.path.name}: {item.symbol}: {resource.id} is declared twice")
-            self.deployment.resources[resource.id.lower()] = resource
+            before = self.deployment.before.by_id(resource.id) if self.deployment.before else None
+            self.deployment.resources[resource.id.lower()] = kept(resource, before)
         return Reference(self.deployment, resource)
 
     def _named(self, item: syntax.Resource, body: Json) -> Resource:

@@ -137,6 +137,8 @@ def _subscript(node: Node, scope: Scope) -> Any:
 
 
 def _call(node: Node, scope: Scope) -> Any:
+    if part(node, "function").type == "member_expression":
+        return _method(part(node, "function"), scope)
     name = text(part(node, "function"))
     function = PURE.get(name) or scope.function(name)
     if function is None:
@@ -148,6 +150,14 @@ def _call(node: Node, scope: Scope) -> Any:
         if isinstance(exc, BicepError):
             raise
         raise error(scope.path, node, f"the function {name} can't take these values: {exc}") from exc
+
+
+def _method(node: Node, scope: Scope) -> Any:
+    """A list function of a resource, such as `settings.list()`."""
+    on, name = evaluate(part(node, "object"), scope), text(part(node, "property"))
+    if not hasattr(on, "call"):
+        raise error(scope.path, node, f"{text(node)}: only a resource has functions")
+    return on.call(name)
 
 
 def _lambda(node: Node, scope: Scope) -> Callable[..., Any]:

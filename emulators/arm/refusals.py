@@ -18,6 +18,7 @@ from emulators.arm.vm_sizes import refused_size
 
 SITES, PLANS = "Microsoft.Web/sites", "Microsoft.Web/serverfarms"
 COMPUTES = "Microsoft.MachineLearningServices/workspaces/computes"
+SYSTEM_TOPICS = "Microsoft.EventGrid/systemTopics"
 BUDGETS = "Microsoft.Consumption/budgets"
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 
@@ -52,7 +53,7 @@ NAMES = {
     "Microsoft.KeyVault/vaults": r"(?!.*--)[a-zA-Z][a-zA-Z0-9-]{1,22}[a-zA-Z0-9]",
     "Microsoft.ContainerRegistry/registries": r"[a-zA-Z0-9]{5,50}",
     "Microsoft.MachineLearningServices/workspaces": r"[a-zA-Z0-9][a-zA-Z0-9_-]{2,32}",
-    COMPUTES: r"[a-zA-Z](?:[a-zA-Z0-9-]{0,22}[a-zA-Z0-9])?",
+    COMPUTES: r"[a-zA-Z][a-zA-Z0-9-]{1,22}[a-zA-Z0-9]",  # verbatim: aztfmod/terraform-provider-azurecaf#78
     SITES: r"[a-zA-Z0-9][a-zA-Z0-9-]{0,58}[a-zA-Z0-9]",
     "Microsoft.EventGrid/topics": r"[a-zA-Z0-9-]{3,50}",
     "Microsoft.EventGrid/systemTopics": r"[a-zA-Z0-9-]{3,50}",
@@ -64,7 +65,7 @@ NAMES = {
 
 def refusals(deployment: Deployment) -> list[str]:
     """All that Azure would refuse of this deployment, a sentence each."""
-    rules = (_flex, _sizes, _budgets, _names, _assignments)
+    rules = (_flex, _sizes, _budgets, _names, _topics, _assignments)
     return [sentence for rule in rules for sentence in rule(deployment)]
 
 
@@ -130,6 +131,20 @@ def _names(deployment: Deployment) -> Iterator[str]:
         for found in deployment.of(kind):
             if not re.fullmatch(form, found.last_name):
                 yield f"{kind} {found.last_name!r}: this is no name for it; it must match {form}"
+
+
+def _topics(deployment: Deployment) -> Iterator[str]:
+    """One system topic for each source, also beside those that are there already. Verbatim: microsoft/AzureTRE#4978."""
+    present = deployment.before.of(SYSTEM_TOPICS) if deployment.before else []
+    of_source = {str(topic.properties["source"]).lower(): topic for topic in present}
+    for topic in deployment.of(SYSTEM_TOPICS):
+        source = str(topic.properties["source"])
+        other = of_source.setdefault(source.lower(), topic)
+        if other.id.lower() != topic.id.lower():
+            yield (
+                f"InvalidRequest: There is an existing tracked system topic {other.id} for the given source {source}. "
+                "Only one system topic is allowed per source."
+            )
 
 
 def _assignments(deployment: Deployment) -> Iterator[str]:

@@ -83,11 +83,6 @@ class Health(Struct):
     checks: dict[str, Check]
 
 
-class Reason(Struct):
-    code: str
-    message: str
-
-
 class ToSend(Struct):
     name: str
     url: Annotated[str, Meta(description="PUT the file here, with x-ms-blob-type: BlockBlob and its Content-MD5.")]
@@ -100,11 +95,6 @@ class Folder(Struct):
     digest: str
     seconds: Annotated[float, Meta(description="How long the addresses work.")]
     files: list[ToSend]
-
-
-class Link(Struct):
-    url: str
-    seconds: int
 
 
 class UploadTarget(Struct):

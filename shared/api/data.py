@@ -7,13 +7,13 @@ from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
-from shared.api.encode import model_of, plain_fields
 from shared.drops import diff, versions
 from shared.drops import model as drops
 from shared.drops.diff import DataFile as _DataFile
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasRoutes
 from shared.kernel.drop_key import DropKey
+from shared.kernel.encode import model_of, plain_fields
 from shared.kernel.has import HasBlobs
 from shared.runs.ports import HasRuns
 

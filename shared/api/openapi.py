@@ -1,38 +1,37 @@
-"""The HTTP API as an OpenAPI 3.1 document, from the models that check the requests. A test holds it against the app."""
+"""The HTTP API as an OpenAPI 3.1 document, from the operations' declarations."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import msgspec
 
-from shared.api import answers, requests, run_answers
-from shared.api.operations import LOG_HEADERS, OPERATIONS, Operation
-from shared.clusters.lease_model import LEASE_ID
-from shared.kernel.names import NAME
-from shared.messages.declared import QUEUES
-from shared.models import model as models
-from shared.runs.names import RUN_NAME
+from shared.api import answers
+from shared.api.registry import OPERATIONS
+from shared.api.signature import signature
+from shared.kernel.operation import ANYONE, Operation
+from shared.runs.answers import Accepted
 
 Json = dict[str, Any]
 
-# Text of the path's {parameters}. A drop's name may be anything that a blob's may, so the check is the service's.
-PATH_PARAMETERS: dict[str, Json] = {
-    "run": {"type": "string", "pattern": f"^{RUN_NAME.pattern}$"},
-    "member": {"type": "string", "pattern": "^[0-9]{1,4}$"},
-    "queue": {"enum": list(QUEUES)},
-    "cluster": {"type": "string", "pattern": f"^{NAME.pattern}$"},
-    "lease": {"type": "string", "pattern": f"^{LEASE_ID.pattern}$"},
-    "route": {"type": "string", "minLength": 1},
-    "name": {"type": "string", "minLength": 1},
-    "model": {"type": "string", "pattern": f"^{models.NAME.pattern}$"},
-    "alias": {"type": "string", "pattern": f"^{models.ALIAS.pattern}$"},
-    "version": {"type": "string", "pattern": f"^({models.NUMBER.pattern}|{models.ALIAS.pattern})$"},
-    "subscription": {"type": "string", "pattern": "^[a-z0-9-]{1,40}$"},
-    "schedule": {"type": "string", "pattern": "^[a-z0-9-]{1,40}$"},
-    "path": {"type": "string", "minLength": 1, "description": "A name from the run's artifacts; it may hold slashes."},
+LOG_HEADERS = {
+    "x-next-offset": {"schema": {"type": "integer"}, "description": "The offset to go on with"},
+    "x-log-complete": {"schema": {"enum": ["true", "false"]}, "description": "Whether the log ends with these bytes"},
+    "x-ranks": {"schema": {"type": "string"}, "description": "The ranks that have logs, with commas"},
+}
+HEADERS: dict[str, tuple[str, Json]] = {  # by the parameter of a function that takes one
+    "key": (
+        "Idempotency-Key",
+        {
+            "type": "string",
+            "pattern": "^[ -~]{1,128}$",
+            "description": "Makes a repeat the same run: up to 128 printable ASCII characters.",
+        },
+    ),
+    "range_header": ("Range", {"type": "string", "description": "One range of bytes, instead of offset."}),
 }
 PROBLEMS = {
     400: "The request can't be read as one: the detail says where",
@@ -64,7 +63,8 @@ LINKS = {  # from an answer that names a run to what can be asked of it
 @cache
 def document() -> Json:
     """The document. Every call gives the same one; don't change it."""
-    models = [m for o in OPERATIONS for m in (o.query, o.body, *o.answers.values()) if m is not None]
+    declared = [signature(operation) for operation in OPERATIONS]
+    models = [m for s in declared for m in (s.query, s.body, *s.answers.values()) if m is not None]
     schemas, components = msgspec.json.schema_components(
         [*models, answers.Problem], ref_template="#/components/schemas/{name}"
     )
@@ -76,8 +76,9 @@ def document() -> Json:
     schema_of = dict(zip(map(repr, models), schemas, strict=False))
     paths: dict[str, Json] = {}
     for operation in OPERATIONS:
-        paths.setdefault(f"/{operation.path}", {})[operation.method] = _operation(operation, schema_of, components)
-    queries = {o.query.__name__ for o in OPERATIONS if o.query}
+        described = _operation(operation, schema_of, components)
+        paths.setdefault(f"/{_plain_path(operation)}", {})[operation.method.lower()] = described
+    queries = {s.query.__name__ for s in declared if s.query}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Trainyard", "version": "1", "description": "Drop data, get a trained model back."},
@@ -98,38 +99,51 @@ def _names(member: str, kind: str) -> Json:
     return {"required": [member], "properties": {member: {"type": kind}}}
 
 
-def _problems(operation: Operation) -> tuple[int, ...]:
-    return (*ALWAYS, *([] if operation.method == "get" else [411]), *operation.problems)
+def _plain_path(operation: Operation) -> str:
+    """The path as OpenAPI writes it, which knows no {*path}."""
+    return operation.path.replace("{*", "{")
+
+
+def operation_id(operation: Operation) -> str:
+    return re.sub(r"\W+", "_", f"{operation.method.lower()} {_plain_path(operation)}").strip("_")
+
+
+def problems(operation: Operation) -> tuple[int, ...]:
+    return (*ALWAYS, *([] if operation.method == "GET" else [411]), *operation.problems)
 
 
 def _operation(operation: Operation, schema_of: dict[str, Json], components: Json) -> Json:
+    declared = signature(operation)
     definition: Json = {
-        "operationId": re.sub(r"\W+", "_", f"{operation.method} {operation.path}").strip("_"),
+        "operationId": operation_id(operation),
         "summary": operation.summary,
         "parameters": list(_parameters(operation, components)),
-        "responses": {str(s): _good(operation, s, schema_of) for s in operation.answers}
-        | {str(status): _bad(status) for status in _problems(operation) if status not in operation.answers},
+        "responses": {str(status): _good(operation, status, schema_of) for status in declared.answers}
+        | {str(status): _bad(status) for status in problems(operation) if status not in declared.answers},
     }
-    if operation.path == "health":
+    if operation.role == ANYONE:
         definition["security"] = []
-    if operation.body:
-        content = {"application/json": {"schema": schema_of[repr(operation.body)]}}
-        definition["requestBody"] = {"required": operation.body is not requests.Changes, "content": content}
+    if declared.body:
+        content = {"application/json": {"schema": schema_of[repr(declared.body)]}}
+        definition["requestBody"] = {"required": declared.body_required, "content": content}
     return definition
 
 
-def _parameters(operation: Operation, components: Json) -> Any:
-    for name in re.findall(r"\{(\w+)\}", operation.path):
-        yield {"name": name, "in": "path", "required": True, "schema": PATH_PARAMETERS[name]}
-    for name, schema in operation.headers.items():
-        yield {"name": name, "in": "header", "required": False, "schema": schema}
-    query = components[operation.query.__name__] if operation.query else {}
+def _parameters(operation: Operation, components: Json) -> Iterator[Json]:
+    declared = signature(operation)
+    for name in declared.path:
+        schema = msgspec.json.schema(declared.takes[name])
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
+    for parameter, (name, schema) in HEADERS.items():
+        if parameter in declared.takes:
+            yield {"name": name, "in": "header", "required": False, "schema": schema}
+    query = components[declared.query.__name__] if declared.query else {}
     for name, schema in query.get("properties", {}).items():
         yield {"name": name, "in": "query", "required": name in query.get("required", ()), "schema": schema}
 
 
 def _good(operation: Operation, status: int, schema_of: dict[str, Json]) -> Json:
-    model = operation.answers[status]
+    model = signature(operation).answers[status]
     answered: Json = {"description": operation.summary}
     if status == 302:
         answered["headers"] = {"Location": {"schema": {"type": "string"}, "required": True}}
@@ -137,7 +151,7 @@ def _good(operation: Operation, status: int, schema_of: dict[str, Json]) -> Json
         answered |= {"content": {"text/plain": {"schema": {"type": "string"}}}, "headers": LOG_HEADERS}
     else:
         answered["content"] = {"application/json": {"schema": schema_of[repr(model)]}}
-    if model is run_answers.Accepted:
+    if model is Accepted:
         answered["links"] = LINKS
     return answered
 

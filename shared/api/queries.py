@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from shared.api import records
-from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
+from shared.api.requests import DropsQuery, RunsQuery, read_name
 from shared.clusters.azureml_cache import waiting
 from shared.clusters.ports import HasClusters
 from shared.drops import find_name
@@ -15,6 +15,7 @@ from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.has import HasClock
+from shared.kernel.parsing import read_time
 from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
 from shared.models.ports import HasModels

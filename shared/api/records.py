@@ -12,12 +12,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shared.api.encode import Json, model_of, plain, plain_fields
 from shared.api.source import git
 from shared.clusters import lease_model
 from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
+from shared.kernel.encode import Json, model_of, plain, plain_fields
 from shared.runs import model as runs
 from shared.runs import steps
 from shared.runs.model import RunState

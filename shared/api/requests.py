@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -26,7 +26,6 @@ M = TypeVar("M")
 MOST_RUNS = 1000  # in one page
 LONGEST_WAIT = 60  # seconds; a function's HTTP answer is cut at 230
 
-Key = Annotated[str, Meta(pattern="^[ -~]{1,128}$", description="Up to 128 printable ASCII characters.")]
 # Text, because msgspec would take any number in a query for Unix time.
 Time = Annotated[str, Meta(description="Made at or after this time: 2026-01-31T08:00:00Z, or a date.")]
 Token = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,2000}$", description="From the last page, as it is.")]
@@ -58,6 +57,9 @@ class Changes(Struct, forbid_unknown_fields=True):
     parameters: Annotated[
         dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
     ] = {}
+
+
+NO_CHANGES = Changes()
 
 
 class LeaseRequest(Struct, forbid_unknown_fields=True):
@@ -162,10 +164,6 @@ class ArtifactsQuery(Struct):
     pictures: Annotated[bool, Meta(description="Give addresses of the pictures among the files too.")] = False
 
 
-class ArtifactQuery(Struct):
-    link: Annotated[bool, Meta(description="Answer with the address as JSON, not with a redirect.")] = False
-
-
 class UploadFile(Struct, forbid_unknown_fields=True):
     name: Annotated[str, Meta(min_length=1, max_length=1024, description="The path below the drop's folder.")]
     size: Annotated[float, Meta(ge=0, le=1 << 50, multiple_of=1)]
@@ -182,16 +180,6 @@ class DropsQuery(Struct):
     route: str | UnsetType = UNSET
     after: Annotated[str | UnsetType, Meta(description="The last drop of the page before, route/name.")] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = MOST_RUNS
-
-
-class CostsQuery(Struct):
-    by: Annotated[Literal["run", "cluster", "project", "owner"], Meta(description="What a line of the report is.")] = (
-        "project"
-    )
-    since: (
-        Annotated[str, Meta(min_length=1, description="A time, whose whole day in UTC is in; default: this month.")]
-        | UnsetType
-    ) = UNSET
 
 
 class ReplayQuery(Struct):
@@ -222,12 +210,3 @@ def read_member(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,4}", text):
         raise BadInput(f"member is {text[:40]!r}; give its number, from 0 on.")
     return int(text)
-
-
-def read_time(text: str) -> datetime:
-    """A time of RFC 3339, or a date; in UTC unless it says otherwise."""
-    try:
-        at = datetime.fromisoformat(text.upper())
-        return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
-    except (ValueError, OverflowError) as exc:
-        raise Impossible(f"since is {text[:40]!r}; write a time like 2026-01-31T08:00:00Z.", "bad_time") from exc

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
-from shared.api.answers import Reason
 from shared.api.records import Run
-from shared.runs.model import RunState
+from shared.kernel.encode import Reason
+from shared.runs.answers import Date
 
 
 class Difference(Struct):
@@ -22,26 +21,6 @@ class ComparedMetric(Struct):
     name: str
     values: list[float | None]
     best: Annotated[int | None, Meta(description="Which run has the best of them; null if all are the same.")]
-
-
-class Date(Struct):
-    """What a run that must be done by a date costs, in dollars: at best, as expected, on dedicated nodes alone."""
-
-    done_by: datetime
-    takes_seconds: float
-    clusters: Annotated[list[str], Meta(description="With low-priority nodes, and with dedicated ones.")]
-    best: float
-    expected: float
-    worst: float
-    why: str
-
-
-class Accepted(Struct):
-    run: str
-    state: RunState
-    estimated_cost: Annotated[float | None, Meta(description="Dollars; null where nothing is known.")] = None
-    greatest_cost: Annotated[float | None, Meta(description="Dollars; null where no price is known.")] = None
-    date: Date | None = None
 
 
 class Finding(Struct):

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from shared.api import queries, records
-from shared.api.encode import plain
 from shared.api.queries import Ports as QueriesPorts
 from shared.clusters.azureml_cache import waiting as waiting_for
 from shared.clusters.model import Cluster
 from shared.clusters.ports import HasLeases, HasSweeps
 from shared.clusters.waiting import WAITING
+from shared.kernel.encode import plain
 from shared.kernel.errors import NoAnswer, TrainyardError
 from shared.messages.declared import QUEUES
 from shared.messages.poison import POISON, is_done

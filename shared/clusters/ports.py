@@ -89,10 +89,10 @@ class Budgets(Protocol):
 
 
 class NoBudgets:
-    """Where nobody set any."""
+    """No project has a budget."""
 
-    def exhausted(self, project: str) -> str | None:  # noqa: ARG002 the port's
-        return None
+    def exhausted(self, _project: str) -> str | None:
+        """None, for each project."""
 
 
 class HasClusters(Protocol):

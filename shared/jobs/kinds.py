@@ -15,34 +15,37 @@ from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
 
 
 class Kind(Protocol):
-    """One kind of job. `runs_a_command`: itself, on its own nodes and with its own inputs; else the jobs within it do,
-    which nothing of a template lies under and which are not read whole here."""
+    """One kind of job.
+
+    `runs_a_command`: the job itself runs a command, on its own nodes and with its own inputs. Otherwise the jobs within
+    it do: no template lies under those, and they are not read whole here.
+    """
 
     @property
     def runs_a_command(self) -> bool: ...
 
     def on_its_cluster(self, job: JobSpec) -> JobSpec:
-        """The job with all that it runs on the cluster that it names itself."""
+        """The job with everything in it on the cluster that the job itself names."""
 
     def parts(self, job: JobSpec) -> tuple[Step, ...]:
-        """The jobs within it, in the order of the file."""
+        """The jobs within this one, in the order of the file."""
 
     def part_faults(self, job: JobSpec, limits: Limits) -> Iterator[Problem]:
-        """All that is wrong with those, each of which obeys the limits that it would as a job of its own."""
+        """All that is wrong with the jobs within this one. Each obeys the limits of a job of its own."""
 
 
 class _Command:
-    """A job that has no other within it."""
+    """A job without jobs within it."""
 
     runs_a_command = True
 
     def on_its_cluster(self, job: JobSpec) -> JobSpec:
         return job
 
-    def parts(self, job: JobSpec) -> tuple[Step, ...]:  # noqa: ARG002 the kind's
+    def parts(self, _job: JobSpec) -> tuple[Step, ...]:
         return ()
 
-    def part_faults(self, job: JobSpec, limits: Limits) -> Iterator[Problem]:  # noqa: ARG002 the kind's
+    def part_faults(self, _job: JobSpec, _limits: Limits) -> Iterator[Problem]:
         return iter(())
 
 
@@ -63,5 +66,5 @@ KINDS: dict[str, Kind] = {COMMAND: _Command(), PIPELINE: _Pipeline()}
 
 
 def kind_of(job: JobSpec) -> Kind:
-    """Its kind; one that is not run here, and so is refused, is like a command until then."""
+    """The job's kind. A kind that is refused later is treated as a command until then."""
     return KINDS.get(job.kind, KINDS[COMMAND])

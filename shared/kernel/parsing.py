@@ -15,6 +15,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import unquote
@@ -202,6 +203,15 @@ def _lines(node: yaml.MappingNode, what: str, prefix: str = "") -> Iterator[tupl
         yield path, line
         if isinstance(value, yaml.MappingNode):
             yield from _lines(value, what, f"{path}.")
+
+
+def read_time(text: str) -> datetime:
+    """A time of RFC 3339, or a date; in UTC unless it says otherwise."""
+    try:
+        at = datetime.fromisoformat(text.upper())
+        return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as exc:
+        raise Impossible(f"since is {text[:40]!r}; write a time like 2026-01-31T08:00:00Z.", "bad_time") from exc
 
 
 def one_line(encoded: str) -> str:

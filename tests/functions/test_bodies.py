@@ -8,17 +8,15 @@ import json
 import azure.functions as func
 import pytest
 
-from functions.http import answer, handled
+from functions import http
+from shared.kernel.operation import ANYONE
 
-
-@handled
-def handler(req: func.HttpRequest) -> func.HttpResponse:
-    return answer({"bytes": len(req.get_body())})
+handle = http.handler("x", ANYONE, lambda req: http.response({"bytes": len(req.get_body())}))
 
 
 def status(method: str, headers: dict[str, str], body: bytes = b"") -> tuple[int, object]:
     request = func.HttpRequest(method, "/api/x", headers=headers, body=body)
-    response: func.HttpResponse = asyncio.run(handler(request))  # type: ignore[arg-type]
+    response: func.HttpResponse = asyncio.run(handle(request))  # type: ignore[arg-type]
     return response.status_code, json.loads(response.get_body()).get("code")
 
 

@@ -20,7 +20,7 @@ from functions import queues as functions_queues
 from shared.adapters.tables.records import from_row, to_row
 from shared.adapters.tables.run_table import _run
 from shared.api import records
-from shared.api.requests import RunsQuery, read_time
+from shared.api.requests import RunsQuery
 from shared.drops.model import Drop, DropState
 from shared.events import incoming
 from shared.jobs.build import build
@@ -30,7 +30,8 @@ from shared.jobs.readers.azureml import read_layer
 from shared.jobs.readers.job_file import read_job_file
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
-from shared.kernel.parsing import read_body, read_key, read_query
+from shared.kernel.operation import READER
+from shared.kernel.parsing import read_body, read_key, read_query, read_time
 from shared.messages.declared import QUEUES
 from shared.runs.decide import failing_log, first_line, fold_metrics
 from shared.runs.intake.create import digest
@@ -105,7 +106,7 @@ def principal(data: bytes) -> None:
     """App Service's header, as it is and as somebody could forge it."""
     for text in (data.decode("latin-1"), base64.b64encode(data).decode()):
         with suppress(access.Denied):
-            access.check("GET", {"X-MS-CLIENT-PRINCIPAL": text}, {"WEBSITE_AUTH_ENABLED": "true"})
+            access.check(READER, "GET", {"X-MS-CLIENT-PRINCIPAL": text}, {"WEBSITE_AUTH_ENABLED": "true"})
 
 
 def event(data: bytes) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from emulators.arm import syntax
 from emulators.arm.hashes import unique_string
-from functions import access
+from shared.kernel.operation import ROLES
 from tests.infra.azd import GONE, OUTPUTS, READY, REGISTRY, Answers, Azd, lines
 from tests.infra.declared import INFRA, main
 
@@ -99,7 +99,7 @@ def test_entra_makes_a_registration_without_a_secret(azd: Azd, kind: str) -> Non
     assert done.returncode == 0, done.stderr
     sent = [body for body in bodies(calls) if "nameAvailable" not in body and "type" not in body]
     roles = {role["value"]: role["id"] for role in sent[0]["appRoles"]}
-    assert roles.keys() == {access.READER, access.CONTRIBUTOR, access.CODER}
+    assert roles.keys() == set(ROLES)
     assert sent[0]["identifierUris"] == ["api://client-1"]
     assert {"appRoleAssignmentRequired": True} in sent
     assert {"principalId": "me", "resourceId": "principal-1", "appRoleId": roles["trainyard.coder"]} in sent
@@ -210,7 +210,7 @@ def test_nodes_may_pull_whoever_granted_it(azd: Azd, there: list[Any], answer: A
 
 def test_browsers_may_sign_in_at_the_apps_address(azd: Azd) -> None:
     """With Entra ID the registration gets the app's callback and gives id tokens, still without a secret."""
-    azd.set(TRAINYARD_ENTRA_CLIENT_ID="client-1")
+    azd.set(TRAINYARD_ENTRA_CLIENT_ID="client-1", TRAINYARD_ENTRA_MADE_HERE="client-1")
     web = next(body["web"] for body in bodies(after_provision(azd, [])) if "web" in body)
     assert web["redirectUris"] == ["https://func-1.azurewebsites.net/.auth/login/aad/callback"]
     assert web["implicitGrantSettings"] == {"enableIdTokenIssuance": True}

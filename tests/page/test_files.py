@@ -128,13 +128,13 @@ def test_no_line_of_the_sources_is_long() -> None:
 
 def test_an_answer_without_news_is_304() -> None:
     """The same JSON has the same tag, which is answered without a body; larger ones are packed for who takes it."""
-    response = http.answer({"rows": ["x"] * 1000})
+    response = http.response({"rows": ["x"] * 1000})
     plain = http.conditional(_asks(), response)
     packed = http.conditional(_asks(accept_encoding="gzip, br"), response)
     assert json.loads(gzip.decompress(packed.get_body())) == json.loads(plain.get_body())
     again = http.conditional(_asks(if_none_match=plain.headers["ETag"]), response)
     assert (again.status_code, again.get_body()) == (304, b"")
-    other = http.conditional(_asks(if_none_match=plain.headers["ETag"]), http.answer({"rows": ["y"] * 1000}))
+    other = http.conditional(_asks(if_none_match=plain.headers["ETag"]), http.response({"rows": ["y"] * 1000}))
     assert other.status_code == 200
 
 

@@ -16,6 +16,12 @@ MOST_NODES = 65_000  # https://learn.microsoft.com/azure/machine-learning/how-to
 IDENTITIES = frozenset({"None", "SystemAssigned", "UserAssigned"})
 
 
+# An update of a cluster takes neither: Azure keeps them and reports success (Azure/azure-rest-api-specs#18889).
+# Terraform's provider makes a new cluster for a change of either (`ForceNew`,
+# machine_learning_compute_cluster_resource.go).
+FIXED = ("vmSize", "vmPriority")
+
+
 # What runs the jobs that name no compute: as many nodes as they need, each gone soon after its job.
 SERVERLESS_BODY: Json = {
     "computeType": "AmlCompute",
@@ -49,6 +55,13 @@ def checked(name: str, body: Json) -> Json:
         # Neither its password nor its key is ever answered, so neither is kept.
         kept["userAccountCredentials"] = {"adminUserName": checks.text(account, "adminUserName")}
     return {**properties, "properties": {**kept, "vmPriority": priority}}
+
+
+def updated(present: Json, wanted: Json) -> Json:
+    """The `properties` of a cluster after an update: those that are wanted, but for what Azure does not change."""
+    inner = present["properties"]
+    kept = {name: inner[name] for name in FIXED if name in inner}
+    return {**wanted, "properties": {**wanted["properties"], **kept}}
 
 
 def identity(body: Json) -> Json | None:

@@ -17,7 +17,12 @@ from emulators.azureml.service.operations import POLL_HEADER
 from emulators.azureml.service.server import LOCATION, WORKSPACE, Parts, body
 from emulators.azureml.workspace.instances import KIND
 
-COMPUTE_NAME = re.compile(r"[a-zA-Z](?!.*--)[a-zA-Z0-9-]{0,30}[a-zA-Z0-9]")
+COMPUTE_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{1,22}[a-zA-Z0-9]")
+# The service's own words (aztfmod/terraform-provider-azurecaf#78).
+BAD_NAME = (
+    "Compute name is invalid. It can include letters, digits and dashes. It must start with a letter, end with a "
+    "letter or digit, and be between 3 and 24 characters in length"
+)
 CREATE_SECONDS = 0.2  # Azure takes some; a client must see that creating is a long-running operation
 
 
@@ -51,9 +56,7 @@ class ComputeRoutes:
         """Create (201 and an operation to poll) or update (200, done) a cluster."""
         name = request.match_info["name"]
         if not COMPUTE_NAME.fullmatch(name):
-            raise BadRequest(
-                f"Compute name {name!r}: 2 to 32 letters, digits and single '-', a letter first and no '-' last."
-            )
+            raise BadRequest(f"{BAD_NAME} ({name!r}).")
         document = await body(request, "properties")
         is_instance = mapping(document, "properties").get("computeType") == KIND
         if (

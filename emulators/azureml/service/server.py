@@ -15,6 +15,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from emulators.azureml.bodies import responses
+from emulators.azureml.bodies.enumerations import respelled
 from emulators.azureml.kernel.config import PROVIDER, Config
 from emulators.azureml.kernel.errors import ArmError, BadRequest, NotFound
 from emulators.azureml.kernel.limits import Throttle, Verdict
@@ -178,7 +179,7 @@ async def body(request: web.Request, *needs: str) -> Json:
     for key in needs:
         if not document.get(key):
             raise BadRequest(f"The body lacks {key!r}.", "InvalidRequestContent")
-    return document
+    return respelled(document) if "properties" in needs else document
 
 
 async def properties(request: web.Request) -> Json:

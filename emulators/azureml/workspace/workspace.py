@@ -223,6 +223,7 @@ class Workspace:
         """Create or update a cluster; the flag says whether it is new. New scale settings hold at once."""
         properties, now = cluster_body.checked(name, body), timestamp()
         old = self.clusters.get(name.lower())
+        properties = cluster_body.updated(old.properties, properties) if old else properties
         cluster = old or Cluster(name, body.get("location") or self.config.location, {}, {}, now, now)
         cluster.properties, cluster.tags, cluster.modified = properties, body.get("tags") or cluster.tags, now
         cluster.identity = cluster_body.identity(body) or cluster.identity

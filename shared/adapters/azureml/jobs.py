@@ -16,13 +16,13 @@ from shared.adapters.azureml.code_assets import Assets, Files, Known, environmen
 from shared.adapters.azureml.document import document
 from shared.adapters.azureml.inline_environment import inline_environment
 from shared.adapters.azureml.job_body import job_body
+from shared.adapters.azureml.job_forms import form_of
 from shared.adapters.azureml.pipelines import moment
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, state_of
 from shared.jobs.readers.azureml import environment_document
-from shared.jobs.readers.pipeline import Step, steps
-from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec
+from shared.jobs.spec import HOUR_PROPERTY, Environment, JobSpec
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
 from shared.kernel.storage import Place
@@ -55,65 +55,40 @@ class AzureMLJobs:
         self._lock = threading.Lock()
 
     def submit(self, spec: JobSpec) -> JobStatus:
-        if spec.kind == PIPELINE:
-            return self._submit_pipeline(spec)
-        job = document(spec)
-        if problems := list(sdk_job.local_files(job)):
-            raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
-        arm = self._connection.arm
+        form = form_of(spec)
+        if wrong := form.refused_before_sending(spec):
+            raise BadInput("; ".join(f"{problem.path}: {problem.message}" for problem in wrong))
         try:
-            job = self._with_environment(job)
-            if body := job_body(job, arm.workspace_id):
-                return _listed_status(arm.put(f"jobs/{job['name']}", body))
-            with self._connection.circuit.call(), sdk_errors("Azure ML refused the job"):
-                return _status(self._connection.ml.jobs.create_or_update(sdk_job.load(job, arm.workspace_id)))
+            return self._put(form.sendable(spec, self._registered, self._connection.arm.workspace_id))
         except (BadInput, Changed, NotFound) as exc:
             # A job that is there may refuse to be changed. Asking first would cost every job a request.
-            if existing := self.status(str(job.get("name", ""))):
-                return existing
-            raise BadInput(str(exc)) from exc
-
-    def _submit_pipeline(self, spec: JobSpec) -> JobStatus:
-        if wrong := self.problems(spec):
-            raise BadInput("; ".join(f"{problem.path}: {problem.message}" for problem in wrong))
-        workspace_id = self._connection.arm.workspace_id
-        try:
-            job = pipelines.sendable(spec, self._registered, workspace_id)
-            with self._connection.circuit.call(), sdk_errors("Azure ML refused the pipeline"):
-                return _status(self._connection.ml.jobs.create_or_update(sdk_job.load(job, workspace_id)))
-        except (BadInput, Changed, NotFound) as exc:
             if existing := self.status(spec.name):
                 return existing
             raise BadInput(str(exc)) from exc
 
+    def _put(self, job: dict[str, Any]) -> JobStatus:
+        arm = self._connection.arm
+        if body := job_body(job, arm.workspace_id):
+            return _listed_status(arm.put(f"jobs/{job['name']}", body))
+        with self._connection.circuit.call(), sdk_errors("Azure ML refused the job"):
+            return _status(self._connection.ml.jobs.create_or_update(sdk_job.load(job, arm.workspace_id)))
+
     def _registered(self, environment: str | Environment) -> str | Environment:
-        """The name of an environment; one that is only described is registered first, unless the SDK has to."""
-        named = self._with_environment({"environment": environment_document(environment)})["environment"]
-        return named if isinstance(named, str) else environment
+        """The id of an environment. One that is only described is registered first, unless the SDK has to do that."""
+        if not (described := inline_environment(environment_document(environment), self._address)):
+            return environment
+        path, body = described
+        self._connection.arm.put(path, body)
+        return f"azureml:{self._connection.arm.workspace_id}/{path}"
 
     def document(self, job: JobSpec) -> dict[str, Any]:
         return document(job)
 
     def problems(self, job: JobSpec) -> list[Problem]:
-        return pipelines.problems(job) if job.kind == PIPELINE else sdk_job.problems(document(replace(job, sweep=None)))
+        return form_of(job).problems(job)
 
     def lacks(self, job: JobSpec) -> list[str]:
-        if job.kind == PIPELINE:
-            given = (
-                self._refusals({"inputs": document(JobSpec(inputs=job.data)).get("inputs") or {}}) if job.data else []
-            )
-            return given + [f"Step {step.name!r}: {why}" for step in steps(job) for why in self._step_lacks(step)]
-        return self._refusals(document(replace(job, sweep=None)))
-
-    def _step_lacks(self, step: Step) -> Iterator[str]:
-        """What keeps a step from running: a registered component that is not there, or what it needs itself."""
-        if step.component and not pipelines.has_component(self._connection.arm.find, step.component):
-            yield f"component {step.component} is not in the workspace."
-        yield from self.lacks(step.job)
-
-    def _refusals(self, job: dict[str, Any]) -> list[str]:
-        refusals = self._connection.arm.preflight(job).get("refusals", [])
-        return [str(why) for why in refusals]
+        return form_of(job).lacks(job, self._connection.arm)
 
     def status(self, name: str) -> JobStatus | None:
         answer = self._connection.arm.find(f"jobs/{name}")
@@ -174,7 +149,7 @@ class AzureMLJobs:
     def register_environment(self, file: str, digest: str) -> str:
         return self._assets.environment(file, digest)
 
-    def code_id(self, folder: str, digest: str) -> str:  # noqa: ARG002 the port's; ours needs the digest alone
+    def code_id(self, _folder: str, digest: str) -> str:
         return self._assets.code_id(digest)
 
     def environment_id(self, file: str, digest: str) -> str:
@@ -193,14 +168,6 @@ class AzureMLJobs:
         """The URL of a folder in one of the workspace's containers."""
         place = self.place(path)
         return f"{self._url}/{place.container}/{place.prefix}"
-
-    def _with_environment(self, job: dict[str, Any]) -> dict[str, Any]:
-        """The job with the environment that it describes registered, and named by its id."""
-        if not (described := inline_environment(job.get("environment"), self._address)):
-            return job
-        path, body = described
-        self._connection.arm.put(path, body)
-        return {**job, "environment": f"azureml:{self._connection.arm.workspace_id}/{path}"}
 
     def _explained(self, status: JobStatus) -> JobStatus:
         """The status with Azure ML's account of the failure, as far as it can be had."""

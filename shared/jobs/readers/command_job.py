@@ -18,7 +18,7 @@ from shared.kernel.errors import Impossible
 class CommandJobs:
     """See shared.jobs.ports.Reader."""
 
-    def reads(self, document: Mapping[str, Any]) -> bool:  # noqa: ARG002 the port's
+    def reads(self, _document: Mapping[str, Any]) -> bool:
         return True
 
     def of_drop(self, job_file: JobFile, around: Around) -> Written:
@@ -27,7 +27,7 @@ class CommandJobs:
         job = with_steps(files.put_in(layer.job), files.put_in_step)
         return Written(layer.with_job(job), None if kind_of(job).runs_a_command else JobSpec())
 
-    def of_request(self, document: Mapping[str, Any], beside: Any, around: Around) -> Written:  # noqa: ARG002 the port's
+    def of_request(self, document: Mapping[str, Any], beside: Any, _around: Around) -> Written:
         if beside is not None:
             raise Impossible("batchai belongs to a Batch AI job.json; the request's job is none.", "bad_batchai")
         return Written(read_layer(document))

@@ -13,6 +13,7 @@ from shared.kernel.names import NAME
 from shared.runs.names import RUN_NAME
 
 Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="Letters, digits, dashes and underscores.")]
+RunName = Annotated[str, Meta(pattern=f"^{RUN_NAME.pattern}$")]
 _TAG_NAME = "^(?!trainyard\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"
 
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import json
 
-from shared.api import openapi, operations
+from shared.api import openapi
 from shared.kernel.index_settings import ROOT
 from shared.runs.intake.request import RunRequest
-from tests.functions.test_access import ENDPOINTS
-
-
-def test_every_route_is_described() -> None:
-    """The document has each HTTP route and method of the app, and no other; the page's files are no API."""
-    described = {(o.method.upper(), o.path.replace("{path}", "{*path}")) for o in operations.OPERATIONS}
-    assert described == set(ENDPOINTS) - {("GET", "page/{*path}")}
 
 
 def test_the_document_is_json() -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.api import costs
-from shared.api.requests import CostsQuery
 from shared.clusters.lease_model import Lease
 from shared.kernel.errors import Impossible
+from shared.money.api import CostsQuery, get_costs
 from shared.money.charge_costs import keep_books
 from shared.money.model import Day, Row
 from shared.money.policy import Policy
@@ -32,10 +31,10 @@ def test_days_are_closed_once_and_add_up(world: World) -> None:
     wait(world, 30 * 60, 2)
     goes(world, run, "Completed")
     keep_books(world.system)
-    before = costs.costs(world.system, CostsQuery())["total"]["spent"]
+    before = get_costs(world.system, CostsQuery())["total"]["spent"]
     assert sorted(world.books.closed) == ["20260110"] or "20260110" in world.books.closed
     assert before == pytest.approx((30 * 60 + 5) * 60 * 2 * 0.001)
-    found = costs.costs(world.system, CostsQuery(by="project"))
+    found = get_costs(world.system, CostsQuery(by="project"))
     assert [line["key"] for line in found["lines"]] == ["vision"]
     assert sum(day["training"] for day in found["days"]) == pytest.approx(found["total"]["training"])
     assert [day["day"] for day in found["days"]] == ["2026-01-10", "2026-01-11"]
@@ -54,14 +53,14 @@ def test_the_report_by_all_that_it_knows(world: World) -> None:
     nodes(world, 0)
     totals = set()
     for by in ("run", "cluster", "project", "owner"):
-        found = costs.costs(world.system, CostsQuery(by=by))
+        found = get_costs(world.system, CostsQuery(by=by))
         totals.add(round(sum(line["spent"] for line in found["lines"]), 6))
         assert sum(line["spent"] for line in found["lines"]) == pytest.approx(found["total"]["spent"])
     assert totals == {round(105 * 60 * 2 * 0.001, 6)}
-    owners = {line["key"]: line for line in costs.costs(world.system, CostsQuery(by="owner"))["lines"]}
+    owners = {line["key"]: line for line in get_costs(world.system, CostsQuery(by="owner"))["lines"]}
     assert owners["0a1b"]["name"] == "ann"
     assert owners["0a1b"]["lease"] == pytest.approx(30 * 60 * 2 * 0.001)
-    (cluster,) = costs.costs(world.system, CostsQuery(by="cluster"))["lines"]
+    (cluster,) = get_costs(world.system, CostsQuery(by="cluster"))["lines"]
     assert cluster["unexplained"] == pytest.approx(30 * 60 * 2 * 0.001)
     assert cluster["saved_default"] == pytest.approx((15 + 2) * 60 * 2 * 0.001 - cluster["spent"])
     assert cluster["saved_always_on"] == pytest.approx(2 * 105 * 60 * 0.001 - cluster["spent"]), "since its first node"
@@ -86,7 +85,7 @@ def test_without_a_price_hours_are_shown_and_no_dollars(world: World) -> None:
     world.system = replace(world.system, money=Policy("eastus"))
     nodes(world, 3)
     wait(world, 20, 3)
-    total = costs.costs(world.system, CostsQuery())["total"]
+    total = get_costs(world.system, CostsQuery())["total"]
     assert (total["spent"], total["unpriced_hours"], total["saved_default"]) == (0, pytest.approx(1), None)
 
 
@@ -94,7 +93,7 @@ def test_a_report_of_the_future_is_refused(world: World) -> None:
     """`since` is a time of the last year."""
     for since in ("2030-01-01", "2020-01-01", "yesterday"):
         with pytest.raises(Impossible, match="since is"):
-            costs.costs(world.system, CostsQuery(since=since))
+            get_costs(world.system, CostsQuery(since=since))
 
 
 def test_a_run_that_waited_for_days_is_found(world: World) -> None:
@@ -126,22 +125,22 @@ def test_a_day_whose_record_can_not_be_read_is_told(world: World) -> None:
     world.clock.advance(2 * 86_400)
     keep_books(world.system)
     (kept,) = world.books.closed["20260110"]
-    whole = costs.costs(world.system, CostsQuery())
+    whole = get_costs(world.system, CostsQuery())
     assert (whole["missing"], whole["total"]["spent"] > 0) == ([], True)
 
     world.books.closed["20260110"] = [Day("cpu-cluster", "20260110", problem="Column rows can't be read.")]
     world.system = replace(world.system)  # another process: this one remembers the day as it was
-    (gap,) = costs.costs(world.system, CostsQuery())["missing"]
+    (gap,) = get_costs(world.system, CostsQuery())["missing"]
     assert (gap["day"], gap["cluster"]) == ("2026-01-10", "cpu-cluster")
     assert gap["why"] == "Column rows can't be read."
     assert "Delete the row '!closed' of the partition 'day!20260110' in the table 'money'" in gap["advice"]
     del world.books.closed["20260110"]  # what the advice says
-    assert costs.costs(world.system, CostsQuery())["total"] == whole["total"]
+    assert get_costs(world.system, CostsQuery())["total"] == whole["total"]
     keep_books(world.system)
     assert world.books.closed["20260110"] == [kept]
 
     world.books.closed["20260110"] = [Day("cpu-cluster", "20260110", problem="Column rows can't be read.")]
     world.clock.advance(35 * 86_400)
     world.system = replace(world.system)
-    (gap,) = costs.costs(world.system, CostsQuery(since="2026-01-09"))["missing"]
+    (gap,) = get_costs(world.system, CostsQuery(since="2026-01-09"))["missing"]
     assert gap["advice"].startswith("Restore its row from a backup")

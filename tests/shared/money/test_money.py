@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from shared.api import costs
-from shared.api.requests import CostsQuery
 from shared.clusters.auto_idle import set_idle_times
 from shared.clusters.model import Cluster
 from shared.drops.retrain import train_again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NoAnswer
+from shared.money.api import CostsQuery, get_costs
 from shared.money.budgets import AccountBudgets
 from shared.money.charge_costs import keep_books
 from shared.money.policy import Budget
@@ -101,7 +100,7 @@ def test_the_price_is_that_of_the_submission(world: World) -> None:
     cost = now(world, run).money.cost
     assert cost is not None
     assert cost.training == pytest.approx(1.2)
-    found = costs.costs(world.system, CostsQuery(by="run"))
+    found = get_costs(world.system, CostsQuery(by="run"))
     lines = {line["key"]: line for line in found["lines"]}
     assert lines[""]["unexplained"] == pytest.approx(300 * 0.01)  # the third node, since the second look
 

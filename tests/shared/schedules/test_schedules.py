@@ -13,11 +13,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from cronsim import CronSim
 
-from shared.api import schedules as api
 from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.person import NOBODY
 from shared.notices import subscribe
 from shared.runs.intake.request import RunRequest
-from shared.schedules import decide, plan
+from shared.schedules import api, decide, plan
 from shared.schedules.model import CatchUp, Outcome, Overlap, Schedule
 from shared.schedules.plan import Wish
 from tests.fakes.world import World, trainers_folder
@@ -299,8 +299,9 @@ def test_data_that_are_not_there_are_told_of_when_a_schedule_is_made(world: Worl
         request = RunRequest(template="mnist", data=data)
         [reason] = plan.preview(world.system, Wish(request, "0 6 * * *"))["reasons"]
         assert (reason["code"], words in reason["message"]) == ("no_data", True)
-        added = api.added(world.system, world.schedules, Wish(request, "0 6 * * *"))
-        assert added["reasons"] == [reason]
+        body = api.ScheduleRequest(request, "0 6 * * *")
+        added = api.add_schedule(world.system, world.schedules, api.DryRunQuery(), body, NOBODY, lambda: None)
+        assert added.value["reasons"] == [reason]
     with pytest.raises(Impossible, match="write @latest"):
         plan.add(world.system, world.schedules, Wish(RunRequest(template="mnist", data="mnist@newest"), "0 6 * * *"))
 

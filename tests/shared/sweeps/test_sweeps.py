@@ -10,7 +10,6 @@ import optuna
 import pytest
 
 from shared.adapters.studies import JournalStudies
-from shared.api import trials
 from shared.clusters.model import Cluster
 from shared.jobs.search import ASHA, Parameter, Stopping, Sweep
 from shared.kernel.errors import Impossible
@@ -19,6 +18,7 @@ from shared.money.prices import Price, Prices
 from shared.runs.messages import CheckSweep
 from shared.runs.model import Cost, RunState
 from shared.runs.progress.cancel import cancel_run
+from shared.sweeps.api import list_trials
 from shared.sweeps.look import BOOKS, LOOK_SECONDS, look_at_sweep
 from shared.sweeps.model import Trial, TrialState
 from shared.sweeps.sampling import FILLED, distributions, scores
@@ -94,7 +94,7 @@ def test_who_asks_and_tells_in_the_study_is_learned_from_and_has_no_run(world: W
     made, sweep = lab.trials(world, sweep), world.runs.get(sweep.name).value
     assert (len(made), sweep.progress.state, sweep.trials.begun) == (12, RunState.COMPLETED, 12)
     assert sweep.trials.best in {run.name for run in made}
-    listed = trials.trials(world.system, world.studies(), sweep.name)["trials"]
+    listed = list_trials(world.system, world.studies(), sweep.name)["trials"]
     assert [(row["told"], row["state"].value) for row in listed if not row["run"]] == [
         (7.0, "completed"),
         (8.0, "completed"),
@@ -254,7 +254,7 @@ def test_trials_are_told_with_what_mattered(world: World) -> None:
     """The API's answer has every trial with its values and its best; the learning rate matters more than the size."""
     sweep = lab.asked(world, {"trials": 24, "at_once": 4, "sampling": "random", "seed": 2})
     lab.play(world, 100)
-    told = trials.trials(world.system, world.studies(), sweep.name)
+    told = list_trials(world.system, world.studies(), sweep.name)
     runs = {run.name: run for run in lab.trials(world, sweep)}
     assert [row["run"] for row in told["trials"]] == list(runs)
     for row in told["trials"]:
@@ -262,4 +262,4 @@ def test_trials_are_told_with_what_mattered(world: World) -> None:
         assert row["told"] == runs[row["run"]].archive.best_metrics["accuracy"]
     assert told["importance"]["lr"] > 0.8
     with pytest.raises(Impossible, match="is no sweep"):
-        trials.trials(world.system, world.studies(), told["trials"][0]["run"])
+        list_trials(world.system, world.studies(), told["trials"][0]["run"])

@@ -24,7 +24,8 @@ RUN = f"python '{PROBE}'"  # the repository may lie in a path with spaces
 def test_log_grows_while_the_job_runs_and_is_exact_at_the_end(cloud: Cloud, tmp_path: Path) -> None:
     """The log can be read before the job ends; a completed job's log has every byte once, in order."""
     cloud.submit("talks", "cpu-cluster", f"{RUN} --lines 20000 --gate {tmp_path}/go")
-    log = wait_for(lambda: (text := cloud.log("talks")).endswith("WAITING\n") and text, 60, "the log of a running job")
+    wait_for(lambda: cloud.log("talks").endswith("WAITING\n"), 60, "the log of a running job")
+    log = cloud.log("talks")
     assert cloud.job("talks")["status"] == "Running"
     (tmp_path / "go").touch()
     assert cloud.wait("talks")["status"] == "Completed"

@@ -55,7 +55,7 @@ def test_a_killed_control_plane_leaves_no_process_and_no_job_behind(own_cloud: B
     for name in ("orphan", "unwanted"):
         cloud.submit(name, "cpu-cluster", f"python '{PROBE}' --stubborn --gate {tmp_path}/go")
     for name in ("orphan", "unwanted"):
-        wait_for(lambda name=name: "WAITING" in cloud.log(name), 60, f"{name} to run")
+        wait_for(lambda: "WAITING" in cloud.log(name), 60, f"{name} to run")  # noqa: B023 (called at once)
     pids = [int(told(cloud.log(name), "ENV")["pid"]) for name in ("orphan", "unwanted")]
     cloud.arm("POST", "jobs/unwanted/cancel")
     assert cloud.job("unwanted")["status"] == "CancelRequested"

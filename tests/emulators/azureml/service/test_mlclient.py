@@ -202,6 +202,28 @@ def test_cluster_from_creation_to_deletion(ml: Any, cloud: Cloud) -> None:
         ml.compute.get("small")
 
 
+@pytest.mark.parametrize("spelling", ["LowPriority", "low_priority", "lowpriority"])
+def test_the_tier_of_a_cluster_is_taken_in_any_spelling(ml: Any, spelling: str) -> None:
+    """The SDK sends the "LowPriority" of its docstring as `Lowpriority`; Resource Manager takes any case."""
+    from azure.ai.ml.entities import AmlCompute
+
+    ml.compute.begin_create_or_update(AmlCompute(name="tiers", size="Standard_D2s_v5", tier=spelling)).result()
+    assert ml.compute.get("tiers").tier == "low_priority"
+    ml.compute.begin_delete("tiers").result()
+
+
+def test_an_update_changes_neither_size_nor_tier(ml: Any) -> None:
+    """Azure keeps both and reports success (Azure/azure-rest-api-specs#18889), under any spelling of the name."""
+    from azure.ai.ml.entities import AmlCompute
+
+    ml.compute.begin_create_or_update(AmlCompute(name="fixed", size="Standard_D2s_v5", tier="low_priority")).result()
+    other = AmlCompute(name="Fixed", size="Standard_DS4_v2", tier="dedicated", max_instances=7)
+    ml.compute.begin_create_or_update(other).result()
+    kept = ml.compute.get("fixed")
+    assert (kept.size, kept.tier, kept.max_instances) == ("Standard_D2s_v5", "low_priority", 7)
+    ml.compute.begin_delete("fixed").result()
+
+
 def test_datastores_are_listed_created_and_deleted(ml: Any, storage: BlobServiceClient) -> None:
     """The default datastore is known; a new one is made with its container; one that isn't there is not found."""
     from azure.ai.ml.entities import AzureBlobDatastore

@@ -8,7 +8,8 @@ import azure.functions as func
 
 from functions import attribution
 from functions.attribution import attributed
-from functions.http import handled_for_anyone
+from functions.http import Answer, handler
+from shared.kernel.operation import ANYONE
 from shared.kernel.parallel import in_threads
 
 attribution.prepare_logging()
@@ -20,25 +21,24 @@ def say(what: str) -> None:
     log.warning(what)
 
 
-@app.route(route="plain", auth_level=func.AuthLevel.ANONYMOUS)
-@handled_for_anyone
 def plain(req: func.HttpRequest) -> func.HttpResponse:
     say("plain")
     return func.HttpResponse("done")
 
 
-@app.route(route="many", auth_level=func.AuthLevel.ANONYMOUS)
-@handled_for_anyone
 def many(req: func.HttpRequest) -> func.HttpResponse:
     in_threads(say, ["many", "many"])
     return func.HttpResponse("done")
 
 
-@app.route(route="waiting", auth_level=func.AuthLevel.ANONYMOUS)
-@handled_for_anyone
 async def waiting(req: func.HttpRequest) -> func.HttpResponse:
     in_threads(say, ["waiting"])
     return func.HttpResponse("done")
+
+
+answers: dict[str, Answer] = {"plain": plain, "many": many, "waiting": waiting}
+for name, answer in answers.items():
+    app.route(route=name, auth_level=func.AuthLevel.ANONYMOUS)(handler(name, ANYONE, answer))
 
 
 @app.queue_trigger("message", "work", "AzureWebJobsStorage")

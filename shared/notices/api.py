@@ -7,14 +7,16 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shared.api.encode import model_of, plain_fields
-from shared.notices import model
+from shared.kernel.encode import model_of, plain_fields
+from shared.kernel.person import Person
+from shared.kernel.reply import Reply
+from shared.notices import model, subscribe
 from shared.notices.deliver import Post
 from shared.notices.model import Channel, DeliveryState, Kind
-from shared.notices.subscribe import Wish, known
 
 Json = dict[str, Any]
 
+SubscriptionName = Annotated[str, Meta(pattern="^[a-z0-9-]{1,40}$")]
 _KINDS = ", ".join(kind for kind in Kind if kind is not Kind.TEST)
 
 
@@ -27,8 +29,8 @@ class SubscriptionRequest(Struct, forbid_unknown_fields=True):
     route: Annotated[str, Meta(max_length=200)] = ""
     experiment: Annotated[str, Meta(max_length=255)] = ""
 
-    def wish(self) -> Wish:
-        return Wish(self.on, self.to, self.channel or "", self.route, self.experiment)
+    def wish(self) -> subscribe.Wish:
+        return subscribe.Wish(self.on, self.to, self.channel or "", self.route, self.experiment)
 
 
 Subscription = model_of(
@@ -58,7 +60,7 @@ class Delivery(Struct):
     error: str
 
 
-class Removed(Struct):
+class RemovedSubscription(Struct):
     id: str
 
 
@@ -67,24 +69,32 @@ class Tested(Struct):
     event: str
 
 
-def subscriptions(post: Post) -> list[Json]:
+def list_subscriptions(post: Post) -> Annotated[list[Json], list[Subscription]]:
     return [_shown(each) for each in post.notices.all()]
 
 
-def new(subscription: model.Subscription) -> Json:
-    return {
-        "id": subscription.id,
-        "channel": str(subscription.channel),
-        "to": subscription.shown,
-        "secret": subscription.secret,
-    }
+def add_subscription(
+    ports: subscribe.Ports, post: Post, body: SubscriptionRequest, by: Person
+) -> Annotated[Reply, {201: NewSubscription}]:
+    made = subscribe.subscribe(ports, post, body.wish(), by)
+    answer = {"id": made.id, "channel": str(made.channel), "to": made.shown, "secret": made.secret}
+    return Reply(answer, 201, {"Location": f"/api/notices/{made.id}", "Cache-Control": "no-store"})
 
 
-def deliveries(post: Post, name: str) -> list[Json]:
+def remove_subscription(post: Post, subscription: SubscriptionName) -> Annotated[Json, RemovedSubscription]:
+    subscribe.unsubscribe(post, subscription)
+    return {"id": subscription}
+
+
+def test_subscription(ports: subscribe.Ports, post: Post, subscription: SubscriptionName) -> Annotated[Json, Tested]:
+    return {"id": subscription, "event": subscribe.send_test(ports, post, subscription)}
+
+
+def list_deliveries(post: Post, subscription: SubscriptionName) -> Annotated[list[Json], list[Delivery]]:
     """Of a subscription that is or was there. Raises NotFound."""
-    newest = post.notices.newest(name)
+    newest = post.notices.newest(subscription)
     if not newest:
-        known(post, name)
+        subscribe.known(post, subscription)
     return [_delivery(each) for each in newest]
 
 

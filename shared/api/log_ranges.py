@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-import azure.functions as func
-
-from functions.http import problem
-
-if TYPE_CHECKING:
-    from shared.runs.views.logs import Chunk
+from shared.kernel.reply import TEXT, Reply, problem
+from shared.runs.views.logs import Chunk
 
 _RANGE = re.compile(r"bytes=(\d{1,15})?-(\d{1,15})?")
 
@@ -24,7 +19,7 @@ def wanted_range(header: str | None) -> tuple[int | None, int | None] | None:
     return None if first is not None and last is not None and first > last else (first, last)
 
 
-def log_answer(chunk: Chunk, ranged: bool = False) -> func.HttpResponse:
+def log_answer(chunk: Chunk, ranged: bool = False) -> Reply:
     """200 with the bytes from the offset on; 206 with a range of them, 416 if there is no such range."""
     headers = {
         "x-next-offset": str(chunk.next_offset),
@@ -38,5 +33,4 @@ def log_answer(chunk: Chunk, ranged: bool = False) -> func.HttpResponse:
         return problem(416, "no_such_range", f"The log has {chunk.size} bytes, and none in that range.", headers)
     if ranged:
         headers["Content-Range"] = f"bytes {chunk.offset}-{chunk.next_offset - 1}/{chunk.size}"
-    status = 206 if ranged else 200
-    return func.HttpResponse(chunk.data, status_code=status, headers=headers, mimetype="text/plain", charset="utf-8")
+    return Reply(chunk.data, 206 if ranged else 200, headers, TEXT)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shared.api.answers import Reason
-from shared.api.encode import model_of, plain_fields
+from shared.kernel.encode import Reason, model_of, plain_fields
+from shared.kernel.person import Person
+from shared.kernel.reply import Reply
 from shared.runs.intake.request import RunRequest
 from shared.schedules import model, plan
 from shared.schedules.model import CatchUp, Overlap
 from shared.schedules.ports import Schedules
 
 Json = dict[str, Any]
+ScheduleName = Annotated[str, Meta(pattern="^[a-z0-9-]{1,40}$")]
 _SKIPS = ("decided_until", "counted", "counted_until", "counted_for", "recounted_at", "number")
 
 
@@ -29,7 +32,7 @@ class ScheduleRequest(Struct, forbid_unknown_fields=True):
     catch_up: Annotated[CatchUp, Meta(description="What becomes of instants that were missed.")] = CatchUp.LATEST
     overlap: Annotated[Overlap, Meta(description="What becomes of one whose last run has not ended.")] = Overlap.SKIP
 
-    def wish(self, owner: str, owner_id: str) -> plan.Wish:
+    def wish(self, owner: Person) -> plan.Wish:
         return plan.Wish(
             self.run,
             self.cron,
@@ -38,8 +41,8 @@ class ScheduleRequest(Struct, forbid_unknown_fields=True):
             int(self.new_files),
             self.catch_up,
             self.overlap,
-            owner,
-            owner_id,
+            owner.name,
+            owner.id,
         )
 
 
@@ -70,28 +73,58 @@ Added = model_of(
 )
 
 
-class Removed(Struct):
+class RemovedSchedule(Struct):
     id: str
 
 
-def schedule(record: model.Schedule) -> Json:
+def list_schedules(schedules: Schedules) -> Annotated[list[Json], list[Schedule]]:
+    return [schedule_fields(each) for each in schedules.all()]
+
+
+def add_schedule(
+    ports: plan.Ports,
+    schedules: Schedules,
+    query: DryRunQuery,
+    body: ScheduleRequest,
+    by: Person,
+    admit_code: Callable[[], None],
+) -> Annotated[Reply, {200: Preview, 201: Added}]:
+    """A new schedule, and what would keep its run from starting now."""
+    if body.run.job is not None:  # its command is code
+        admit_code()
+    wish = body.wish(by)
+    if query.dry_run:
+        return Reply(plan.preview(ports, wish))
+    made = plan.add(ports, schedules, wish)
+    reasons = plan.why_not_now(ports, wish.request)
+    return Reply(schedule_fields(made) | {"reasons": reasons}, 201, {"Location": f"/api/schedules/{made.id}"})
+
+
+def remove_schedule(schedules: Schedules, schedule: ScheduleName) -> Annotated[Json, RemovedSchedule]:
+    plan.remove(schedules, schedule)
+    return {"id": schedule}
+
+
+def pause_schedule(
+    ports: plan.Ports, schedules: Schedules, schedule: ScheduleName, by: Person
+) -> Annotated[Json, Schedule]:
+    return schedule_fields(plan.pause(ports, schedules, schedule, True, by))
+
+
+def resume_schedule(
+    ports: plan.Ports, schedules: Schedules, schedule: ScheduleName, by: Person
+) -> Annotated[Json, Schedule]:
+    return schedule_fields(plan.pause(ports, schedules, schedule, False, by))
+
+
+def list_firings(schedules: Schedules, schedule: ScheduleName) -> Annotated[list[Json], list[Firing]]:
+    """Of a schedule that is or was there. Raises NotFound."""
+    firing_records = schedules.firings(schedule)
+    if not firing_records and schedules.get(schedule) is None:
+        raise plan.unknown(schedule)
+    return [plain_fields(each, ("schedule", "order")) for each in firing_records]
+
+
+def schedule_fields(record: model.Schedule) -> Json:
     nobody = {"paused_at": None, "paused_by": "", "paused_by_id": ""}
     return plain_fields(record, _SKIPS) | ({} if record.pauser_is_known else nobody)
-
-
-def added(ports: plan.Ports, kept: Schedules, wish: plan.Wish) -> Json:
-    """A new schedule, and what would keep its run from starting now."""
-    made = plan.add(ports, kept, wish)
-    return schedule(made) | {"reasons": plan.why_not_now(ports, wish.request)}
-
-
-def schedules(ports: Schedules) -> list[Json]:
-    return [schedule(each) for each in ports.all()]
-
-
-def firings(ports: Schedules, name: str) -> list[Json]:
-    """Of a schedule that is or was there. Raises NotFound."""
-    firing_records = ports.firings(name)
-    if not firing_records and ports.get(name) is None:
-        raise plan.unknown(name)
-    return [plain_fields(each, ("schedule", "order")) for each in firing_records]

@@ -8,27 +8,31 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta, Struct
 
-from shared.api.encode import model_of, plain, plain_fields
+from shared.kernel.encode import model_of, plain, plain_fields
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.has import HasBlobs, HasClock
 from shared.kernel.person import Person
 from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.reply import Reply
 from shared.models import model as models
+from shared.models import promote, reproduce
+from shared.models import why as whys
 from shared.models.decide import Asked
 from shared.models.evidence import MODELS
 from shared.models.find import aliases_of, model_named, version_of
 from shared.models.ports import HasModels, HasSigner
-from shared.models.promote import Ports as PromotePorts
-from shared.models.promote import let_go, point, promote_run, undo
-from shared.models.reproduce import Comparison as _Comparison
 from shared.models.signature import SIGNATURE, key_digest, read_signature
-from shared.models.why import PROOF_LIMIT, Link
+from shared.runs.answers import Accepted, FileAddress, FilePath, FileQuery, accepted, file_address
+from shared.runs.intake.request import RunName
 from shared.runs.ports import HasRuns
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.artifacts import ADDRESS_LIFE
 from shared.runs.results.outputs import archive_folder
 
 Json = dict[str, Any]
+ModelName = Annotated[str, Meta(pattern=f"^{models.NAME.pattern}$")]
+AliasName = Annotated[str, Meta(pattern=f"^{models.ALIAS.pattern}$")]
+VersionName = Annotated[str, Meta(pattern=f"^({models.NUMBER.pattern}|{models.ALIAS.pattern})$")]
 Text = Annotated[str, Meta(max_length=200)]
 
 
@@ -55,6 +59,9 @@ class AliasRequest(Struct, forbid_unknown_fields=True):
 
 class LetGoRequest(Struct, forbid_unknown_fields=True):
     why: Text = ""
+
+
+_NO_REASON = LetGoRequest()
 
 
 class Alias(Struct):
@@ -87,7 +94,7 @@ class Chain(Struct):
     """The links from the alias to the data. `state`: good, bad or unknown."""
 
     version: Version  # type: ignore[valid-type]
-    links: list[Link]
+    links: list[whys.Link]
     holds: Annotated[bool, Meta(description="False if a link is bad.")]
 
 
@@ -105,65 +112,79 @@ Comparison = msgspec.defstruct(
 )
 
 
-def all_models(ports: Ports) -> list[Json]:
+def list_models(ports: Ports) -> Annotated[list[Json], list[Model]]:
     return [_head(model) for model in ports.models.all()]
 
 
-def one_model(ports: Ports, name: str) -> Json:
-    model = model_named(ports.models, name)
-    versions = [_version(model, each) for each in ports.models.versions(name)]
-    return _head(model) | {
-        "versions": versions,
-        "history": [plain_fields(each, ("model",)) for each in ports.models.history(name)],
-    }
+def get_model(ports: Ports, model: ModelName) -> Annotated[Json, ModelPage]:
+    named = model_named(ports.models, model)
+    versions = [_version(named, each) for each in ports.models.versions(model)]
+    history = [plain_fields(each, ("model",)) for each in ports.models.history(model)]
+    return _head(named) | {"versions": versions, "history": history}
 
 
-def one_version(ports: Ports, name: str, which: str) -> Json:
-    return _version(model_named(ports.models, name), version_of(ports.models, name, which))
+def get_version(ports: Ports, model: ModelName, version: VersionName) -> Annotated[Json, Version]:
+    return _version(model_named(ports.models, model), version_of(ports.models, model, version))
 
 
-def promote(ports: PromotePorts, name: str, body: PromoteRequest, by: Person) -> Json:
+def promote_run(ports: promote.Ports, model: ModelName, body: PromoteRequest, by: Person) -> Annotated[Json, Version]:
     asked = Asked(ports.clock(), by, body.why)
-    version = promote_run(ports, body.run, name, body.alias, asked, body.allow_code)
-    return _version(model_named(ports.models, name), version)
+    version = promote.promote_run(ports, body.run, model, body.alias, asked, body.allow_code)
+    return _version(model_named(ports.models, model), version)
 
 
-def move(ports: PromotePorts, name: str, alias: str, body: AliasRequest, by: Person) -> Json:
+def move_alias(
+    ports: promote.Ports, model: ModelName, alias: AliasName, body: AliasRequest, by: Person
+) -> Annotated[Json, Model]:
     if body.undo == (body.version is not None):
         raise Impossible("Give one of version and undo.", "bad_request")
     asked = Asked(ports.clock(), by, body.why)
-    moved = undo(ports, name, alias, asked) if body.version is None else point(ports, name, body.version, alias, asked)
-    return _head(moved)
+    if body.version is None:
+        return _head(promote.undo(ports, model, alias, asked))
+    return _head(promote.point(ports, model, body.version, alias, asked))
 
 
-def release(ports: PromotePorts, name: str, which: str, body: LetGoRequest, by: Person) -> Json:
-    version = version_of(ports.models, name, which)
-    released = let_go(ports, name, version.number, Asked(ports.clock(), by, body.why))
-    return _version(model_named(ports.models, name), released)
+def let_go_version(
+    ports: promote.Ports, model: ModelName, version: VersionName, by: Person, body: LetGoRequest = _NO_REASON
+) -> Annotated[Json, Version]:
+    number = version_of(ports.models, model, version).number
+    released = promote.let_go(ports, model, number, Asked(ports.clock(), by, body.why))
+    return _version(model_named(ports.models, model), released)
 
 
-def address(ports: Ports, name: str, which: str, path: str) -> str:
+def read_model_file(
+    ports: Ports, model: ModelName, version: VersionName, path: FilePath, query: FileQuery
+) -> Annotated[Reply, {200: FileAddress, 302: None}]:
     """A signed address of this file of the version. Raises NotFound unless the signature names it."""
-    version = version_of(ports.models, name, which)
-    signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT))
+    found = version_of(ports.models, model, version)
+    signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{found.proof}/{SIGNATURE}", whys.PROOF_LIMIT))
     if path not in signed and path != SIGNATURE:
-        raise NotFound(f"{version} has no file {path[:200]!r}.")
+        raise NotFound(f"{found} has no file {path[:200]!r}.")
     in_archive = path.startswith(MODELS) or path == MANIFEST
-    folder = archive_folder(ports.runs.get(version.run).value) if in_archive else version.proof
-    return ports.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE)
+    folder = archive_folder(ports.runs.get(found.run).value) if in_archive else found.proof
+    return file_address(ports.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE), query)
 
 
-def chain(ports: Ports, version: models.Version, links: list[Link]) -> Json:
-    rows = [asdict(link) for link in links]
-    model = model_named(ports.models, version.model)
-    return {"version": _version(model, version), "links": rows, "holds": all(each["state"] != "bad" for each in rows)}
+def explain_version(ports: whys.Ports, model: ModelName, version: VersionName) -> Annotated[Json, Chain]:
+    found = version_of(ports.models, model, version)
+    rows = [asdict(link) for link in whys.chain(ports, found)]
+    holds = all(each["state"] != "bad" for each in rows)
+    return {"version": _version(model_named(ports.models, model), found), "links": rows, "holds": holds}
 
 
-def comparison(run: str, compared: _Comparison) -> Json:
-    return {"run": run, **asdict(compared)}
+def reproduce_version(
+    ports: reproduce.Ports, model: ModelName, version: VersionName, by: Person
+) -> Annotated[Reply, {202: Accepted}]:
+    return accepted(reproduce.reproduce(ports, version_of(ports.models, model, version), by))
 
 
-def key(ports: Ports) -> Json:
+def compare_reproduction(
+    ports: reproduce.Ports, model: ModelName, version: VersionName, run: RunName
+) -> Annotated[Json, Comparison]:
+    return {"run": run, **asdict(reproduce.compare(ports, version_of(ports.models, model, version), run))}
+
+
+def get_model_key(ports: Ports) -> Annotated[Json, Key]:
     pem = ports.signer.public_key()
     return {"pem": pem.decode(), "sha256": key_digest(pem)}
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Protocol
 from msgspec import Meta, Struct
 
 from shared.kernel.errors import Impossible
+from shared.runs.intake.request import RunName
 from shared.runs.model import RunState
 from shared.runs.ports import HasRuns, RunFilter
 from shared.sweeps.importance import importance
@@ -48,25 +49,25 @@ class Trials(Struct):
     ]
 
 
-def trials(ports: Ports, studies: Studies, name: str) -> dict[str, Any]:
+def list_trials(ports: Ports, studies: Studies, run: RunName) -> Annotated[dict[str, Any], Trials]:
     """A sweep's trials in their order. Raises NotFound, and Impossible for a run that is no sweep."""
-    sweep = ports.runs.get(name).value.asked.request.sweep
+    sweep = ports.runs.get(run).value.asked.request.sweep
     if sweep is None:
-        raise Impossible(f"Run {name} is no sweep, so it has no trials.", "no_sweep")
-    drawn = studies.trials(name, sweep)
-    runs = {run.name: run for run in ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={name}"), MOST).runs}
+        raise Impossible(f"Run {run} is no sweep, so it has no trials.", "no_sweep")
+    drawn = studies.trials(run, sweep)
+    records = {each.name: each for each in ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={run}"), MOST).runs}
     rows = []
     for trial in drawn:
-        its = trial_run(name, trial.number) if trial.own else ""
-        run = runs.get(its)
+        its = trial_run(run, trial.number) if trial.own else ""
+        record = records.get(its)
         rows.append(
             {
                 "number": trial.number,
                 "run": its,
-                "state": run.progress.state if run else RunState.RECEIVED if trial.own else _STATES[trial.state],
+                "state": record.progress.state if record else RunState.RECEIVED if trial.own else _STATES[trial.state],
                 "parameters": values(sweep, dict(trial.drawn)),
                 "told": trial.best(sweep.maximize),
-                "dollars": run.money.cost.dollars if run and run.money.cost else 0.0,
+                "dollars": record.money.cost.dollars if record and record.money.cost else 0.0,
             }
         )
     return {"metric": sweep.metric, "maximize": sweep.maximize, "trials": rows, "importance": importance(sweep, drawn)}

@@ -13,6 +13,13 @@ from shared.kernel.parts import columns, flat
 Json = dict[str, Any]
 
 
+class Reason(msgspec.Struct):
+    """Why something can't be done now: a code, and a sentence for people."""
+
+    code: str
+    message: str
+
+
 def model_of(module: str, record: type[Any], also: dict[str, Any], skip: tuple[str, ...] = (), name: str = "") -> Any:
     """Response model: the record's fields minus the skipped ones, plus extra ones; `module` declares it."""
     field_types = {name: each.hint for name, each in columns(record).items() if name not in skip}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from shared.api.requests import CostsQuery, read_time
 from shared.clusters.samples import day_of
 from shared.kernel.errors import Impossible
+from shared.kernel.parsing import read_time
 from shared.money.daily_charges import KEPT, charged, start_of_day
 from shared.money.daily_charges import Ports as DailyChargesPorts
 from shared.money.decide import of_month
@@ -23,6 +23,16 @@ _MONTH_DAYS = 365.25 / 12
 
 class Ports(DailyChargesPorts, Protocol):
     """What is needed here from outside."""
+
+
+class CostsQuery(Struct):
+    by: Annotated[Literal["run", "cluster", "project", "owner"], Meta(description="What a line of the report is.")] = (
+        "project"
+    )
+    since: (
+        Annotated[str, Meta(min_length=1, description="A time, whose whole day in UTC is in; default: this month.")]
+        | UnsetType
+    ) = UNSET
 
 
 class CostLine(Struct):
@@ -87,7 +97,7 @@ class CostReport(Struct):
     missing: Annotated[list[CostGap], Meta(description="Days whose record can't be read; none of this counts them.")]
 
 
-def costs(ports: Ports, query: CostsQuery) -> Json:
+def get_costs(ports: Ports, query: CostsQuery) -> Annotated[Json, CostReport]:
     """What the nodes cost from a day on until now, by what the query says; and how each budget stands.
 
     Without `since` it is this month. Days are those of UTC, and begin whole. Raises Impossible for a time in the future

@@ -1,0 +1,77 @@
+"""The HTTP API: one Azure function for each declared operation, all answered in the same way.
+
+A call is admitted by the operation's role. Its query, body and headers are read as the answering function declares
+them, and what that function returns becomes the response.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import azure.functions as func
+
+from functions import access, http
+from functions.in_time import ASIDE
+from shared import bootstrap
+from shared.api.registry import OPERATIONS
+from shared.kernel.operation import ANYONE, Operation
+
+if TYPE_CHECKING:
+    from shared.api.signature import Signature
+
+blueprint = func.Blueprint()
+
+
+def _register(operation: Operation) -> None:
+    threads = ASIDE if operation.own_threads else http.THREADS
+    level = func.AuthLevel.ANONYMOUS if operation.role == ANYONE else None
+    handler = http.handler(operation.name, operation.role, partial(_answer, operation), threads)
+    blueprint.route(operation.path, methods=[operation.method], auth_level=level)(handler)
+
+
+def _answer(operation: Operation, req: func.HttpRequest) -> func.HttpResponse | Awaitable[func.HttpResponse]:
+    from shared.api.signature import signature
+
+    declared = signature(operation)
+    value = declared.function(**{name: _argument(name, declared, req) for name in declared.takes})
+    if inspect.isawaitable(value):
+        return _awaited(operation, value)
+    return http.conditional(req, http.response(value, operation.status))
+
+
+async def _awaited(operation: Operation, value: Awaitable[Any]) -> func.HttpResponse:
+    return http.response(await value, operation.status)
+
+
+def _argument(name: str, declared: Signature, req: func.HttpRequest) -> Any:
+    from shared.kernel import parsing
+
+    if name in declared.path:
+        return req.route_params.get(name, "")
+    if name == "query":
+        return parsing.read_query(req.params, declared.query)
+    if name == "body":
+        missing = b"" if declared.body_required else b"{}"  # older clients send none
+        return parsing.read_body(req.get_body() or missing, declared.body)
+    if name == "key":
+        return parsing.read_key(req.headers.get("idempotency-key"))
+    return GIVEN[name](req)
+
+
+GIVEN: dict[str, Callable[[func.HttpRequest], Any]] = {  # what a parameter of this name gets
+    "ports": lambda _: bootstrap.system(),
+    "post": lambda _: bootstrap.post(),
+    "schedules": lambda _: bootstrap.schedules(),
+    "removals": lambda _: bootstrap.removals(),
+    "studies": lambda _: bootstrap.studies(),
+    "by": lambda req: access.who(req),
+    "caller": lambda req: access.caller(req),
+    "range_header": lambda req: req.headers.get("range"),
+    "admit_code": lambda req: partial(access.admit_code, req),
+}
+
+for _operation in OPERATIONS:
+    _register(_operation)

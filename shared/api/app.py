@@ -1,0 +1,63 @@
+"""The app over HTTP: whether it works, who calls, what can be submitted, and what was set aside."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Protocol
+
+from msgspec import Meta
+
+from shared.api import answers, catalogue, openapi, status
+from shared.api.requests import ReplayQuery, RouteCheck
+from shared.clusters.ports import HasClusters
+from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
+from shared.jobs.register import register
+from shared.kernel.encode import Json
+from shared.kernel.reply import Caller, Reply
+from shared.messages import replay as poison
+from shared.messages.declared import QUEUES
+
+QueueName = Annotated[str, Meta(extra_json_schema={"enum": list(QUEUES)})]
+RouteName = Annotated[str, Meta(min_length=1)]
+
+
+class RegisterPorts(HasJobs, HasTrainers, HasRoutes, HasClusters, Protocol):
+    """What registering needs from outside."""
+
+
+def health(ports: status.Ports) -> Annotated[Reply, {200: answers.Health, 503: answers.Health}]:
+    checked = status.health(ports)
+    return Reply(checked, 200 if checked["status"] == "ok" else 503)
+
+
+def get_status(ports: status.Ports) -> Annotated[Json, answers.Status]:
+    return status.status(ports)
+
+
+def get_openapi() -> Annotated[Json, dict[str, Any]]:
+    return openapi.document()
+
+
+def get_me(caller: Caller) -> Annotated[Json, answers.Me]:
+    name, object_id = caller.person
+    return {"auth": caller.auth, "name": name, "id": object_id, "may_change": caller.may_change}
+
+
+def replay(ports: poison.Ports, queue: QueueName, query: ReplayQuery) -> Annotated[Json, answers.GivenBack]:
+    return asdict(poison.give_back(ports, queue, query.dry_run))
+
+
+def list_trainers(ports: catalogue.Ports) -> Annotated[list[Json], list[answers.Trainer]]:
+    return catalogue.trainers(ports)
+
+
+def list_routes(ports: catalogue.Ports) -> Annotated[list[Json], list[answers.Route]]:
+    return catalogue.routes(ports)
+
+
+def check_route(ports: catalogue.Ports, route: RouteName, body: RouteCheck) -> Annotated[Json, answers.CheckedRoute]:
+    return catalogue.check(ports, route, body)
+
+
+def register_assets(ports: RegisterPorts) -> Annotated[Json, answers.Registered]:
+    return asdict(register(ports.jobs, ports.trainers, ports.routes, ports.clusters.list()))

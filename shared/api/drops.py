@@ -1,0 +1,79 @@
+"""Drops and their data over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Protocol
+
+from msgspec import Meta
+
+from shared.api import data, queries
+from shared.api.answers import Folder, Uploads
+from shared.api.records import Drop
+from shared.api.requests import DropsQuery, FolderRequest, UploadRequest, files, offered
+from shared.drops import retrain
+from shared.drops import uploads as drop_uploads
+from shared.jobs import uploads
+from shared.jobs.ports import HasJobs, HasLimits, HasRoutes
+from shared.kernel.drop_key import DropKey
+from shared.kernel.encode import Json
+from shared.kernel.has import HasBlobs
+from shared.kernel.person import Person
+from shared.kernel.reply import Reply
+from shared.runs.answers import Accepted, accepted
+
+# Any text that a blob's name may hold: the service checks it.
+RouteName = Annotated[str, Meta(min_length=1)]
+DropName = Annotated[str, Meta(min_length=1)]
+
+
+def list_drops(ports: queries.Ports, query: DropsQuery) -> Annotated[list[Json], list[Drop]]:
+    return queries.drops(ports, query)
+
+
+def get_drop(ports: queries.Ports, route: RouteName, name: DropName) -> Annotated[Json, Drop]:
+    return queries.drop(ports, route, name)
+
+
+def list_generations(
+    ports: data.Ports, route: RouteName, name: DropName
+) -> Annotated[list[Json], list[data.Generation]]:
+    return data.generations(ports, DropKey(route, name))
+
+
+def train_again(
+    ports: retrain.Ports, route: RouteName, name: DropName, key: str | None, by: Person
+) -> Annotated[Reply, {202: Accepted}]:
+    return accepted(retrain.train_again(ports, DropKey(route, name), key, *by))
+
+
+def list_files(ports: data.Ports, query: data.FilesQuery) -> Annotated[Json, data.Files]:
+    return data.files(ports, query)
+
+
+def diff_data(ports: data.Ports, query: data.DiffQuery) -> Annotated[Json, data.Diff]:
+    return data.difference(ports, query)
+
+
+def upload_addresses(
+    ports: drop_uploads.Ports,
+    route: RouteName,
+    name: DropName,
+    body: UploadRequest,
+    by: Person,
+    admit_code: Callable[[], None],
+) -> Annotated[Json, Uploads]:
+    key, wanted = DropKey(route, name), offered(body)
+    if drop_uploads.may_become_code(ports.routes, key, wanted):
+        admit_code()
+    return drop_uploads.upload_addresses(ports, key, wanted, by.name)
+
+
+class FolderPorts(HasBlobs, HasJobs, HasRoutes, HasLimits, Protocol):
+    """What sending a folder for a job needs from outside."""
+
+
+def begin_upload(ports: FolderPorts, body: FolderRequest) -> Annotated[Json, Folder]:
+    upload = uploads.begin(ports, ports.limits, ports.routes, files(body))
+    missing = [{"name": name, "url": url} for name, url in upload.files]
+    return {"path": upload.path, "digest": upload.digest, "seconds": uploads.ADDRESS_SECONDS, "files": missing}

@@ -1,0 +1,81 @@
+"""Runs over HTTP: make one, cancel it, try again, go on, write on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Meta
+
+from shared.api import queries
+from shared.api.imports import Ports as ImportPorts
+from shared.api.imports import imported
+from shared.api.records import Run
+from shared.api.requests import NO_CHANGES, Changes, CreateQuery, ImportRequest, NoteRequest, TagsRequest, read_member
+from shared.api.run_answers import DryRun, Evicted, Imported
+from shared.kernel.encode import Json
+from shared.kernel.person import Person
+from shared.kernel.reply import Reply
+from shared.runs.answers import Accepted, accepted
+from shared.runs.intake import create, dry_run, retry_and_continue
+from shared.runs.intake.request import RunName, RunRequest
+from shared.runs.model import FINAL
+from shared.runs.progress import cancel, submit
+from shared.runs.views import notes_and_tags
+
+MemberNumber = Annotated[str, Meta(pattern="^[0-9]{1,4}$")]
+
+
+def create_run(
+    ports: dry_run.Ports,
+    query: CreateQuery,
+    body: RunRequest,
+    key: str | None,
+    by: Person,
+    admit_code: Callable[[], None],
+) -> Annotated[Reply, {200: DryRun, 202: Accepted}]:
+    if body.job is not None:  # its command is code
+        admit_code()
+    if query.dry_run:
+        return Reply(dry_run.dry_run(ports, body, key))
+    return accepted(create.create_run(ports, body, key, *by))
+
+
+def import_document(ports: ImportPorts, body: ImportRequest) -> Annotated[Json, Imported]:
+    return imported(ports, body)
+
+
+def cancel_run(ports: cancel.Ports, run: RunName, by: Person) -> Annotated[Reply, {200: Accepted, 202: Accepted}]:
+    record = cancel.cancel_run(ports, run, by=by)
+    state = record.progress.state
+    return Reply({"run": record.name, "state": state}, 200 if state in FINAL else 202)
+
+
+delete_run = cancel_run  # the record of a run stays
+
+
+def retry_run(
+    ports: retry_and_continue.Ports, run: RunName, by: Person, body: Changes = NO_CHANGES
+) -> Annotated[Reply, {202: Accepted}]:
+    return accepted(retry_and_continue.retry_run(ports, run, body.parameters, *by))
+
+
+def continue_run(
+    ports: retry_and_continue.Ports, run: RunName, by: Person, body: Changes = NO_CHANGES
+) -> Annotated[Reply, {202: Accepted}]:
+    return accepted(retry_and_continue.continue_run(ports, run, body.parameters, *by))
+
+
+def note_run(ports: queries.Ports, run: RunName, body: NoteRequest, by: Person) -> Annotated[Json, Run]:
+    notes_and_tags.add_note(ports, run, body.text.strip(), by)
+    return queries.run(ports, run)
+
+
+def tag_run(ports: queries.Ports, run: RunName, body: TagsRequest, by: Person) -> Annotated[Json, Run]:
+    notes_and_tags.change_tags(ports, run, body.set, body.remove, by)
+    return queries.run(ports, run)
+
+
+def evict_member(ports: submit.Ports, run: RunName, member: MemberNumber, by: Person) -> Annotated[Json, Evicted]:
+    """End the job of an elastic run's member, to see the run go on without it."""
+    return {"run": run, "job": submit.evict(ports, run, read_member(member), by)}

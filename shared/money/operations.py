@@ -1,0 +1,16 @@
+"""The operations of money."""
+
+from __future__ import annotations
+
+from shared.kernel.operation import Group, Operation
+
+GROUP = Group(
+    "Money",
+    (
+        Operation(
+            "get_costs", "GET", "costs", "shared.money.api", "What the nodes cost, and how the budgets stand",
+            "Since `?since=` (default: this month), `?by=` run, cluster, project or owner; by day; each budget",
+            problems=(422,),
+        ),
+    ),
+)  # fmt: skip

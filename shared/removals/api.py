@@ -1,0 +1,72 @@
+"""Answers about removals, retention and space."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from shared.kernel.drop_key import DropKey
+from shared.kernel.encode import model_of, plain_fields
+from shared.kernel.person import Person
+from shared.removals import model, remove, retention
+from shared.removals import usage as space
+from shared.removals.model import What
+from shared.removals.ports import Removals
+from shared.runs.intake.request import RunName
+
+Json = dict[str, Any]
+MOST_SHOWN = 50
+
+Removal = model_of(__name__, model.Removal, {})
+
+
+class Going(Struct):
+    """What retention will let go, when at the earliest, and why."""
+
+    what: What
+    name: str
+    at: datetime
+    why: str
+
+
+class Holder(Struct):
+    kind: str
+    name: str
+    bytes: int
+    files: int
+
+
+class Usage(Struct):
+    kinds: Annotated[dict[str, int], Meta(description="Bytes of drops, archives, checkpoints, copies and logs.")]
+    holders: Annotated[list[Holder], Meta(description="What takes most, up to 50.")]
+    complete: Annotated[bool, Meta(description="False if there was no time to count all.")]
+
+
+def remove_run(ports: remove.Ports, removals: Removals, run: RunName, by: Person) -> Annotated[Json, Removal]:
+    return plain_fields(remove.remove_run(ports, removals, run, remove.Asked(by)))
+
+
+def remove_drop(ports: remove.Ports, removals: Removals, route: str, name: str, by: Person) -> Annotated[Json, Removal]:
+    return plain_fields(remove.remove_drop(ports, removals, DropKey(route, name), remove.Asked(by)))
+
+
+def list_removals(removals: Removals) -> Annotated[list[Json], list[Removal]]:
+    return [plain_fields(each) for each in removals.newest()]
+
+
+def get_retention(ports: retention.Ports) -> Annotated[list[Json], list[Going]]:
+    return [
+        {"what": str(each.what), "name": each.name, "at": each.at.isoformat(), "why": each.why}
+        for each in retention.plan(ports)
+    ]
+
+
+def get_usage(ports: space.Ports) -> Annotated[Json, Usage]:
+    used = space.usage(ports)
+    holders = [
+        {"kind": kind, "name": name, "bytes": size, "files": used.files[kind, name]}
+        for (kind, name), size in used.holders.most_common(MOST_SHOWN)
+    ]
+    return {"kinds": dict(used.kinds.most_common()), "holders": holders, "complete": used.complete}

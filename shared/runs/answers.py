@@ -1,0 +1,58 @@
+"""Answers of the HTTP API that several features give: a run that was made, and the address of a file."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from shared.kernel.reply import Reply
+from shared.runs.intake import due
+from shared.runs.model import Run, RunState
+from shared.runs.results.artifacts import ADDRESS_LIFE
+
+FilePath = Annotated[str, Meta(min_length=1, description="A name from the run's artifacts; it may hold slashes.")]
+
+
+class FileQuery(Struct):
+    link: Annotated[bool, Meta(description="Answer with the address as JSON, not with a redirect.")] = False
+
+
+class FileAddress(Struct):
+    url: str
+    seconds: int
+
+
+class Date(Struct):
+    """What a run that must be done by a date costs, in dollars: at best, as expected, on dedicated nodes alone."""
+
+    done_by: datetime
+    takes_seconds: float
+    clusters: Annotated[list[str], Meta(description="With low-priority nodes, and with dedicated ones.")]
+    best: float
+    expected: float
+    worst: float
+    why: str
+
+
+class Accepted(Struct):
+    run: str
+    state: RunState
+    estimated_cost: Annotated[float | None, Meta(description="Dollars; null where nothing is known.")] = None
+    greatest_cost: Annotated[float | None, Meta(description="Dollars; null where no price is known.")] = None
+    date: Date | None = None
+
+
+def accepted(run: Run) -> Reply:
+    """202 for a run that was made, with where it is and what it may cost."""
+    body: dict[str, Any] = {"run": run.name, "state": run.progress.state}
+    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest, "date": due.date_of(run)}
+    return Reply(body, 202, {"Location": f"/api/runs/{run.name}"})
+
+
+def file_address(url: str, query: FileQuery) -> Reply:
+    """A redirect to where this file can be read for some minutes; with `link` the address, for a page."""
+    if query.link:
+        return Reply({"url": url, "seconds": ADDRESS_LIFE})
+    return Reply(None, 302, {"Location": url, "Cache-Control": "no-store"})
