@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from azure.data.tables import TableServiceClient, UpdateMode
 
+from emulators.testing.azurite import Azurite
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables import keys
 from shared.adapters.tables.run_table import TableRuns
@@ -15,7 +16,6 @@ from shared.adapters.tables.table import Table, create, delete
 from shared.kernel.errors import BadInput
 from shared.runs.model import Elastic, Member, Moment, RunState
 from shared.runs.ports import RunFilter
-from tests.azurite import Azurite
 from tests.contract.some_runs import HOUR, NOW, pages, run
 from tests.contract.wire import Dying, Recording
 from tests.fakes.ports import Crash

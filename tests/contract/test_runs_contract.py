@@ -11,6 +11,7 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.recent_rows import SECONDS, RecentRows
 from shared.adapters.tables.run_table import TableRuns
+from shared.jobs.location import Location
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.spec import DataInput, JobSpec
 from shared.kernel.errors import Changed, Impossible, NotFound
@@ -31,7 +32,7 @@ def runs(request: pytest.FixtureRequest) -> Runs:
 def test_a_run_comes_back_as_it_was_written(runs: Runs) -> None:
     """Every field survives the way to the table and back."""
     full = run(
-        request=JobSpec(command=read_command("träin"), inputs={"data": DataInput("azureml://x")}),
+        request=JobSpec(command=read_command("träin"), inputs={"data": DataInput(Location("drops", "mnist/a/"))}),
         state=RunState.FAILED,
         history=(Moment(RunState.RECEIVED, NOW), Moment(RunState.FAILED, NOW + timedelta(microseconds=1), "exit 1")),
         attempts=2,

@@ -20,7 +20,6 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "functions": ({"shared"}, {"torch", "torchvision", "azure.storage", "azure.data", "azure.ai", "azure.eventgrid"}),
     "shared": (set(), {"torch", "torchvision", "azure.functions"}),
     "cli": (set(), {"torch", "torchvision", "azure.ai", "azure.data", "azure.functions"}),
-    "emulators": (set(), {"torch", "torchvision"}),
     "local": ({"emulators", "cli"}, {"torch", "torchvision"}),
     "trainers": (set(), {"azure.functions"}),
 }
@@ -133,7 +132,7 @@ def test_signatures_say_what_they_touch() -> None:
     assert knowing == KNOW_THE_SYSTEM
 
 
-@pytest.mark.parametrize("place", ["shared", "functions", "emulators", "cli", "trainers"])
+@pytest.mark.parametrize("place", ["shared", "functions", "cli", "trainers"])
 def test_no_modules_import_each_other(place: str) -> None:
     """There is an order in which every module comes after all that it imports."""
     try:

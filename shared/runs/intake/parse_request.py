@@ -98,7 +98,7 @@ def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
         written=written.layer if written else None,
         asked=values,
         data=data,
-        from_model=model_of(ports, request.from_run) if request.from_run else "",
+        from_model=model_of(ports, request.from_run) if request.from_run else None,
         tags={**request.tags, **_tags(request.template, data)},
     )
     return Asked(request, order, (fewest, int(resubmissions)), route.name if route else "", written)

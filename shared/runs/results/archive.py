@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from shared.jobs.ports import HasJobs
+from shared.jobs.readers.place_text import place_text
 from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.parsing import read_json
@@ -154,7 +155,7 @@ class _Found:
             except (BadInput, NotFound) as exc:
                 state = "missing" if isinstance(exc, NotFound) else "left"
                 self.fates += [
-                    {"name": each.name, "state": state, "path": each.path, "why": str(exc)}
+                    {"name": each.name, "state": state, "path": place_text(each.path), "why": str(exc)}
                     for each in some
                     if not each.job or state == "missing"
                 ]
@@ -200,13 +201,17 @@ class _Found:
 def _of_one_folder(run_outputs: Iterable[Output]) -> Iterator[list[Output]]:
     """The outputs grouped by folder: a job's own folder together, everything else alone."""
     for _, some in groupby(
-        run_outputs, key=lambda output: (output.job, output.path, "" if output.job else output.name)
+        run_outputs, key=lambda output: (output.job, place_text(output.path), "" if output.job else output.name)
     ):
         yield list(some)
 
 
 def _fate(output: Output, count: int) -> dict[str, Any]:
-    fate: dict[str, Any] = {"name": output.name, "state": "archived" if count else "empty", "path": output.path}
+    fate: dict[str, Any] = {
+        "name": output.name,
+        "state": "archived" if count else "empty",
+        "path": place_text(output.path),
+    }
     if output.asset:
         fate["asset"] = output.asset
     if not output.folder:
