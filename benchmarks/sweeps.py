@@ -26,9 +26,9 @@ import numpy as np
 
 from benchmarks._options import options
 from shared.jobs.search import ASHA, CHOICE, Parameter, Stopping, Sweep
-from shared.runs.messages import CheckSweep
 from shared.sweeps import decide, sampling
 from shared.sweeps.look import look_at_sweep
+from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState
 from tests.shared.sweeps import lab
 

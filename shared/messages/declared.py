@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from shared.clusters import messages as clusters
+from shared.deadlines import messages as deadlines
 from shared.drops import messages as drops
 from shared.events import incoming
 from shared.events import messages as events
@@ -15,8 +16,9 @@ from shared.notices import messages as notices
 from shared.removals import messages as removals
 from shared.runs import messages as runs
 from shared.schedules import messages as schedules
+from shared.sweeps import messages as sweeps
 
-FEATURES = (drops, runs, clusters, events, notices, schedules, removals, models)
+FEATURES = (drops, runs, clusters, events, notices, schedules, removals, models, deadlines, sweeps)
 
 
 def _by_queue() -> dict[str, list[type[Message]]]:

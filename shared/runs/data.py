@@ -123,7 +123,7 @@ def check_data(ports: Ports, message: CheckData) -> None:
         if not changes or stored.value.archive.at is not None:
             return
         try:
-            ports.runs.update(stored, **changes)
+            ports.runs.update(stored, stored.value.changed(**changes))
         except Changed:
             stored = ports.runs.get(name)
         else:

@@ -52,32 +52,6 @@ class JobEvent(
 
 
 @dataclass(frozen=True)
-class CheckSweep(Message, queue=RUN_CHECKS, handler="shared.sweeps.look:look_at_sweep", one_at_a_time=True):
-    """Bring a sweep on. `number` is that of a check by the clock: only the one that the row waits for asks for the
-    next. The hourly check of runs begins these checks anew."""
-
-    sweep: str
-    number: int | None = None
-
-    @property
-    def trace(self) -> Trace:
-        return Trace(run=self.sweep)
-
-
-@dataclass(frozen=True)
-class CheckPace(Message, queue=RUN_CHECKS, handler="shared.runs.progress.steer:look_at_pace", one_at_a_time=True):
-    """Check the pace of a run with a date. With a token it is the next check of the run's chain, and sends its
-    successor; without one it is out of turn. The hourly check of runs begins these checks anew."""
-
-    paced: str  # the run; the version before knows the message by this key
-    token: str | None = None
-
-    @property
-    def trace(self) -> Trace:
-        return Trace(run=self.paced)
-
-
-@dataclass(frozen=True)
 class CheckData(
     Message, queue=RUN_CHECKS, handler="shared.runs.data:check_data", done="shared.runs.done:is_data_checked"
 ):

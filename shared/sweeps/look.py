@@ -19,15 +19,15 @@ from shared.kernel.errors import Changed, Conflict, Impossible, NotFound, Unavai
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs.decide import is_over
 from shared.runs.intake.insert_run import record
-from shared.runs.messages import CheckSweep
 from shared.runs.model import SWEEP, Run, RunState
 from shared.runs.node_use import Use
 from shared.runs.ports import HasPurse, HasRendezvous, HasRuns, RunFilter
 from shared.runs.progress.cancel import cancel_run
-from shared.runs.progress.transitions import ask_for_sweep_look, transition
+from shared.runs.progress.transitions import transition
 from shared.runs.progress.workloads import workload
 from shared.runs.views.metrics import Cursor, since
 from shared.sweeps.decide import best_trial, losers, to_start
+from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState, trial_run
 from shared.sweeps.ports import HasStudies, Studies, Study
 from shared.sweeps.sampling import draw, possible
@@ -99,10 +99,10 @@ def _ask_for_next(ports: Ports, name: str, number: int | None) -> None:
     if number != stored.value.trials.look or is_over(stored.value) or not by_clock:
         return
     try:
-        after = ports.runs.update(stored, sweep_look=number + 1).value
+        after = ports.runs.update(stored, stored.value.changed(sweep_look=number + 1)).value
     except Changed:
         after = ports.runs.get(name).value  # by a look of a fact, mostly: then this number is still waited for
-    ask_for_sweep_look(ports.queues, after, LOOK_SECONDS)
+    ports.queues.send(CheckSweep(after.name, after.trials.look), LOOK_SECONDS)
 
 
 @dataclass

@@ -101,7 +101,7 @@ def _mark(runs: Runs, name: str, gone: bool) -> None:
         if cleared == stored.value.removed.cleared:
             return
         try:
-            runs.update(stored, cleared=cleared)
+            runs.update(stored, stored.value.changed(cleared=cleared))
         except Changed:
             continue
         return

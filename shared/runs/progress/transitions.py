@@ -13,7 +13,7 @@ from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import RunEnded, RunStarted
-from shared.runs.messages import ArchiveRun, CheckSweep, SubmitRun
+from shared.runs.messages import ArchiveRun, SubmitRun
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasRuns
 
@@ -28,7 +28,7 @@ class Ports(HasClock, HasFacts, HasRuns, Protocol):
 
 def write_transition(ports: Ports, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
     """Write these changes, and state the facts that follow. Raises Changed if the row was changed meanwhile."""
-    after = ports.runs.update(run, **changes) if changes else run
+    after = ports.runs.update(run, run.value.changed(**changes)) if changes else run
     if after.value.progress.state is not run.value.progress.state:
         why = after.value.progress.history[-1].why.partition("\n")[0]
         log.info("run %s: %s -> %s %s", run.value.name, run.value.progress.state, after.value.progress.state, why)
@@ -58,10 +58,6 @@ def transition(
 
 def ask_for_submission(queues: Queues, run: Run, delay: float = 0.0) -> None:
     queues.send(SubmitRun(run.name, run.asked.drop), delay)
-
-
-def ask_for_sweep_look(queues: Queues, run: Run, delay: float = 0.0) -> None:
-    queues.send(CheckSweep(run.name, run.trials.look), delay)
 
 
 def ask_for_archive(queues: Queues, run: str) -> None:

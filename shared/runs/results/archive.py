@@ -29,6 +29,7 @@ from shared.kernel.versioned import Stored
 from shared.runs.data import LISTING, change_at_end
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.facts import RunArchived, RunBeingArchived
+from shared.runs.features import parts
 from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasDatasets, HasRuns, Runs, SaysMore
@@ -245,6 +246,7 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
     """Write the manifest; the same files and run give the same bytes."""
     folder = archive_folder(run)
     row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
+    row |= {part.name: msgspec.to_builtins(run.feature(part.kind)) for part in parts() if run.feature(part.kind)}
     if late := run_outputs.changed_late(run):
         log.warning("run %s: %d outputs changed after its job's end: %s", run.name, len(late), ", ".join(late[:10]))
     row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.progress.history]
@@ -265,7 +267,7 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
 def _record(runs: Runs, stored: Stored[Run], facts: dict[str, Any]) -> None:
     for _ in range(WRITE_ATTEMPTS):
         try:
-            runs.update(stored, **facts)
+            runs.update(stored, stored.value.changed(**facts))
         except Changed:
             stored = runs.get(stored.value.name)
         else:

@@ -11,9 +11,9 @@ import pytest
 
 from shared.adapters.studies import JournalStudies
 from shared.messages.declared import QUEUES
-from shared.runs.messages import CheckSweep
 from shared.runs.model import RunState
 from shared.sweeps.look import look_at_sweep
+from shared.sweeps.messages import CheckSweep
 from tests.fakes.crashing import Counting
 from tests.fakes.world import PERIOD, World
 from tests.shared.sweeps import lab

@@ -15,11 +15,11 @@ from shared.jobs.search import ASHA, Parameter, Stopping, Sweep
 from shared.kernel.errors import Impossible
 from shared.money.policy import Policy
 from shared.money.prices import Price, Prices
-from shared.runs.messages import CheckSweep
 from shared.runs.model import Cost, RunState
 from shared.runs.progress.cancel import cancel_run
 from shared.sweeps.api import list_trials
 from shared.sweeps.look import BOOKS, LOOK_SECONDS, look_at_sweep
+from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState
 from shared.sweeps.sampling import FILLED, distributions, scores
 from tests.fakes.world import World
@@ -188,7 +188,7 @@ def test_what_the_books_charge_later_counts_too(world: World) -> None:
     while not world.runs.get(sweep.name).value.trials.ended:
         lab.epoch(world)
     ended = world.runs.get(f"{sweep.name}-t0")
-    world.runs.update(ended, cost=Cost(1.0, 60.0, 60.0, 1.0, world.clock()))
+    world.runs.update(ended, ended.value.changed(cost=Cost(1.0, 60.0, 60.0, 1.0, world.clock())))
     look_at_sweep(world.system, CheckSweep(sweep.name, BOOKS))
     told = world.runs.get(sweep.name).value
     assert told.trials.dollars >= 120.99
