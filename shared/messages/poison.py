@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Iterable
 from functools import partial
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 from shared.drops.ports import HasDrops
 from shared.events.facts import MessagePoisoned
@@ -18,7 +17,8 @@ from shared.events.ports import HasAudience, HasEvents
 from shared.jobs.ports import HasRoutes
 from shared.kernel import measure
 from shared.kernel.errors import TrainyardError
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasMemory, HasQueues
+from shared.kernel.memory import Topic
 from shared.kernel.message import Message, function, is_old
 from shared.kernel.turns import Turns
 from shared.messages.declared import QUEUES, decode
@@ -29,7 +29,7 @@ POISON = "-poison"  # what the host adds to a queue's name
 MOST = 1000  # messages of one queue that one round reads, and that are kept
 ROUNDS_FOR_ALL = 4  # of `poisoned`
 
-_turns: WeakKeyDictionary[object, Turns] = WeakKeyDictionary()
+TURNS = Topic[Turns]("turns of the poison queues")
 
 
 class DonePorts(
@@ -38,13 +38,13 @@ class DonePorts(
     """What the messages' own questions, whether they are done, need from outside."""
 
 
-class Ports(HasQueues, HasFacts, Protocol):
+class Ports(HasQueues, HasMemory, HasFacts, Protocol):
     """What is needed here from outside."""
 
 
 def poisoned(ports: Ports) -> list[str]:
     """The queues whose poison queue holds something. Each queue is a request, so the empty ones are asked by turns."""
-    turns = _turns.setdefault(ports, Turns(ROUNDS_FOR_ALL))
+    turns = ports.memory.one(TURNS, lambda: Turns(ROUNDS_FOR_ALL))
     counts = ports.queues.counts(turns.next(f"{queue}{POISON}" for queue in QUEUES))
     turns.saw(counts)
     for poison, count in counts.items():

@@ -18,7 +18,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Unavailable
 from shared.reconcile import reconcile
 from shared.runs.model import Run, RunState
-from tests.fakes.ports import FakeEvents
+from tests.fakes.ports import Clock, FakeEvents
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 A = DropKey("mnist", "a")
@@ -261,11 +261,12 @@ def test_a_reconcile_ends_before_the_host_ends_it(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
 
-    def slow() -> datetime:
-        world.clock.advance(100)  # each step takes so long
-        return world.clock()
+    class Slow(Clock):
+        def __call__(self) -> datetime:
+            world.clock.advance(100)  # each step takes so long
+            return world.clock()
 
     before = len(world.queues.messages["drop-checks"])
     with pytest.raises(Unavailable, match="took longer than 0:05:00"):
-        reconcile(replace(world.crashing(()), clock=slow))
+        reconcile(replace(world.crashing(()), clock=Slow()))
     assert 0 < len(world.queues.messages["drop-checks"]) - before < 6
