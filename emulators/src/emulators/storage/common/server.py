@@ -45,7 +45,8 @@ def server(service: AnyService, access_log: TextIO | None = None) -> web.Server:
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         request_id = str(uuid.uuid4())
         asked = request.headers
-        of_a_page = (None, None) if service.lets_in(request.method, asked) else _page(asked)
+        signed = "sig" in parse_query(request.raw_path.partition("?")[2])
+        of_a_page = (None, None) if service.lets_in(request.method, asked, signed) else _page(asked)
         host = asked.get("Host", "")  # every name below localhost is this machine, so none can be bent to it
         why = refusal("localhost" if service.account_at(host) else host, request.scheme, *of_a_page)
         if why:
@@ -182,6 +183,8 @@ async def _call(service: AnyService, request: web.BaseRequest) -> Call:
         b"",
         secure=request.secure,
         at_host=bool(account),
+        client=request.remote or "",
+        backslashes=service.backslashes,
     )
     if not request.body_exists:
         return call
