@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from shared.kernel import measure
-from shared.kernel.errors import Changed
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.has import HasClock, HasFacts
 from shared.kernel.places import ARCHIVES, RUN_LOOKS, SUBMISSIONS
 from shared.kernel.storage import Queues
@@ -19,8 +19,6 @@ from shared.runs.ports import HasRuns
 
 log = logging.getLogger(__name__)
 
-WRITE_ATTEMPTS = 10
-
 
 class Ports(HasClock, HasFacts, HasRuns, Protocol):
     """What is needed here from outside."""
@@ -28,7 +26,7 @@ class Ports(HasClock, HasFacts, HasRuns, Protocol):
 
 def write_transition(ports: Ports, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
     """Write these changes, and state the facts that follow. Raises Changed if the row was changed meanwhile."""
-    after = ports.runs.update(run, **changes) if changes else run
+    after = ports.runs.update(run, run.value.changed(**changes)) if changes else run
     if after.value.progress.state is not run.value.progress.state:
         why = after.value.progress.history[-1].why.partition("\n")[0]
         log.info("run %s: %s -> %s %s", run.value.name, run.value.progress.state, after.value.progress.state, why)
@@ -46,14 +44,13 @@ def transition(
     ports: Ports, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
 ) -> Stored[Run]:
     """Bring the run to a state, if the table allows it, with further columns of the row as it is then."""
-    for attempt in range(WRITE_ATTEMPTS):
-        try:
-            stored = ports.runs.get(name) if attempt else ports.runs.recent(name)
-            changes = advance(stored.value, state, ports.clock(), why) | (facts(stored.value) if facts else {})
-            return write_transition(ports, stored, changes)
-        except Changed:
-            continue
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it went to {state}.")
+
+    def write(stored: Stored[Run]) -> Stored[Run]:
+        changes = advance(stored.value, state, ports.clock(), why) | (facts(stored.value) if facts else {})
+        return write_transition(ports, stored, changes)
+
+    runs = ports.runs
+    return compare_and_set(ports.clock, f"Run {name}", lambda: runs.get(name), write, first=lambda: runs.recent(name))
 
 
 def ask_for_submission(queues: Queues, run: str) -> None:

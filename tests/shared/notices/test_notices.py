@@ -25,6 +25,7 @@ from shared.notices.model import DeliveryState, Kind, Notice
 from shared.notices.ports import Answer
 from shared.notices.subscribe import Wish, send_test, subscribe, unsubscribe
 from shared.runs.model import RunState
+from tests.fakes.storage import OtherClock
 from tests.fakes.world import World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -187,7 +188,7 @@ def test_a_message_that_comes_before_its_time_is_asked_for_again(world: World) -
     world.sender.answers = partial(Answer, 200)
     world.clock.advance(6)
     assert world.queues.take(places.DELIVERIES) is not None
-    behind = replace(world.system, clock=lambda: world.clock() - timedelta(seconds=4))
+    behind = replace(world.system, clock=OtherClock(world.clock, -4))
     deliver.deliver(behind, world.post, made.id, NOTICE.id)
     deliver_all(world)
     stored = world.notices.delivery(made.id, NOTICE.id)
@@ -199,7 +200,7 @@ def test_an_archive_that_was_given_up_is_told_as_a_failure(world: World) -> None
     """Who wants to know of failures is told of a run whose archive was given up, with why; of an unknown run nobody."""
     subscribe(world.system, world.post, Wish(["failed"], HOOK))
     run = trained(world)
-    world.runs.update(world.runs.get(run), archive_error="The copy differs.")
+    world.runs.update(old := world.runs.get(run), old.value.changed(archive_error="The copy differs."))
     for name in (run, "mnist-unknown"):
         announce_now(world.system, "RunGivenUp", name, {"run": name})
     deliver_all(world)

@@ -153,7 +153,8 @@ def test_a_run_fails_when_its_resubmissions_are_used_up(world: World) -> None:
     found = world.only_run()
     assert found.progress.state is RunState.FAILED
     assert found.progress.reason.startswith("0 of at least 1 members are left, and all 2 resubmissions are used up.")
-    assert "std_log" in found.progress.reason
+    assert found.progress.failure
+    assert found.progress.failure.log == "std_log_process_0.txt"
     assert len(world.jobs.jobs) == 5
     assert found.archive.at or world.queues.visible(places.ARCHIVES) or found.archive.output
 
@@ -254,7 +255,7 @@ def test_what_members_lose_is_kept_and_what_they_cost_is_told(world: World) -> N
     assert [m["why"] for m in told["members"] if m["state"] == "completed"] == ["", ""]
     assert [m["seconds"] for m in told["members"]][:2] == [240, 120]
     stored = world.system.runs.get(run)
-    world.system.runs.update(stored, cost=Cost(3.0, 0.0, 0.0, 360, stored.value.created_at))
+    world.system.runs.update(stored, stored.value.changed(cost=Cost(3.0, 0.0, 0.0, 360, stored.value.created_at)))
     assert [m["cost"] for m in queries.run(world.system, run)["elastic"]["members"]] == [2.0, 1.0, 0.0]
 
 

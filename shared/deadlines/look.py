@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
+from shared.clusters.ports import HasClusters
+from shared.deadlines.changes_of_nodes import measured
 from shared.deadlines.decide import choose, keeper_pays
+from shared.deadlines.facts import RunWillBeLate
+from shared.deadlines.holding import HeldNodes
+from shared.deadlines.kinds import holding
+from shared.deadlines.model import Date, Pace, span
 from shared.deadlines.outlook import plan_for, terms_of
+from shared.deadlines.pace_looks import ask_for_pace
 from shared.deadlines.plan import Hold, Plan, Standing
 from shared.jobs.ports import HasJobs, HasTrainers
 from shared.kernel.errors import TrainyardError
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.versioned import Stored
-from shared.runs.date import span
 from shared.runs.decide import is_over
-from shared.runs.facts import RunWillBeLate
 from shared.runs.model import Run
 from shared.runs.node_use import worked_seconds
-from shared.runs.ports import HasMarkets, HasRendezvous, HasRuns
-from shared.runs.progress.capabilities import HeldNodes, Steerable
-from shared.runs.progress.changes_of_nodes import measured
-from shared.runs.progress.pace_looks import ask_for_pace
+from shared.runs.ports import HasRendezvous, HasRuns
 from shared.runs.progress.workload import NextStep
 from shared.runs.progress.workloads import workload
 from shared.runs.views.downsample import Point
@@ -41,27 +43,18 @@ LARGER = 1.02  # times the work that was said: so much is no rounding
 
 
 class Ports(
-    HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, HasMarkets, Protocol
+    HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, HasClusters, Protocol
 ):
     """What is needed here from outside."""
 
 
-def plan_of(run: Run) -> Plan:
+def plan_of(run: Run, date: Date) -> Plan:
     """The run's plan: the same one as long as it lives."""
-    due = run.due
-    assert due.done_by is not None
-    assert due.pool is not None
+    due = date.due
     left = (due.done_by - run.created_at).total_seconds()
-    nodes, overlaps = run.asked.nodes, _steerable(run).overlaps
-    low, dedicated = due.low_price * nodes, due.dedicated_price * nodes
-    terms = terms_of(low, dedicated, due.change_seconds, left, overlaps, run.pace.change_measured)
+    low, dedicated = due.low_price * run.asked.nodes, due.dedicated_price * run.asked.nodes
+    terms = terms_of(low, dedicated, due.change_seconds, left, holding(run).overlaps, date.pace.change_measured)
     return plan_for(terms, due.pool, left, left - due.takes_seconds)
-
-
-def _steerable(run: Run) -> Steerable:
-    how = workload(run)
-    assert isinstance(how, Steerable), "due.py gives no other kind a date"
-    return how
 
 
 def look_at_pace(ports: Ports, name: str, token: str | None = None) -> None:
@@ -71,99 +64,76 @@ def look_at_pace(ports: Ports, name: str, token: str | None = None) -> None:
     older token is a repeat, and does nothing. Raises Changed if the row was changed meanwhile: the message comes again.
     """
     stored = ports.runs.get(name)
-    run, now = stored.value, ports.clock()
-    stale = token is not None and token != run.pace.next_look
-    if run.due.done_by is None or is_over(run) or run.cancel.asked_at is not None or stale:
+    run, now, date = stored.value, ports.clock(), stored.value.feature(Date)
+    if date is None or is_over(run) or run.cancel.asked_at is not None or token not in (None, date.pace.next_look):
         return
-    step, following = plan_of(run).terms.step, {"next_look": now.isoformat()} if token is not None else {}
+    step = plan_of(run, date).terms.step
+    following = date.pace.next_look if token is None else now.isoformat()
     if run.jobs.job:
-        stored = _steer(ports, stored, following)
-    elif following:  # it is on its way to Azure ML
-        stored = ports.runs.update(stored, **following)
-    if following:
-        ask_for_pace(ports.queues, name, following["next_look"], step)
+        _steer(ports, stored, date, following)
+    elif token is not None:  # it is on its way to Azure ML
+        ports.runs.update(stored, run.having(replace(date, pace=replace(date.pace, next_look=following))))
+    if token is not None:
+        ask_for_pace(ports.queues, name, following, step)
 
 
-def _steer(ports: Ports, stored: Stored[Run], following: dict[str, str]) -> Stored[Run]:
-    series, idle, now = _series(ports, stored.value), _idle(ports), ports.clock()
-    run = _with_change(stored.value, series)
-    roomy = max(run.due.low_clusters, key=lambda name: idle.get(name, 0))
-    pace = judge(run, _share(run, series), idle.get(roomy, 0), now)
-    changes, to_cancel = _steerable(run).steer(run.changed(holds_why=pace.why), pace.hold, roomy, now)
-    if pace.late and run.pace.late_since is None:
-        ports.happened(RunWillBeLate(run, pace.done_at))
-    after = ports.runs.update(stored, **pace.columns(run, now), **changes, **following)
-    for job in to_cancel:
+def _steer(ports: Ports, stored: Stored[Run], date: Date, following: str) -> None:
+    run, now = stored.value, ports.clock()
+    series, idle = _series(ports, run), _idle(ports)
+    date = _with_change(run, date, series)
+    roomy = max(date.due.low_clusters, key=lambda name: idle.get(name, 0))
+    pace = judge(run, date, _share(run, series), idle.get(roomy, 0), now)
+    date = replace(date, pace=replace(pace, next_look=following))
+    steps = holding(run).steer(run, date, pace.holds or Hold.NONE, roomy, now)
+    if pace.late_since == now and pace.done_at:
+        ports.happened(RunWillBeLate(run, pace.done_at, pace.holds_why))
+    after = ports.runs.update(stored, steps.run.having(date))
+    for job in steps.to_cancel:
         ports.jobs.cancel(job)
     sent = workload(run).act(ports, after.value, NextStep(run.progress.state))
-    written = workload(run).after_submission(after.value, sent)
-    return ports.runs.update(after, **written) if written else after
+    if written := workload(run).after_submission(after.value, sent):
+        ports.runs.update(after, after.value.changed(**written))
 
 
-@dataclass(frozen=True)
-class Pace:
-    """What a look found: the share of the work that is done, what to hold and why, and when it will be done.
-
-    `line` is the share that must be done by now.
-    """
-
-    share: float
-    hold: Hold
-    why: str
-    done_at: datetime
-    late: bool
-    line: float
-
-    def columns(self, run: Run, now: datetime) -> dict[str, Any]:
-        late_since = run.pace.late_since or (now if self.late else None)
-        return {
-            "done_share": self.share,
-            "line_share": self.line,
-            "holds": self.hold,
-            "holds_why": self.why,
-            "expected_done_at": self.done_at,
-            "paced_at": now,
-            "late_since": late_since,
-            "change_measured": run.pace.change_measured,
-            "pause_measured": run.pace.pause_measured,
-            "lost_seconds": run.pace.lost_seconds,
-        }
-
-
-def judge(run: Run, told: float | None, free: int, now: datetime) -> Pace:
+def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) -> Pace:
     """Where the run stands, and what it should hold. `told`: the share of the work that its metrics tell, if they do;
     `free`: the low-priority nodes that are up and idle."""
-    due, plan, nodes = run.due, plan_of(run), _steerable(run).held_nodes(run, now)
-    assert due.done_by is not None
+    due, pace, plan, nodes = date.due, date.pace, plan_of(run, date), holding(run).nodes(run, date, now)
     worked = worked_seconds(workload(run).uses(run, now), run.asked.nodes)
-    share = max(run.pace.done_share, min(1.0, told if told is not None else worked / due.takes_seconds))
-    takes, worked = due.takes_seconds, max(0.0, worked - run.pace.lost_seconds)
-    if told is not None and told >= max(EARLY, run.pace.done_share) and worked / told > takes * LARGER:
+    share = max(pace.done_share, min(1.0, told if told is not None else worked / due.takes_seconds))
+    takes, worked = due.takes_seconds, max(0.0, worked - pace.lost_seconds)
+    if told is not None and told >= max(EARLY, pace.done_share) and worked / told > takes * LARGER:
         takes = worked / told
     now_done = share if told is None else min(1.0, told)  # less than before while lost steps are made again
     work, left = takes * (1 - now_done), (due.done_by - now).total_seconds()
-    standing = _standing(run, nodes, free, work, left, now)
+    standing = _standing(run, date, nodes, free, work, left, now)
     hold = choose(plan, standing)
-    if hold in (Hold.NONE, Hold.LOW) and _one_keeps(run, nodes, plan, standing):
+    if hold in (Hold.NONE, Hold.LOW) and _one_keeps(run, date, nodes, plan, standing):
         hold = Hold.ONE
-    done_at = now + timedelta(seconds=work + (0.0 if nodes.works else run.change_seconds))
+    done_at = now + timedelta(seconds=work + (0.0 if nodes.works else date.change_seconds))
     late = done_at > due.done_by
-    why = _why(hold, standing, plan, late, done_at)
-    line = max(0.0, 1 - max(0.0, left - plan.terms.reserve) / takes)
-    return Pace(share, hold, why, done_at, late, line)
+    return replace(
+        pace,
+        done_share=share,
+        line_share=max(0.0, 1 - max(0.0, left - plan.terms.reserve) / takes),
+        holds=hold,
+        holds_why=_why(hold, standing, plan, late, done_at),
+        done_at=done_at,
+        paced_at=now,
+        late_since=pace.late_since or (now if late else None),
+    )
 
 
-def _one_keeps(run: Run, nodes: HeldNodes, plan: Plan, now: Standing) -> bool:
+def _one_keeps(run: Run, date: Date, nodes: HeldNodes, plan: Plan, now: Standing) -> bool:
     """Whether one dedicated node is to keep the members' state; it stays until those that are back have joined it."""
-    assert run.due.pool is not None
-    joining = run.pace.holds is Hold.ONE and nodes.low_runs and now.age < run.change_seconds
-    pays = keeper_pays(plan.terms, run.due.pool, now.age, run.asked.nodes, run.pace.pause_measured)
+    joining = date.pace.holds is Hold.ONE and nodes.low_runs and now.age < date.change_seconds
+    pays = keeper_pays(plan.terms, date.due.pool, now.age, run.asked.nodes, date.pace.pause_measured)
     return joining or (nodes.in_danger and pays)
 
 
-def _standing(run: Run, nodes: HeldNodes, free: int, work: float, left: float, now: datetime) -> Standing:
+def _standing(run: Run, date: Date, nodes: HeldNodes, free: int, work: float, left: float, now: datetime) -> Standing:
     """New nodes count as there while they are no later than they mostly are."""
-    age, change = (now - nodes.low_since).total_seconds(), run.change_seconds
+    age, change = (now - nodes.low_since).total_seconds(), date.change_seconds
     coming = nodes.on_low and not nodes.low_runs and age < 2 * change
     available = nodes.low_runs or coming or (not nodes.on_low and free >= run.asked.nodes)
     replaced = nodes.on_low and nodes.low_runs and age >= change  # its successors work, whatever else it still has
@@ -196,12 +166,13 @@ def _series(ports: Ports, run: Run) -> Series:
         return {}
 
 
-def _with_change(run: Run, series: Series) -> Run:
-    """The run with what a change of nodes took until now."""
-    changes = _steerable(run).node_changes(run)
+def _with_change(run: Run, date: Date, series: Series) -> Date:
+    """The date with what a change of nodes took until now."""
+    changes = holding(run).changes(run, date)
     rows = [(step, time) for step, _, time in series.get(DONE) or series.get(EPOCH) or [] if time is not None]
-    change, pause, lost = measured(run.due.change_seconds, changes.waits, changes.joined, rows)
-    return run.changed(change_measured=change, pause_measured=pause, lost_seconds=lost)
+    change, pause, lost = measured(date.due.change_seconds, changes.waits, changes.joined, rows)
+    pace = replace(date.pace, change_measured=change, pause_measured=pause, lost_seconds=lost)
+    return replace(date, pace=pace)
 
 
 def _share(run: Run, series: Series) -> float | None:
@@ -225,6 +196,6 @@ def share_of_epochs(points: Sequence[Point], epochs: int) -> float | None:
 
 def _idle(ports: Ports) -> dict[str, int]:
     try:
-        return ports.markets.idle()
+        return {each.name: each.idle_nodes for each in ports.clusters.list()}
     except TrainyardError:
         return {}

@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 
 from shared.jobs.route import Route
 from shared.kernel.errors import Impossible
+from shared.runs.intake.request import RunRequest
 
-TAGS = ("done_by", "within", "takes")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _SPAN = re.compile(r"(\d{1,9})([smhd]?)")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
@@ -42,6 +42,14 @@ class Wish:
         if self.done_by or self.within_seconds:
             return Wish(self.done_by, self.within_seconds, takes)
         return Wish(below.done_by, below.within_seconds, takes)
+
+
+def wish_of_request(request: RunRequest, now: datetime) -> Wish:
+    """What the request itself says."""
+    if request.done_by and request.within_seconds:
+        raise Impossible("done_by and within_seconds both say when it must be done; give one.", "bad_date")
+    done_by = moment(request.done_by, now) if request.done_by else None
+    return Wish(done_by, request.within_seconds or 0.0, request.takes_seconds or 0.0)
 
 
 def wish_of_route(route: Route) -> Wish:

@@ -8,24 +8,24 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
-from shared.runs.model import Run
+from shared.deadlines.model import Date
 
 PATIENCE = 2  # times what new nodes mostly take
 FINEST = 1.25  # what was measured counts in such steps, since each other value asks for a new plan
 
 
-def next_cluster(run: Run, cluster: str, since: datetime, now: datetime) -> str:
+def next_cluster(date: Date, cluster: str, since: datetime, now: datetime) -> str:
     """Where to ask for low-priority nodes that were asked for on this cluster: the next one in turn, if they are later
     than they mostly are."""
-    late = (now - since).total_seconds() >= PATIENCE * run.change_seconds
-    return run.due.next_low(cluster) if late else cluster
+    late = (now - since).total_seconds() >= PATIENCE * date.change_seconds
+    return date.due.next_low(cluster) if late else cluster
 
 
-def waits_for_nodes(run: Run, waits: Iterable[tuple[str, float]]) -> tuple[float, ...]:
+def waits_for_nodes(date: Date, waits: Iterable[tuple[str, float]]) -> tuple[float, ...]:
     """Of these waits on these clusters the seconds of those that say how long nodes take. Low-priority nodes that are
     later than they mostly are were not to be had."""
-    most = PATIENCE * run.due.change_seconds
-    return tuple(s for cluster, s in waits if s and (cluster == run.due.dedicated_cluster or s <= most))
+    most = PATIENCE * date.due.change_seconds
+    return tuple(s for cluster, s in waits if s and (cluster == date.due.dedicated_cluster or s <= most))
 
 
 def measured(

@@ -8,14 +8,13 @@ from itertools import pairwise
 from statistics import median
 
 from shared.clusters.model import Cluster
-from shared.deadlines.pool import Spell, learn
+from shared.deadlines.pool import Pool, Spell, learn
 from shared.kernel.errors import Impossible
 from shared.kernel.suggest import there_are
-from shared.money.admission import Ports, newest_runs, price_of, seconds_before
+from shared.money.admission import Ports, newest_runs, price_of
 from shared.runs.decide import has_run
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import WAITING
-from shared.runs.ports import Tier, Tiers
 
 LOW, DEDICATED = "low_priority", "dedicated"
 CHANGE = 300.0  # seconds that new nodes take where nobody has seen any
@@ -23,40 +22,49 @@ LEAST_CHANGE = 2.0
 
 
 @dataclass(frozen=True)
-class ClusterTiers:
-    """Answers from the workspace's clusters as they are, the prices that are known, and the newest runs."""
+class Tier:
+    """A cluster, and the dollars that an hour of one of its nodes costs."""
 
-    ports: Ports
+    cluster: str
+    price: float
 
-    def of(self, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
-        """See shared.runs.ports.Markets."""
-        clusters = {each.name: each for each in self.ports.clusters.list()}
-        asked = clusters.get(cluster)
-        if asked is None:
-            raise Impossible(f"The workspace has no cluster {cluster!r}.", "unknown_cluster")
-        low = _in_tier(clusters, asked, LOW, nodes, allowed)
-        first, dedicated = self._tier(low[0]), self._tier(_in_tier(clusters, asked, DEDICATED, nodes, allowed)[0])
-        spells, waits = _seen(newest_runs(self.ports), first.cluster, self.ports.clock())
-        change = max(LEAST_CHANGE, median(waits)) if waits else CHANGE
-        return Tiers(first, tuple(each.name for each in low[1:]), dedicated, change, learn(spells))
 
-    def idle(self) -> dict[str, int]:
-        """See shared.runs.ports.Markets."""
-        return {each.name: each.idle_nodes for each in self.ports.clusters.list()}
+@dataclass(frozen=True)
+class Tiers:
+    """What a run with a date may choose from. `change`: seconds that new nodes take; `pool`: how low ones are.
 
-    def usual_seconds(self, run: Run) -> float | None:
-        """See shared.runs.ports.Markets."""
-        seconds = seconds_before(self.ports, run)
-        return median(seconds) if seconds else None
+    `further` are other clusters like `low`.
+    """
 
-    def _tier(self, cluster: Cluster) -> Tier:
-        price = price_of(self.ports, cluster)
-        if price is None:
-            words = (
-                f"No price of {cluster.vm_size} ({cluster.tier}) is known; an administrator can write it in money.yaml."
-            )
-            raise Impossible(words, "no_price")
-        return Tier(cluster.name, price.dollars)
+    low: Tier
+    further: tuple[str, ...]
+    dedicated: Tier
+    change: float
+    pool: Pool
+
+
+def tiers_of(ports: Ports, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
+    """The cluster and one of the same machines in the other tier, within `allowed` (None: any).
+
+    Raises Impossible where there is none, or where a price is not known.
+    """
+    clusters = {each.name: each for each in ports.clusters.list()}
+    asked = clusters.get(cluster)
+    if asked is None:
+        raise Impossible(f"The workspace has no cluster {cluster!r}.", "unknown_cluster")
+    low = _in_tier(clusters, asked, LOW, nodes, allowed)
+    first, dedicated = _tier(ports, low[0]), _tier(ports, _in_tier(clusters, asked, DEDICATED, nodes, allowed)[0])
+    spells, waits = _seen(newest_runs(ports), first.cluster, ports.clock())
+    change = max(LEAST_CHANGE, median(waits)) if waits else CHANGE
+    return Tiers(first, tuple(each.name for each in low[1:]), dedicated, change, learn(spells))
+
+
+def _tier(ports: Ports, cluster: Cluster) -> Tier:
+    price = price_of(ports, cluster)
+    if price is None:
+        words = f"No price of {cluster.vm_size} ({cluster.tier}) is known; an administrator can write it in money.yaml."
+        raise Impossible(words, "no_price")
+    return Tier(cluster.name, price.dollars)
 
 
 def _in_tier(
