@@ -184,8 +184,8 @@ def places(ports: Ports, what: What, run: Run) -> Iterator[Place]:
         left = output.name == LEFT_OUTPUT
         if (what is What.CHECKPOINTS and not left) or (what is What.COPIES and left):
             continue
-        if output.job and not output.path:
-            yield Place(ports.jobs.logs(output.job).container, f"{ports.jobs.logs(output.job).prefix}{output.part}")
+        if output.part:
+            yield ports.jobs.folder(output.job).inside(output.part)
         elif output.path in own:
             yield ports.jobs.place(output.path)
 

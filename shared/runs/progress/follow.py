@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 from typing import Protocol
 
 from msgspec.structs import replace as with_
 
-from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobState, JobStatus, state_of
+from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobState, JobStatus, Part, state_of
 from shared.jobs.ports import Jobs
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import BadInput, NotFound
@@ -161,14 +162,13 @@ def _explained_failure(ports: Ports, step: NextStep) -> JobFailure:
 def _failing_log(ports: Ports, job: str, named: str) -> tuple[str, str]:
     """The name and the last lines of the log that explains the failure: the named one, or one of those that exist."""
     try:
-        place = ports.jobs.logs(job)
+        place = ports.jobs.folder(job).inside(Part.LOGS)
     except (NotFound, BadInput):  # a workspace without the datastore that holds them
         return "", ""
     names = [named] if named else _log_names(ports.blobs, place)
-    tails = {n: ports.blobs.tail(place.container, f"{place.prefix}user_logs/{n}", TAIL_BYTES) for n in names}
+    tails = {n: ports.blobs.tail(place.container, f"{place.prefix}{n}", TAIL_BYTES) for n in names}
     return failing_log(tails, TAIL_LINES)
 
 
 def _log_names(blobs: Blobs, place: Place) -> list[str]:
-    logs = blobs.list(Place(place.container, f"{place.prefix}user_logs/"))
-    return [blob.name.rpartition("/")[2] for blob, _ in zip(logs, range(LOGS_READ), strict=False)]
+    return [blob.name.rpartition("/")[2] for blob in islice(blobs.list(place), LOGS_READ)]

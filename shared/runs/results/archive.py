@@ -174,11 +174,12 @@ class _Found:
     def _copies(self, some: list[Output]) -> Iterator[tuple[Output, Copy]]:
         """What is there of outputs that lie in one folder; those of a job's own folder come from one listing."""
         if some[0].job and not some[0].path:
-            own = self.ports.jobs.logs(some[0].job)
-            for blob in self.ports.blobs.list(own):
-                for output in some:
-                    if output.takes(blob.name.removeprefix(own.prefix)):
-                        yield output, self._copy(output, blob, Place(own.container, f"{own.prefix}{output.root}"))
+            own = self.ports.jobs.folder(some[0].job)
+            by_part = {output.part: output for output in some}
+            for blob in self.ports.blobs.list(own.place):
+                part = own.part_of(blob.name.removeprefix(own.place.prefix))
+                if part and (output := by_part.get(part)):
+                    yield output, self._copy(output, blob, own.inside(part))
             return
         for output in some:
             yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))

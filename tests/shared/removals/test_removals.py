@@ -59,15 +59,16 @@ def left(world: World, container: str, prefix: str = "") -> list[str]:
 
 
 def test_a_removed_run_leaves_its_record(world: World) -> None:
-    """Archive, checkpoints, and the job's own outputs and logs go; other runs' stay; the record says who and when."""
+    """Archive, checkpoints, and all that the job wrote go; other runs' stay; the record says who and when."""
     run, other = trained(world), trained(world, name="b")
+    world.blobs.put("azureml", f"ExperimentRun/dcid.{run.name}/model/MLmodel", b"saved through MLflow")
     asked = remove_run(world.system, world.removals, run.name, Asked(Person("ada", "0a1b")))
     assert remove_run(world.system, world.removals, run.name, Asked(Person("eve"))) == asked
     world.run_until_idle()
 
     (removal,) = world.removals.newest()
     assert (removal.by, removal.by_id, removal.what, removal.done_at is not None) == ("ada", "0a1b", What.RUN, True)
-    assert removal.files == 8
+    assert removal.files == 9
     assert left(world, "output", f"digits/{run.name}/") == [f"digits/{run.name}/data.json.gz"]
     for container in ("output", "azureml-blobstore", "azureml"):
         names = left(world, container)
