@@ -20,9 +20,9 @@ from shared.events import announce as events
 from shared.events import facts as messages
 from shared.events.announce import announce, tell
 from shared.kernel.facts import Fact
-from shared.kernel.places import PROMOTIONS
 from shared.models import facts as models
 from shared.models.challenge import is_challenger
+from shared.models.messages import Challenge
 from shared.money import facts as money
 from shared.notices.decide import crossed, is_idle_too_long
 from shared.runs import data
@@ -39,7 +39,7 @@ class Ports(events.Ports, warm.Ports, look.Ports, archives.Ports, data.Ports, re
 
 
 def submit(ports: Ports, fact: runs.RunRecorded) -> None:
-    ask_for_submission(ports.queues, fact.run.name)
+    ask_for_submission(ports.queues, fact.run)
 
 
 def announce_submitted(ports: Ports, fact: runs.RunSubmitted) -> None:
@@ -141,7 +141,7 @@ def tell_of_lost_challenge(ports: Ports, fact: models.ChallengeLost) -> None:
 def challenge(ports: Ports, fact: runs.RunArchived) -> None:
     """Where the run's route names a model: after the row says that it is archived."""
     if is_challenger(ports.routes, fact.run):
-        ports.queues.send(PROMOTIONS, {"run": fact.run.name}, fact.seconds)
+        ports.queues.send(Challenge(fact.run.name), fact.seconds)
 
 
 def tell_of_poison(ports: Ports, fact: messages.MessagePoisoned) -> None:
