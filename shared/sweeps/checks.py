@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from shared.kernel.errors import Impossible
 from shared.runs.model import Run
-from shared.runs.ports import HasPurse
+from shared.sweeps.ports import SweepPorts
 
 
-def check_budget_has_prices(ports: HasPurse, run: Run) -> None:
+def check_budget_has_prices(ports: SweepPorts, run: Run) -> None:
     """Raise Impossible for a sweep with a budget whose trials have no price: it could never tell what it has spent."""
     request = run.asked.request
     if request.sweep is None or not request.sweep.budget:

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Protocol
 
 from shared.kernel import measure
 from shared.kernel.compare_and_set import compare_and_set
-from shared.kernel.has import HasClock, HasFacts
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import RunEnded, RunStarted
 from shared.runs.messages import ArchiveRun, SubmitRun
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasRuns
+from shared.runs.ports import RunPorts
 
 log = logging.getLogger(__name__)
 
 
-class Ports(HasClock, HasFacts, HasRuns, Protocol):
-    """What is needed here from outside."""
-
-
-def write_transition(ports: Ports, run: Stored[Run], changed: Run) -> Stored[Run]:
+def write_transition(ports: RunPorts, run: Stored[Run], changed: Run) -> Stored[Run]:
     """Write the changed run, and state the facts that follow. Raises Changed if the row was changed meanwhile."""
     after = ports.runs.update(run, changed) if changed != run.value else run
     if after.value.progress.state is not run.value.progress.state:
@@ -41,7 +35,7 @@ def write_transition(ports: Ports, run: Stored[Run], changed: Run) -> Stored[Run
 
 
 def transition(
-    ports: Ports, name: str, state: RunState, why: str, also: Callable[[Run], Run] | None = None
+    ports: RunPorts, name: str, state: RunState, why: str, also: Callable[[Run], Run] | None = None
 ) -> Stored[Run]:
     """Bring the run to a state, if the table allows it, with further changes of the row as it is then."""
 

@@ -13,15 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby, islice
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from shared.jobs.ports import HasJobs
 from shared.jobs.readers.place_text import place_text
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import BadInput, NotFound, TrainyardError, Unavailable
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.parsing import read_json
 from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -33,7 +31,7 @@ from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
 from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasDatasets, HasRuns, SaysMore
+from shared.runs.ports import RunPorts
 from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
 from shared.runs.results import metric_files, mlflow_metrics
@@ -56,11 +54,7 @@ class OutOfTime(Exception):
     """There is more to copy than one invocation should."""
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, HasDatasets, SaysMore, Protocol):
-    """What is needed here from outside."""
-
-
-def archive_run(ports: Ports, message: ArchiveRun) -> None:
+def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
     """Archive a final run, or as much of it as PATIENCE allows: a message goes on with the rest.
 
     After a crash it may be called again: existing copies are kept.
@@ -91,7 +85,7 @@ def archive_run(ports: Ports, message: ArchiveRun) -> None:
     _record(ports, stored, lambda fresh: _with_archive(_with_verdict(fresh, run), archived, ports.clock()))
 
 
-def archive_at_once(ports: Ports, run: Run) -> Run:
+def archive_at_once(ports: RunPorts, run: Run) -> Run:
     """Archive a small run at its last step, and return it as this step writes it.
 
     The run stays as it is if it is not over by it, has several jobs, many data or much to copy, and where something
@@ -123,13 +117,13 @@ def _with_archive(fresh: Run, archived: Run, now: datetime) -> Run:
     return replace(fresh, archive=replace(archived.archive, tries=fresh.archive.tries, error="", at=now))
 
 
-def _tell(ports: Ports, run: Run, notice_after: float = 0.0) -> None:
+def _tell(ports: RunPorts, run: Run, notice_after: float = 0.0) -> None:
     ports.happened(RunArchived(run, run.archive.output, notice_after))
     log.info("run %s: archived to %s", run.name, run.archive.output)
 
 
 def _archive(
-    ports: Ports, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
+    ports: RunPorts, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
 ) -> Run:
     """The run, with what `source` left archived as the run's: its own, or that of a sweep's best trial."""
     folder, files = run_outputs.folder, list[Blob]()
@@ -152,7 +146,7 @@ def _archive(
 class _Found:
     """What the outputs hold: the copies to make, and the fate of each output."""
 
-    ports: Ports
+    ports: RunPorts
     folder: str
     expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the blob that the job wrote
     fates: list[dict[str, Any]] = field(default_factory=list)  # of declared outputs, and of logs that can't be read
@@ -247,7 +241,7 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
         yield blob
 
 
-def _metrics(ports: Ports, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
+def _metrics(ports: RunPorts, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
     """The last and best metrics of the archived files; without a curve among them, of what was printed too."""
     with_metrics = metric_files.archived(archive_folder(run), files)
     if not any(file.has_curves for file in with_metrics):
@@ -277,7 +271,7 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
     blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", data, "application/json")
 
 
-def _record(ports: Ports, stored: Stored[Run], changed: Callable[[Run], Run]) -> None:
+def _record(ports: RunPorts, stored: Stored[Run], changed: Callable[[Run], Run]) -> None:
     name = stored.value.name
 
     def write(stored: Stored[Run]) -> None:
