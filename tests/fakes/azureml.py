@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from shared.adapters.azureml.document import document
@@ -49,6 +50,7 @@ class FakeJobs:
         self.clock = clock or Clock()
         self.jobs: dict[str, _Job] = {}
         self.clusters = set(clusters)
+        self.vm_sizes: dict[str, str] = {}  # of clusters that are not of the usual size
         self.datastores = {"workspaceblobstore": "azureml-blobstore", "drops": "drops", **(datastores or {})}
         self.submissions: list[str] = []  # every call of submit, those that found the job there too
         self.assets: dict[tuple[str, str], str] = {}
@@ -155,11 +157,16 @@ class FakeJobs:
     def register_environment(self, file: str, digest: str) -> str:
         return self.assets.setdefault(("environment", digest), self.environment_id(file, digest))
 
+    def vm_size(self, cluster: str) -> str:
+        self._answer()
+        return self.vm_sizes.get(cluster, "Standard_D2s_v5") if cluster in self.clusters else ""
+
     def code_id(self, folder: str, digest: str) -> str:
         return f"azureml:trainyard-{digest[:16]}:1"
 
     def environment_id(self, file: str, digest: str) -> str:
-        return f"azureml:trainyard:{digest[:16]}"
+        gpu = "-gpu" if "gpu" in Path(file).name else ""
+        return f"azureml:trainyard{gpu}:{digest[:16]}"
 
     def check(self) -> None:
         self._answer()

@@ -6,11 +6,11 @@ import logging
 from dataclasses import replace
 from typing import Protocol
 
-from shared.jobs.assets import assets
+from shared.jobs.assets import assets, resolve
 from shared.jobs.data import Data
 from shared.jobs.kinds import kind_of
 from shared.jobs.ports import HasJobs, HasTrainers, Jobs
-from shared.jobs.spec import JobSpec, resolve, uses_own_environment
+from shared.jobs.spec import JobSpec, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
@@ -93,8 +93,7 @@ def looked_over(ports: Ports, job: JobSpec, fewest: int) -> tuple[JobSpec, list[
     reasons: list[Reason] = []
     original_job = job
     try:
-        ids = assets(ports.jobs, ports.trainers, job, register=False)
-        job = resolve(job, ids.code, ids.environment, ids.code_digest)
+        job = resolve(job, assets(ports.jobs, ports.trainers, job, register=False))
         reasons += _refused(ports.jobs, job)
         reasons += _lacks(ports.jobs, original_job)
         if job.cluster:

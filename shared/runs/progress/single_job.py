@@ -13,9 +13,9 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 from shared.deadlines.plan import Hold
-from shared.jobs.assets import assets
+from shared.jobs.assets import assets, resolve
 from shared.jobs.model import JobState, JobStatus
-from shared.jobs.spec import JobSpec, resolve
+from shared.jobs.spec import JobSpec
 from shared.runs.date import Placed
 from shared.runs.decide import first_line, is_over
 from shared.runs.model import Moment, Run, RunState
@@ -73,9 +73,9 @@ class SingleJob(OneJob, Steerable):
         return NodeChanges(waits_for_nodes(run, waits), tuple(began for _, began in starts))
 
     def submit(self, ports: Ports, run: Run) -> Submitted:
-        ids = assets(ports.jobs, ports.trainers, run.asked.request)
         job = self.job_spec(run, present_job(run), ports.rendezvous, ports.clock())
-        answer = ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
+        ids = assets(ports.jobs, ports.trainers, job)
+        answer = ports.jobs.submit(resolve(job, ids))
         if run.jobs.resubmit:
             self._cancel_if_ended(ports, run.name)
         return Submitted(ids, (present_job(run),), answer.state is JobState.QUEUED)
