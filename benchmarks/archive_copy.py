@@ -22,12 +22,12 @@ from typing import Any
 from azure.storage.blob import BlobBlock
 
 from benchmarks._options import options
+from emulators.testing import azurite
 from shared.adapters.storage import account
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.kernel.index_settings import ROOT
 from shared.kernel.settings import Storage
 from shared.kernel.storage import Copy, Place
-from tests import azurite
 
 SMALL_BYTES, BLOCK_BYTES = 4096, 32 << 20
 FULL, QUICK = (1000, 32), (100, 2)  # small blobs, and blocks of the large one

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._options import options
+from emulators.testing import azurite
 from shared import wiring
 from shared.drops import collect
 from shared.events import incoming
 from shared.kernel.index_settings import ROOT
 from shared.kernel.settings import Settings, Storage, Workspace
 from shared.system import System
-from tests import azurite
 
 EVENTS, QUICK = 2000, 200
 

@@ -36,7 +36,7 @@ from typing import Any
 from benchmarks._options import options
 from benchmarks.elastic import goodput, joining, kills, outages, partitions, preemptions, troubles
 from benchmarks.elastic.crowd import ROOT
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic import hosts
 
 Row = dict[str, Any]

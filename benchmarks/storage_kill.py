@@ -25,7 +25,7 @@ from azure.storage.blob import BlobServiceClient
 
 from benchmarks._options import options
 from emulators.storage import services
-from tests import azurite
+from emulators.testing import azurite
 
 LEAST_SECONDS, MOST_SECONDS = 6.0, 13.0  # of writing before the kill; Azurite saves every five
 PAUSE_SECONDS = 0.02

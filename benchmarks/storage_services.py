@@ -29,7 +29,7 @@ from azure.storage.queue import QueueMessage, QueueServiceClient
 
 from benchmarks._options import options
 from emulators.storage import services
-from tests import azurite
+from emulators.testing import azurite
 
 ROUNDS = 60
 TICK = os.sysconf("SC_CLK_TCK")

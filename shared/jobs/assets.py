@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from shared.jobs.location import Asset
 from shared.jobs.ports import Jobs
 from shared.jobs.snapshot import digest_environment, digest_files
-from shared.jobs.spec import JobSpec, is_registered, uses_own_code, uses_own_environment
+from shared.jobs.spec import JobSpec, uses_own_code, uses_own_environment
 from shared.jobs.upload import digest_in, path
 from shared.jobs.vm_size import gpus_of
 
@@ -23,8 +24,8 @@ GPUS_VARIABLE = "TRAINYARD_GPUS"  # of the job's processes: how many GPUs their 
 class Assets:
     """The ids that a job needs, None where the job names its own, the digest of the code, and each node's GPUs."""
 
-    code: str | None = None
-    environment: str | None = None
+    code: Asset | None = None
+    environment: Asset | None = None
     code_digest: str = ""
     gpus: int = 0
 
@@ -38,9 +39,8 @@ def assets(jobs: Jobs, trainers: Path, job: JobSpec, register: bool = True) -> A
     digest, gpus = "", gpus_of_node(jobs, job)
     if uses_own_code(job):
         sent = digest_in(job.code)
-        digest, folder = (sent, path(sent)) if sent else (digest_files(trainers), str(trainers))
-        code_id = jobs.register_code if register else jobs.code_id
-        code = code_id(folder, digest)
+        digest, folder = (sent, path(sent)) if sent else (digest_files(trainers), trainers)
+        code = jobs.register_code(folder, digest) if register else jobs.code_id(digest)
     if uses_own_environment(job):
         environment_id = jobs.register_environment if register else jobs.environment_id
         file = trainers / (GPU_ENVIRONMENT if gpus else CPU_ENVIRONMENT)
@@ -60,7 +60,7 @@ def resolve(job: JobSpec, ids: Assets) -> JobSpec:
 
     Where its nodes have GPUs a variable says how many, unless the job sets that variable itself.
     """
-    if ids.code is not None and not is_registered(job.code):
+    if ids.code is not None and not isinstance(job.code, Asset):
         job = replace(job, code=ids.code, tags={**job.tags, "trainyard.code": ids.code_digest})
     if ids.environment is not None and uses_own_environment(job):
         job = replace(job, environment=ids.environment)

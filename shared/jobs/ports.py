@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from shared.jobs.limits import Limits
-from shared.jobs.model import JobStatus, JobTimes, Problem
+from shared.jobs.location import Asset, Location, Pattern, Where
+from shared.jobs.model import JobFolder, JobStatus, JobTimes, Problem
 from shared.jobs.readers.job_file import JobFile
 from shared.jobs.route import Routes
 from shared.jobs.spec import JobSpec, Layer
@@ -58,31 +59,34 @@ class Jobs(Protocol):
     def active(self) -> list[tuple[str, str]]:
         """(job, cluster) of the workspace's jobs that haven't ended, whoever sent them; the newest few hundred."""
 
-    def logs(self, name: str) -> Place:
-        """The folder that holds the job's `user_logs/` and `outputs/`."""
+    def folder(self, name: str) -> JobFolder:
+        """The folder of the job's own. The folders of all jobs begin alike, up to the name."""
+
+    def rank_of(self, log: str) -> int | None:
+        """The rank whose log a file of this name is; None for another file. Asks no service."""
 
     def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
         """What the job logged to MLflow, by metric: step, value, unix time, oldest first. Empty for nothing."""
 
-    def place(self, path: str) -> Place:
-        """Where `azureml://datastores/<datastore>/paths/<folder>/` is. Raises NotFound for an unknown datastore."""
+    def place(self, where: Where | Pattern) -> Place:
+        """The folder in blob storage. Raises NotFound for an unknown store, BadInput for a place that is in none."""
 
-    def register_code(self, folder: str, digest: str) -> str:
+    def register_code(self, folder: Path | Location, digest: str) -> Asset:
         """The id of the code asset with the files of this folder. Registered once per digest, then only looked up.
 
-        The folder is one of this machine, or the azureml:// path of one that was sent (see upload.path).
+        The folder is one of this machine, or one that was sent (see upload.path).
         """
 
-    def register_environment(self, file: str, digest: str) -> str:
+    def register_environment(self, file: str, digest: str) -> Asset:
         """The id of the environment that this YAML file describes. Registered once per digest, then only looked up."""
 
     def vm_size(self, cluster: str) -> str:
         """The VM size of a cluster's nodes, '' for a cluster that is not there. Azure never changes that of one."""
 
-    def code_id(self, folder: str, digest: str) -> str:
+    def code_id(self, digest: str) -> Asset:
         """The id that `register_code` gives, without registering anything."""
 
-    def environment_id(self, file: str, digest: str) -> str:
+    def environment_id(self, file: str, digest: str) -> Asset:
         """The id that `register_environment` gives, without registering anything."""
 
     def check(self) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from shared.jobs.assets import CPU_ENVIRONMENT, GPU_ENVIRONMENT
+from shared.jobs.location import Asset
 from shared.jobs.ports import Jobs
+from shared.jobs.readers.place_text import place_text
 from shared.jobs.route import Routes
 from shared.jobs.snapshot import digest_environment, digest_files
 from shared.jobs.vm_size import same
@@ -43,12 +45,12 @@ class Machines(Protocol):
     def max_nodes(self) -> int: ...
 
 
-def register_assets(jobs: Jobs, trainers: Path) -> tuple[str, str]:
+def register_assets(jobs: Jobs, trainers: Path) -> tuple[Asset, Asset]:
     """The ids of the trainers' code and of their environment for processors, registered where they are new.
 
     The environment for GPUs is registered too. Azure ML builds neither before a job needs it. Twice changes nothing.
     """
-    code = jobs.register_code(str(trainers), digest_files(trainers))
+    code = jobs.register_code(trainers, digest_files(trainers))
     files = [trainers / name for name in (CPU_ENVIRONMENT, GPU_ENVIRONMENT)]
     environment, _ = [jobs.register_environment(str(file), digest_environment(file)) for file in files]
     return code, environment
@@ -71,4 +73,4 @@ def register(jobs: Jobs, trainers: Path, routes: Routes, clusters: Iterable[Mach
         elif route.vm_size and cluster.vm_size and not same(route.vm_size, cluster.vm_size):
             problem = f"its vm_size is {route.vm_size}, the machines of cluster {route.cluster} are {cluster.vm_size}"
         reports.append(RouteReport(name, route.cluster, problem))
-    return Registered(code, environment, tuple(reports))
+    return Registered(place_text(code), place_text(environment), tuple(reports))

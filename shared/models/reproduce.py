@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol
 
 from shared.jobs.ports import HasJobs
+from shared.jobs.readers.place_text import read_asset
 from shared.jobs.spec import JobSpec, again, uses_own_code, uses_own_environment
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
@@ -25,14 +25,10 @@ from shared.runs.model import FINAL, Moment, Run, RunState
 from shared.runs.names import asked_run_name
 from shared.runs.ports import Runs
 from shared.runs.progress.workloads import workload
-from shared.runs.views.summary import best_metric
+from shared.runs.views.summary import best_metric, first_line
 
 WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".onnx", ".npz", ".pkl", ".joblib", ".h5", ".ckpt")
 NAMED = 5
-PACKAGE_GONE = re.compile(  # in the words of pip and of uv
-    r"(?:No matching distribution found for|there is no version of) ([\w.\[\]=<>!~-]+)"
-    r"|([\w.-]+) was not found in the package registry"
-)
 REPRODUCES = "trainyard.reproduces"  # the tag of a job that trains another run's model again
 
 
@@ -99,8 +95,8 @@ def as_it_ran(ports: HasJobs, run: Run, job: JobSpec) -> JobSpec:
     if uses_own_code(job):
         if not run.jobs.code:
             raise Impossible(f"Run {run.name} does not say which code it ran.", "no_code")
-        job = replace(job, code=ports.jobs.code_id("", run.jobs.code))
-    return replace(job, environment=run.jobs.environment) if uses_own_environment(job) else job
+        job = replace(job, code=ports.jobs.code_id(run.jobs.code))
+    return replace(job, environment=read_asset(run.jobs.environment)) if uses_own_environment(job) else job
 
 
 def compare(ports: Ports, version: Version, name: str) -> Comparison:
@@ -124,13 +120,12 @@ def compare(ports: Ports, version: Version, name: str) -> Comparison:
 
 
 def _why_not(run: Run) -> str:
-    if match := PACKAGE_GONE.search(run.progress.reason):
+    if run.progress.failure and run.progress.failure.package:
         return (
-            f"package {match[1] or match[2]} of its environment can't be had any more (run {run.name}). "
+            f"package {run.progress.failure.package} of its environment can't be had any more (run {run.name}). "
             "Let the nodes' package index offer it."
         )
-    first, _, _ = run.progress.reason.partition("\n")
-    return f"run {run.name} is {run.progress.state}. {first}"
+    return f"run {run.name} is {run.progress.state}. {first_line(run)}"
 
 
 def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:

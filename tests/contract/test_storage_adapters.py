@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from azure.storage.blob import BlobServiceClient
 
+from emulators.testing.azurite import Azurite
 from shared.adapters.storage import account, copying
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
@@ -26,7 +27,6 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Unavailable
 from shared.kernel.settings import Storage
 from shared.kernel.storage import Copy, Place
-from tests.azurite import Azurite
 from tests.contract.conftest import NOW
 from tests.contract.wire import Recording
 
@@ -235,7 +235,7 @@ def test_a_dead_account_is_unavailable_within_seconds(dead: StorageClients) -> N
     calls: list[Callable[[], Any]] = [
         lambda: StorageBlobs(dead.blob).check(),
         lambda: list(StorageBlobs(dead.blob).list(Place("drops", "a/"))),
-        lambda: StorageQueues(dead.queue).send("drop-events", {}),
+        lambda: StorageQueues(dead.queue).put("drop-events", "{}"),
         lambda: TableDrops(dead.table).get(DropKey("a", "b")),
         lambda: TableDrops(dead.table).insert(Drop(DropKey("a", "b"), DropState.OPEN, "t", NOW)),
     ]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from emulators.process import tail, wait_for
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic import hosts
 from tests.elastic.agents import CONF, DEADLINE_SECONDS, ROOT, InPlace
 from tests.trainers import cifar, metadata_service

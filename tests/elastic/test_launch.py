@@ -18,7 +18,7 @@ import pytest
 from torch.distributed.elastic.rendezvous.api import RendezvousParameters, rendezvous_handler_registry
 
 from emulators.process import wait_for
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic import agents
 from trainers.elastic import client, launch
 from trainers.elastic.backend import AzureTableRendezvousBackend

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from emulators.process import wait_for
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic import hosts
 from tests.elastic.agents import DEADLINE_SECONDS, InPlace
 from tests.elastic.hosts import Host, Quality

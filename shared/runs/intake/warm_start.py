@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Protocol
 
+from shared.jobs.location import Location
 from shared.jobs.ports import HasJobs
 from shared.jobs.spec import FILE, Output
-from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.has import HasBlobs, HasClock
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Copy, Place
+from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasRuns, Runs
-from shared.runs.progress.transitions import WRITE_ATTEMPTS
+from shared.runs.ports import HasRuns
 
 COPIES = "copies"  # in `cleared`: retention let go of what the job itself wrote
 MODELS = "models/"  # in the archive
@@ -29,7 +31,7 @@ class Ports(HasBlobs, HasClock, HasJobs, HasRuns, Protocol):
     """What is needed here from outside."""
 
 
-def model_of(ports: Ports, name: str) -> str:
+def model_of(ports: Ports, name: str) -> Location:
     """The folder of the model that a run left. Raises Impossible if there is none, not even in its archive."""
     try:
         run = ports.runs.get(name).value
@@ -40,7 +42,7 @@ def model_of(ports: Ports, name: str) -> str:
             f"Run {name} is {run.progress.state}; only a completed one has a model to start from.", "no_model"
         )
     path = _path(run)
-    if not path or (_is_gone(ports, run, path) and ports.blobs.first(_archived(run)) is None):
+    if path is None or (_is_gone(ports, run, path) and ports.blobs.first(_archived(run)) is None):
         why = "was removed" if run.removed.at else "is neither where its job wrote it nor in its archive"
         raise Impossible(f"No job can begin with the model of run {name}: it {why}.", "no_model")
     return path
@@ -58,19 +60,20 @@ def bring_back(ports: Ports, run: Run) -> bool:
     if not _is_gone(ports, first, path):
         return True
     until = ports.clock() + PATIENCE
-    _mark(ports.runs, first.name, gone=True)
+    _mark(ports, first.name, gone=True)
     for _ in ports.blobs.copy(_copies(ports, first, path)):
         if ports.clock() > until:
             return False
-    _mark(ports.runs, first.name, gone=False)
+    _mark(ports, first.name, gone=False)
     return True
 
 
-def _path(run: Run) -> str:
-    return run.asked.request.outputs.get("models", Output()).path
+def _path(run: Run) -> Location | None:
+    path = run.asked.request.outputs.get("models", Output()).path
+    return path if isinstance(path, Location) else None
 
 
-def _is_gone(ports: Ports, run: Run, path: str) -> bool:
+def _is_gone(ports: Ports, run: Run, path: Location) -> bool:
     """Whether it must be copied back, also if an earlier copy broke off: the mark is written first and removed
     last."""
     return COPIES in run.removed.cleared or ports.blobs.first(ports.jobs.place(path)) is None
@@ -80,7 +83,7 @@ def _archived(run: Run) -> Place:
     return Place(OUTPUT_CONTAINER, f"{run.asked.experiment}/{run.name}/{MODELS}")
 
 
-def _copies(ports: Ports, run: Run, path: str) -> Iterator[Copy]:
+def _copies(ports: Ports, run: Run, path: Location) -> Iterator[Copy]:
     source, to = _archived(run), ports.jobs.place(path)
     is_file = run.asked.request.outputs.get("models", Output()).kind == FILE
     for blob in ports.blobs.list(source):
@@ -91,16 +94,11 @@ def _target(blob: Blob, source: Place, to: Place, is_file: bool) -> str:
     return to.prefix.rstrip("/") if is_file else f"{to.prefix}{blob.name.removeprefix(source.prefix)}"
 
 
-def _mark(runs: Runs, name: str, gone: bool) -> None:
-    for _ in range(WRITE_ATTEMPTS):
-        stored = runs.get(name)
+def _mark(ports: Ports, name: str, gone: bool) -> None:
+    def write(stored: Stored[Run]) -> None:
         others = [kind for kind in stored.value.removed.cleared if kind != COPIES]
         cleared = tuple(sorted([*others, COPIES] if gone else others))
-        if cleared == stored.value.removed.cleared:
-            return
-        try:
-            runs.update(stored, cleared=cleared)
-        except Changed:
-            continue
-        return
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while its model was copied back.")
+        if cleared != stored.value.removed.cleared:
+            ports.runs.update(stored, stored.value.changed(cleared=cleared))
+
+    compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)

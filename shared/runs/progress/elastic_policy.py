@@ -11,7 +11,6 @@ the training is done. The run is over when all of its members are, and it went a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -19,16 +18,13 @@ from itertools import pairwise
 
 from msgspec.structs import replace as with_
 
-from shared.deadlines.plan import Hold
 from shared.jobs.limits import DAY
-from shared.jobs.model import JobState, JobStatus
+from shared.jobs.model import FailureCode, JobFailure, JobState, JobStatus
 from shared.jobs.spec import JobSpec, on_each_node
-from shared.runs.decide import first_line
+from shared.runs import old_sentences
 from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size
 from shared.runs.names import member_job
-from shared.runs.node_use import WAITING, Spell, Use, use_of_one_job
-from shared.runs.progress.capabilities import HeldNodes, NodeChanges
-from shared.runs.progress.changes_of_nodes import next_cluster, waits_for_nodes
+from shared.runs.node_use import Spell, Use, use_of_one_job
 
 MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
 GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
@@ -36,7 +32,7 @@ SIZES_KEPT = 200
 LOSSES_KEPT = 100
 MAX_RESTARTS = 20  # of a node's workers, which end whenever another node does; then its member takes a new job
 NODE_LOST, NODE_BACK = "It lost its node and waits for another.", "It lost its node, and has another."
-_BAD_INPUT = re.compile(r"status code 2\b")  # the trainers' exit code for data and arguments that no node can use
+BAD_INPUT = 2  # the trainers' exit code for data and arguments that no node can use
 
 
 def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic:
@@ -71,9 +67,7 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
         name=member_job(run.name, member.index, member.attempt),
         title=f"{job.title or run.name} (member {member.index})",
         nodes=1,
-        cluster=run.due.dedicated_cluster
-        if member.is_dedicated
-        else member.cluster or run.due.low_cluster or job.cluster,
+        cluster=member.cluster or (run.on_cluster if run.is_steered else job.cluster),
         timeout_seconds=seconds,
         variables={**job.variables, **meeting},
         tags={**job.tags, **tags},
@@ -84,9 +78,8 @@ def uses_of_members(run: Run, now: datetime) -> list[Use]:
     """What the run had of its clusters: of each as many nodes as members ran there."""
     assert run.jobs.elastic is not None
     elastic = run.jobs.elastic
-    elsewhere = elastic.further_sizes | (
-        {run.due.dedicated_cluster: elastic.dedicated_sizes} if elastic.dedicated_sizes else {}
-    )
+    dedicated = next((m.cluster for m in elastic.members if m.is_dedicated), "")
+    elsewhere = elastic.further_sizes | ({dedicated: elastic.dedicated_sizes} if elastic.dedicated_sizes else {})
     moments = sorted({size.at for sizes in (elastic.sizes, *elsewhere.values()) for size in sizes})
     first = [Size(at, _at(elastic.sizes, at) - sum(_at(sizes, at) for sizes in elsewhere.values())) for at in moments]
     there = [replace(_use(run, sizes, now), cluster=name, waited=()) for name, sizes in elsewhere.items()]
@@ -111,66 +104,6 @@ def _use(run: Run, of: Sequence[Size], now: datetime) -> Use:
     return replace(as_one, waited=waited, ran=ran)
 
 
-def nodes_of_members(run: Run) -> HeldNodes:
-    """What a run with a date holds, as its members are."""
-    assert run.jobs.elastic is not None
-    low, dedicated = _by_tier(run.jobs.elastic)
-    running = sum(m.state is RunState.RUNNING for m in (*low, *dedicated))
-    missing = [m for m in low if m.state is not RunState.RUNNING]
-    since = min((m.asked_at or m.at for m in missing), default=None) or max(m.at for m in low)
-    standing_in = bool(dedicated) and run.pace.holds is not Hold.ONE
-    in_danger = running > 0 and bool(missing)
-    return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
-
-
-def changes_of_members(run: Run) -> NodeChanges:
-    """The last wait of each member, and when there were more of them at work than before."""
-    assert run.jobs.elastic is not None
-    elastic, due = run.jobs.elastic, run.due
-    waits = [(due.dedicated_cluster if m.is_dedicated else due.low_cluster, m.waited) for m in elastic.members]
-    grown = [
-        after.at for before, after in pairwise((Size(run.created_at, 0), *elastic.sizes)) if after.nodes > before.nodes
-    ]
-    return NodeChanges(waits_for_nodes(run, waits), tuple(grown))
-
-
-def steer_members(run: Run, hold: Hold, now: datetime) -> tuple[Elastic, tuple[Member, ...]]:
-    """The members with which the run holds this, and those to end.
-
-    Low-priority members stay in their queue, where they cost nothing. Dedicated ones fill the places of those that have
-    no node, or stand by if nothing else keeps the date; they go once they are not needed.
-    """
-    assert run.jobs.elastic is not None
-    elastic = run.jobs.elastic
-    low, _ = _by_tier(elastic)
-    missing = sum(m.state is not RunState.RUNNING for m in low)
-    dedicated = {Hold.BOTH: elastic.dedicated, Hold.DEDICATED: missing or len(low), Hold.ONE: 1}.get(hold, 0)
-    by_index = {m.index: m for m in elastic.members}
-    for index in range(DEDICATED_FROM, DEDICATED_FROM + dedicated):
-        member = by_index.get(index)
-        if member is None:
-            by_index[index] = Member(index, 1, RunState.RECEIVED, now, run.pace.holds_why, asked_at=now)
-        elif member.state in FINAL:
-            by_index[index] = _next(member, now)
-    by_index |= {m.index: with_(m, moves_to=_next_place(run, m, now)) for m in low if m.state in WAITING}
-    members = tuple(by_index[index] for index in sorted(by_index))
-    to_end = (m for m in members if m.state not in FINAL and (m.moves_to or m.index >= DEDICATED_FROM + dedicated))
-    return replace(elastic, dedicated=dedicated, members=members), tuple(to_end)
-
-
-def _next_place(run: Run, member: Member, now: datetime) -> str:
-    """The cluster to which a low-priority member goes that waits in vain where it is; '' if it stays."""
-    here = member.cluster or run.due.low_cluster
-    there = next_cluster(run, here, member.at, now)
-    return member.moves_to or (there if there != here else "")
-
-
-def _by_tier(elastic: Elastic) -> tuple[list[Member], list[Member]]:
-    """All members on low-priority nodes, and those on dedicated ones that are alive."""
-    low = [m for m in elastic.members if not m.is_dedicated]
-    return low, [m for m in elastic.members if m.is_dedicated and m.state not in FINAL]
-
-
 @dataclass(frozen=True)
 class MembersPlan:
     """The members as they are now, the run's state and why, and whose jobs are to be canceled."""
@@ -179,7 +112,8 @@ class MembersPlan:
     state: RunState
     why: str
     to_cancel: tuple[Member, ...] = ()
-    failed_job: str = ""  # the job whose log says why the run failed
+    failed_job: str = ""  # the job whose log explains why the run failed
+    failure: JobFailure | None = None  # of that job
 
 
 def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> MembersPlan:
@@ -202,8 +136,8 @@ def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Membe
         return _ending(elastic, RunState.COMPLETED, "", _overdue(members, min(m.at for m in done), now))
     if run.cancel.asked_at is not None:
         return _ending(elastic, RunState.CANCELED, run.cancel.why or "Canceled as asked.", _alive(members))
-    if bad := next((m for m in members if m.state is RunState.FAILED and _BAD_INPUT.search(m.why)), None):
-        return _ending(elastic, RunState.FAILED, bad.why, _alive(members), member_job(run.name, bad.index, bad.attempt))
+    if bad := next((m for m in members if m.state is RunState.FAILED and _exit_code(m) == BAD_INPUT), None):
+        return _ending(elastic, RunState.FAILED, bad.why, _alive(members), (run, bad))
     return _going_on(run, elastic, now)
 
 
@@ -212,17 +146,16 @@ def _going_on(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
     late, alive = now >= elastic.deadline, _alive(elastic.members)
     ended_members = (m for m in elastic.members if m.state in FINAL and m.index < DEDICATED_FROM + elastic.dedicated)
     gone = sorted(ended_members, key=lambda m: m.at)
-    lasting = run.due.done_by is not None
-    replaced = gone if lasting else gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
+    replaced = gone if run.is_steered else gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
     if len(alive) + len(replaced) >= elastic.min_nodes and not late:
-        members = tuple(_next(m, now) if m in replaced else m for m in elastic.members)
+        members = tuple(with_next_job(m, now) if m in replaced else m for m in elastic.members)
         return MembersPlan(replace(elastic, members=members), _together(_alive(members)), "")
     ended = gone[-1] if gone else None
     why = f"Its deadline, {elastic.deadline:%Y-%m-%d %H:%M} UTC, has passed." if late else _too_few(elastic, alive)
     if ended is None:
         return _ending(elastic, RunState.FAILED, why, alive)
     job = member_job(run.name, ended.index, ended.attempt)
-    return _ending(elastic, RunState.FAILED, f"{why} {job}: {ended.why}", alive, job)
+    return _ending(elastic, RunState.FAILED, f"{why} {job}: {ended.why}", alive, (run, ended))
 
 
 def _too_few(elastic: Elastic, alive: tuple[Member, ...]) -> str:
@@ -243,24 +176,33 @@ def _seen(member: Member, status: JobStatus | None, now: datetime) -> Member:
         waited = (now - (member.asked_at or member.at)).total_seconds()
         member = with_(member, asked_at=None, waited=waited)
     if state is RunState.FAILED:
-        return with_(member, state=state, at=now, why=first_line(status.error) or "Its job failed.")
+        why = status.failure.summary or "Its job failed."
+        return with_(member, state=state, at=now, why=why, failure=status.failure)
     if state is RunState.CANCELED:
         return with_(member, state=state, at=now, why=status.error or "Its job was canceled.")
     if state is RunState.COMPLETED:
         return with_(member, state=state, at=now, why="")
-    back = member.state is RunState.RUNNING and state is RunState.QUEUED
-    why = NODE_LOST if back else NODE_BACK if member.why == NODE_LOST and state is RunState.RUNNING else member.why
-    return with_(member, state=state, at=now, why=why)
+    if member.state is RunState.RUNNING and state is RunState.QUEUED:
+        return with_(member, state=state, at=now, why=NODE_LOST, failure=JobFailure(FailureCode.LOST_NODES))
+    if member.failure and state is RunState.RUNNING:
+        return with_(member, state=state, at=now, why=NODE_BACK, failure=None)
+    return with_(member, state=state, at=now)
+
+
+def _exit_code(member: Member) -> int:
+    """The exit code of a failed member's process; 0 if unknown."""
+    return member.failure.exit_code if member.failure else old_sentences.exit_code(member.why)
 
 
 def _lost(member: Member, now: datetime) -> JobStatus | None:
     """The status of a job that Azure ML has not known for long."""
     if member.state in (RunState.RECEIVED, *FINAL) or now - member.at < MISSING_FOR:
         return None
-    return JobStatus("", JobState.FAILED, "", "Azure ML has no such job any more.")
+    words = "Azure ML has no such job any more."
+    return JobStatus("", JobState.FAILED, "", words, failure=JobFailure(summary=words))
 
 
-def _next(member: Member, now: datetime) -> Member:
+def with_next_job(member: Member, now: datetime) -> Member:
     """The member with a new job, which is not submitted yet."""
     return with_(
         member,
@@ -270,6 +212,7 @@ def _next(member: Member, now: datetime) -> Member:
         cluster=member.moves_to or member.cluster,
         moves_to="",
         asked_at=member.asked_at or now,
+        failure=None,
     )
 
 
@@ -306,13 +249,21 @@ def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> t
 
 
 def _ending(
-    elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed_job: str = ""
+    elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed: tuple[Run, Member] | None = None
 ) -> MembersPlan:
-    """The run is in its last state once all members have ended; until then it is what they are."""
+    """The run is in its last state once all members have ended; until then it is what they are.
+
+    `failed` is the run and the member whose job explains a failure.
+    """
     never_sent = {m.index for m in to_cancel if m.state is RunState.RECEIVED}
     members = tuple(with_(m, state=RunState.CANCELED) if m.index in never_sent else m for m in elastic.members)
     elastic, alive = replace(elastic, members=members), _alive(members)
-    return MembersPlan(elastic, _together(alive) if alive else state, why, to_cancel, failed_job)
+    plan = MembersPlan(elastic, _together(alive) if alive else state, why, to_cancel)
+    if failed is None:
+        return plan
+    run, member = failed
+    job = member_job(run.name, member.index, member.attempt)
+    return replace(plan, failed_job=job, failure=member.failure)
 
 
 def _together(alive: tuple[Member, ...]) -> RunState:
@@ -331,10 +282,11 @@ def _sizes(sizes: tuple[Size, ...], members: tuple[Member, ...], now: datetime) 
 
 
 def _further_sizes(run: Run, members: tuple[Member, ...], now: datetime) -> dict[str, tuple[Size, ...]]:
-    """How many members ran on each low-priority cluster but the first, over time."""
+    """How many members ran on each cluster but the run's first one and that of dedicated nodes, over time."""
     assert run.jobs.elastic is not None
     before = run.jobs.elastic.further_sizes
-    names = [name for name in run.due.further_low_clusters if name in before or any(m.cluster == name for m in members)]
+    elsewhere = {m.cluster for m in members if m.cluster and not m.is_dedicated} - {run.on_cluster}
+    names = sorted(elsewhere | before.keys())
     there = {name: tuple(m for m in members if m.cluster == name) for name in names}
     all_sizes = {name: _sizes(before.get(name, ()), there[name], now) for name in names}
     return {name: sizes for name, sizes in all_sizes.items() if sizes}

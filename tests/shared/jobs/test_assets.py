@@ -8,6 +8,7 @@ import pytest
 
 from shared.jobs.assets import Assets, assets, resolve
 from shared.jobs.command import Command
+from shared.jobs.location import Asset
 from shared.jobs.spec import TRAINERS_ENVIRONMENT, JobSpec
 from tests.fakes.azureml import FakeJobs
 
@@ -25,10 +26,10 @@ def sized(size: str) -> FakeJobs:
 @pytest.mark.parametrize(
     ("size", "environment", "gpus"),
     [
-        ("Standard_D2s_v3", "azureml:trainyard:", 0),
-        ("STANDARD_NC4AS_T4_V3", "azureml:trainyard-gpu:", 1),  # as Azure ML writes it
-        ("Standard_ND96isr_H100_v5", "azureml:trainyard-gpu:", 8),
-        ("Standard_NX9_v1", "azureml:trainyard-gpu:", 1),  # of the N family, and not in the table
+        ("Standard_D2s_v3", "trainyard:", 0),
+        ("STANDARD_NC4AS_T4_V3", "trainyard-gpu:", 1),  # as Azure ML writes it
+        ("Standard_ND96isr_H100_v5", "trainyard-gpu:", 8),
+        ("Standard_NX9_v1", "trainyard-gpu:", 1),  # of the N family, and not in the table
     ],
 )
 def test_the_vm_size_decides(size: str, environment: str, gpus: int) -> None:
@@ -54,7 +55,7 @@ def test_a_machine_without_a_cluster_decides_too() -> None:
 
 def test_what_the_job_says_itself_stays() -> None:
     """A job keeps an environment of its own and its own number of GPUs; a cluster that is not there changes nothing."""
-    own = JobSpec(environment="azureml:mine:1", cluster="c", variables={"TRAINYARD_GPUS": "0"})
+    own = JobSpec(environment=Asset("mine:1"), cluster="c", variables={"TRAINYARD_GPUS": "0"})
     ids = assets(sized("Standard_NC6s_v3"), TRAINERS, own)
     assert ids == Assets(gpus=1)
     assert resolve(own, ids) == own

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from shared.clusters.model import Cluster
+from shared.jobs.location import Location
 from shared.jobs.readers.pipeline import steps
 from shared.jobs.spec import FILE, DataInput, JobSpec
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
-from shared.kernel.places import SUBMISSIONS
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
@@ -72,7 +72,7 @@ def test_a_run_goes_from_request_to_archive(world: World) -> None:
 def test_a_single_file_is_a_file(world: World) -> None:
     """Data that are one blob become a file, a folder a folder."""
     file = asked(world, template="mnist", data=f"{DATA}/1.bin").asked.request.data["data"]
-    assert file == DataInput("azureml://datastores/drops/paths/shelf/a/1.bin", FILE)
+    assert file == DataInput(Location("drops", "shelf/a/1.bin"), FILE)
 
 
 def test_data_must_be_there(world: World) -> None:
@@ -183,7 +183,7 @@ def test_a_pipeline_that_can_not_be_is_refused_before_there_is_a_run(world: Worl
     told = dry_run(world.system, request(job=good, cluster="cpu-cluster"))
     assert [reason["code"] for reason in told["reasons"]] == ["not_available"]
     assert world.runs.rows == {}
-    world.jobs.components.add("azureml:c:1")
+    world.jobs.components.add("c:1")
     run = asked(world, job=good, cluster="cpu-cluster")
     assert [each.job.cluster for each in steps(run.asked.request)] == ["", ""]
 
@@ -258,13 +258,13 @@ def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: s
     """Wherever submission or cancellation dies, a run whose cancel was accepted ends and its job does not run on."""
     run = asked(world)
     if first == "submission":
-        world.handle(SUBMISSIONS, crashes=schedule)
+        world.handle("submissions", crashes=schedule)
         cancel_run(world.system, run.name)
     else:
         with suppress(Crash, TrainyardError):
             cancel_run(world.crashing(schedule), run.name)
         cancel_run(world.system, run.name)
-        world.handle(SUBMISSIONS, crashes=schedule)
+        world.handle("submissions", crashes=schedule)
     for _ in range(4):
         world.clock.advance(61)
         world.run_until_idle()
@@ -284,5 +284,5 @@ def test_a_cancel_during_the_submission_cancels_the_job(world: World) -> None:
         return status
 
     world.jobs.submit = slow  # type: ignore[method-assign]
-    world.handle(SUBMISSIONS)
+    world.handle("submissions")
     assert world.jobs.jobs[run.name].raw == "Canceled"

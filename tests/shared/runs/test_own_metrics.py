@@ -18,6 +18,7 @@ from shared.kernel.errors import Impossible
 from shared.kernel.person import Person
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
+from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
 from shared.runs.results import printed_metrics
 from shared.runs.results.archive import archive_run
@@ -40,7 +41,7 @@ def run(world: World) -> Run:
     made = create.create_run(world.system, RunRequest(template="mnist", data=DATA))
     world.run_until_idle()
     world.jobs.set(made.name, "Running")
-    world.system.runs.update(world.system.runs.get(made.name), state=RunState.RUNNING)
+    world.system.runs.update(old := world.system.runs.get(made.name), old.value.changed(state=RunState.RUNNING))
     return made
 
 
@@ -54,8 +55,8 @@ def say(world: World, run: Run, text: str) -> None:
 
 def archived(world: World, run: Run) -> Run:
     world.jobs.set(run.name, "Completed")
-    world.system.runs.update(world.system.runs.get(run.name), state=RunState.COMPLETED)
-    archive_run(world.system, run.name)
+    world.system.runs.update(old := world.system.runs.get(run.name), old.value.changed(state=RunState.COMPLETED))
+    archive_run(world.system, ArchiveRun(run.name))
     return world.system.runs.get(run.name).value
 
 

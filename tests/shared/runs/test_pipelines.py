@@ -9,10 +9,13 @@ import pytest
 
 from shared.drops.model import DropState
 from shared.events.incoming import job_of, status_of
+from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, output_path
+from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState
 from shared.runs.progress.follow import follow_job
 from shared.runs.progress.workloads import workload
+from shared.runs.views.summary import reason_with_log
 from tests.fakes.world import World, trainers_folder
 
 JOB = """
@@ -61,7 +64,7 @@ def goes(world: World, run: Run, **steps: str) -> Run:
     for name, raw in steps.items():
         world.jobs.set_step(run.name, name, raw, "Exit 3. Error: x" if raw == "Failed" else "")
     world.clock.advance(10)
-    follow_job(world.system, run.name)
+    follow_job(world.system, JobEvent(run.name))
     return world.runs.get(run.name).value
 
 
@@ -78,7 +81,7 @@ def test_a_drops_pipeline_is_one_job_with_its_steps(world: World) -> None:
     prepare = sent["jobs"]["prepare"]
     assert prepare["component"]["environment"]["conda_file"] == {"dependencies": ["python"]}
     assert prepare["inputs"]["raw"]["path"] == "azureml://datastores/drops/paths/mnist/a/raw"
-    assert sent["outputs"]["models"]["path"] == output_path(run.name, "models")
+    assert sent["outputs"]["models"]["path"] == place_text(output_path(run.name, "models"))
     assert [(step.name, step.needs) for step in run.jobs.steps] == [
         ("prepare", ()),
         ("train", ("prepare",)),
@@ -110,7 +113,7 @@ def test_a_failed_step_names_itself(world: World) -> None:
     world.run_until_idle()
     run = world.runs.get(run.name).value
     assert states(run) == {"prepare": "completed", "train": "failed", "evaluate": "skipped"}
-    assert run.progress.reason == "Step 'train' failed: Exit 3. Not started: evaluate.\nstd_log.txt:\nno trips today"
+    assert reason_with_log(run) == "Step 'train' failed: Exit 3. Not started: evaluate.\nstd_log.txt:\nno trips today"
 
 
 WITHIN = """

@@ -1,0 +1,179 @@
+"""Copies within the account: a new row on the same bytes, whatever their number.
+
+https://learn.microsoft.com/rest/api/storageservices/copy-blob
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from emulators.origin import LOCAL_NAMES
+from emulators.storage.blobs import headers
+from emulators.storage.blobs.blocks import BlockOperations, block_id
+from emulators.storage.blobs.conditions import Conditions
+from emulators.storage.blobs.extents import Piece, Upload, part_of
+from emulators.storage.blobs.model import Content
+from emulators.storage.blobs.operations import BlobOperations
+from emulators.storage.blobs.requests import Operations, Requests, Target, lease_id
+from emulators.storage.common.calls import Answer, Call, http_date, parse_query
+from emulators.storage.common.errors import StorageError, invalid_header
+from emulators.storage.common.naming import metadata
+
+SOURCE = "x-ms-copy-source"
+AUTHORIZATION = "x-ms-copy-source-authorization"
+TAGS = "x-ms-copy-source-tag-option"
+
+
+class CopyOperations(Operations):
+    def __init__(self, requests: Requests, operations: BlobOperations, blocks: BlockOperations) -> None:
+        super().__init__(requests)
+        self._operations = operations
+        self._blocks = blocks
+
+    async def copy(self, call: Call) -> Answer:
+        """Copy Blob and Copy Blob From URL. Both are done when they are answered."""
+        target = self._requests.writable(call, "w", "c")
+        at_once = call.headers.get("x-ms-requires-sync", "").lower() == "true"
+        source = self._source(call, own_signature=at_once)
+        blob, tier, now = source.there, headers.tier(call), self._blobs.clock()
+        if at_once or tier in ("", headers.ARCHIVE):  # a copy in another tier is a way out of the archive
+            headers.check_online(blob)
+        content = self._requests.content(source)
+        await self._checked(call, content.pieces)
+        facts = replace(
+            blob,
+            metadata=metadata(call.headers) or blob.metadata,
+            tags=_tags(call, blob.tags),
+            tier=tier or blob.tier,
+            tier_set=now if tier else 0.0,
+            rehydrating="",
+            copy={
+                "id": str(uuid.uuid4()),
+                "source": _without_signature(call.headers[SOURCE], source),
+                "status": "success",
+                "progress": f"{blob.size}/{blob.size}",
+                "completion-time": http_date(now),
+            },
+        )
+        answer = self._operations.written(target, facts, content, status=202)
+        told = {"x-ms-copy-id": facts.copy["id"], "x-ms-copy-status": "success"}
+        return Answer(202, headers={**answer.headers, **told})
+
+    async def put_from_url(self, call: Call) -> Answer:
+        """Put Blob From URL: a block blob of the source's bytes, with its headers unless the request has some."""
+        target = self._requests.writable(call, "w", "c")
+        source = self._source(call)
+        headers.check_online(source.there)
+        facts = replace(self._operations.new(call, "BlockBlob"), tags=_tags(call, source.there.tags))
+        if call.headers.get("x-ms-copy-source-blob-properties", "true").lower() == "true":
+            facts = replace(facts, headers={**source.there.headers, **facts.headers})
+        content = self._requests.content(source)
+        told = await self._checked(call, content.pieces)
+        answer = self._operations.written(target, facts, Content(content.pieces))
+        return replace(answer, headers={**answer.headers, **told})
+
+    async def put_block_from_url(self, call: Call) -> Answer:
+        block = block_id(call)
+        container = self._blocks.check_block(call, block)
+        pieces = self._range(call)
+        told = await self._checked(call, pieces)
+        self._blobs.stage(container, self._requests.target(call).name, block, pieces)
+        return Answer(201, headers={**told, "x-ms-request-server-encrypted": "true"})
+
+    async def append_from_url(self, call: Call) -> Answer:
+        self._blocks.appendable(call)
+        pieces = self._range(call)
+        await self._checked(call, pieces)
+        source = self._blobs.extents.read(pieces)
+        async with contextlib.aclosing(source):
+            upload: Upload = await self._blobs.extents.receive(source)
+        return self._blocks.appended(call, upload)
+
+    def abort(self, call: Call) -> Answer:
+        target = self._requests.writable(call, "w")
+        if target.there.copy.get("id") != call.text("copyid"):
+            sentence = "The specified copy ID did not match the copy ID for the pending copy operation."
+            raise StorageError(409, "CopyIdMismatch", sentence)
+        raise StorageError(409, "NoPendingCopyOperation", "There is currently no pending copy operation.")
+
+    def _range(self, call: Call) -> list[Piece]:
+        """The bytes of the source that the request names."""
+        source = self._source(call)
+        headers.check_online(source.there)
+        asked = {"x-ms-range": call.headers.get("x-ms-source-range", "")}
+        span = headers.byte_range(replace(call, headers=asked), source.there.size)
+        return part_of(self._requests.content(source).pieces, *(span or (0, source.there.size)))
+
+    async def _checked(self, call: Call, pieces: list[Piece]) -> dict[str, str]:
+        """The hash of the source's bytes, if the request says one, which must be that. Raises StorageError, 400."""
+        if "x-ms-source-content-md5" not in call.headers:
+            return {}
+        source = self._blobs.extents.read(pieces)
+        async with contextlib.aclosing(source):
+            upload = await self._blobs.extents.receive(source)
+        headers.check_md5(call, upload, "x-ms-source-content-md5")
+        return headers.hashes(call, upload)
+
+    def _source(self, call: Call, own_signature: bool = True) -> Target:
+        """The blob that is to be copied. Raises StorageError, 400, 401, 403, 404 or 412."""
+        path, own = self._address(call)
+        # Copy Blob may read the account's own blobs with the signature of the request itself, if that is for it too.
+        query = own if "sig" in own or own_signature else {**call.query, **own}
+        token = call.headers.get(AUTHORIZATION, "")
+        asked = Call("GET", path, query, {"Authorization": token} if token else {}, b"", secure=call.secure)
+        asked = replace(asked, client=call.client, backslashes=call.backslashes)
+        if "sig" in query or own_signature:
+            try:
+                self._requests.admit(asked, "r")
+            except StorageError as error:
+                told = {"x-ms-copy-source-status-code": str(error.status), "x-ms-copy-source-error-code": error.code}
+                sentence = f"The signature does not open the source of the copy: {error.message}"
+                raise StorageError(error.status, "CannotVerifyCopySource", sentence, error.details, told) from None
+        source = self._requests.place(asked)
+        blob, conditions = source.there, Conditions.of(call.headers, "x-ms-source-")
+        blob.lease.admit_read(self._blobs.clock(), lease_id(call, "x-ms-source-lease-id"), "Blob")
+        if not own_signature:
+            conditions.allow_write(blob.etag, blob.modified, blob.tags)
+            return source
+        try:  # as the reading that it is in Azure
+            conditions.allow_read(blob.etag, blob.modified, blob.tags)
+        except StorageError as error:
+            told = {"x-ms-copy-source-status-code": str(error.status), "x-ms-copy-source-error-code": error.code}
+            status = 404 if error.status == 304 or conditions.match else error.status
+            raise StorageError(status, "CannotVerifyCopySource", error.message, error.details, told) from None
+        return source
+
+    def _address(self, call: Call) -> tuple[str, dict[str, str]]:
+        """The path and query of the source. Raises StorageError, 400, and 404 if it is not of this account."""
+        address, host = call.headers[SOURCE], call.headers.get("Host", "")
+        account = self._requests.account.name
+        try:
+            url = urlsplit(address)
+            name = url.hostname or ""
+            is_here = name in LOCAL_NAMES and url.port == urlsplit(f"//{host}").port
+        except ValueError:
+            is_here, name, url = False, "", urlsplit("")
+        if url.scheme not in ("http", "https") or not address.isprintable():
+            raise invalid_header(SOURCE, address.partition("?")[0])
+        if name in (f"{account}.blob.localhost", f"{account}.blob.core.windows.net"):
+            return f"/{account}{url.path}", parse_query(url.query)
+        if not is_here or not url.path.startswith(f"/{account}/"):
+            sentence = f"This emulator copies within its own account, {account}, alone."
+            raise StorageError(404, "CannotVerifyCopySource", sentence)
+        return url.path, parse_query(url.query)
+
+
+def _tags(call: Call, of_source: dict[str, str]) -> dict[str, str]:
+    """The request's, or with the option COPY the source's. Raises StorageError, 400, for both."""
+    option, own = call.headers.get(TAGS, "REPLACE").upper(), call.headers.get("x-ms-tags")
+    if option not in ("COPY", "REPLACE") or (option == "COPY" and own):
+        raise invalid_header(TAGS, option)
+    return of_source if option == "COPY" else headers.tags(own)
+
+
+def _without_signature(address: str, source: Target) -> str:
+    place = address.partition("?")[0]
+    return f"{place}?snapshot={source.snapshot}" if source.snapshot else place

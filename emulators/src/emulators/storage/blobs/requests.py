@@ -1,0 +1,190 @@
+"""What all operations on blobs share: the account's check, the container and blob that a request names, its bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+from emulators.storage.blobs import headers
+from emulators.storage.blobs.access import BlobAccount, split
+from emulators.storage.blobs.conditions import ANY, Conditions
+from emulators.storage.blobs.crc64 import Crc64
+from emulators.storage.blobs.extents import Upload
+from emulators.storage.blobs.model import Blob, Container, Content, settled
+from emulators.storage.blobs.snapshots import TIME
+from emulators.storage.blobs.store import Blobs
+from emulators.storage.common.calls import Call
+from emulators.storage.common.errors import StorageError, bad_length, bad_parameter, invalid_header
+from emulators.storage.common.naming import checked_name
+from emulators.storage.common.rights import Right
+
+CONTAINER_NAME = re.compile(r"\$root|\$logs|\$web|[a-z0-9](?:-?[a-z0-9]){2,62}")
+CRC64 = "x-ms-content-crc64"
+LONGEST_NAME = 1024
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+GUID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
+
+
+@dataclass(frozen=True)
+class Target:
+    """The blob that a request names, and what is there."""
+
+    container: Container
+    name: str
+    blob: Blob | None
+    snapshot: str = ""
+
+    @property
+    def there(self) -> Blob:
+        """Raises StorageError, 404, if there is none."""
+        if self.blob is None:
+            raise blob_not_found()
+        return self.blob
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The account's blobs, and who may ask for them."""
+
+    blobs: Blobs
+    account: BlobAccount
+
+    def admit(self, call: Call, *any_of: str, kind: str = "o", action: str = "") -> str:
+        """Return what its signature permits, if that is one of these; raises StorageError, 403 or 401."""
+        return self.account.admit(call, Right(kind, any_of, call.resource.partition("/")[0], action)).permissions
+
+    def target(self, call: Call) -> Target:
+        """The blob that a request names, which was admitted. Raises StorageError, 400 and 404."""
+        if "snapshot" in call.query:
+            raise bad_parameter("snapshot", call.query["snapshot"], "A snapshot can be read, copied and deleted alone.")
+        return self.place(call)
+
+    def place(self, call: Call) -> Target:
+        """The blob, or the snapshot of one."""
+        container, name = split(call.resource)
+        if "%" in call.path:
+            check_encoding(call.path)
+        found = self.blobs.container(checked_container(container))
+        checked_blob(name)
+        if "versionid" in call.query:
+            raise not_here("versions of blobs")
+        snapshot = checked_snapshot(call)
+        blob = self.blobs.find(found.id, name, snapshot)
+        return Target(found, name, settled(blob, self.blobs.clock()) if blob else None, snapshot)
+
+    def content(self, target: Target) -> Content:
+        """What is there consists of."""
+        return self.blobs.content(target.container.id, target.name, target.snapshot)
+
+    def readable(self, call: Call, *any_of: str) -> Target:
+        """A blob that is there, and under the request's lease and conditions."""
+        self.admit(call, *any_of)
+        target = self.place(call)
+        blob = target.there
+        blob.lease.admit_read(self.blobs.clock(), lease_id(call), "Blob")
+        Conditions.of(call.headers).allow_read(blob.etag, blob.modified, blob.tags)
+        return target
+
+    def writable(self, call: Call, *any_of: str) -> Target:
+        """A blob that is there, or not yet, and may be written under the request's lease and conditions."""
+        permitted = self.admit(call, *any_of)
+        target = self.target(call)
+        self.check_write(call, target)
+        if target.blob is not None and "c" in any_of and not {*any_of} - {"c"} & {*permitted}:
+            sentence = "This request is not authorized to perform blob overwrites."
+            raise StorageError(403, "UnauthorizedBlobOverwrite", sentence)
+        return target
+
+    def check_write(self, call: Call, target: Target) -> None:
+        """Raises StorageError, 409 or 412, if its lease or a condition is against it."""
+        blob, conditions = target.blob, Conditions.of(call.headers)
+        if blob is None:
+            conditions.allow_write(None)
+            if lease_id(call):
+                sentence = "There is currently no lease on the blob."
+                raise StorageError(412, "LeaseNotPresentWithBlobOperation", sentence)
+            return
+        lease = lease_id(call)
+        blob.lease.admit(self.blobs.clock(), lease, "Blob")
+        if lease and conditions.none_match == ANY:  # as in Azure: who holds the lease knows that the blob is there
+            conditions = replace(conditions, none_match=None)
+        conditions.allow_write(blob.etag, blob.modified, blob.tags)
+
+    async def received(self, call: Call) -> Upload:
+        """The request's bytes, which are what its hashes say. Raises StorageError, 400."""
+        given = headers.checked_crc64(call)
+        if given and "Content-MD5" in call.headers:
+            sentence = "Both x-ms-content-crc64 header and Content-MD5 header are present."
+            raise StorageError(400, "BothCrc64AndMd5HeaderPresent", sentence)
+        crc = [Crc64()] if given else []
+        upload = await self.blobs.extents.receive(call.stream or _once(call.body), *crc)
+        headers.check_md5(call, upload, "Content-MD5")
+        if crc and crc[0].text != given:
+            sentence = "The CRC64 value specified in the request did not match with the CRC64 value calculated by the"
+            details = {"UserSpecifiedCrc64": given, "ServerCalculatedCrc64": crc[0].text}
+            raise StorageError(400, "Crc64Mismatch", f"{sentence} server.", details)
+        return upload
+
+
+class Operations:
+    """What is done with some of what requests name."""
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self._blobs = requests.blobs
+
+
+async def _once(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+def checked_container(name: str) -> str:
+    return checked_name(name, CONTAINER_NAME)
+
+
+def check_encoding(path: str) -> None:
+    """Raises StorageError, 400, for bytes that are no UTF-8: two such names would become one."""
+    try:
+        unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        raise StorageError(400, "InvalidUri", "The requested URI is not UTF-8 once it is decoded.") from None
+
+
+def checked_blob(name: str) -> str:
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise bad_length()
+    if CONTROL.search(name):
+        sentence = "A name may hold no control characters: a listing, which is XML, could not be written."
+        raise StorageError(400, "InvalidUri", sentence)
+    return name
+
+
+def checked_snapshot(call: Call) -> str:
+    """The time of the snapshot that is asked for, or nothing. Raises StorageError, 400."""
+    text = call.query.get("snapshot")
+    if text is not None and not TIME.fullmatch(text):
+        raise bad_parameter("snapshot", text, "It is a time such as 2024-01-31T12:00:00.0000000Z.")
+    return text or ""
+
+
+def lease_id(call: Call, name: str = "x-ms-lease-id") -> str:
+    """A lease's id of the request, or nothing. Raises StorageError, 400, for one that is no GUID."""
+    text = call.headers.get(name, "")
+    if text and not GUID.fullmatch(text):
+        raise invalid_header(name, text)
+    return text.lower()
+
+
+def blob_not_found() -> StorageError:
+    return StorageError(404, "BlobNotFound", "The specified blob does not exist.")
+
+
+def invalid_type() -> StorageError:
+    return StorageError(409, "InvalidBlobType", "The blob type is invalid for this operation.")
+
+
+def not_here(what: str) -> StorageError:
+    """For what Azure can do and this emulator does not."""
+    return StorageError(501, "FeatureNotSupported", f"This emulator has no {what}; Microsoft's Azurite may.")

@@ -1,0 +1,228 @@
+"""The blob service's REST interface: which request is which operation.
+
+https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
+from typing import Any, ClassVar, TextIO
+from urllib.parse import quote, urlencode
+
+from emulators.storage.blobs import batch
+from emulators.storage.blobs.access import BlobAccount, split
+from emulators.storage.blobs.blocks import BlockOperations
+from emulators.storage.blobs.containers import ContainerOperations
+from emulators.storage.blobs.copies import SOURCE, CopyOperations
+from emulators.storage.blobs.headers import OCTETS
+from emulators.storage.blobs.leasing import LeaseOperations
+from emulators.storage.blobs.operations import BlobOperations
+from emulators.storage.blobs.requests import Requests, not_here
+from emulators.storage.blobs.search import SearchOperations
+from emulators.storage.blobs.store import Blobs
+from emulators.storage.common.calls import Answer, Call
+from emulators.storage.common.errors import StorageError, bad_parameter, not_served
+from emulators.storage.common.service import Service
+
+LONG_BODIES = ("", "block", "appendblock")  # operations of PUT whose bodies are a blob's bytes
+NOT_HERE = {
+    "undelete": "deleted blobs that can come back",
+    "page": "page blobs",
+    "pagelist": "page blobs",
+    "incrementalcopy": "page blobs",
+    "query": "queries of a blob's content",
+    "seal": "sealed append blobs",
+    "legalhold": "legal holds",
+    "immutabilityPolicies": "immutability policies",
+}
+HEADERS_NOT_HERE = {
+    "x-ms-structured-body": "framed bodies",
+    "x-ms-encryption-key": "encryption with keys of the client's",
+    "x-ms-encryption-scope": "encryption scopes",
+    "x-ms-immutability-policy-until-date": "immutability policies",
+    "x-ms-legal-hold": "legal holds",
+}
+PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "snapshot", "tags", "tier")
+WITHOUT_BODY = ("GET ", "GET metadata", "GET acl")
+SECRET = "sig"
+# The conditional headers that an operation looks at. One that it does not look at is refused.
+NONE: frozenset[str] = frozenset()
+_ETAGS_AND_TIMES = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since")
+OF_VERSION = frozenset(_ETAGS_AND_TIMES)
+OF_BLOB = OF_VERSION | {"x-ms-if-tags"}
+OF_SOURCE = frozenset(f"x-ms-source-{name}" for name in (*_ETAGS_AND_TIMES, "if-tags"))
+OF_TAGS = frozenset(f"x-ms-blob-{name}" for name in _ETAGS_AND_TIMES)
+OF_TIER = frozenset({"x-ms-access-tier-if-modified-since", "x-ms-access-tier-if-unmodified-since"})
+ALL_CONDITIONS = OF_BLOB | OF_SOURCE | OF_TIER | OF_TAGS
+Operation = Callable[[Call], Awaitable[Answer]]
+Table = dict[str, tuple[Operation, frozenset[str]]]
+
+
+def _wrapped(operation: Callable[[Call], Any]) -> Operation:
+    async def wrapped(call: Call) -> Answer:
+        found = operation(call)
+        answer: Answer = await found if isawaitable(found) else found
+        return answer
+
+    return wrapped
+
+
+def _table(*rows: tuple[str, Callable[[Call], Any], frozenset[str]]) -> Table:
+    """By method and `comp`. What can be got can be asked for without its body too."""
+    found = {key: (_wrapped(operation), conditions) for key, operation, conditions in rows}
+    heads = {key.replace("GET ", "HEAD ", 1): row for key, row in found.items() if key in WITHOUT_BODY}
+    return {**heads, **found}
+
+
+class BlobService(Service[BlobAccount]):
+    """Answers requests to the blobs of one account. Whatever is not allowed raises StorageError."""
+
+    largest_body: ClassVar[int] = 8 * 1024 * 1024  # of XML; a blob's bytes come by a stream
+    backslashes: ClassVar[bool] = False
+
+    def __init__(self, blobs: Blobs, account: BlobAccount, endpoint: str = "", journal: TextIO | None = None) -> None:
+        super().__init__(account, blobs.settings, endpoint)
+        self._blobs = blobs
+        self._requests = Requests(blobs, self.account)
+        self._journal = journal
+        blob = BlobOperations(self._requests)
+        blocks = BlockOperations(self._requests, blob)
+        self._copies = CopyOperations(self._requests, blob, blocks)
+        leases, search = LeaseOperations(self._requests), SearchOperations(self._requests)
+        containers = ContainerOperations(self._requests)
+        self._of_account = _table(
+            ("GET list", lambda call: containers.all_listed(call, self.endpoint), NONE),
+            ("GET blobs", lambda call: search.of_all(call, self.endpoint), NONE),
+        )
+        self._of_containers = self._container_operations(containers, leases, search)
+        self._of_blobs = self._blob_operations(blob, blocks, leases)
+
+    def _container_operations(
+        self, containers: ContainerOperations, leases: LeaseOperations, search: SearchOperations
+    ) -> Table:
+        return _table(
+            ("PUT ", containers.create, NONE),
+            ("DELETE ", containers.delete, OF_VERSION),
+            ("GET ", containers.properties, NONE),
+            ("GET metadata", containers.properties, NONE),
+            ("PUT metadata", containers.set_metadata, OF_VERSION),
+            ("GET acl", containers.policies, NONE),
+            ("PUT acl", containers.set_policies, OF_VERSION),
+            ("GET list", lambda call: containers.listed(call, self.endpoint), NONE),
+            ("GET blobs", lambda call: search.of_container(call, self.endpoint), NONE),
+            ("PUT lease", leases.of_container, OF_VERSION),
+        )
+
+    def _blob_operations(self, blob: BlobOperations, blocks: BlockOperations, leases: LeaseOperations) -> Table:
+        copies = self._copies
+        return _table(
+            ("PUT ", blob.put, OF_BLOB),
+            ("PUT  from", self._put, OF_BLOB | OF_SOURCE),
+            ("GET ", blob.get, OF_BLOB),
+            ("HEAD ", blob.head, OF_BLOB),
+            ("DELETE ", blob.delete, OF_BLOB | OF_TIER),
+            ("PUT block", blocks.put_block, NONE),
+            ("PUT block from", copies.put_block_from_url, OF_SOURCE),
+            ("PUT blocklist", blocks.commit, OF_BLOB),
+            ("GET blocklist", blocks.block_list, OF_BLOB),
+            ("PUT appendblock", blocks.append, OF_BLOB),
+            ("PUT appendblock from", copies.append_from_url, OF_BLOB | OF_SOURCE),
+            ("GET metadata", blob.metadata, OF_BLOB),
+            ("PUT metadata", blob.set_metadata, OF_BLOB),
+            ("PUT properties", blob.set_properties, OF_BLOB),
+            ("PUT tier", blob.set_tier, OF_BLOB),
+            ("GET tags", blob.tags, OF_BLOB | OF_TAGS),
+            ("PUT tags", blob.set_tags, OF_BLOB | OF_TAGS),
+            ("PUT snapshot", blob.snapshot, OF_BLOB),
+            ("PUT lease", leases.of_blob, OF_BLOB),
+            ("PUT copy", copies.abort, OF_BLOB),
+        )
+
+    def streams(self, method: str, query: Mapping[str, str]) -> bool:
+        return method == "PUT" and "restype" not in query and query.get("comp", "") in LONG_BODIES
+
+    def purge(self) -> bool:
+        return self._blobs.purge()
+
+    async def _answered(self, call: Call) -> Answer:
+        try:
+            found = await self._routed(call)
+        except StorageError as error:
+            self._tell(call, error.status)
+            raise
+        self._tell(call, found.status)
+        return found
+
+    async def _routed(self, call: Call) -> Answer:
+        if (what := NOT_HERE.get(call.text("comp"))) is not None:
+            raise not_here(what)
+        for header, what in HEADERS_NOT_HERE.items():
+            if header in call.headers:
+                raise not_here(what)
+        container, _, name = call.resource.partition("/")
+        if call.text("restype") == "account":
+            return self._account_facts(call)
+        if call.method == "POST" and call.text("comp") == "batch" and not name:
+            self.account.admit_any(call)
+            return await batch.answer(call, self._answered, self.failure)
+        return await self._operation(call, container, name)(call)
+
+    def _operation(self, call: Call, container: str, name: str) -> Operation:
+        """What the request asks for. Raises StorageError, 405, and 400 for a condition that it does not look at."""
+        comp = call.text("comp")
+        if not container:
+            key = f"{call.method} {comp}"
+            operations = self._of_account if "restype" not in call.query else {key: (_wrapped(self._of_service), NONE)}
+        elif not name and call.text("restype") == "container":
+            key, operations = f"{call.method} {comp}", self._of_containers
+        else:
+            key = f"{call.method} {comp}{' from' if SOURCE in call.headers else ''}"
+            operations = self._of_blobs
+            if comp not in ("", *PARTS):
+                raise bad_parameter("comp", comp, f"It is one of {', '.join(PARTS)}.")
+        if key not in operations:
+            raise not_served(call.method, call.path)
+        operation, conditions = operations[key]
+        if unknown := [header for header in ALL_CONDITIONS - conditions if header in call.headers]:
+            sentence = "Condition headers are not supported for this operation."
+            raise StorageError(400, "ConditionHeadersNotSupported", f"{sentence} {', '.join(sorted(unknown))}")
+        return operation
+
+    def _account_facts(self, call: Call) -> Answer:
+        self.account.admit_any(call)
+        return Answer(200, headers={"x-ms-sku-name": "Standard_LRS", "x-ms-account-kind": "StorageV2"})
+
+    async def _put(self, call: Call) -> Answer:
+        """Put Blob From URL has a type, Copy Blob none."""
+        return await (self._copies.put_from_url if call.headers.get("x-ms-blob-type") else self._copies.copy)(call)
+
+    # What others know
+
+    def _policies_text(self, name: str) -> str:
+        return self._blobs.container(name).policies
+
+    def _tell(self, call: Call, status: int) -> None:
+        """Write a line of Azurite's access log for what made a blob, with what there is to know of it behind.
+
+        Whoever asks for the service's root with a parameter of its own finds it there, behind all that was before.
+        """
+        if self._journal is None or (call.method != "PUT" and call.resource):
+            return
+        made = status in (201, 202) and "restype" not in call.query and call.text("comp") in ("", "blocklist")
+        facts = ""
+        if made and call.resource:
+            container, name = split(call.resource)
+            blob = self._blobs.find(self._blobs.container(container).id, name)
+            if blob is not None:
+                kind = re.sub(r'["\\\s]', "", blob.headers.get("Content-Type", OCTETS))
+                facts = f' "{blob.etag}" "{kind}" {blob.size} {blob.kind}'
+        elif call.resource:
+            return
+        query = urlencode({key: value for key, value in call.query.items() if key != SECRET})
+        when = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(self._blobs.clock()))
+        path = call.path if call.path.count("/") > 2 else quote(f"/{call.account}/{call.resource}")  # for a/%2F
+        target = f"{path}?{query}" if query else path
+        print(f'127.0.0.1 - - [{when}] "{call.method} {target} HTTP/1.1" {status} -{facts}', file=self._journal)

@@ -1,0 +1,109 @@
+"""A request and its answer, free of the HTTP server."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import formatdate
+from urllib.parse import parse_qsl, unquote
+
+from emulators.storage.common.errors import StorageError, bad_parameter, invalid_header, out_of_range
+
+AHEAD_SECONDS = 2 * 365 * 86400  # of today; clients are not held up for being new
+VERSION = "2021-12-02"
+OLDEST = "2009-09-19"
+SECONDARY = "-secondary"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request. `path` begins with the account and is still encoded; names of headers are found in whatever case.
+
+    A long body is not in `body` but comes by `stream`.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+    stream: AsyncIterator[bytes] | None = None
+    secure: bool = False  # whether it came by HTTPS
+    at_host: bool = False  # whether the account was named by the host, not in the path
+    client: str = ""  # the address that it came from
+    backslashes: bool = True  # whether they stand for themselves, which in the names of blobs they do not
+
+    @property
+    def account(self) -> str:
+        return self.path[1:].partition("/")[0].removesuffix(SECONDARY)
+
+    @property
+    def secondary(self) -> bool:
+        """Whether it is to the account's other region, which can be read alone."""
+        return self.path[1:].partition("/")[0].endswith(SECONDARY)
+
+    @property
+    def signed_path(self) -> str:
+        """The path as it was sent."""
+        return "/" + self.path[1:].partition("/")[2] if self.at_host else self.path
+
+    @property
+    def resource(self) -> str:
+        """What follows the account in the path, decoded: `queue/messages`, `Tables`, or nothing."""
+        found = unquote(self.path[1:].partition("/")[2])
+        return found if self.backslashes else found.replace("\\", "/")
+
+    def text(self, name: str) -> str:
+        return self.query.get(name, "")
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """A whole number of the query. Raises StorageError for anything else, and outside of its range."""
+        value = self.query.get(name)
+        if value is None:
+            return default
+        try:
+            number = int(value)
+        except ValueError:
+            raise bad_parameter(name, value, "Value must be a whole number.") from None
+        if not least <= number <= most:
+            raise out_of_range(name, number, least, most)
+        return number
+
+
+@dataclass(frozen=True)
+class Answer:
+    """With `stream` the body comes from there, and Content-Length is among the headers."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    stream: AsyncGenerator[bytes, None] | None = None
+
+
+def checked_version(headers: Mapping[str, str], now: float) -> None:
+    """Raises StorageError, 400, for a version of the protocol that is none: no date, or far from every other."""
+    text = headers.get("x-ms-version")
+    latest = time.strftime("%Y-%m-%d", time.gmtime(now + AHEAD_SECONDS))
+    if text is not None and not (re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) and OLDEST <= text <= latest):
+        raise invalid_header("x-ms-version", text)
+
+
+def parse_query(text: str) -> dict[str, str]:
+    """The parameters of a URL, decoded, the last of each name."""
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True))
+    except ValueError:
+        raise StorageError(400, "InvalidUri", "The requested URI does not represent any resource.") from None
+
+
+def moment(text: str) -> datetime:
+    """A time as in ISO 8601, of UTC unless it says otherwise. Raises ValueError."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def http_date(seconds: float) -> str:
+    return formatdate(seconds, usegmt=True)

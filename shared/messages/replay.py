@@ -1,0 +1,95 @@
+"""Give back to a queue its poison messages, and the events that Event Grid could not deliver to it.
+
+A message is put into its queue before it is taken from where it lay, so whoever dies on the way repeats one and loses
+none; every handler takes a repeated message well. One that fails again becomes poison again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.has import HasBlobs, HasQueues
+from shared.kernel.parsing import read_json
+from shared.kernel.storage import Blobs, Place
+from shared.messages.declared import QUEUES
+from shared.messages.poison import POISON
+
+DEAD_LETTERS = "deadletter"
+MOST = 1000  # messages, and files of dead letters, in one call
+LONGEST = 16 << 20  # bytes of a file of dead letters
+# What Event Grid adds to an event that it gives up, in either schema.
+OBITUARY = {"deadletterreason", "deliveryattempts", "lastdeliveryoutcome", "publishtime", "lastdeliveryattempttime"}
+
+
+class Ports(HasQueues, HasBlobs, Protocol):
+    """What is needed here from outside."""
+
+
+@dataclass(frozen=True)
+class GivenBack:
+    """How many poison messages and dead letters came back into a queue, at most MOST of each.
+
+    `left` are names of dead letters that belong to no queue, or that are this queue's and can't be read; they stay.
+    """
+
+    queue: str
+    messages: int = 0
+    dead_letters: int = 0
+    left: tuple[str, ...] = ()
+
+
+def give_back(ports: Ports, queue: str, dry_run: bool = False) -> GivenBack:
+    """Give the messages back, or with `dry_run` count them. Raises NotFound, naming the queues."""
+    if queue not in QUEUES:
+        raise NotFound(f"There is no queue {queue[:80]!r}. Queues: {', '.join(QUEUES)}.")
+    poison = f"{queue}{POISON}"
+    dead_letters = _dead_letters(ports, queue, dry_run)
+    messages = ports.queues.counts([poison])[poison] if dry_run else ports.queues.give_back(poison, queue, MOST)
+    return replace(dead_letters, messages=messages)
+
+
+def _dead_letters(ports: Ports, queue: str, dry_run: bool) -> GivenBack:
+    """They lie under SUBSCRIPTION/year/..., in Azure below their topic; subscriptions are named as queues."""
+    files, events, left = 0, 0, []
+    for name, whose in _files(ports.blobs):
+        if whose not in ("", queue):
+            continue
+        its = _events(ports.blobs, name) if whose else None
+        if its is None:
+            left.append(name)
+        elif dry_run or files < MOST:
+            files, events = files + 1, events + len(its)
+            if not dry_run:
+                _send(ports, queue, name, its)
+    return GivenBack(queue, dead_letters=events, left=tuple(left))
+
+
+def _files(blobs: Blobs) -> Iterator[tuple[str, str]]:
+    """The files of dead letters, each with the queue that it was meant for, '' for none."""
+    for blob in list(blobs.list(Place(DEAD_LETTERS, ""))):
+        folders = blob.name.upper().split("/")
+        yield blob.name, next((queue for queue in QUEUES if queue.upper() in folders), "")
+
+
+def _events(blobs: Blobs, name: str) -> list[dict[str, Any]] | None:
+    """The events as they were sent; None if the file holds something else, and none if someone took it meanwhile."""
+    try:
+        content = read_json(blobs.read(DEAD_LETTERS, name, LONGEST), "A dead letter")
+    except NotFound:
+        return []
+    except BadInput:
+        return None
+    events = content if isinstance(content, list) else [content]
+    if not all(isinstance(event, dict) for event in events):
+        return None
+    return [{key: value for key, value in event.items() if key.lower() not in OBITUARY} for event in events]
+
+
+def _send(ports: Ports, queue: str, name: str, events: list[dict[str, Any]]) -> None:
+    for event in events:
+        ports.queues.put(queue, json.dumps(event))
+    ports.blobs.remove(DEAD_LETTERS, [name])
