@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the commands themselves: `python -m cli.docs` writes it, and a test keeps it current."""
+"""docs/cli.md, made from the commands themselves by .ci/generate.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
 OFTEN = 3  # a row that so many commands have stands at the top of the page, once
 
-HEAD = """<!-- Made by `python -m cli.docs` from the commands' own help. Do not edit: a test holds it against them. -->
+HEAD = """<!-- made by .ci/generate.py from the commands' own help; do not edit -->
 # The command line
 
 Every command with its options, as `--help` shows them. In a clone, type `python3 trainyard.py <command>`. On a machine

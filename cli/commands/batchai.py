@@ -16,6 +16,7 @@ from ..api.client import retry_unreachable
 from ..errors import CliError
 from ..files import batchai_documents
 from ..files.batchai_documents import Beside, Folder
+from ..results import prints
 from ..session import Session, command, user_path
 from . import options
 from .follow import end_with, follow
@@ -62,6 +63,7 @@ MODELS = re.compile(r"models/|named-outputs/.*")  # of an archive: what a script
 
 
 @command
+@prints("POST imports", "POST runs", "GET runs/{run}")
 def _import(
     session: Session,
     document: Document,
@@ -110,6 +112,7 @@ def _import(
 
 
 @command
+@prints("GET runs/{run}")
 def run(
     session: Session,
     folder: ProjectFolder = Path(),

@@ -19,6 +19,7 @@ from ..api.run_names import data_path, drop_or_run, run_name, suggesting
 from ..errors import CliError
 from ..files import arguments, folder_job
 from ..files.job_upload import is_remote, sent_data
+from ..results import prints
 from ..session import Session, command, command_as, user_path
 from ..show import comparison
 from ..show.costs import before
@@ -34,6 +35,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @command_as(SubmitCommand)
+@prints("POST runs", "GET runs/{run}")
 def submit(
     session: Session,
     trainer: options.Trainer = "",
@@ -154,6 +156,7 @@ def sweep(words: dict[str, Any]) -> dict[str, Any]:
 
 
 @command
+@prints("GET runs > runs")
 def runs(
     session: Session,
     experiment: options.OfExperiment = "",
@@ -188,6 +191,7 @@ def runs(
 
 
 @command
+@prints("GET compare")
 def compare(session: Session, runs: options.Runs, name: options.Metrics = None) -> None:
     """Show what is different between runs, with their curves over one another.
 
@@ -206,6 +210,7 @@ def compare(session: Session, runs: options.Runs, name: options.Metrics = None) 
 
 
 @command
+@prints("GET runs/{run}", "GET drops/{route}/{name}")
 def _show(session: Session, name: options.RunOrDrop) -> None:
     """Show a run's history, or why a drop did not start.
 
@@ -220,6 +225,7 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
 
 
 @command
+@prints("POST runs/{run}/cancel")
 def cancel(session: Session, run: options.Run) -> None:
     """Cancel a run.
 
@@ -234,6 +240,7 @@ def cancel(session: Session, run: options.Run) -> None:
 
 
 @command
+@prints("POST runs/{run}/retry", "GET runs/{run}")
 def retry(
     session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
 ) -> None:
@@ -249,6 +256,7 @@ def retry(
 
 
 @command
+@prints("POST runs/{run}/continue", "GET runs/{run}")
 def _continue(
     session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
 ) -> None:
