@@ -42,6 +42,8 @@ def _operation(operation: Operation) -> str:
     words = [operation.summary, *([operation.details] if operation.details else [])]
     if "key" in declared.takes:
         words.append("Takes an [Idempotency-Key](#repeats)")
+    if operation.no_key:
+        words.append("Refuses an [Idempotency-Key](#repeats)")
     told = "" if statuses == ["200"] else f" gives {' or '.join(statuses)}"
     return f"- {operation.method} `/api/{operation.path}`{told}: {'. '.join(words)}."
 

@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the commands themselves by .ci/generate.py."""
+"""docs/cli.md, made from the commands themselves; .ci/generate.py writes it."""
 
 from __future__ import annotations
 
@@ -117,7 +117,3 @@ def _list(rows: Iterable[tuple[str, str]]) -> str:
 def _table(first: str, second: str, rows: Iterator[tuple[str, str]]) -> str:
     lines = [f"| {a} | {b} |".replace("RUN|DROP", r"RUN\|DROP").replace("<", r"\<") for a, b in rows]
     return "\n".join([f"| {first} | {second} |".replace("  |", " |"), "|---|---|", *lines]) if lines else ""
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -27,7 +27,7 @@ GROUP = Group(
         Operation(
             "make_lease", "POST", "clusters/{cluster}/leases", ANSWERS,
             "Keep nodes of a cluster warm for some time", 'Give `{"seconds", "nodes", "why"}`',
-            status=201, problems=(404, 409, 422),
+            status=201, problems=(404, 409, 422), no_key="each call makes a lease of its own.",
         ),
         Operation(
             "extend_lease", "POST", "leases/{lease}/extend", ANSWERS,

@@ -88,7 +88,7 @@ GROUP = Group(
             "evict_member", "POST", "runs/{run}/members/{member}/evict", CHANGES,
             "End the job of an elastic run's member",
             "The run goes on as if the member had [lost its node](elastic.md)",
-            status=202, problems=(404, 409, 422),
+            status=202, problems=(404, 409, 422), no_key="each call ends the member's job of that moment.",
         ),
         Operation(
             "find", "GET", "find", VIEWS,

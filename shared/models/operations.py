@@ -25,7 +25,7 @@ GROUP = Group(
             "move_alias", "POST", "models/{model}/aliases/{alias}", ANSWERS,
             "Point an alias at a version, or back where it was",
             'Give `{"version", "why"}`, or `{"undo": true}` for the way back',
-            problems=(404, 422),
+            problems=(404, 422), no_key="each `undo` goes one step further back.",
         ),
         Operation(
             "get_version", "GET", VERSION, ANSWERS,

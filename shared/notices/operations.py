@@ -18,11 +18,11 @@ GROUP = Group(
             "Subscribe to notices",
             "Give `on`, `to`, and optionally `channel`, `route`, `experiment`; only this answer has a webhook's "
             "`secret`",
-            problems=(422,),
+            problems=(409, 422),
         ),
         Operation(
             "test_subscription", "POST", "notices/{subscription}/test", ANSWERS,
-            "Send a test notice to a subscription", status=202, problems=(404,),
+            "Send a test notice to a subscription", status=202, problems=(404, 422), no_key="each call sends a notice.",
         ),
         Operation(
             "list_deliveries", "GET", "notices/{subscription}/deliveries", ANSWERS,
