@@ -180,7 +180,7 @@ def install(requirements: tuple[str, ...], of_the_repository: bool) -> str:
         return os.environ.get("PATH", "")
     npm, path = node_tools()
     for folder, source, what in (
-        (NODE, "tests/node", "Azurite, Microsoft's storage emulator"),
+        (NODE, "emulators/node", "Azurite, Microsoft's storage emulator"),
         (PAGE_TOOLS, "page", "the tools that make the page"),
     ):
         install_locked = partial(install_node_packages, npm, path, folder, ROOT / source, what)
@@ -358,6 +358,7 @@ def say(line: str, end: str = "\n") -> None:
 def hand_over(argv: list[str], path: str) -> int:
     """Become the command. It runs in the repository's folder; TRAINYARD_CWD tells it where the user is."""
     environment = {**os.environ, "PATH": path, "TRAINYARD_CWD": str(Path.cwd()), "EMULATORS_NODE_HOME": str(NODE)}
+    environment["EMULATORS_TEST_CACHE"] = str(HOME / "emulators")
     bypass = [os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"]
     environment["no_proxy"] = ",".join(filter(None, bypass))  # a proxy never sees the local cloud
     os.chdir(ROOT)

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "emulators" / "src"), str(ROOT / ".ci")]
 
-from tests.emulators.host import python313  # noqa: E402  # found by the line above
+import proven  # noqa: E402  # found by the line above
+
+from emulators.testing import python313  # noqa: E402
 
 OK = "ok"
 # Two more at a time than there are cores, since many tests wait for a timer or a retry; not above 5, for their memory.
@@ -32,20 +34,19 @@ STEPS = {
     "types": ["mypy"],
     "tests": ["pytest", "--durations=25"],
 }
-# What `--quick` leaves out, as globs: the emulators, the trainers, contracts, and what starts a cloud, trains, or waits
-# for timers and retries.
+# What `--quick` leaves out beside the emulators' tests, as globs: the trainers, contracts, and what starts a cloud,
+# trains, or waits for timers and retries.
 SLOW = (
     "tests/cloud",
     "tests/contract",
     "tests/e2e",
     "tests/elastic",
-    "tests/emulators",
     "tests/fuzz",
-    "tests/microsoft",
     "tests/simulation",
     "tests/trainers",
     "tests/batchai/test_any_document.py",
     "tests/benchmarks/test_benchmark_scale.py",
+    "tests/benchmarks/test_benchmarks*.py",
     "tests/cli/files/test_signed_model.py",
     "tests/cli/setup/test_shell_completion.py",
     "tests/infra/test_hooks.py",
@@ -64,6 +65,7 @@ SLOW = (
 # Files as globs, or the beginning of a test's name behind its file and "::".
 LONG = (
     "tests/benchmarks/test_benchmark_scale.py",
+    "tests/benchmarks/test_benchmarks_quick.py",
     "tests/cli/setup/test_shell_completion.py",
     "tests/e2e/test_api.py::test_a_deployment_is_registered_and_smoked",
     "tests/e2e/test_api.py::test_a_workspace_that_hangs_holds_up_nothing_else",
@@ -94,13 +96,13 @@ LONG = (
     "tests/elastic/test_in_place.py",
     "tests/elastic/test_partition.py",
     "tests/elastic/test_pytorch_agents.py",
-    "tests/emulators/azureml/bodies/test_odd_bodies.py",
-    "tests/emulators/azureml/tracking/test_database.py::test_a_kill_leaves_nothing_half[1]",
-    "tests/emulators/azureml/tracking/test_database.py::test_a_kill_leaves_nothing_half[40]",
-    "tests/emulators/azureml/tracking/test_database.py::test_a_kill_leaves_nothing_half[200]",
-    "tests/emulators/azureml/tracking/test_out_of_reach.py",
+    "emulators/emulator_tests/azureml/bodies/test_odd_bodies.py",
+    "emulators/emulator_tests/azureml/tracking/test_database.py::test_a_kill_leaves_nothing_half[1]",
+    "emulators/emulator_tests/azureml/tracking/test_database.py::test_a_kill_leaves_nothing_half[40]",
+    "emulators/emulator_tests/azureml/tracking/test_database.py::test_a_kill_leaves_nothing_half[200]",
+    "emulators/emulator_tests/azureml/tracking/test_out_of_reach.py",
     "tests/fuzz",
-    "tests/microsoft/test_blobs.py",
+    "emulators/emulator_tests/microsoft/test_blobs.py",
     "tests/page/test_page_content.py",
     "tests/shared/clusters/test_idle_time.py::test_philly",
     "tests/shared/runs/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 2",
@@ -113,18 +115,20 @@ LONG = (
     "tests/trainers/test_readme_commands.py::test_a_script_takes_the_words_of_its_readme[bert",
     "tests/trainers/test_transfer_training.py",
 )
+PASSED = ROOT / ".trainyard" / "emulators-passed"
 COVERAGE = {
     "combine": ["combine", "--quiet"],
     "report": ["report", "--show-missing", "--skip-covered", "--sort=cover"],
 }
 CONFORMANCE = "test_conformance"
-MICROSOFT = "tests.microsoft"
+MICROSOFT = "emulator_tests.microsoft"
 SHELLS = "test_shell_completion"
 WORKER = "test_package_worker"
 
 
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
+    options.proven = proven_since(options)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "tests.xml")
         rows = [(options.only, *run(options.only, command(options.only, options, report)))] if options.only else []
@@ -132,11 +136,13 @@ def main(argv: list[str] | None = None) -> int:
         if options.coverage:
             rows += [(f"coverage {verb}", *run(verb, ["coverage", *arguments])) for verb, arguments in COVERAGE.items()]
         if report.exists() and not options.quick:
+            rows.append(("emulators", 0.0, emulators(options, {name: verdict for name, _, verdict in rows})))
             rows.append(("page", 0.0, browser(report)))
             rows.append(("completion", 0.0, said_when_skipped(report, SHELLS)))
-            rows.append(("microsoft", 0.0, said_when_skipped(report, MICROSOFT)))
             rows.append(("worker", 0.0, said_when_skipped(report, WORKER)))
-            rows.append(("conformance", 0.0, conformance(report, python313.find(), "CI" in os.environ)))
+            if not options.proven:
+                rows.append(("microsoft", 0.0, said_when_skipped(report, MICROSOFT)))
+                rows.append(("conformance", 0.0, conformance(report, python313.find(), "CI" in os.environ)))
     sys.stdout.write("\n" + "".join(f"{name:16} {seconds:6.1f} s  {verdict}\n" for name, seconds, verdict in rows))
     return 0 if all(verdict.startswith(OK) for *_, verdict in rows) else 1
 
@@ -148,11 +154,21 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     which.add_argument("--all", action="store_true", help="the long walks too, which else run each night alone")
     parser.add_argument("--only", choices=STEPS, help="one step alone")
     parser.add_argument(
+        "--emulators", action="store_true", help="run the emulators' tests even if nothing in emulators/ changed"
+    )
+    parser.add_argument(
         "--coverage",
         action="store_true",
         help="also list the lines and branches of shared, functions, cli and emulators that no test reaches",
     )
+    parser.set_defaults(proven="")
     return parser.parse_args(argv)
+
+
+def proven_since(options: argparse.Namespace) -> str:
+    """Since when the emulators are as their tests saw them; "" where the tests run in any case, as in CI."""
+    always = options.emulators or options.all or options.coverage or "CI" in os.environ
+    return "" if always else proven.since(ROOT, PASSED)
 
 
 def command(name: str, options: argparse.Namespace, report: Path) -> list[str]:
@@ -162,6 +178,7 @@ def command(name: str, options: argparse.Namespace, report: Path) -> list[str]:
     argv = [*STEPS["tests"], f"--junitxml={report}"]
     left_out = () if options.all else (*LONG, *SLOW) if options.quick else LONG
     argv += [f"--{'deselect' if '::' in each else 'ignore-glob'}={each}" for each in left_out]
+    argv += ["tests"] if options.quick or options.proven else []  # not the emulators' own, which pytest also knows
     if not options.coverage:
         return [*argv, *AT_A_TIME]
     # One at a time: on a busy machine a worker may be ended before it has written down what it reached.
@@ -195,6 +212,15 @@ def run(name: str, argv: list[str], out: IO[bytes] | None = None) -> tuple[float
     began = time.monotonic()
     status = subprocess.run([sys.executable, "-m", *argv], cwd=ROOT, stdout=out).returncode
     return time.monotonic() - began, OK if status == 0 else f"FAILED (exit {status})"
+
+
+def emulators(options: argparse.Namespace, verdicts: dict[str, str]) -> str:
+    """What became of the emulators' own tests. If they passed, they need not run again until something changes."""
+    if options.proven:
+        return f"{OK}, but their tests did not run: nothing changed since {options.proven} (--emulators runs them)"
+    if verdicts.get("tests") == OK:
+        proven.keep(ROOT, PASSED)
+    return verdicts.get("tests", OK)
 
 
 def browser(report: Path) -> str:

@@ -1,6 +1,6 @@
 """The HTTP API on the local host: a submission's 202, and the newest 100 runs among 10,000.
 
-    python -m benchmarks.api [--json]
+    python3 trainyard.py bench api [--quick] [--json]
 
 Targets: a warm 202 at p95 under 100 ms; the list under 200 ms with a constant number of requests to the tables, which
 are counted in the storage part's access log. The jobs do nothing, and no node ever starts.
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from typing import Any
 import httpx
 from azure.storage.blob import ContainerClient
 
+from benchmarks._options import options
 from emulators import process
 from local.cloud import Cloud, Options
 from shared.adapters.storage import account
@@ -35,7 +37,17 @@ from shared.jobs.spec import JobSpec
 from shared.kernel.settings import Storage
 from shared.runs.model import Moment, Run, RunState
 
-SUBMISSIONS, RUNS, LISTS = 100, 10_000, 30
+
+@dataclass(frozen=True)
+class Size:
+    """How many submissions, runs in the table, and lists."""
+
+    submissions: int = 100
+    runs: int = 10_000
+    lists: int = 30
+
+
+QUICK = Size(10, 500, 5)
 WRITERS = 8  # of runs at the same time
 ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster}}\n"
 TEMPLATE = """
@@ -65,13 +77,13 @@ def spread(samples: list[float]) -> dict[str, float]:
     return {"p50_ms": round(statistics.median(samples), 1), "p95_ms": round(p95, 1), "max_ms": round(max(samples), 1)}
 
 
-def fill(connection_string: str) -> None:
-    """Write RUNS runs as the app does, with their index rows. One in a thousand failed."""
+def fill(connection_string: str, count: int) -> None:
+    """Write so many runs as the app does, with their index rows. One in a thousand failed."""
     clients = account.clients(Storage(connection_string=connection_string))
     with closing(clients.table), closing(clients.blob), closing(clients.queue):
         runs = TableRuns(clients.table)
         with ThreadPoolExecutor(WRITERS) as pool:
-            assert all(pool.map(lambda number: runs.insert(finished_run(number)), range(RUNS)))
+            assert all(pool.map(lambda number: runs.insert(finished_run(number)), range(count)))
 
 
 def finished_run(number: int) -> Run:
@@ -101,7 +113,7 @@ def table_requests(cloud: Cloud) -> int:
     return sum(line.startswith("GET") and line.split()[1].endswith(("/runs()", "/runs")) for line in lines)
 
 
-def measure(home: Path) -> dict[str, Any]:
+def measure(home: Path, size: Size) -> dict[str, Any]:
     (home / "routes.yaml").write_text(ROUTES)
     (home / "noop.yaml").write_text(TEMPLATE)
     options = Options(routes=home / "routes.yaml", node_start_seconds=3600, storage_log=home / "storage.log")
@@ -115,28 +127,30 @@ def measure(home: Path) -> dict[str, Any]:
             process.wait_for(lambda: api.get(f"runs/{run}").json()["job"], 60, f"the job of {run}")
 
         first = timed(lambda: api.post("runs", json=body), 1, is_sent)
-        warm = timed(lambda: api.post("runs", json=body), SUBMISSIONS, is_sent)
-        burst = timed(lambda: api.post("runs", json=body), SUBMISSIONS)
+        warm = timed(lambda: api.post("runs", json=body), size.submissions, is_sent)
+        burst = timed(lambda: api.post("runs", json=body), size.submissions)
         result: dict[str, Any] = {
             "first_202_ms": round(first[0], 1),
             "warm_202": spread(warm),
             "burst_202": spread(burst),
         }
-        fill(cloud.connection_string)
+        fill(cloud.connection_string, size.runs)
         for name, query in FILTERS.items():
             before = table_requests(cloud)
-            samples = timed(lambda query=query: api.get("runs", params={"limit": 100, **query}), LISTS)  # type: ignore[misc]
-            result[name] = {**spread(samples), "table_requests_each": (table_requests(cloud) - before) / LISTS}
+            samples = timed(lambda query=query: api.get("runs", params={"limit": 100, **query}), size.lists)  # type: ignore[misc]
+            result[name] = {**spread(samples), "table_requests_each": (table_requests(cloud) - before) / size.lists}
     return result
 
 
 def main(argv: list[str]) -> None:
+    asked = options(__doc__, f"{QUICK.submissions} submissions, {QUICK.runs} runs").parse_args(argv)
+    size = QUICK if asked.quick else Size()
     with tempfile.TemporaryDirectory() as home:
-        result = measure(Path(home))
-    if "--json" in argv:
+        result = measure(Path(home), size)
+    if asked.json:
         print(json.dumps(result))
         return
-    print(f"HTTP API: {SUBMISSIONS} submissions, lists among {RUNS:,} runs")
+    print(f"HTTP API: {size.submissions} submissions, lists among {size.runs:,} runs")
     for name, value in result.items():
         print(f"  {name:24} {value}")
 

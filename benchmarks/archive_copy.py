@@ -1,6 +1,6 @@
 """Archive copies: 1,000 small blobs, the same again when all are there, and one blob of 1 GiB. Target: memory flat.
 
-    python -m benchmarks.archive_copy [--json]
+    python3 trainyard.py bench archive_copy [--quick] [--json]
 
 The copies are made by the storage service (here Azurite) at the request of a process of its own, whose memory is taken
 before the first copy and at its peak.
@@ -21,37 +21,40 @@ from typing import Any
 
 from azure.storage.blob import BlobBlock
 
+from benchmarks._options import options
+from emulators.testing import azurite
 from shared.adapters.storage import account
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.kernel.index_settings import ROOT
 from shared.kernel.settings import Storage
 from shared.kernel.storage import Copy, Place
-from tests import azurite
 
-SMALL_COUNT, SMALL_BYTES = 1000, 4096
-LARGE_BYTES = 1 << 30
-BLOCK_BYTES = 32 << 20
-CASES = (("1,000 blobs of 4 KiB", "small"), ("the same again, all there", "small"), ("one blob of 1 GiB", "large"))
+SMALL_BYTES, BLOCK_BYTES = 4096, 32 << 20
+FULL, QUICK = (1000, 32), (100, 2)  # small blobs, and blocks of the large one
 
 
 def main(argv: list[str]) -> None:
     if argv[:1] == ["--copy"]:
         print(json.dumps(copy(os.environ["CONNECTION"], argv[1])))
         return
+    asked = options(__doc__, f"{QUICK[0]} small blobs, and one of {QUICK[1] * BLOCK_BYTES >> 20} MiB").parse_args(argv)
+    small, blocks = QUICK if asked.quick else FULL
+    few, again = f"{small:,} blobs of 4 KiB", "the same again, all there"
+    cases = ((few, "small"), (again, "small"), (f"one blob of {blocks * BLOCK_BYTES >> 20:,} MiB", "large"))
     with tempfile.TemporaryDirectory() as home, azurite.start(Path(home)) as account:
-        upload(account.connection_string)
-        results = [{"case": name, **in_own_process(account.connection_string, folder)} for name, folder in CASES]
-    print(json.dumps({"archive_copy": results}) if "--json" in argv else table(results))
+        upload(account.connection_string, small, blocks)
+        results = [{"case": name, **in_own_process(account.connection_string, folder)} for name, folder in cases]
+    print(json.dumps({"archive_copy": results}) if asked.json else table(results))
 
 
-def upload(connection: str) -> None:
+def upload(connection: str, small: int, blocks: int) -> None:
     clients = account.clients(Storage(connection_string=connection))
     blobs, data = StorageBlobs(clients.blob), os.urandom(SMALL_BYTES)
-    names = [f"small/{i // 100}/{i:04}.bin" for i in range(SMALL_COUNT)]
+    names = [f"small/{i // 100}/{i:04}.bin" for i in range(small)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: blobs.write("source", name, data, "application/octet-stream"), names))
     large, block = clients.blob.get_blob_client("source", "large/model.pt"), os.urandom(BLOCK_BYTES)
-    ids = [f"{i:04}" for i in range(LARGE_BYTES // BLOCK_BYTES)]
+    ids = [f"{i:04}" for i in range(blocks)]
     for block_id in ids:
         large.stage_block(block_id, block)
     large.commit_block_list([BlobBlock(block_id) for block_id in ids])

@@ -36,6 +36,7 @@ from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
 import local.cloud
+from benchmarks._options import options
 from benchmarks._oracle import AWAY, MARKER, ROUTE, Files, Look, Oracle, Verdict
 from local.cloud import Cloud, Options
 
@@ -185,27 +186,27 @@ class Chaos:
             self.last_kill = time.monotonic()
 
 
-def run(options: argparse.Namespace, home: Path) -> tuple[Verdict, dict[str, float]]:
+def run(asked: argparse.Namespace, home: Path) -> tuple[Verdict, dict[str, float]]:
     (home / "routes.yaml").write_text(ROUTES)
     (home / "job.json").write_text(json.dumps(TEMPLATE))
     local.cloud.RESTARTS = sys.maxsize  # parts die more often here than the supervisor's patience allows
-    made = random.Random(options.seed)
+    made = random.Random(asked.seed)
     settings = Options(
-        routes=home / "routes.yaml", node_start_seconds=0.2, retry_time_scale=0.1, waits_as_azure=options.azure
+        routes=home / "routes.yaml", node_start_seconds=0.2, retry_time_scale=0.1, waits_as_azure=asked.azure
     )
     with Cloud.start(home / "cloud", settings) as cloud:
-        clients = Clients(cloud.connection_string, options.drops, random.Random(made.random()))
-        chaos = Chaos(cloud, random.Random(made.random()), tuple(options.parts.split(",")))
+        clients = Clients(cloud.connection_string, asked.drops, random.Random(made.random()))
+        chaos = Chaos(cloud, random.Random(made.random()), tuple(asked.parts.split(",")))
         uploading, thief = threading.Thread(target=clients.run), Thief(cloud.connection_string)
         stealing = threading.Thread(target=thief.run)
         uploading.start()
         stealing.start()
         try:
-            while uploading.is_alive() or sum(chaos.kills.values()) < options.kills:
+            while uploading.is_alive() or sum(chaos.kills.values()) < asked.kills:
                 time.sleep(chaos.random.uniform(0.2, 2.5))
                 chaos.strike()
             oracle = Oracle(cloud)
-            seen, healed = settle(oracle, cloud, sorted(clients.acknowledged), chaos.last_kill, _patience(options))
+            seen, healed = settle(oracle, cloud, sorted(clients.acknowledged), chaos.last_kill, _patience(asked))
             verdict = oracle.judge(clients.acknowledged, seen, clients.written)
             oracle.close()
         finally:
@@ -216,8 +217,8 @@ def run(options: argparse.Namespace, home: Path) -> tuple[Verdict, dict[str, flo
     return verdict, measured(clients, chaos, healed) | {"events of a start stolen": thief.stolen}
 
 
-def _patience(options: argparse.Namespace) -> float:
-    return PATIENCE_SECONDS + (AZURE_SECONDS if options.azure else 0.0)
+def _patience(asked: argparse.Namespace) -> float:
+    return PATIENCE_SECONDS + (AZURE_SECONDS if asked.azure else 0.0)
 
 
 def settle(oracle: Oracle, cloud: Cloud, names: list[str], last_kill: float, patience: float) -> tuple[Look, float]:
@@ -263,27 +264,25 @@ def measured(clients: Clients, chaos: Chaos, healed: float) -> dict[str, float]:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python3 trainyard.py bench chaos", description=__doc__)
+    parser = options(__doc__, "12 drops and 8 kills")
     parser.add_argument("--drops", type=int, default=60)
     parser.add_argument("--kills", type=int, default=0, help="at least so many; default: a third of the drops")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--parts", default=",".join(PARTS), help="which are killed; default all: %(default)s")
-    parser.add_argument("--quick", action="store_true", help="12 drops and 8 kills, about a minute")
     parser.add_argument("--azure", action="store_true", help="what a killed host had in work waits as long as in Azure")
-    parser.add_argument("--json", action="store_true", help="one more line at the end, for machines")
-    options = parser.parse_args(argv)
-    if options.quick:
-        options.drops, options.kills = 12, 8
-    options.kills = options.kills or options.drops // 3
+    asked = parser.parse_args(argv)
+    if asked.quick:
+        asked.drops, asked.kills = 12, 8
+    asked.kills = asked.kills or asked.drops // 3
     with tempfile.TemporaryDirectory() as home:
-        verdict, figures = run(options, Path(home))
+        verdict, figures = run(asked, Path(home))
     counts = {kind: verdict.counts[kind] for kind in sorted({*verdict.counts, *BAD, "poison"})}
-    for name, value in {"seed": options.seed, **figures, **counts}.items():
+    for name, value in {"seed": asked.seed, **figures, **counts}.items():
         print(f"{name:40} {value:>10}")
     for line in verdict.findings:
         print(f"  {line}")
-    if options.json:
-        print(json.dumps({"seed": options.seed, **figures, **counts, "findings": verdict.findings}))
+    if asked.json:
+        print(json.dumps({"seed": asked.seed, **figures, **counts, "findings": verdict.findings}))
     return 1 if any(counts[kind] for kind in BAD) else 0
 
 

@@ -1,6 +1,6 @@
 """For how long an asynchronous checkpoint holds the training, as a share of what a plain save takes.
 
-    python3 trainyard.py bench checkpoints [--mib 300] [--saves 9] [--folder DIR] [--json]
+    python3 trainyard.py bench checkpoints [--quick] [--mib 300] [--saves 9] [--folder DIR] [--json]
 
 held      a save's call, and the time for which the next step of the optimizer waits for the copy
 plain     the same state written while the training waits: a checkpoint's call and its completion
@@ -12,7 +12,6 @@ memory is new.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -23,6 +22,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+from benchmarks._options import options
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "trainers"))
@@ -106,12 +107,13 @@ def measure(folder: Path, place: dist.Place, mib: int, saves: int) -> dict[str, 
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__, "30 MiB, and 3 saves of each kind")
     parser.add_argument("--mib", type=int, default=300, help="size of the state (default 300)")
     parser.add_argument("--saves", type=int, default=9, help="saves of each kind (default 9)")
     parser.add_argument("--folder", type=Path, help="where to (default: a temporary folder)")
-    parser.add_argument("--json", action="store_true", help="a line of JSON")
     args = parser.parse_args(argv)
+    if args.quick:
+        args.mib, args.saves = 30, 3
     place, found = dist.Place(0, 1, "env://", "gloo"), dict[str, Any]()
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
 

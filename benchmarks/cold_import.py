@@ -1,6 +1,6 @@
 """Cold import of function_app, compiled: what a cold start pays before the first function is indexed.
 
-python -m benchmarks.cold_import [--json]
+python3 trainyard.py bench cold_import [--quick] [--json]
 
 Beside it azure.functions alone, which every Python app pays; target: at most 1.6 times that. The two take turns, so
 that whatever else the machine does falls on both.
@@ -17,8 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks._options import options
+
 ROOT = Path(__file__).resolve().parent.parent
-RUNS = 15
+RUNS, QUICK = 15, 3
 PROBE = """
 import json, sys, time
 began = time.perf_counter()
@@ -36,9 +38,11 @@ def measure(module: str, bytecode: str) -> dict[str, Any]:
 
 
 def main(argv: list[str]) -> None:
+    asked = options(__doc__, f"{QUICK} processes each").parse_args(argv)
+    runs = QUICK if asked.quick else RUNS
     with tempfile.TemporaryDirectory() as bytecode:
         measure("function_app", bytecode)  # compiles
-        pairs = [(measure("function_app", bytecode), measure("azure.functions", bytecode)) for _ in range(RUNS)]
+        pairs = [(measure("function_app", bytecode), measure("azure.functions", bytecode)) for _ in range(runs)]
     app_ms, peer_ms = [app["ms"] for app, _ in pairs], [peer["ms"] for _, peer in pairs]
     result = {
         "function_app_ms": round(statistics.median(app_ms), 1),
@@ -47,10 +51,10 @@ def main(argv: list[str]) -> None:
         "ratio": round(statistics.median(app_ms) / statistics.median(peer_ms), 2),
         "azure_ai_ml_imported": any(app["ml"] for app, _ in pairs),
     }
-    if "--json" in argv:
+    if asked.json:
         print(json.dumps(result))
         return
-    print(f"cold import, {RUNS} fresh processes each")
+    print(f"cold import, {runs} fresh processes each")
     for name, value in result.items():
         print(f"  {name:28} {value}")
 

@@ -1,6 +1,6 @@
 """Done by a date at the least cost: what our decision pays on traces of spot nodes, beside what others do.
 
-python -m benchmarks.deadline [--traces FILE ...] [--every N] [--png FILE] [--json]
+python3 trainyard.py bench deadline [--quick] [--traces FILE ...] [--every N] [--png FILE] [--json]
 
 One job of 48 hours on one node, dates of 52 and 70 hours, changes of nodes that take 3 and 12 minutes. Costs are
 multiples of what somebody pays who knows the future and changes nodes for nothing: the mean over all windows, and 95 %
@@ -10,7 +10,6 @@ it may, as the others, never hold two nodes at once, and knows nothing of the po
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import fmean, quantiles
 
+from benchmarks._options import options
 from benchmarks._spot import Outcome, Policy, Window, bound, play, read_windows, spells
 from benchmarks._spot_picture import draw
 from benchmarks._spot_policies import dedicated_only, uniform_progress, until_the_last_moment
@@ -163,33 +163,34 @@ def picture(files: list[tuple[float, dict[str, list[Window]]]], path: Path) -> N
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser = options(__doc__, "each 40th window of four pools, and one pool's nodes alone")
     parser.add_argument("--traces", type=Path, nargs="+", default=[TRACES], help="files of windows")
     parser.add_argument("--every", type=int, default=1, help="only each N-th window of a pool")
     parser.add_argument("--png", type=Path, help="draw the job of one window here, and measure nothing")
-    parser.add_argument("--json", action="store_true", help="one line of means, last")
-    options = parser.parse_args(argv)
-    for path in options.traces:
+    asked = parser.parse_args(argv)
+    if asked.quick:
+        asked.every = 40
+    for path in asked.traces:
         if not path.is_file():
-            asked = 0 if path == TRACES else 2  # a clone may come without the traces
-            parser.exit(asked, f"There is no {path}. Give files of windows with --traces.\n")
-    files = [read_windows(path) for path in options.traces]
-    if options.png:
-        picture(files, options.png)
+            code = 0 if path == TRACES else 2  # a clone may come without the traces
+            parser.exit(code, f"There is no {path}. Give files of windows with --traces.\n")
+    files = [read_windows(path) for path in asked.traces]
+    if asked.png:
+        picture(files, asked.png)
         return
-    traces = [(step, windows[:: options.every]) for step, pools in files for windows in pools.values()]
+    traces = [(step, windows[:: asked.every]) for step, pools in files for windows in pools.values()]
     with ProcessPoolExecutor(min(os.cpu_count() or 1, 8)) as processes:
         results = measure(traces, processes.map)
         print(f"{sum(len(windows) for _, windows in traces)} windows of {len(traces)} pools")
         print(table(results), flush=True)
-        for path, (step, pools) in zip(options.traces, files, strict=True):
-            teams = [windows[:: options.every] for windows in list(pools.values())[:NODES]]
+        for path, (step, pools) in zip(asked.traces, files, strict=True):
+            teams = [windows[:: asked.every] for windows in list(pools.values())[:NODES]]
             if len(teams) == NODES:
                 ratios = processes.map(partial(elasticity, step, teams), SETTINGS)
                 print(f"{path.name}: four nodes that restart together / members that stay: {', '.join(ratios)}")
                 ratios = processes.map(partial(regions, step, [windows[::6] for windows in teams]), SETTINGS)
                 print(f"{path.name}: one node of any of four pools (of one of them): {', '.join(ratios)}")
-    if options.json:
+    if asked.json:
         cost = {setting: round(row[OURS].mean, 4) for setting, row in results.items()}
         print(json.dumps({"cost": cost, "late": sum(row[OURS].late for row in results.values())}))
 

@@ -1,6 +1,6 @@
 """Events per second through the drop handler, and what each costs besides waiting for storage. Target: own p99 < 50 ms.
 
-    python -m benchmarks.drop_handler [--json]
+    python3 trainyard.py bench drop_handler [--quick] [--json]
 
 One drop's events go through decode and note_upload, one after the other, against Table Storage on Azurite. Own work is
 the handler's time less the time inside its calls to storage.
@@ -19,15 +19,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks._options import options
+from emulators.testing import azurite
 from shared import wiring
 from shared.drops import collect
 from shared.events import incoming
 from shared.kernel.index_settings import ROOT
 from shared.kernel.settings import Settings, Storage, Workspace
 from shared.system import System
-from tests import azurite
 
-EVENTS = 2000
+EVENTS, QUICK = 2000, 200
 
 
 class Timed:
@@ -65,7 +66,7 @@ def handle(system: System, body: bytes) -> None:
     collect.note_upload(system, written.name, written.at)
 
 
-def measure(connection_string: str) -> dict[str, float]:
+def measure(connection_string: str, events: int) -> dict[str, float]:
     settings = Settings(
         Storage(connection_string=connection_string), Workspace("s", "g", "w"), ROOT / "routes.yaml", None
     )
@@ -73,14 +74,14 @@ def measure(connection_string: str) -> dict[str, float]:
     table, queues = Timed(plain.drops), Timed(plain.queues)
     system: System = replace(plain, drops=table, queues=queues)
     own, wall = [], []
-    for number in range(EVENTS):
+    for number in range(events):
         body, before = event(number), table.spent + queues.spent
         began = time.perf_counter()
         handle(system, body)
         wall.append(time.perf_counter() - began)
         own.append(wall[-1] - (table.spent + queues.spent - before))
     return {
-        "events_per_second": round(EVENTS / sum(wall)),
+        "events_per_second": round(events / sum(wall)),
         "own_p50_ms": round(1000 * statistics.median(own), 3),
         "own_p99_ms": round(1000 * statistics.quantiles(own, n=100)[98], 3),
         "with_storage_p50_ms": round(1000 * statistics.median(wall), 2),
@@ -89,12 +90,14 @@ def measure(connection_string: str) -> dict[str, float]:
 
 
 def main(argv: list[str]) -> None:
+    asked = options(__doc__, f"{QUICK} events").parse_args(argv)
+    events = QUICK if asked.quick else EVENTS
     with tempfile.TemporaryDirectory() as home, azurite.start(Path(home)) as storage:
-        result = measure(storage.connection_string)
-    if "--json" in argv:
+        result = measure(storage.connection_string, events)
+    if asked.json:
         print(json.dumps(result))
         return
-    print(f"drop handler, {EVENTS} events of one drop, one at a time")
+    print(f"drop handler, {events} events of one drop, one at a time")
     for name, value in result.items():
         print(f"  {name:22} {value}")
 

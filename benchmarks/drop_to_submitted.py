@@ -1,6 +1,6 @@
 """From the marker's upload to the job at Azure ML, through the whole local cloud. Target: sealed to accepted p95 < 2 s.
 
-    python -m benchmarks.drop_to_submitted [--json]
+    python3 trainyard.py bench drop_to_submitted [--quick] [--json]
 
 Each drop is two small files and _SUCCESS, and its job does nothing. Drops come one after the other; the first one pays
 for the import of azure-ai-ml and is shown apart.
@@ -20,10 +20,11 @@ from typing import Any
 
 from azure.storage.blob import ContainerClient
 
+from benchmarks._options import options
 from emulators import process
 from local.cloud import Cloud, Options
 
-DROPS = 30
+DROPS, QUICK = 30, 3
 ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster}}\n"
 TEMPLATE = """
 command: python -c "print('done')"
@@ -60,7 +61,7 @@ def spread(samples: list[float]) -> dict[str, float]:
     return {"p50_s": round(statistics.median(samples), 2), "p95_s": round(statistics.quantiles(samples, n=20)[18], 2)}
 
 
-def measure(home: Path) -> dict[str, Any]:
+def measure(home: Path, drops: int) -> dict[str, Any]:
     (home / "routes.yaml").write_text(ROUTES)
     (home / "noop.yaml").write_text(TEMPLATE)
     options = Options(routes=home / "routes.yaml", idle_seconds=60)
@@ -68,7 +69,7 @@ def measure(home: Path) -> dict[str, Any]:
         Cloud.start(home / "cloud", options) as cloud,
         ContainerClient.from_connection_string(cloud.connection_string, "drops") as container,
     ):
-        first, *rest = [drop_one(cloud, container, number) for number in range(DROPS + 1)]
+        first, *rest = [drop_one(cloud, container, number) for number in range(drops + 1)]
     return {
         "first_marker_to_accepted_s": round(first[0], 2),
         "marker_to_accepted": spread([sample[0] for sample in rest]),
@@ -77,12 +78,14 @@ def measure(home: Path) -> dict[str, Any]:
 
 
 def main(argv: list[str]) -> None:
+    asked = options(__doc__, f"{QUICK} drops").parse_args(argv)
+    drops = QUICK if asked.quick else DROPS
     with tempfile.TemporaryDirectory() as home:
-        result = measure(Path(home))
-    if "--json" in argv:
+        result = measure(Path(home), drops)
+    if asked.json:
         print(json.dumps(result))
         return
-    print(f"drop to submitted, {DROPS} drops one after the other")
+    print(f"drop to submitted, {drops} drops one after the other")
     for name, value in result.items():
         print(f"  {name:28} {value}")
 

@@ -1,6 +1,6 @@
-"""Fetching a run of 1,000 files: `fetch` of the command line, which checks each against the manifest, and other ways.
+"""Fetching a run of many files: `fetch` of the command line, which checks each against the manifest, and other ways.
 
-    python -m benchmarks.fetch [--json]
+    python3 trainyard.py bench fetch [--quick] [--json]
 
 The other ways read the storage account directly, without any check: a plain loop of the SDK, and azcopy where it is on
 the PATH.
@@ -22,12 +22,13 @@ from typing import Any
 
 from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
 
+from benchmarks._options import options
 from local.cloud import Cloud, Options
 
-FILES, BYTES = 1000, 2000
+FILES, QUICK, BYTES = 1000, 50, 2000
 CODE = (
     "import os, pathlib, sys; folder = pathlib.Path(sys.argv[1]); folder.mkdir(parents=True, exist_ok=True); "
-    f"[(folder / f'{{i:04}}.bin').write_bytes(os.urandom({BYTES})) for i in range({FILES})]"
+    f"[(folder / f'{{i:04}}.bin').write_bytes(os.urandom({BYTES})) for i in range(int(sys.argv[2]))]"
 )
 JOB = {
     "command": f'python -c "{CODE}" ${{{{outputs.models}}}}',
@@ -67,23 +68,25 @@ def azcopy(cloud: Cloud, folder: str, to: Path) -> None:
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
 
 
-def seconds(call: Callable[[Path], object]) -> float:
+def seconds(call: Callable[[Path], object], files: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         call(Path(folder))
         taken = time.perf_counter() - began
         found = sum(1 for path in Path(folder).rglob("*.bin"))
-    assert found == FILES, f"{found} files came instead of {FILES}"
+    assert found == files, f"{found} files came instead of {files}"
     return taken
 
 
 def main(argv: list[str]) -> int:
+    asked = options(__doc__, f"{QUICK} files").parse_args(argv)
+    files = QUICK if asked.quick else FILES
     with (
         tempfile.TemporaryDirectory() as home,
         Cloud.start(Path(home) / "cloud", Options(node_start_seconds=0)) as cloud,
     ):
         file = Path(home) / "job.json"
-        file.write_text(json.dumps(JOB))
+        file.write_text(json.dumps({**JOB, "command": f"{JOB['command']} {files}"}))
         run = trainyard(cloud, "submit", "--job", str(file), "--follow")
         folder = run["output"].partition("/")[2]
         ways: dict[str, Callable[[Path], object]] = {
@@ -92,12 +95,12 @@ def main(argv: list[str]) -> int:
         }
         if shutil.which("azcopy"):
             ways["azcopy"] = lambda to: azcopy(cloud, folder, to)
-        taken = {name: seconds(way) for name, way in ways.items()}
-    if "--json" in argv:
+        taken = {name: seconds(way, files) for name, way in ways.items()}
+    if asked.json:
         print(json.dumps(taken))
     else:
         for name, spent in taken.items():
-            print(f"{name:24} {spent:6.1f} s  {FILES / spent:6.0f} files/s")
+            print(f"{name:24} {spent:6.1f} s  {files / spent:6.0f} files/s")
     return 0
 
 

@@ -1,6 +1,6 @@
 """Hops of a drop, from zero: how many functions start, one after the other, until its job is accepted and archived.
 
-    python -m benchmarks.hops [--json]
+    python3 trainyard.py bench hops [--quick] [--json]
 
 Flex Consumption gives each queue's function instances of its own, which begin when its queue has a message. Here a host
 of the local cloud serves HTTP alone, and we play the platform: a host for a function's group starts at its first
@@ -19,6 +19,7 @@ from typing import Any
 
 from azure.storage.blob import ContainerClient
 
+from benchmarks._options import options
 from benchmarks.scaling.cloud import Plan, ScaleCloud, running
 from emulators import process
 from shared.kernel import places
@@ -89,9 +90,10 @@ def _one_drop(cloud: ScaleCloud, platform: Platform) -> dict[str, Any]:
 
 
 def main(argv: list[str]) -> None:
+    asked = options(__doc__, "the same").parse_args(argv)
     with tempfile.TemporaryDirectory() as home:
         result = measure(Path(home))
-    if "--json" in argv:
+    if asked.json:
         print(json.dumps(result))
         return
     for step, told in result.items():

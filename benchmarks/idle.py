@@ -1,6 +1,6 @@
 """What nothing costs: the storage requests of one pair of timers, reconcile and sweep, while nobody uses the system.
 
-    python -m benchmarks.idle [--json]
+    python3 trainyard.py bench idle [--quick] [--json]
 
 The local cloud's host serves HTTP alone, and the timers' functions run in this process, with telemetry and without, on
 an account that was never used, and on one where every route has a drop. Routes and empty queues are asked by turns, so
@@ -24,6 +24,7 @@ from typing import Any
 from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
+from benchmarks._options import options
 from emulators.process import wait_for
 from functions import clusters, jobs, telemetry
 from local.cloud import Cloud, Options
@@ -36,7 +37,7 @@ from shared.kernel.turns import Turns
 FLEX = {"WEBSITE_SKU": "FlexConsumption", "FUNCTIONS_TARGET_GROUP": "http"}
 LIST_BLOBS = "GET /devstoreaccount1/drops 200"
 NOWHERE = "http://127.0.0.1:9"  # a collector that is away; what is sent to it is no request to storage
-PAIRS = 12  # in which each turn of the routes meets each of the queues
+PAIRS, QUICK = 12, 4  # PAIRS: in which each turn of the routes meets each of the queues
 
 
 @dataclass
@@ -57,26 +58,26 @@ class Requests:
         }
 
 
-def measure(home: Path) -> dict[str, Requests]:
+def measure(home: Path, pairs: int) -> dict[str, Requests]:
     log = home / "storage.log"
     with Cloud.start(home / "cloud", Options(storage_log=log, app_env=FLEX)) as cloud:
         os.environ.update(cloud._parts["host"].env)
-        found = {"never used": _pairs(log)}
+        found = {"never used": _pairs(log, pairs)}
         os.environ[telemetry.OTLP] = NOWHERE
         telemetry.on.cache_clear()
-        found["never used, telemetry"] = _pairs(log)
+        found["never used, telemetry"] = _pairs(log, pairs)
         _use_every_route(cloud.connection_string)
-        found["a drop in each route, telemetry"] = _pairs(log)
+        found["a drop in each route, telemetry"] = _pairs(log, pairs)
     return found
 
 
-def _pairs(log: Path) -> Requests:
+def _pairs(log: Path, count: int) -> Requests:
     """Those of a process that has just begun, as far as its turns go, and what follows."""
     bootstrap.system.cache_clear()
     telemetry._turns = Turns(telemetry.LOOKS_FOR_ALL)
     first = _pair(log)
     _pair(log)  # what the first found is looked at again
-    return Requests(first, [_pair(log) for _ in range(PAIRS)])
+    return Requests(first, [_pair(log) for _ in range(count)])
 
 
 def _pair(log: Path) -> Counter[str]:
@@ -104,15 +105,17 @@ def _use_every_route(connection_string: str) -> None:
 
 
 def main(argv: list[str]) -> None:
+    asked = options(__doc__, f"{QUICK} pairs").parse_args(argv)
+    pairs = QUICK if asked.quick else PAIRS
     with tempfile.TemporaryDirectory() as home:
-        found = measure(Path(home))
-    if "--json" in argv:
+        found = measure(Path(home), pairs)
+    if asked.json:
         print(json.dumps({name: requests.summary() for name, requests in found.items()}))
         return
     for name, requests in found.items():
         print(f"{name}: {requests.summary()}")
         for request, count in sorted(sum(requests.later, Counter()).items()):
-            print(f"  {count / PAIRS:4.1f} {request}")
+            print(f"  {count / pairs:4.1f} {request}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Idle times on a trace of jobs: what `idle: auto` costs beside fixed times, as a multiple of the best in hindsight.
 
-python -m benchmarks.idle_policy [CSV] [--png FILE] [--json]
+python3 trainyard.py bench idle_policy [--quick] [CSV] [--png FILE] [--json]
 
 CSV has the columns start (a time, or seconds), duration (seconds), nodes, and may have cluster. Without one it is
 Microsoft's Philly trace (8 GPUs a node). Of a cluster's nodes the one that was freed last is used first. A node's gap
@@ -9,7 +9,6 @@ is from the end of a job to its next one, a pool's gap from its last job's end t
 
 from __future__ import annotations
 
-import argparse
 import csv
 import heapq
 import json
@@ -20,11 +19,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks._options import options
 from shared.clusters.idle import IdleTime, cost
 
 ROOT = Path(__file__).resolve().parent.parent
 PHILLY = ROOT.parent / "shared" / "data" / "traces" / "philly.csv"
 GPUS_A_NODE = 8
+QUICK = 10_000  # jobs
 STARTS = (180.0, 300.0, 600.0)  # B, seconds
 FIXED: dict[str, Callable[[float], float]] = {
     "off_at_once": lambda _: 0.0,
@@ -172,19 +173,18 @@ def draw(found: Scores, path: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser = options(__doc__, f"the first {QUICK:,} jobs")
     parser.add_argument("csv", type=Path, nargs="?", default=PHILLY, help="columns start, duration, nodes")
     parser.add_argument("--png", type=Path, help="write the plot here")
-    parser.add_argument("--json", action="store_true", help="one line of ratios, last")
-    options = parser.parse_args(argv)
-    if not options.csv.is_file():
-        asked = 0 if options.csv == PHILLY else 2  # a clone may come without the trace
-        parser.exit(asked, f"There is no {options.csv}. Give a CSV with the columns start, duration, nodes.\n")
-    found = measure(read_jobs(options.csv))
+    asked = parser.parse_args(argv)
+    if not asked.csv.is_file():
+        code = 0 if asked.csv == PHILLY else 2  # a clone may come without the trace
+        parser.exit(code, f"There is no {asked.csv}. Give a CSV with the columns start, duration, nodes.\n")
+    found = measure(read_jobs(asked.csv)[: QUICK if asked.quick else None])
     print(table(found))
-    if options.png:
-        draw(found, options.png)
-    if options.json:
+    if asked.png:
+        draw(found, asked.png)
+    if asked.json:
         ratios = {
             kind: {f"{start:g}": {name: round(s.ratio, 4) for name, s in row.items()} for start, row in rows.items()}
             for kind, rows in found.items()

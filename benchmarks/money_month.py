@@ -1,36 +1,39 @@
 """Simulated months: users, drops, leases, budgets, preemptions and API errors on five clusters, one month a seed.
 
-python -m benchmarks.money_month [--seeds N] [--first SEED] [--seconds S]
+python3 trainyard.py bench money_month [--quick] [--json] [--seeds N] [--first SEED] [--seconds S]
 
 Stops at the first month whose books are not the simulator's bill, or whose budget is passed by more than its bound.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import logging
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
+from benchmarks._options import options
 from tests.fakes.world import trainers_folder
 from tests.shared.money.money_month import Month
 from tests.shared.money.test_money_month import check, happened
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser = options(__doc__, "one month")
     parser.add_argument("--seeds", type=int, default=200, help="how many months; default 200")
     parser.add_argument("--first", type=int, default=0, help="the first seed; default 0")
     parser.add_argument("--seconds", type=float, default=600, help="begin no month after so many; default 600")
-    options = parser.parse_args(argv)
+    asked = parser.parse_args(argv)
+    if asked.quick:
+        asked.seeds = 1
     logging.disable(logging.WARNING)
     found, began, played = Counter[str](), time.monotonic(), 0
     with tempfile.TemporaryDirectory() as folder:
         trainers = trainers_folder(Path(folder))
-        for seed in range(options.first, options.first + options.seeds):
-            if time.monotonic() - began > options.seconds:
+        for seed in range(asked.first, asked.first + asked.seeds):
+            if time.monotonic() - began > asked.seconds:
                 break
             month = Month(seed, trainers)
             month.play()
@@ -38,6 +41,8 @@ def main(argv: list[str] | None = None) -> None:
             found += happened(month)
             played += 1
     print(f"{played} months add up: " + ", ".join(f"{count:,} {what}" for what, count in sorted(found.items())))
+    if asked.json:
+        print(json.dumps({"months": played, **found}))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ queues and the clock are those of the tests, so that a delivery's 14 hours pass 
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import tempfile
@@ -23,6 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from benchmarks._options import options
 from shared.adapters.outgoing.sending import NoticeSender
 from shared.kernel import places
 from shared.notices import deliver
@@ -43,13 +43,16 @@ class Endpoint:
     requests: int = 0
 
 
+QUICK = 100
+
+
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__, f"{QUICK} events")
     parser.add_argument("--events", type=int, default=1000, help="how many (default 1000)")
     parser.add_argument("--seed", type=int, default=1, help="of the endpoint's luck (default 1)")
-    options = parser.parse_args(argv)
-    found = measure(options.events, options.seed)
-    print(json.dumps(found, indent=2))
+    asked = parser.parse_args(argv)
+    found = measure(QUICK if asked.quick else asked.events, asked.seed)
+    print(json.dumps(found, indent=None if asked.json else 2))
     return 0 if found["lost"] == found["twice_without_a_lost_answer"] == 0 else 1
 
 

@@ -3,7 +3,7 @@
 The environment has requirements.txt and nothing else, once with compiled modules and once without; the package lies
 unpacked and read-only, as Azure mounts it. Nothing is compiled while it is measured.
 
-python -m benchmarks.package [--json]
+python3 trainyard.py bench package [--quick] [--json]
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks._options import options
 from local import package
 
 ROOT = Path(__file__).resolve().parent.parent
-RUNS = 9
+RUNS, QUICK = 9, 2
 PROBE = """
 import json, resource, time
 began, cpu = time.perf_counter(), time.process_time()
@@ -54,11 +55,11 @@ def unpack(archive: Path, folder: Path, python: Path, compiled: bool) -> None:
         file.chmod(0o555 if file.is_dir() else 0o444)
 
 
-def measure(python: Path, folder: Path, module: str) -> dict[str, Any]:
+def measure(python: Path, folder: Path, module: str, runs: int) -> dict[str, Any]:
     """Medians over fresh processes."""
     env = {"PATH": "", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder), "HOME": os.environ.get("HOME", "/")}
     argv = [str(python), "-P", "-s", "-c", PROBE.format(module=module)]
-    told = [subprocess.run(argv, cwd="/", env=env, capture_output=True, check=True).stdout for _ in range(RUNS + 1)]
+    told = [subprocess.run(argv, cwd="/", env=env, capture_output=True, check=True).stdout for _ in range(runs + 1)]
     samples = [json.loads(text) for text in told[1:]]  # the first one fills the disk cache
     return {key: round(statistics.median(sample[key] for sample in samples)) for key in samples[0]}
 
@@ -69,20 +70,22 @@ def size_of(folder: Path) -> tuple[int, int]:
 
 
 def main(argv: list[str]) -> None:
+    asked = options(__doc__, f"{QUICK} processes each, compiled alone").parse_args(argv)
+    runs = QUICK if asked.quick else RUNS
     with tempfile.TemporaryDirectory() as scratch:
         built = package.build(Path(scratch, "dist"))
         result: dict[str, Any] = {
             "package": {"files": built.files, "bytes": built.unpacked_bytes, "zipped": built.zipped_bytes}
         }
-        for compiled in (False, True):
+        for compiled in (True,) if asked.quick else (False, True):
             home = Path(scratch, "compiled" if compiled else "plain")
             python = environment(home / "venv", compiled)
             unpack(built.archive, home / "app", python, compiled)
             files, size = size_of(home / "venv" / "lib")
             one: dict[str, Any] = {"dependencies": {"files": files, "bytes": size}}
-            one |= {name: measure(python, home / "app", module) for name, module in MODULES.items()}
+            one |= {name: measure(python, home / "app", module, runs) for name, module in MODULES.items()}
             result["compiled" if compiled else "not compiled"] = one
-    if "--json" in argv:
+    if asked.json:
         print(json.dumps(result))
         return
     for name, part in result.items():

@@ -1,6 +1,6 @@
 """The page in headless Chromium on a local cloud, and MLflow's own page beside it with the same curves.
 
-    python3 trainyard.py bench page [--mlflow PYTHON] [--json]
+    python3 trainyard.py bench page [--quick] [--mlflow PYTHON] [--json]
 
 `--mlflow` names a Python that has mlflow (`uv venv --seed X && X/bin/pip install mlflow`); without it the page is
 measured alone. Both run at the same time, and take turns, so that the load of the machine meets both.
@@ -8,7 +8,6 @@ measured alone. Both run at the same time, and take turns, so that the load of t
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import re
@@ -18,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks._options import options
 from emulators.process import wait_for
 from functions import page as files
 from local import digits
@@ -63,11 +63,10 @@ print(" ".join(names))
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="trainyard.py bench page", description=__doc__)
+    parser = options(__doc__, "the bytes, the first row, one view, and the curves")
     parser.add_argument("--mlflow", type=Path, help="a Python that has mlflow")
     parser.add_argument("--beside", action="store_true", help="only what both have; needs --mlflow")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args(argv)
+    asked = parser.parse_args(argv)
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
         print("There is no Chromium here. On Debian: apt-get install chromium")
@@ -78,16 +77,21 @@ def main(argv: list[str]) -> int:
         tempfile.TemporaryDirectory() as home,
         Cloud.start(Path(home, ".trainyard", "cloud"), Options()) as cloud,
         sync_playwright() as playwright,
-        peer(options.mlflow, Path(home)) as mlflow,
+        peer(asked.mlflow, Path(home)) as mlflow,
     ):
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         lab = Lab(cloud, browser, digits_of(Path(home)))
-        fill(lab)
-        measured = {} if options.beside else {"bytes of all files, packed": weight(), **ours(lab)}
+        measured: dict[str, Any] = {} if asked.beside else {"bytes of all files, packed": weight()}
+        if asked.quick:
+            lab.archived(a_run("curve-0"), {})
+            measured |= {**first_row(lab), **requests_of(lab, VIEWS[:1]), **curves(lab, 1)}
+        else:
+            fill(lab)
+            measured |= {} if asked.beside else ours(lab)
         measured |= theirs(lab, mlflow) if mlflow else {}
         browser.close()
     lines = "\n".join(f"{name:70} {value}" for name, value in measured.items())
-    print(json.dumps(measured, indent=2) if options.json else lines)
+    print(json.dumps(measured) if asked.json else lines)
     return 0
 
 
@@ -116,15 +120,19 @@ def fill(lab: Lab) -> None:
 
 
 def ours(lab: Lab) -> dict[str, Any]:
+    found = {**first_row(lab), **requests_of(lab, VIEWS), "CPU while following a run, % of a core": following(lab)}
+    return {**found, **curves(lab, TURNS), **long_log(lab), **long_list(lab)}
+
+
+def first_row(lab: Lab) -> dict[str, Any]:
     opened = [usable(lab, f"{lab.cloud.api}/page#/runs", "tr[data-row] a") for _ in range(TURNS)]
-    found: dict[str, Any] = {"usable, cold browser cache, median ms": round(1000 * statistics.median(opened))}
-    for view in VIEWS:
-        first, again = requests(lab, view)
-        found[f"requests of {view.partition('?')[0]}, first and a refresh"] = f"{first}, {again}"
-    found["CPU while following a run, % of a core"] = following(lab)
-    found["20 curves of 100,000 points, median ms"] = drawn(lab)
-    found |= long_log(lab)
-    return found | long_list(lab)
+    return {"usable, cold browser cache, median ms": round(1000 * statistics.median(opened))}
+
+
+def requests_of(lab: Lab, views: Sequence[str]) -> dict[str, Any]:
+    asked = {view: requests(lab, view) for view in views}
+    name = "requests of {}, first and a refresh"
+    return {name.format(view.partition("?")[0]): f"{first}, {again}" for view, (first, again) in asked.items()}
 
 
 def usable(lab: Lab, address: str, sign: str) -> float:
@@ -197,7 +205,7 @@ def cpu(seconds: float) -> float:
     return (used() - before) / (time.perf_counter() - began)
 
 
-def drawn(lab: Lab) -> int:
+def curves(lab: Lab, turns: int) -> dict[str, Any]:
     from tests.page.test_page_content import CHART, chart_alone
 
     chart = chart_alone()
@@ -206,8 +214,8 @@ def drawn(lab: Lab) -> int:
         page.route("**/chart-alone.js", lambda route: route.fulfill(body=chart, content_type="text/javascript"))
         page.goto(f"{lab.cloud.api}/page#/health")
         page.get_by_role("heading", name="Health").wait_for()
-        seconds = [float(page.evaluate(CHART, [20, 100_000, 61_803])["seconds"]) for _ in range(TURNS)]
-    return round(1000 * statistics.median(seconds))
+        seconds = [float(page.evaluate(CHART, [20, 100_000, 61_803])["seconds"]) for _ in range(turns)]
+    return {"20 curves of 100,000 points, median ms": round(1000 * statistics.median(seconds))}
 
 
 def long_log(lab: Lab) -> dict[str, Any]:
@@ -305,16 +313,16 @@ def theirs(lab: Lab, mlflow: tuple[str, list[str]]) -> dict[str, Any]:
     names = json.dumps(runs)
     chart = f"{address}/#/metric?runs={names}&metric=%22loss%22&experiments=[%220%22]&plot_metric_keys=[%22loss%22]"
     mine = f"{lab.cloud.api}/page#/compare?runs={','.join(f'curve-{r}' for r in range(RUNS))}"
-    lists, curves = [], []
+    lists, charts = [], []
     for _ in range(BESIDE):
         lists.append(
             (usable(lab, f"{lab.cloud.api}/page#/runs", "tr[data-row] a"), usable(lab, listing, "text=curve-0"))
         )
-        curves.append((usable(lab, mine, ".chart canvas"), usable(lab, chart, ".js-plotly-plot .scatterlayer path")))
+        charts.append((usable(lab, mine, ".chart canvas"), usable(lab, chart, ".js-plotly-plot .scatterlayer path")))
     here, there = idling(lab, f"{lab.cloud.api}/page#/runs", "tr[data-row] a"), idling(lab, listing, "text=curve-0")
     return {
         "list usable, ours and MLflow's, median ms": both(lists),
-        f"{RUNS} curves of {POINTS:,} points drawn, ours and MLflow's, median ms": both(curves),
+        f"{RUNS} curves of {POINTS:,} points drawn, ours and MLflow's, median ms": both(charts),
         "kB fetched for the list, ours and MLflow's": f"{here[0]}, {there[0]}",
         "CPU with the list open, ours and MLflow's, % of a core": f"{here[1]}, {there[1]}",
     }

@@ -17,8 +17,8 @@ trouble   kills, sleepers, a meeting point that is away, all killed: whether the
 goodput   examples/preemptions.json, or --trace FILE, faster by --speed: the share of wall time that ends in kept steps,
           beside plain torchrun with c10d and restarts from the newest checkpoint
 
-The end is a table in Markdown. Without trouble it takes about 80 minutes on 2 cores, --quick about 13. --timeline
-FILE.png draws one kill and measures nothing; --synthetic SEED prints a trace.
+The end is a table in Markdown. Without trouble it takes about 80 minutes on 2 cores. --timeline FILE.png draws one
+kill and measures nothing; --synthetic SEED prints a trace.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks._options import options
 from benchmarks.elastic import goodput, joining, kills, outages, partitions, preemptions, troubles
 from benchmarks.elastic.crowd import ROOT
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic import hosts
 
 Row = dict[str, Any]
@@ -58,7 +59,8 @@ class Size:
 
 
 FULL = Size()
-QUICK = Size((2, 4), 3, False, (2, 4), 5, 15, 3, 25, 1200)
+QUICK = Size((2,), 1, False, (2,), 2, 15, 3, 25, 1200)
+QUICK_PARTS = ("join", "work", "kill")
 
 
 @dataclass(frozen=True)
@@ -136,13 +138,11 @@ def shown(value: Any) -> str:
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="less of everything")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="these parts alone")
+    parser = options(__doc__, f"less of everything, and {', '.join(QUICK_PARTS)} alone without --only")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts alone")
     parser.add_argument("--torchft", default="", metavar="PYTHON", help="an interpreter that has torchft 0.2")
     parser.add_argument("--trace", type=Path, default=TRACE, help="JSON of available nodes over time")
     parser.add_argument("--speed", type=float, default=10, help="so many times faster than the trace (default 10)")
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each row, and no table")
     parser.add_argument("--table", type=Path, metavar="FILE", help="the table goes there, too")
     parser.add_argument("--timeline", type=Path, metavar="FILE.png", help="draw one kill's timeline, measure nothing")
     parser.add_argument("--synthetic", type=int, metavar="SEED", help="print a trace, measure nothing")
@@ -175,7 +175,8 @@ def main(argv: list[str]) -> int:
             kills.timeline(account.table_url, args.timeline)
             return 0
         given = Given(account, QUICK if args.quick else FULL, args.torchft, args.trace, args.speed)
-        table = markdown(measured(given, args.only, args.json))
+        parts = args.only or (QUICK_PARTS if args.quick else list(PARTS))
+        table = markdown(measured(given, parts, args.json))
     if not args.json:
         print(f"\n{table}", end="")
     if args.table:

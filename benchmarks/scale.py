@@ -3,13 +3,12 @@
     python3 trainyard.py bench scale [--quick] [--json] [--only PART ...] [--azurite]
 
 Everything runs in the local cloud's own parts, with Resource Manager's limits on the workspace (250 reads at once, 25 a
-second). The last line is one JSON object with the figures; with --json nothing else goes to standard output. `--quick`
-does a tenth of it. `--azurite` sends the drops over Azurite's blobs, queues and tables instead of ours.
+second). The last line is one JSON object with the figures; with --json nothing else goes to standard output.
+`--azurite` sends the drops over Azurite's blobs, queues and tables instead of ours.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks._options import options
 from benchmarks.scaling import blobs, cold, drops, elastic, live_runs, rows
 
 Found = dict[str, Any]
@@ -39,7 +39,7 @@ class Size:
 
 
 FULL = Size()
-QUICK = Size(live_runs=1_000, hours=0.4, drops=200, minutes=0.25, blobs=100_000, rows=100_000, members=10, starts=1)
+QUICK = Size(live_runs=200, hours=0.1, drops=120, minutes=0.1, blobs=20_000, rows=20_000, members=5, starts=1)
 PARTS: dict[str, Callable[[Path, Size, bool], Found]] = {
     "live_runs": lambda home, size, _: live_runs.measure(home, size.live_runs, size.hours),
     "drops": lambda home, size, azurite: drops.measure(home, size.drops, size.minutes, azurite),
@@ -85,9 +85,7 @@ def measure(size: Size, parts: list[str], azurite: bool, say: Callable[[str], ob
 
 
 def main(argv: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="bench scale", description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("--quick", action="store_true", help="a tenth of it")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output, and nothing else")
+    parser = options(__doc__, "a fiftieth of it")
     parser.add_argument("--only", nargs="+", choices=[*PARTS], default=[*PARTS], metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--azurite", action="store_true", help="drops over Azurite instead of our storage")
     asked = parser.parse_args(argv)

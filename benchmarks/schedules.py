@@ -7,8 +7,8 @@ python3 trainyard.py bench schedules --replay 4711              this one alone, 
 
 from __future__ import annotations
 
-import argparse
 import itertools
+import json
 import logging
 import sys
 import tempfile
@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from benchmarks._options import options
 from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
 from tests.simulation.simulation import DATES, SWEEPS, play
@@ -25,19 +26,21 @@ MOST_STARTED_AT = 1_000_000
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__, "10 seconds")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--seed", type=int, help="the first seed; default: another one every time")
     parser.add_argument("--also", choices=("", DATES, SWEEPS), default="", help="with runs that have dates, or sweeps")
     parser.add_argument("--replay", type=int, metavar="SEED", help="play this schedule only, and print its trace")
     arguments = parser.parse_args(argv)
+    if arguments.quick:
+        arguments.seconds = 10.0
     logging.disable(logging.CRITICAL)  # the app warns of every fault that is made here
     with tempfile.TemporaryDirectory() as folder:
         trainers = trainers_folder(Path(folder))
         if arguments.replay is not None:
             return replay(arguments.replay, trainers, arguments.also)
         first = arguments.seed if arguments.seed is not None else time.time_ns() % MOST_STARTED_AT
-        return play_many(first, arguments.seconds, trainers, arguments.also)
+        return play_many(first, arguments.seconds, trainers, arguments.also, arguments.json)
 
 
 def replay(seed: int, trainers: Path, also: str) -> int:
@@ -47,7 +50,7 @@ def replay(seed: int, trainers: Path, also: str) -> int:
     return int(bool(outcome.broken))
 
 
-def play_many(first: int, seconds: float, trainers: Path, also: str) -> int:
+def play_many(first: int, seconds: float, trainers: Path, also: str, as_json: bool) -> int:
     began, played, calls = time.monotonic(), 0, 0
     periods: Counter[int] = Counter()
     came: Counter[str] = Counter()
@@ -66,6 +69,8 @@ def play_many(first: int, seconds: float, trainers: Path, also: str) -> int:
     if outcome.broken:
         print("\n".join(play(outcome.seed, trainers, traced=True, also=also).trace[-SHOWN:]))
         print(verdict(outcome))
+    if as_json:
+        print(json.dumps({"schedules": played, "a_minute": round(played / minutes), "broken": bool(outcome.broken)}))
     return int(bool(outcome.broken))
 
 

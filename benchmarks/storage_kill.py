@@ -1,13 +1,12 @@
 """What a storage account forgets when it is killed: blobs and rows that a client had a 201 for, and the oldest's age.
 
-    python3 trainyard.py bench storage_kill [--side azurite|ours|both] [--trials N] [--json]
+    python3 trainyard.py bench storage_kill [--quick] [--side azurite|ours|both] [--trials N] [--json]
 
 A client writes a blob and a row in turn; at a random moment the account gets SIGKILL and is started again on its data.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -24,8 +23,9 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 
+from benchmarks._options import options
 from emulators.storage import services
-from tests import azurite
+from emulators.testing import azurite
 
 LEAST_SECONDS, MOST_SECONDS = 6.0, 13.0  # of writing before the kill; Azurite saves every five
 PAUSE_SECONDS = 0.02
@@ -92,21 +92,22 @@ def there(account: Account) -> tuple[set[str], set[str]]:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python3 trainyard.py bench storage_kill", description=__doc__)
+    parser = options(__doc__, "one trial of each side")
     parser.add_argument("--side", choices=[*SIDES, "both"], default="both")
     parser.add_argument("--trials", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="one more line at the end, for machines")
-    options = parser.parse_args(argv)
+    asked = parser.parse_args(argv)
+    if asked.quick:
+        asked.trials = 1
     results: dict[str, list[dict[str, float]]] = {}
-    for side in SIDES if options.side == "both" else [options.side]:
-        made, results[side] = random.Random(options.seed), []
-        for number in range(options.trials):
+    for side in SIDES if asked.side == "both" else [asked.side]:
+        made, results[side] = random.Random(asked.seed), []
+        for number in range(asked.trials):
             with tempfile.TemporaryDirectory() as home:
                 results[side].append(trial(SIDES[side], Path(home), made.uniform(LEAST_SECONDS, MOST_SECONDS)))
             told = ", ".join(f"{name} {value:g}" for name, value in results[side][-1].items())
             print(f"{side}, trial {number + 1}: {told}", flush=True)
-    if options.json:
+    if asked.json:
         print(json.dumps(results))
     return 0
 

@@ -1,6 +1,6 @@
 """What one operation of the storage account costs: wall time, and processor time of the service and of its client.
 
-    python -m benchmarks.storage_services [--side azurite|ours|both] [--queue N,N] [--rows N,N] [--blobs N,N] [--json]
+    python3 trainyard.py bench storage_services [--quick] [--side azurite|ours|both] [--queue N,N] ... [--json]
 
 Each operation is done by one client after the other: `raw` (http.client on one connection, under a shared access
 signature) and `sdk` (Microsoft's packages). The number after the operation is how much was there already.
@@ -8,12 +8,12 @@ signature) and `sdk` (Microsoft's packages). The number after the operation is h
 
 from __future__ import annotations
 
-import argparse
 import base64
 import hmac
 import http.client
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -27,8 +27,9 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueMessage, QueueServiceClient
 
+from benchmarks._options import options
 from emulators.storage import services
-from tests import azurite
+from emulators.testing import azurite
 
 ROUNDS = 60
 TICK = os.sysconf("SC_CLK_TCK")
@@ -235,14 +236,16 @@ def started(side: str, home: Path) -> Iterator[Server]:
         yield running
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv: list[str]) -> None:
+    parser = options(__doc__, "100 things of each kind, each operation 5 times")
     parser.add_argument("--side", choices=["azurite", "ours", "both"], default="both")
     for name, sizes in (("queue", "100,1000,10000"), ("rows", "1000,10000"), ("blobs", "1000,10000")):
         parser.add_argument(f"--{name}", default=sizes, help=f"numbers of things to have there (default {sizes})")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each operation is done")
-    parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
+    if arguments.quick:
+        arguments.queue = arguments.rows = arguments.blobs = "100"
+        arguments.rounds = 5
     costs: list[Cost] = []
     sides = ["azurite", "ours"] if arguments.side == "both" else [arguments.side]
     print(f"{'side':8} {'operation':28} {'there':>9} {'by':4} {'wall ms':>9} {'server ms':>9} {'client ms':>9}")
@@ -258,4 +261,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,6 +1,6 @@
 """Our trainers next to the well-known script for the same job, in turn: speed, and time to a goal, as ratios.
 
-    python -m benchmarks.trainers [--pairs N] [--json] [--where] [NAME ...]
+    python3 trainyard.py bench trainers [--quick] [--pairs N] [--json] [--where] [NAME ...]
 
 Target: at least 1.0 everywhere. The peers are in benchmarks/peers/. Both get the same data, model, batch size,
 optimiser, rates, seed, number of processes, and one thread each without loader workers. A pair is our run and then the
@@ -14,7 +14,6 @@ time on.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import itertools
 import json
@@ -28,6 +27,8 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from benchmarks._options import options
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -104,6 +105,9 @@ CASES = (
         unit="tokens",
     ),
 )
+
+
+QUICK = ["detection"]  # the shortest
 
 
 def prepare(case: Case, home: Path) -> Path:
@@ -256,13 +260,14 @@ def middle(result: dict[str, Any], key: str) -> str:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__, f"one pair of {', '.join(QUICK)}, unless names are given")
     names = [case.name for case in CASES]
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)} (default: all)")
     parser.add_argument("--pairs", type=int, default=3, help="runs of each side (default: 3)")
-    parser.add_argument("--json", action="store_true", help="all numbers, as JSON")
     parser.add_argument("--where", action="store_true", help="a profile of each side instead")
     args = parser.parse_args(argv)
+    if args.quick:
+        args.pairs, args.names = 1, args.names or QUICK
     if unknown := set(args.names) - set(names):
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; choose from {', '.join(names)}")
     results: dict[str, Any] = {}

@@ -6,7 +6,6 @@ had used by then, which other work on the machine changes less than the time.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -20,16 +19,19 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks._options import options
+
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {"emulators": ["-m", "emulators", "up"], "whole cloud": ["-m", "local", "up"]}
 READY = ("The emulators are up", "The local cloud is up")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="bench up", description=__doc__)
+def main(argv: list[str]) -> int:
+    parser = options(__doc__, "each once")
     parser.add_argument("--times", type=int, default=3, help="of each; the median counts (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="one line of JSON instead of the table")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
+    if arguments.quick:
+        arguments.times = 1
     found = {}
     for name, command in COMMANDS.items():
         cold, warm = zip(*(both(command) for _ in range(arguments.times)), strict=True)
@@ -85,4 +87,4 @@ def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

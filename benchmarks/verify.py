@@ -9,7 +9,6 @@ cache holds it, then verifies it. A core's speed is bytes by processor seconds. 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks._options import options
 from cli.files.signed_model import SIGNATURE, verify
 from local.signing_key import own_key
 from shared.adapters.keys.signing import signer_of
@@ -28,12 +28,13 @@ from shared.models.signature import signed
 PIECE = 64 << 20
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv: list[str]) -> int:
+    parser = options(__doc__, "64 MiB")
     parser.add_argument("--mib", type=int, default=1024, help="size of the model (default: %(default)s)")
     parser.add_argument("--folder", type=Path, help="where to write it (default: the system's temporary folder)")
-    parser.add_argument("--json", action="store_true")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
+    if args.quick:
+        args.mib = 64
     with tempfile.TemporaryDirectory(dir=args.folder) as home:
         told = measure(Path(home), args.mib << 20)
     if args.json:
@@ -96,4 +97,4 @@ def digest(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -19,9 +19,10 @@ from shared.kernel.index_settings import reconcile_schedule
 
 with on_demand():
     from shared import reconcile
+    from shared.deadlines import look as dates
     from shared.events import announce, incoming
     from shared.runs import data, names
-    from shared.runs.progress import follow, hourly_reconcile, steer
+    from shared.runs.progress import follow, hourly_reconcile
     from shared.runs.results import archive
     from shared.sweeps import look
 
@@ -73,7 +74,7 @@ def run_looks(message: func.QueueMessage) -> None:
     elif "paced" in request:
         run = incoming.text(request, "paced")
         with telemetry.span("look at pace", run=run), _one_at_a_time.of(run):
-            steer.look_at_pace(the_system(), run, request.get("token"))
+            dates.look_at_pace(the_system(), run, request.get("token"))
     else:
         with telemetry.span("look at runs"):
             hourly_reconcile.look_at_hour(the_system(), incoming.text(request, "hour"))

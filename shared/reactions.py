@@ -27,8 +27,8 @@ from shared.money import facts as money
 from shared.notices.decide import crossed, is_idle_too_long
 from shared.runs import data
 from shared.runs import facts as runs
+from shared.runs.features import features
 from shared.runs.model import SWEEP
-from shared.runs.progress.pace_looks import ask_for_pace
 from shared.runs.progress.transitions import ask_for_archive, ask_for_submission, ask_for_sweep_look
 from shared.runs.results import archive as archives
 from shared.schedules import facts as schedules
@@ -80,8 +80,8 @@ def look_at_cluster(ports: Ports, fact: runs.RunStarted | runs.RunEnded) -> None
         look.ask_for_look_soon(ports, fact.run.asked.cluster)
 
 
-def look_at_sweep(ports: Ports, fact: runs.RunSubmitted | runs.CancelCarriedOut) -> None:
-    """A sweep begins, or is to end."""
+def look_at_sweep(ports: Ports, fact: runs.RunSubmitted | runs.CancelCarriedOut | runs.RunReconciled) -> None:
+    """A sweep begins, is to end, or may have lost its next look."""
     if fact.run.asked.kind == SWEEP:
         ask_for_sweep_look(ports.queues, fact.run)
 
@@ -104,22 +104,6 @@ def tell_of_evictions(ports: Ports, fact: runs.RunLosesNodes) -> None:
     """Once, when it has become often."""
     if crossed(fact.before, fact.after):
         tell(ports, "RunEvicted", fact.run.name, {"run": fact.run.name, "evictions": fact.after})
-
-
-def begin_pace(ports: Ports, fact: runs.RunRecorded) -> None:
-    """The first look at a run that has a date; each sends the next."""
-    if fact.run.due.done_by:
-        ask_for_pace(ports.queues, fact.run.name, "")
-
-
-def look_at_pace(ports: Ports, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
-    """A look out of turn: its nodes came or went. The row says so only after the fact is stated."""
-    if fact.run.due.done_by:
-        ask_for_pace(ports.queues, fact.run.name, delay=1.0)
-
-
-def tell_of_lateness(ports: Ports, fact: runs.RunWillBeLate) -> None:
-    tell(ports, "RunWillBeLate", fact.run.name, {"run": fact.run.name, "done at": fact.done_at.isoformat()})
 
 
 def tell_of_lost_archive(ports: Ports, fact: runs.ArchiveGivenUp) -> None:
@@ -188,15 +172,15 @@ IN_THE_SAME_WRITE: dict[type[Fact], tuple[Callable[[Ports, Any], dict[str, Any]]
     runs.RunTakesStep: (compare_data, archive_at_once),
     runs.RunBeingArchived: (judge_data,),
 }
-REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
+_OF_EVERY_RUN: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
     drops.DropComplete: (recording.record_run,),
     drops.DropSealed: (announce_sealed,),
-    runs.RunRecorded: (submit, begin_pace),
+    runs.RunRecorded: (submit,),
     runs.RunSubmitted: (announce_submitted, look_at_sweep),
-    runs.RunStarted: (look_at_cluster, look_at_pace, look_at_its_sweep),
+    runs.RunStarted: (look_at_cluster, look_at_its_sweep),
     runs.CancelCarriedOut: (look_at_sweep,),
-    runs.RunLosesNodes: (tell_of_evictions, look_at_pace),
-    runs.RunWillBeLate: (tell_of_lateness,),
+    runs.RunLosesNodes: (tell_of_evictions,),
+    runs.RunReconciled: (look_at_sweep,),
     runs.RunEnded: (archive, keep_warm, look_at_cluster, look_at_its_sweep),
     runs.RunArchived: (announce_archived, challenge),
     runs.ArchiveGivenUp: (tell_of_lost_archive,),
@@ -209,6 +193,18 @@ REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
     schedules.ScheduleFailed: (tell_of_failed_schedule,),
     messages.MessagePoisoned: (tell_of_poison,),
 }
+
+
+def _with_features() -> dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]]:
+    """What every run has comes first, then the features, in the order of their list."""
+    table = dict(_OF_EVERY_RUN)
+    for feature in features():
+        for fact, more in feature.reactions.items():
+            table[fact] = (*table.get(fact, ()), *more)
+    return table
+
+
+REACTIONS = _with_features()
 
 
 def written_with(ports: Ports, fact: runs.RunTakesStep | runs.RunBeingArchived) -> dict[str, Any]:

@@ -26,11 +26,10 @@ from shared.models.ports import Models, Registry, Signer
 from shared.money.admission import ProjectPurse
 from shared.money.policy import Policy
 from shared.money.ports import Books, RetailPrices
-from shared.money.tiers import ClusterTiers
 from shared.reactions import react, written_with
 from shared.removals.ports import Named
 from shared.runs.facts import RunBeingArchived, RunTakesStep
-from shared.runs.ports import Capacity, Datasets, Markets, Purse, Runs
+from shared.runs.ports import Capacity, Datasets, Purse, Runs
 from shared.schedules.ports import Versions
 
 
@@ -73,11 +72,6 @@ class System:
     def purse(self) -> Purse:
         """May a run be afforded?"""
         return ProjectPurse(self)
-
-    @cached_property
-    def markets(self) -> Markets:
-        """Which nodes are to be had, and at what price?"""
-        return ClusterTiers(self)
 
     @cached_property
     def capacity(self) -> Capacity:

@@ -17,10 +17,14 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 # Slow files first, those that mostly wait beside those that mostly compute; all others after them.
-WAITING = ("e2e", "cloud", "page", "emulators", "infra")
+WAITING = ("e2e", "cloud", "page", "infra")
 COMPUTING = ("trainers", "elastic", "simulation")
 
 os.environ.setdefault("EMULATORS_NODE_HOME", str(HERE.parent / ".trainyard" / "node"))
+os.environ.setdefault("EMULATORS_TEST_CACHE", str(HERE.parent / ".trainyard" / "emulators"))
+# Processes that tests start import the emulators of this checkout, as the tests do.
+EMULATORS = HERE.parent / "emulators"
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(EMULATORS / "src"), os.environ.get("PYTHONPATH")]))
 # Tests start hundreds of Python processes. With this set, as in many images for containers, each would compile PyTorch
 # and Azure's SDKs anew, and three workers all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -62,5 +66,7 @@ def pytest_collection_finish() -> None:
 
 
 def _kind(path: Path) -> str:
+    if path.is_relative_to(EMULATORS):
+        return "waiting"
     top = path.relative_to(HERE).parts[0] if path.is_relative_to(HERE) else ""
     return "waiting" if top in WAITING else "computing" if top in COMPUTING else "other"

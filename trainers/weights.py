@@ -20,6 +20,13 @@ def write(folder: Path, weights: Mapping[str, Tensor], about: Mapping[str, str] 
         path.write_bytes(_ordered(content) if about else content)  # not save_file: its owner alone could read it
 
 
+def describe(folder: Path, facts: Mapping[str, object]) -> None:
+    """Write model.json: what model.safetensors holds, and how to build and feed the model. Whole or not there."""
+    with files.replacing(folder / "model.json") as path:
+        text = json.dumps({"weights": NAME, **facts}, indent=2, ensure_ascii=False)
+        path.write_text(text + "\n", encoding="utf-8")
+
+
 def _ordered(content: bytes) -> bytes:
     """The same with the header's words in the order of their names: the library writes them in any order, and the same
     weights shall be the same bytes. https://huggingface.co/docs/safetensors/index#format

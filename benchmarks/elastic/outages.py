@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.elastic.crowd import Crowd, in_place, lines
-from tests.azurite import Azurite
+from emulators.testing.azurite import Azurite
 
 # Heartbeats and looks of a team that has just met come at the same time; later no longer, and so it is found.
 SETTLE_SECONDS = 12

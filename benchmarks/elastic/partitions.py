@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.elastic.crowd import PEERS, Crowd, installed, lines
-from tests.azurite import ACCOUNT, Azurite
+from emulators.testing.azurite import ACCOUNT, Azurite
 from tests.elastic import hosts
 from tests.elastic.hosts import GATEWAY, Host, Quality
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from benchmarks.elastic.crowd import PEERS, START_SECONDS, Crowd, free_port, in_place, installed, lines
 from benchmarks.elastic.outages import stopped
-from tests.azurite import Azurite
+from emulators.testing.azurite import Azurite
 
 NODES = 3
 LIMIT = 120.0

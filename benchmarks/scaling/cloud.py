@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from emulators.testing import azurite
 from local import cloud
 from shared import wiring
 from shared.kernel.settings import Settings
 from shared.system import System
-from tests import azurite
 
 CLUSTER = "cpu-cluster"
 ARM_READS = (250, 25)  # tokens of Resource Manager's bucket, and how many come back a second

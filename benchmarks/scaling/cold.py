@@ -36,7 +36,7 @@ def _first_job(cloud: ScaleCloud, name: str) -> tuple[float, float]:
     """Seconds from the sealing to the acceptance, and the CPU seconds of the host since its start."""
     asyncio.run(upload(cloud, name, 1, 60))
     run = process.wait_for(lambda: _sent(cloud, name), 120, f"the job of {name}")
-    sealed, accepted = (moment.at for moment in run.history[:2])
+    sealed, accepted = (moment.at for moment in run.progress.history[:2])
     return _between(sealed, accepted), cpu_seconds({"host": cloud.pids()["host"]})["host"]
 
 

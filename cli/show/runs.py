@@ -73,21 +73,19 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
 
 def date(run: dict[str, Any]) -> dict[str, Text]:
     """When it must be done, where it stands against that, and why it holds the nodes that it holds."""
-    if not run.get("done_by"):
+    its = run.get("date")
+    if not its:
         return {}
-    done = (
-        f", done {run['done_share']:.0%} (at least {run['line_share']:.0%} keeps it)" if run.get("done_share") else ""
-    )
-    then = f", at {clock(run['expected_done_at'])} on dedicated nodes from now" if run.get("expected_done_at") else ""
-    words = one_line(run.get("holds_why") or "")
-    style = "red" if run.get("late_since") else "yellow" if run.get("holds") == "dedicated" else "green"
-    expected = f"about {costs.dollars(run['cost_expected'])}, {costs.dollars(run['cost_at_best'])} at best"
-    low = [run["low_cluster"], *run["further_low_clusters"]]
+    done = f", done {its['done_share']:.0%} (at least {its['line_share']:.0%} keeps it)" if its["done_share"] else ""
+    then = f", at {clock(its['expected_done_at'])} on dedicated nodes from now" if its["expected_done_at"] else ""
+    style = "red" if its["late_since"] else "yellow" if its["holds"] == "dedicated" else "green"
+    expected = f"about {costs.dollars(its['cost_expected'])}, {costs.dollars(its['cost_at_best'])} at best"
+    low = [its["low_cluster"], *its["further_low_clusters"]]
     return {
-        "done by": Text(f"{clock(run['done_by'])}{done}{then}"),
-        "nodes": Text(words, style),
-        "clusters": Text(", ".join([*low, f"{run['dedicated_cluster']} (dedicated)"])),
-        "expected cost": Text(f"{expected}, {costs.dollars(run['cost_at_worst'])} on dedicated nodes alone"),
+        "done by": Text(f"{clock(its['done_by'])}{done}{then}"),
+        "nodes": Text(one_line(its["holds_why"]), style),
+        "clusters": Text(", ".join([*low, f"{its['dedicated_cluster']} (dedicated)"])),
+        "expected cost": Text(f"{expected}, {costs.dollars(its['cost_at_worst'])} on dedicated nodes alone"),
     }
 
 

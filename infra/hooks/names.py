@@ -19,10 +19,22 @@ def vault() -> str:
     return f"kv-{token()}"
 
 
+def workspace() -> str:
+    return f"mlw-{token()}"
+
+
+def storage_account() -> str:
+    return f"st{token()}"
+
+
+def storage_topic() -> str:
+    return f"egst-storage-{token()}"
+
+
 def global_names() -> dict[str, str]:
     """Type to name, of what has a name that nobody else in the world may have."""
     return {
-        "Microsoft.Storage/storageAccounts": f"st{token()}",
+        "Microsoft.Storage/storageAccounts": storage_account(),
         "Microsoft.KeyVault/vaults": vault(),
         "Microsoft.ContainerRegistry/registries": f"cr{token()}",
         "Microsoft.Web/sites": f"func-{token()}",

@@ -1,5 +1,5 @@
 """After `azd provision`: build the training image in our registry, once for each content of its sources; see that the
-nodes may pull it; and let browsers sign in at the app's address, which is known only now.
+nodes may pull it; let browsers sign in at the app's address, which is known only now; and wait for the new roles.
 
 The name of the image goes into the package (python3 trainyard.py package --image), so that Azure ML pulls it and builds
 nothing itself. Without a name Azure ML builds the environment, with the first job.
@@ -8,19 +8,21 @@ nothing itself. Without a name Azure ML builds the environment, with the first j
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 import registration
-from tools import INFRA, HookFailed, az_here, program, remember, rest, run, say, setting
+from tools import INFRA, HookFailed, az, az_here, denied, program, remember, rest, run, say, setting, wait_until
 
 TRAINERS = INFRA.parent / "trainers"
 SOURCES = (INFRA / "image" / "Dockerfile", TRAINERS / "conda.yaml")
 REPOSITORY = "trainyard"
 
 
+ROLES_SECONDS = float(os.environ.get("TRAINYARD_ROLES_SECONDS", "300"))  # tests have less patience
 REFUSED = "TasksOperationsNotAllowed"  # ACR Tasks are paused for subscriptions that run on free credits
 
 
@@ -29,7 +31,46 @@ def main() -> None:
     remember("TRAINYARD_IMAGE", image(registry["name"], registry["loginServer"]))
     let_nodes_pull(registry["id"])
     if client := setting("TRAINYARD_ENTRA_CLIENT_ID", ""):
-        registration.let_browsers_in(client, setting("TRAINYARD_URL"))
+        sign_in(client, setting("TRAINYARD_URL"))
+    wait_for_roles()
+
+
+def sign_in(client: str, api: str) -> None:
+    """Let browsers sign in at the app's address, or say what the owner of a registration from elsewhere has to add."""
+    if client == setting(registration.MADE_HERE, ""):
+        registration.let_browsers_in(client, api)
+    else:
+        address = registration.callback(api)
+        say(f"The app registration {client} must allow the redirect URI {address} and issue ID tokens")
+
+
+def wait_for_roles() -> None:
+    """Wait until storage knows the roles of this deployment, by reading as whoever deploys.
+
+    A new role takes up to some minutes, and the upload of the package, the next step, would end with "Response status
+    code does not indicate success: 403" (Azure/azure-dev#8026). The app's own role is of the same deployment.
+    """
+    account = ("--account-name", setting("AZURE_STORAGE_ACCOUNT_NAME"), "--auth-mode", "login")
+    tried = ("storage", "blob", "list", "--container-name", "drops", "--num-results", "1", *account)
+    said = False
+
+    def in_force() -> bool:
+        nonlocal said
+        try:
+            az(*tried)
+        except HookFailed as exc:
+            if not denied(exc):
+                raise
+            if not said:
+                say("Waiting until the new roles are in force on the storage account, for at most 5 minutes")
+            said = True
+            return False
+        return True
+
+    try:
+        wait_until(in_force, ROLES_SECONDS, "the new roles on the storage account")
+    except HookFailed as exc:
+        say(f"{exc}\nThe deployment goes on. If its upload ends with 403, run azd deploy in some minutes.")
 
 
 def image(registry: str, server: str) -> str:

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 import names
-from tools import HookFailed, az, az_here, listed, rest, run, say, setting
+from tools import HookFailed, az, az_here, listed, missing, rest, run, say, setting
 
 # One for each namespace of the resources in infra/; a test compares. Flex Consumption needs App too.
 PROVIDERS = (
@@ -29,6 +29,8 @@ PROVIDERS = (
     "Microsoft.Web",
 )
 API_VERSION = "2024-04-01"  # of Azure ML
+CLUSTER = "cpu-cluster"  # the name in infra/modules/workspace.bicep
+DEFAULT_SIZE = "Standard_D2s_v3"  # the default of infra/main.parameters.json
 BICEP = (0, 34, 1)  # the first that compiles modules without a name
 CHECK_NAME = {  # where to ask whether a name is free, and in which version
     "Microsoft.Storage/storageAccounts": ("Microsoft.Storage", "2023-05-01"),
@@ -44,7 +46,7 @@ def check() -> None:
     signed_in()
     faults = bicep_faults()
     register_providers()
-    faults += [*region_faults(), *quota_faults(), *name_faults()]
+    faults += [*region_faults(), *cluster_faults(), *quota_faults(), *name_faults()]
     if faults:
         raise HookFailed("This subscription can't hold the deployment yet:\n" + "\n".join(f"- {f}" for f in faults))
     say(f"Standing, with nothing running, this costs about ${STANDING_DOLLARS} a month: docs/azure.md says for what")
@@ -104,7 +106,7 @@ def region_faults() -> list[str]:
 
 def quota_faults() -> list[str]:
     """Low-priority cores are one quota of their own, for all VM families together."""
-    location, size = setting("AZURE_LOCATION"), setting("TRAINYARD_CLUSTER_VM_SIZE", "Standard_D2s_v3")
+    location, size = setting("AZURE_LOCATION"), setting("TRAINYARD_CLUSTER_VM_SIZE", DEFAULT_SIZE)
     nodes = int(setting("TRAINYARD_CLUSTER_MAX_NODES", "4"))
     sizes = {found["name"].lower(): found for found in machine_learning(location, "vmSizes")}
     machine = sizes.get(size.lower())
@@ -126,6 +128,29 @@ def quota_faults() -> list[str]:
             "TRAINYARD_CLUSTER_MAX_NODES or TRAINYARD_CLUSTER_VM_SIZE to something smaller."
         )
     return faults
+
+
+def cluster_faults() -> list[str]:
+    """A cluster keeps its VM size: Azure reports success and changes nothing (Azure/azure-rest-api-specs#18889)."""
+    size = setting("TRAINYARD_CLUSTER_VM_SIZE", DEFAULT_SIZE)
+    group = f"/subscriptions/{setting('AZURE_SUBSCRIPTION_ID')}/resourceGroups/{names.group()}"
+    workspace = f"{group}/providers/Microsoft.MachineLearningServices/workspaces/{names.workspace()}"
+    try:
+        cluster = rest("get", f"{workspace}/computes/{CLUSTER}?api-version={API_VERSION}")
+    except HookFailed as exc:
+        if missing(exc):
+            return []
+        raise
+    present = str(cluster["properties"]["properties"]["vmSize"])
+    if present.lower() == size.lower():
+        return []
+    place = f"--resource-group {names.group()} --workspace-name {names.workspace()}"
+    return [
+        f"The cluster {CLUSTER} has nodes of {present}, and Azure never changes the VM size of a cluster. To have "
+        f"{size}, delete the cluster when no run needs it, with az ml compute delete --name {CLUSTER} {place}, and run "
+        "azd up again; or make a second cluster and name it in routes.yaml. To keep the cluster as it is, run: "
+        f"azd env set TRAINYARD_CLUSTER_VM_SIZE {present}"
+    ]
 
 
 def machine_learning(location: str, what: str) -> list[dict[str, Any]]:

@@ -1,13 +1,16 @@
-"""Before `azd provision`: preflight, the custom role and the budget, and with TRAINYARD_AUTH=entra the registration."""
+"""Before `azd provision`: preflight, the custom role and the budget, the topic that the storage account may have
+already, and with TRAINYARD_AUTH=entra the app registration.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import names
 import preflight
 import registration
 import vault
-from tools import INFRA, HookFailed, az_here, missing, remember, rest, run, say, setting
+from tools import INFRA, HookFailed, az_here, listed, missing, remember, rest, run, say, setting
 
 # azure.yaml names it as the service's folder; the predeploy hook fills it, but azd may look for it before.
 PACKAGE = INFRA.parent / ".trainyard" / "package" / "app"
@@ -18,21 +21,68 @@ def main() -> None:
     preflight.check()
     vault.free_name()
     remember("TRAINYARD_CLUSTER_ROLE_ID", subscription_parts())
+    remember("TRAINYARD_STORAGE_TOPIC", storage_topic())
     if setting("TRAINYARD_AUTH", "keys") == "entra":
-        remember("TRAINYARD_ENTRA_CLIENT_ID", registration.ensure())
+        register()
+
+
+def register() -> None:
+    """Make or mend the app registration, unless TRAINYARD_ENTRA_CLIENT_ID names one that was made elsewhere.
+
+    That takes rights on Microsoft Graph, which a pipeline's principal does not have.
+    """
+    given = setting("TRAINYARD_ENTRA_CLIENT_ID", "")
+    if given and given != setting(registration.MADE_HERE, ""):
+        say(f"TRAINYARD_ENTRA_CLIENT_ID is set: the app registration {given} is used as it is")
+        return
+    client = registration.ensure()
+    remember("TRAINYARD_ENTRA_CLIENT_ID", client)
+    remember(registration.MADE_HERE, client)
+
+
+def storage_topic() -> str:
+    """The name of the system topic that the storage account has already, '' if main.bicep may name its own.
+
+    Defender's malware scan on upload makes one, and Azure allows one for each account (microsoft/AzureTRE#4978).
+    """
+    ours = f"/{names.storage_account()}".lower()
+    address = f"/subscriptions/{setting('AZURE_SUBSCRIPTION_ID')}/resourceGroups/{names.group()}/providers"
+    try:
+        topics = listed(f"{address}/Microsoft.EventGrid/systemTopics?api-version=2025-02-15")
+    except HookFailed as exc:
+        if missing(exc):  # there is no resource group yet
+            return ""
+        raise
+    of_account = [topic["name"] for topic in topics if str(topic["properties"]["source"]).lower().endswith(ours)]
+    others = [str(name) for name in of_account if name != names.storage_topic()]
+    if others:
+        say(f"The storage account has the system topic {others[0]} already, and may have only one: it is used")
+    return others[0] if others else ""
 
 
 def subscription_parts() -> str:
-    """Deploy subscription.bicep; returns the custom role's id."""
-    name, location = setting("AZURE_ENV_NAME"), setting("AZURE_LOCATION")
+    """Deploy subscription.bicep, without the budget where Azure refuses that; returns the custom role's id."""
     start = datetime.now(UTC).strftime("%Y-%m-01")
     remove_budget_of_another_month(start)
     say("Deploying the custom role and the budget")
+    try:
+        return deployed_role(start, setting("TRAINYARD_MONTHLY_BUDGET", "100"))
+    except HookFailed as exc:
+        role = deployed_role(start, "0")  # raises if it was not the budget
+        say(
+            f"Azure refused the budget, so nothing warns of this deployment's bill yet. {exc}\n"
+            "New subscriptions wait up to 48 hours for Cost Management, and some offers never get it. Run azd "
+            "provision again later, or set TRAINYARD_MONTHLY_BUDGET to 0 to go without a budget."
+        )
+        return role
+
+
+def deployed_role(start: str, budget: str) -> str:
+    name = setting("AZURE_ENV_NAME")
     done = az_here(
-        *("deployment", "sub", "create", "--name", f"trainyard-{name}", "--location", location),
+        *("deployment", "sub", "create", "--name", f"trainyard-{name}", "--location", setting("AZURE_LOCATION")),
         *("--template-file", str(INFRA / "subscription.bicep"), "--parameters"),
-        *(f"environmentName={name}", f"budgetStart={start}"),
-        *(f"monthlyBudget={setting('TRAINYARD_MONTHLY_BUDGET', '100')}",),
+        *(f"environmentName={name}", f"budgetStart={start}", f"monthlyBudget={budget}"),
         *(f"alertEmail={setting('TRAINYARD_ALERT_EMAIL', '')}",),
     )
     return str(done["properties"]["outputs"]["clusterRoleId"]["value"])
@@ -50,9 +100,9 @@ def remove_budget_of_another_month(start: str) -> None:
     try:
         began = str(rest("get", address)["properties"]["timePeriod"]["startDate"])
     except HookFailed as exc:
-        if missing(exc):
-            return
-        raise
+        if not missing(exc):
+            say(f"Whether there is a budget can't be found out. {exc}")
+        return
     if not began.startswith(start):
         rest("delete", address)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tools import az, deployer, patiently, rest, say, setting
 
+MADE_HERE = "TRAINYARD_ENTRA_MADE_HERE"  # in azd's environment: the client id of the registration that we made
 READER, CONTRIBUTOR, CODER = "trainyard.reader", "trainyard.contributor", "trainyard.coder"
 AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"  # the same in every tenant; lets `az login` be a sign-in here
 NAMESPACE = uuid.UUID("0f7b7c1e-5a0e-4a3c-9d53-6c1f0a3c9b11")  # ids of roles must stay the same for ever
@@ -33,9 +34,13 @@ def ensure() -> str:
 
 def let_browsers_in(client: str, api: str) -> None:
     """Let people sign in with a browser, for the page: App Service gets an id token at its address, and no secret."""
-    callback = f"{api.removesuffix('/api')}/.auth/login/aad/callback"
-    web = {"redirectUris": [callback], "implicitGrantSettings": {"enableIdTokenIssuance": True}}
+    web = {"redirectUris": [callback(api)], "implicitGrantSettings": {"enableIdTokenIssuance": True}}
     rest("patch", f"{_graph()}/applications(appId='{client}')", {"web": web})
+
+
+def callback(api: str) -> str:
+    """Where App Service takes the answer of a browser's sign-in."""
+    return f"{api.removesuffix('/api')}/.auth/login/aad/callback"
 
 
 def _graph() -> str:

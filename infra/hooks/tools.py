@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 INFRA = Path(__file__).resolve().parent.parent
 PAUSE_SECONDS = float(os.environ.get("TRAINYARD_PAUSE_SECONDS", "5"))  # tests have less patience
@@ -39,7 +40,8 @@ def rest(method: str, url: str, body: Any = None) -> Any:
     place, _, query = url.partition("?")
     asked = ["rest", "--method", method, "--url", place]
     if query:  # apart, since az.cmd would take an & for the end of the command
-        asked += ["--uri-parameters", *query.split("&")]
+        # Decoded, since az encodes them: a nextLink's $skiptoken comes encoded, and twice encoded it is another token.
+        asked += ["--uri-parameters", *(f"{name}={value}" for name, value in parse_qsl(query, keep_blank_values=True))]
     if body is None:
         return az(*asked)
     with tempfile.TemporaryDirectory() as folder:  # a file, since shells disagree about quotes
@@ -108,6 +110,12 @@ def deployer() -> tuple[str, str]:
     if user["type"] == "user":
         return str(az("ad", "signed-in-user", "show")["id"]), "User"
     return str(az("ad", "sp", "show", "--id", user["name"])["id"]), "ServicePrincipal"
+
+
+def denied(exc: HookFailed) -> bool:
+    """Whether Azure refuses for want of a right, which may be granted already and not yet in force everywhere."""
+    words = ("AuthorizationPermissionMismatch", "not authorized", "required permissions", "AuthorizationFailed", "403")
+    return any(part in str(exc) for part in words)
 
 
 def missing(exc: HookFailed) -> bool:

@@ -15,6 +15,7 @@ from shared.drops import retrain
 from shared.drops import uploads as drop_uploads
 from shared.jobs import uploads
 from shared.jobs.ports import HasJobs, HasLimits, HasRoutes
+from shared.jobs.readers.place_text import place_text
 from shared.kernel.drop_key import DropKey
 from shared.kernel.encode import Json
 from shared.kernel.has import HasBlobs
@@ -76,4 +77,5 @@ class FolderPorts(HasBlobs, HasJobs, HasRoutes, HasLimits, Protocol):
 def begin_upload(ports: FolderPorts, body: FolderRequest) -> Annotated[Json, Folder]:
     upload = uploads.begin(ports, ports.limits, ports.routes, files(body))
     missing = [{"name": name, "url": url} for name, url in upload.files]
-    return {"path": upload.path, "digest": upload.digest, "seconds": uploads.ADDRESS_SECONDS, "files": missing}
+    path = place_text(upload.path)
+    return {"path": path, "digest": upload.digest, "seconds": uploads.ADDRESS_SECONDS, "files": missing}

@@ -20,7 +20,7 @@ from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
 from shared.models.ports import HasModels
 from shared.runs.model import SWEEP, Run
-from shared.runs.ports import HasMarkets, HasRuns, RunFilter
+from shared.runs.ports import HasPurse, HasRuns, RunFilter
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition, names_in
 from shared.runs.views.summary import FIELDS, names_of, value_of
@@ -30,7 +30,7 @@ MOST_COMPARED = 20
 HINTED_FROM = 200  # of the newest runs come the names that a hint knows
 
 
-class Ports(HasClock, HasJobs, HasRoutes, HasRuns, HasMarkets, HasClusters, HasDrops, Protocol):
+class Ports(HasClock, HasJobs, HasRoutes, HasRuns, HasPurse, HasClusters, HasDrops, Protocol):
     """What is needed here from outside."""
 
 

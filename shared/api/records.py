@@ -18,8 +18,10 @@ from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.kernel.encode import Json, model_of, plain, plain_fields
+from shared.kernel.parts import FeaturePart
 from shared.runs import model as runs
 from shared.runs import steps
+from shared.runs.features import parts
 from shared.runs.model import RunState
 from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.elastic_policy import seconds_ran
@@ -133,9 +135,8 @@ _RUN_SKIPS = (
     "last_metrics",
     "best_metrics",
     "archive_tries",
-    "pool",
-    "next_look",
     "moves_to",
+    "moves_why",
     "places",
 )
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
@@ -148,6 +149,7 @@ _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
 _Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
 Waiting = model_of(__name__, waits.Waiting, {})
 _Waiting: Any = Annotated[Waiting | None, Meta(description="Why it has not started; null once it has.")]
+_FEATURES = {part.name: model_of(__name__, part.kind, {}, part.hidden) | None for part in parts()}
 Run = model_of(
     __name__,
     runs.Run,
@@ -163,6 +165,7 @@ Run = model_of(
         **_SUMMARY,
         "cost": Cost | None,
         "git": _Git,
+        **_FEATURES,
     },
     _RUN_SKIPS,
 )
@@ -197,6 +200,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
         **plain_fields(record, (*_RUN_SKIPS, "elastic", "steps", "history", "notes", "audit", "cost")),
+        **{part.name: _added(record, part) for part in parts()},
         "elastic": _members(record),
         "steps": [_step(step) for step in record.jobs.steps],
         "cost": record.money.cost
@@ -208,6 +212,12 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "audit": [{"what": a.what, "by": a.by, "by_id": a.by_id, "at": plain(a.at)} for a in record.people.audit],
         "history": [{"state": m.state, "at": plain(m.at), "why": m.why} for m in record.progress.history],
     }
+
+
+def _added(record: runs.Run, part: FeaturePart[Any]) -> Json | None:
+    """What a feature added to the run; null without it."""
+    value = record.feature(part.kind)
+    return None if value is None else plain_fields(value, part.hidden)
 
 
 def _step(step: steps.Step) -> Json:

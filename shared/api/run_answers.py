@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from shared.api.records import Run
 from shared.kernel.encode import Reason
-from shared.runs.answers import Date
+from shared.runs.features import said_before_start
 
 
 class Difference(Struct):
@@ -45,14 +45,18 @@ class Costs(Struct):
     price_from: str
 
 
-class DryRun(Struct):
+class _DryRun(Struct):
     """`report` is of a Batch AI document, empty for any other job."""
 
     job: dict[str, Any]
     reasons: list[Reason]
     cost: Costs
-    date: Date | None = None
     report: list[Finding] = []
+
+
+DryRun = msgspec.defstruct(
+    "DryRun", said_before_start(), bases=(_DryRun,), module=__name__, namespace={"__doc__": _DryRun.__doc__}
+)
 
 
 class Imported(Struct):

@@ -17,7 +17,7 @@ from shared.jobs.ports import HasJobs
 from shared.kernel.errors import TrainyardError
 from shared.kernel.has import HasClock
 from shared.runs.model import LIVE, Run, RunState
-from shared.runs.ports import HasMarkets, HasRuns, RunFilter
+from shared.runs.ports import HasPurse, HasRuns, RunFilter
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import in_state
 from shared.runs.views.summary import duration_seconds
@@ -27,7 +27,7 @@ MOST_LIVE = 1000  # runs of each state that a forecast reads; with more there is
 ENDED = 100  # newest completed runs, for how long new nodes take
 
 
-class Ports(HasClock, HasJobs, HasClusters, HasRuns, HasMarkets, Protocol):
+class Ports(HasClock, HasJobs, HasClusters, HasRuns, HasPurse, Protocol):
     """What is needed here from outside."""
 
 
@@ -97,7 +97,7 @@ def _begins(ports: Ports, clusters: dict[str, Cluster]) -> dict[str, datetime]:
 
 
 def _claim(ports: Ports, run: Run, now: datetime) -> Claim:
-    usual, so_far = ports.markets.usual_seconds(run), duration_seconds(run, now) or 0.0
+    usual, so_far = ports.purse.usual_seconds(run), duration_seconds(run, now) or 0.0
     seconds = None if usual is None else usual - so_far
     begun = run.progress.state is RunState.RUNNING
     return Claim(run.name, workload(run).fewest_nodes(run), begun, seconds, (now - run.created_at).total_seconds())

@@ -77,7 +77,7 @@ def move(ports: Ports, live: Collection[RunState]) -> dict[str, list[str]]:
         route = ports.routes.get(run.asked.route)
         if route is None or not route.move_to or run.cancel.asked_at or run.asked.cluster == route.move_to:
             continue
-        if run.due.done_by or not workload(run).can_move:  # one with a date chooses its nodes itself
+        if run.is_steered or not workload(run).can_move:
             continue
         lost = preemptions(run, ports.clock() - timedelta(seconds=route.move_within_seconds))
         if lost < route.move_after:

@@ -10,14 +10,13 @@ from shared.jobs.ports import HasRoutes
 from shared.kernel.has import HasClock, HasFacts
 from shared.runs.decide import first_moment
 from shared.runs.facts import RunRecorded
-from shared.runs.intake.due import with_date
+from shared.runs.features import Origin, begun
 from shared.runs.intake.from_job import run_of
-from shared.runs.intake.wish import wish_of_route, wish_of_tags
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasMarkets, HasPurse, HasRuns
+from shared.runs.ports import HasPurse, HasRuns
 
 
-class Ports(HasClock, HasFacts, HasRoutes, HasRuns, HasPurse, HasMarkets, Protocol):
+class Ports(HasClock, HasFacts, HasRoutes, HasRuns, HasPurse, Protocol):
     """What is needed here from outside."""
 
 
@@ -45,5 +44,4 @@ def _run(ports: Ports, drop: Drop) -> Run:
         project=ports.purse.project_of(job.tags, drop.key.route),
     )
     run = run.changed(history=first_moment(run))
-    wish = wish_of_tags(job.tags, now)
-    return with_date(ports, run, wish.over(wish_of_route(route)), route.limits) if route else run
+    return begun(ports, run, Origin(None, route, route.limits)) if route else run

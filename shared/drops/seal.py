@@ -29,7 +29,7 @@ from shared.kernel.versioned import Stored
 from shared.runs.content import JOB_FILES, Survey, survey
 from shared.runs.data import Listing, keep_listing
 from shared.runs.names import run_name
-from shared.runs.ports import HasMarkets, HasPurse, HasRuns
+from shared.runs.ports import HasPurse, HasRuns
 
 
 class Ports(
@@ -42,7 +42,6 @@ class Ports(
     HasReader,
     HasRuns,
     HasPurse,
-    HasMarkets,
     HasDrops,
     Protocol,
 ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from shared.jobs.location import Asset
 from shared.jobs.ports import Jobs
 from shared.jobs.snapshot import digest_environment, digest_files
 from shared.jobs.spec import JobSpec, uses_own_code, uses_own_environment
@@ -15,8 +16,8 @@ from shared.jobs.upload import digest_in, path
 class Assets:
     """The ids that a job needs, None where it names its own, and the digest of the code."""
 
-    code: str | None = None
-    environment: str | None = None
+    code: Asset | None = None
+    environment: Asset | None = None
     code_digest: str = ""
 
 
@@ -29,9 +30,8 @@ def assets(jobs: Jobs, trainers: Path, job: JobSpec, register: bool = True) -> A
     digest = ""
     if uses_own_code(job):
         sent = digest_in(job.code)
-        digest, folder = (sent, path(sent)) if sent else (digest_files(trainers), str(trainers))
-        code_id = jobs.register_code if register else jobs.code_id
-        code = code_id(folder, digest)
+        digest, folder = (sent, path(sent)) if sent else (digest_files(trainers), trainers)
+        code = jobs.register_code(folder, digest) if register else jobs.code_id(digest)
     if uses_own_environment(job):
         environment_id = jobs.register_environment if register else jobs.environment_id
         file = str(trainers / "environment.yaml")

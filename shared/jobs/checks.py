@@ -10,29 +10,25 @@ from collections.abc import Iterator
 from shared.jobs.command import LAUNCHER, Group, Reference
 from shared.jobs.kinds import KINDS, kind_of
 from shared.jobs.limits import over_limits
+from shared.jobs.location import DROPS_STORE, OUTPUT_STORE, Location, Pattern, Where, is_of_this_machine, is_relative
 from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
 from shared.jobs.parameters import PLAIN, Parameters, unfit_space, wrong_parameters
 from shared.jobs.readers.expressions import expression
+from shared.jobs.readers.place_text import PLACE_FORM
 from shared.jobs.spec import (
-    DROPS_DATASTORE,
     FILE,
-    OUTPUT_DATASTORE,
     DataInput,
     JobSpec,
     Layer,
     Value,
-    is_relative,
 )
 from shared.jobs.upload import unfit_code
 from shared.kernel.names import NAME, path_problem
 
 INPUT_MODES = ("ro_mount", "download", "direct", "eval_mount", "eval_download")
 MOST_MEMBERS = 100  # jobs of an elastic run
-_CHOSEN = re.compile(
-    r"azureml://(?:subscriptions/[\w.-]+/resource[gG]roups/[\w.()-]+/(?:providers/[\w.]+/)?workspaces/[\w.-]+/)?"
-    r"datastores/([\w-]+)/paths/(.+)"
-)
+_STORE = re.compile(r"[\w-]+")
 _OURS = "trainyard/"  # of the workspace's own container: where runs and uploads have their folders
 _OTHER_KINDS = {
     "automl": "Submit a command job that trains, or a trainer.",
@@ -65,9 +61,14 @@ def _unfit_input(name: str, value: Value | DataInput) -> Iterator[Problem]:
     if not NAME.fullmatch(name):
         yield Problem(f"inputs.{name}", "use letters, digits, dashes and underscores in its name.")
     path = value.path if isinstance(value, DataInput) else ""
-    if path.startswith(("/", "file:")):
-        yield Problem(f"inputs.{name}.path", f"{path!r} is on your machine; use a path in the drop, or azureml:...")
-    elif is_relative(path) and (below := path.removeprefix("./").strip("/")) and (fault := path_problem(below)):
+    if is_of_this_machine(path):
+        yield Problem(f"inputs.{name}.path", f"{path!r} is on your machine; use a path in the drop, or {PLACE_FORM}.")
+    elif (
+        isinstance(path, str)
+        and is_relative(path)
+        and (below := path.removeprefix("./").strip("/"))
+        and (fault := path_problem(below))
+    ):
         yield Problem(f"inputs.{name}.path", fault)
 
 
@@ -95,9 +96,9 @@ def _check_path(order: JobOrder, name: str, value: DataInput) -> Iterator[Proble
 
     Of a mounted folder the command gets a path of the node's; of a file also the file's own name; with mode direct all.
     """
-    path = value.path
-    if order.root is None and is_relative(path):
-        yield Problem(f"inputs.{name}.path", "has no drop to be relative to; use azureml://...")
+    path = str(value.path)
+    if order.root is None and is_relative(value.path):
+        yield Problem(f"inputs.{name}.path", f"has no drop to be relative to; use {PLACE_FORM}.")
     word = path if value.mode == "direct" else path.rpartition("/")[2] if value.kind == FILE else ""
     if word and not PLAIN.fullmatch(word):
         yield Problem(
@@ -128,7 +129,7 @@ def _values_it_lacks(job: JobSpec) -> list[Reference]:
     return [each for each in dict.fromkeys(job.command.required) if each.name not in names[each.group]]
 
 
-def _unfit_output(name: str, path: str) -> Iterator[Problem]:
+def _unfit_output(name: str, path: Where | Pattern) -> Iterator[Problem]:
     """What nobody may write of an output. `path` is its place with the run's name filled in, '' where it names none."""
     if not NAME.fullmatch(name):
         yield Problem(f"outputs.{name}", "use letters, digits, dashes and underscores in its name.")
@@ -136,16 +137,15 @@ def _unfit_output(name: str, path: str) -> Iterator[Problem]:
         yield Problem(f"outputs.{name}.path", fault)
 
 
-def _unfit_path(path: str) -> str | None:
+def _unfit_path(path: Where | Pattern) -> str | None:
     """Why an output can't lie where it says: in a datastore, but not where drops or other runs have theirs."""
-    chosen = _CHOSEN.fullmatch(path)
-    if chosen is None or "${{" in path:
-        return "must lie in a datastore: azureml://datastores/<datastore>/paths/<folder>/. Or leave it out."
-    if fault := path_problem(chosen[2].strip("/")):
+    if not isinstance(path, Location) or not _STORE.fullmatch(path.store) or not path.path:
+        return f"must lie in a datastore: {PLACE_FORM}/. Or leave it out."
+    if fault := path_problem(path.path.strip("/")):
         return fault
-    if chosen[1] == DROPS_DATASTORE:
+    if path.store == DROPS_STORE:
         return "lies among the drops, where each file may start a run. Choose another datastore, or leave it out."
-    if chosen[1] == OUTPUT_DATASTORE and f"{chosen[2]}/".startswith(_OURS):
+    if path.store == OUTPUT_STORE and f"{path.path}/".startswith(_OURS):
         return "lies where other runs have theirs. Choose another folder, or leave it out."
     return None
 

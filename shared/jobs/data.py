@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shared.jobs.spec import DROPS_DATASTORE
+from shared.jobs.location import DROPS_STORE, Location, Where
+from shared.jobs.readers.place_text import PLACE_FORM, has_expression, read_place
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
@@ -15,20 +16,16 @@ from shared.kernel.places import DROPS_CONTAINER
 if TYPE_CHECKING:
     from shared.kernel.storage import Blobs
 
-_AZUREML = re.compile(
-    r"azureml://(?:subscriptions/[\w.-]+/resource[gG]roups/[\w.()-]+/workspaces/[\w.-]+/)?datastores/(\w+)/paths/(.+)"
-)
-
 
 @dataclass(frozen=True)
 class Data:
-    """A path as Azure ML writes it, and its place below the drops container if it is there.
+    """Where the data are, and their place below the drops container if they are there.
 
     `single_file` is None where nobody looked: the job says what it takes. `asked`: someone named these data in so many
     words, so they win over a job that names others.
     """
 
-    path: str
+    path: Location
     below_drops: str = ""
     single_file: bool | None = None
     asked: bool = True
@@ -41,7 +38,7 @@ class Data:
 
 def data_of(drop: DropKey, single_file: bool) -> Data:
     """The data of a drop."""
-    return Data(f"azureml://datastores/{DROPS_DATASTORE}/paths/{drop}", str(drop), single_file, asked=False)
+    return Data(Location(DROPS_STORE, str(drop)), str(drop), single_file, asked=False)
 
 
 def find_data(blobs: Blobs, text: str) -> Data:
@@ -62,24 +59,21 @@ def _single_file(blobs: Blobs, name: str) -> bool | None:
     return True if exact and exact.name == name else None
 
 
-def below_drops(path: str) -> str:
+def below_drops(path: Where) -> str:
     """The place below the drops container that this path of a job's input leads to; '' for one elsewhere."""
-    match = _AZUREML.fullmatch(path)
-    return match[2].strip("/") if match and match[1] == DROPS_DATASTORE else ""
+    return path.path.strip("/") if isinstance(path, Location) and path.store == DROPS_STORE else ""
 
 
 def read_data(text: str) -> Data:
-    """`drops/<route>/<name>`, `<datastore>/<path>`, or the azureml:// path of one of these."""
-    match = _AZUREML.fullmatch(text)
-    datastore, _, path = (match[1], "/", match[2]) if match else text.partition("/")
-    below = path.strip("/")
+    """`drops/<route>/<name>`, `<datastore>/<path>`, or the path of one of these as a job's file writes it."""
+    read = read_place(text)
+    place = read if isinstance(read, Location) else Location(*text.partition("/")[::2])
+    below = place.path.strip("/")
     fault = path_problem(below) if below else "it leads to no folder or file."
-    if "${{" in text:
-        fault = "Azure ML would read ${{ as an expression."
-    if fault or not re.fullmatch(r"\w{1,255}", datastore, re.ASCII):
+    if has_expression(text):
+        fault = "a job would take a part of it for an expression."
+    if fault or not re.fullmatch(r"\w{1,255}", place.store, re.ASCII):
         why = fault or "it begins with no datastore's name."
-        forms = "drops/<route>/<name>, <datastore>/<path> or azureml://datastores/<datastore>/paths/<path>"
+        forms = f"drops/<route>/<name>, <datastore>/<path> or {PLACE_FORM}"
         raise Impossible(f"data is {text[:120]!r}: {why} Use {forms}.", "bad_data")
-    if match and "/workspaces/" in text.partition("/datastores/")[0]:
-        return Data(text)
-    return Data(f"azureml://datastores/{datastore}/paths/{path}", path if datastore == DROPS_DATASTORE else "")
+    return Data(place, place.path if place.store == DROPS_STORE and not place.workspace else "")

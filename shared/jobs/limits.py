@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from shared.jobs.location import Asset
 from shared.jobs.model import Problem
+from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, Layer
 
 DAY = 86_400
@@ -38,7 +40,7 @@ class Limits:
     max_processes: int = 64
     timeout_seconds: float = DAY
     allow: frozenset[str] = frozenset()
-    environments: tuple[str, ...] | None = None
+    environments: tuple[str | Asset, ...] | None = None
     max_upload_mib: int = UPLOAD_MIB
     cluster: str = ""  # where a job runs that names none
 
@@ -61,7 +63,9 @@ def over_limits(merged: Layer, written: JobSpec, limits: Limits) -> Iterator[Pro
                 name, f"is not allowed here; an administrator can allow it in the routes file (allow: [{name}])."
             )
     if limits.environments is not None and written.environment and written.environment not in limits.environments:
-        yield Problem("environment", f"choose one of {', '.join(limits.environments) or 'none'} on this route.")
+        yield Problem(
+            "environment", f"choose one of {', '.join(map(place_text, limits.environments)) or 'none'} on this route."
+        )
 
 
 def _numbers(merged: Layer, limits: Limits) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.jobs.data import Data
 from shared.jobs.limits import Limits
+from shared.jobs.location import Location
 from shared.jobs.parameters import Parameters
 from shared.jobs.spec import JobSpec, Layer
 
@@ -49,7 +50,7 @@ class JobOrder:
     root: Data | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     parameters: Parameters = field(default_factory=dict)
-    from_model: str = ""  # the folder of the model to start from
+    from_model: Location | None = None  # the folder of the model to start from
 
     @property
     def own(self) -> JobSpec:

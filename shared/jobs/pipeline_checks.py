@@ -7,11 +7,13 @@ from graphlib import CycleError, TopologicalSorter
 
 from shared.jobs.command import LAUNCHER
 from shared.jobs.limits import Limits, over_limits
+from shared.jobs.location import Asset, is_of_this_machine, is_relative
 from shared.jobs.model import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.readers.pipeline_document import DEEPEST, SWEEP
-from shared.jobs.spec import COMMAND, PIPELINE, JobSpec, Layer, is_relative
+from shared.jobs.readers.place_text import PLACE_FORM
+from shared.jobs.spec import COMMAND, PIPELINE, JobSpec, Layer
 from shared.jobs.upload import unfit_code
 from shared.kernel.names import NAME
 
@@ -58,12 +60,12 @@ def _of_step(step: Step, limits: Limits) -> Iterator[Problem]:
     if step.job.is_elastic:
         yield Problem("command", f"starts {LAUNCHER}, which a step can't; submit that training as a run of its own.")
     for name, value in step.job.data.items():
-        if is_relative(value.path) or value.path.startswith(("/", "file:")):
-            yield Problem(f"inputs.{name}.path", f"{value.path!r} is on your machine; use azureml://...")
+        if is_relative(value.path) or is_of_this_machine(value.path):
+            yield Problem(f"inputs.{name}.path", f"{value.path!r} is on your machine; use {PLACE_FORM}.")
 
 
 def _of_component(step: Step, limits: Limits) -> Iterator[Problem]:
-    if step.component and not step.component.startswith("azureml:"):
+    if step.component and not isinstance(step.component, Asset):
         yield Problem("component", f"{step.component!r} is a file that was not sent with the job.")
     if step.component and limits.environments is not None:
         yield Problem("component", "is registered, so its environment can't be checked; write it inline on this route.")

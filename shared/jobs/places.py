@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from shared.jobs.command import Group, Reference
 from shared.jobs.data import Data
+from shared.jobs.location import OUTPUT_STORE, Location, Pattern, Placeholder, Where, is_relative
 from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
 from shared.jobs.spec import (
@@ -15,12 +16,10 @@ from shared.jobs.spec import (
     FOLDER,
     FROM_MODEL,
     FROM_MODEL_TAG,
-    OUTPUT_DATASTORE,
     DataInput,
     JobSpec,
     Output,
     Value,
-    is_relative,
     output_path,
 )
 
@@ -44,7 +43,7 @@ def _inputs(order: JobOrder, inputs: Mapping[str, Value | DataInput]) -> dict[st
     if order.data and (order.data.asked or ("data" in inputs and not own_path)):
         inputs["data"] = _data_input(order.data, inputs.get("data"))
     for name, value in given.items():
-        if order.root and is_relative(value.path):
+        if order.root and isinstance(value.path, str) and is_relative(value.path):
             inputs[name] = replace(value, path=_inside(order.root, value.path))
     return inputs
 
@@ -52,18 +51,19 @@ def _inputs(order: JobOrder, inputs: Mapping[str, Value | DataInput]) -> dict[st
 def _data_input(data: Data, declared: Value | DataInput | None) -> DataInput:
     template = declared if isinstance(declared, DataInput) else DataInput()
     kind = {True: FILE, False: FOLDER, None: template.kind or FOLDER}[data.single_file]
-    path = data.path.rstrip("/")
-    return replace(template, kind=kind, path=f"{path}/" if kind == FOLDER else path)
+    path = data.path.path.rstrip("/")
+    return replace(template, kind=kind, path=replace(data.path, path=f"{path}/" if kind == FOLDER else path))
 
 
-def _inside(root: Data, below: str) -> str:
+def _inside(root: Data, below: str) -> Location:
     if root.single_file:
         return root.path
     parts = [part for part in below.split("/") if part not in ("", ".")]
-    return f"{root.path.rstrip('/')}/" + "/".join(parts) + ("/" if parts and below.endswith("/") else "")
+    inside = "/".join(parts) + ("/" if parts and below.endswith("/") else "")
+    return replace(root.path, path=f"{root.path.path.rstrip('/')}/{inside}")
 
 
-def starting_from(job: JobSpec, folder: str) -> tuple[JobSpec, list[Problem]]:
+def starting_from(job: JobSpec, folder: Where) -> tuple[JobSpec, list[Problem]]:
     """The job with that model's folder as an input, and the flag behind its command that says so to the script."""
     if FROM_MODEL in job.inputs:  # it began with another
         return replace(job, inputs={**job.inputs, FROM_MODEL: DataInput(folder, FOLDER)}), []
@@ -84,5 +84,7 @@ def places_of(run: str, outputs: Mapping[str, Output]) -> dict[str, Output]:
 def _placed(run: str, name: str, output: Output) -> Output:
     if not output.path:
         return replace(output, path=output_path(run, name, output.kind == FILE))
-    placeholders = {"name": run, "output_name": name, "default_datastore": OUTPUT_DATASTORE}
-    return replace(output, path=re.sub(r"\$\{\{\s*(\w+)\s*\}\}", lambda m: placeholders.get(m[1], m[0]), output.path))
+    if not isinstance(output.path, Pattern):
+        return output
+    values = {Placeholder.RUN: run, Placeholder.OUTPUT: name, Placeholder.DEFAULT_STORE: OUTPUT_STORE}
+    return replace(output, path=output.path.filled(values))

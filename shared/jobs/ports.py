@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from shared.jobs.limits import Limits
+from shared.jobs.location import Asset, Location, Pattern, Where
 from shared.jobs.model import JobStatus, JobTimes, Problem
 from shared.jobs.readers.job_file import JobFile
 from shared.jobs.route import Routes
@@ -64,22 +65,22 @@ class Jobs(Protocol):
     def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
         """What the job logged to MLflow, by metric: step, value, unix time, oldest first. Empty for nothing."""
 
-    def place(self, path: str) -> Place:
-        """Where `azureml://datastores/<datastore>/paths/<folder>/` is. Raises NotFound for an unknown datastore."""
+    def place(self, where: Where | Pattern) -> Place:
+        """The folder in blob storage. Raises NotFound for an unknown store, BadInput for a place that is in none."""
 
-    def register_code(self, folder: str, digest: str) -> str:
+    def register_code(self, folder: Path | Location, digest: str) -> Asset:
         """The id of the code asset with the files of this folder. Registered once per digest, then only looked up.
 
-        The folder is one of this machine, or the azureml:// path of one that was sent (see upload.path).
+        The folder is one of this machine, or one that was sent (see upload.path).
         """
 
-    def register_environment(self, file: str, digest: str) -> str:
+    def register_environment(self, file: str, digest: str) -> Asset:
         """The id of the environment that this YAML file describes. Registered once per digest, then only looked up."""
 
-    def code_id(self, folder: str, digest: str) -> str:
+    def code_id(self, digest: str) -> Asset:
         """The id that `register_code` gives, without registering anything."""
 
-    def environment_id(self, file: str, digest: str) -> str:
+    def environment_id(self, file: str, digest: str) -> Asset:
         """The id that `register_environment` gives, without registering anything."""
 
     def check(self) -> None:

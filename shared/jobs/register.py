@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from shared.jobs.location import Asset
 from shared.jobs.ports import Jobs
+from shared.jobs.readers.place_text import place_text
 from shared.jobs.route import Routes
 from shared.jobs.snapshot import digest_environment, digest_files
 from shared.jobs.vm_size import same
@@ -42,9 +44,9 @@ class Machines(Protocol):
     def max_nodes(self) -> int: ...
 
 
-def register_assets(jobs: Jobs, trainers: Path) -> tuple[str, str]:
+def register_assets(jobs: Jobs, trainers: Path) -> tuple[Asset, Asset]:
     """The ids of the trainers' code and environment, registered where they are new. Twice changes nothing."""
-    code = jobs.register_code(str(trainers), digest_files(trainers))
+    code = jobs.register_code(trainers, digest_files(trainers))
     return code, jobs.register_environment(str(trainers / "environment.yaml"), digest_environment(trainers))
 
 
@@ -65,4 +67,4 @@ def register(jobs: Jobs, trainers: Path, routes: Routes, clusters: Iterable[Mach
         elif route.vm_size and cluster.vm_size and not same(route.vm_size, cluster.vm_size):
             problem = f"its vm_size is {route.vm_size}, the machines of cluster {route.cluster} are {cluster.vm_size}"
         reports.append(RouteReport(name, route.cluster, problem))
-    return Registered(code, environment, tuple(reports))
+    return Registered(place_text(code), place_text(environment), tuple(reports))

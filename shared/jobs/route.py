@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.jobs.limits import Limits
+from shared.jobs.location import Asset
 from shared.jobs.order import Values
 from shared.jobs.parameters import Parameters
 from shared.jobs.route_model import RouteModel
@@ -22,7 +23,7 @@ class JobFileRule:
     """What a job file in a drop may do. `environments` None means any."""
 
     allowed: bool = True
-    environments: tuple[str, ...] | None = None
+    environments: tuple[str | Asset, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from shared.jobs.command import LAUNCHER
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
 from shared.jobs.parameters import Parameters
 from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.place_text import read_asset
 from shared.jobs.readers.trainer import read_template, trainer_names, trainer_template, yaml_object
 from shared.jobs.route import JobFileRule, Retention, Route, Routes, RoutesFile
 from shared.jobs.route_model import read_model
@@ -283,7 +284,7 @@ def _job_file_rule(value: Any, where: str) -> JobFileRule:
     if value in ("allowed", "forbidden"):
         return JobFileRule(allowed=value == "allowed")
     if isinstance(value, dict) and set(value) == {"environments"} and isinstance(value["environments"], list):
-        return JobFileRule(environments=tuple(str(e) for e in value["environments"]))
+        return JobFileRule(environments=tuple(read_asset(str(each)) for each in value["environments"]))
     raise BadSetting(f"{where}: job_file is {value!r}; choose allowed, forbidden or {{environments: [...]}}.")
 
 

@@ -13,16 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from shared.jobs.command import Command
+from shared.jobs.location import OUTPUT_STORE, Asset, Location, Pattern, Where
 from shared.jobs.model import Problem
 
 if TYPE_CHECKING:
     from shared.jobs.search import Sweep
 
-DROPS_DATASTORE = "drops"
-OUTPUT_DATASTORE = "workspaceblobstore"
-TRAINERS_ENVIRONMENT = (
-    "azureml:trainyard@latest"  # in a template: the environment that trainers/environment.yaml describes
-)
+TRAINERS_ENVIRONMENT = Asset("trainyard@latest")  # the environment that trainers/environment.yaml describes
 LEFT_OUTPUT = "checkpoints"  # the output that stays where the job wrote it: large, and of use to this run only
 FROM_MODEL_TAG = "trainyard.from_model"  # in a template: the flag by which its script starts from a model's folder
 FROM_MODEL = "from_model"  # the input that names that folder
@@ -40,7 +37,7 @@ class DataInput:
     """Data that a job reads. `kind` is FOLDER, FILE or another of Azure ML's, '' where nobody says; `mode` says how it
     reaches the node: ro_mount, download, direct."""
 
-    path: str = ""
+    path: Where = ""
     kind: str = ""
     mode: str = ""
     rest: Opaque = field(default_factory=dict)
@@ -50,7 +47,7 @@ class DataInput:
 class Output:
     """What a job writes. Without a `path` it goes to a folder of the run's own; see places.py."""
 
-    path: str = ""
+    path: Where | Pattern = ""
     kind: str = ""
     mode: str = ""
     asset: str = ""  # the name under which it is registered, and its version
@@ -65,7 +62,7 @@ class Environment:
 
     image: str = ""
     conda: Opaque | str = ""
-    context: str = ""
+    context: Where = ""
     rest: Opaque = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -89,8 +86,8 @@ class JobSpec:
     description: str = ""
     experiment: str = ""
     command: Command = field(default_factory=Command)
-    code: str = ""  # azureml:<name>:<version>, a folder that was sent, or one beside the job
-    environment: str | Environment = ""
+    code: Where = ""  # registered, a folder that was sent, or one beside the job
+    environment: str | Asset | Environment = ""
     cluster: str = ""
     machine: str = ""  # the VM size, on serverless compute
     nodes: int = 0
@@ -152,27 +149,18 @@ class Layer:
         return replace(self, job=job)
 
 
-def is_registered(code: str) -> bool:
-    """Whether Azure ML knows this code already."""
-    return code.startswith("azureml:") and not code.startswith("azureml://datastores/")
-
-
 def uses_own_code(job: JobSpec) -> bool:
     """Whether the job's code is still to be registered: the trainers/ snapshot, or a folder that was sent."""
-    return bool(job.code) and not is_registered(job.code)
+    return bool(job.code) and not isinstance(job.code, Asset)
 
 
 def uses_own_environment(job: JobSpec) -> bool:
     return job.environment == TRAINERS_ENVIRONMENT
 
 
-def output_path(run: str, name: str, is_file: bool = False) -> str:
+def output_path(run: str, name: str, is_file: bool = False) -> Location:
     """The folder, or the file, of a run's output that has no path of its own."""
-    return f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/{run}/{name}" + ("" if is_file else "/")
-
-
-def is_relative(path: Any) -> bool:
-    return isinstance(path, str) and path != "" and ":" not in path and not path.startswith("/")
+    return Location(OUTPUT_STORE, f"trainyard/{run}/{name}" + ("" if is_file else "/"))
 
 
 def again(job: JobSpec, old: str, new: str, tag: str = "trainyard.retry_of", shared: tuple[str, ...] = ()) -> JobSpec:
@@ -183,10 +171,12 @@ def again(job: JobSpec, old: str, new: str, tag: str = "trainyard.retry_of", sha
 
 def _moved(output: Output, name: str, new: str) -> Output:
     """The output in the new run's folder, if it was in the folder of any run: one that goes on shares another's."""
-    any_run = re.escape(output_path("*", name, is_file=True)).replace(re.escape("*"), "[^/]+")
-    if not re.fullmatch(f"{any_run}/?", output.path):
+    path = output.path
+    if not isinstance(path, Location) or path.store != OUTPUT_STORE or path.workspace:
         return output
-    return replace(output, path=output_path(new, name, is_file=not output.path.endswith("/")))
+    if not re.fullmatch(rf"trainyard/[^/]+/{re.escape(name)}/?", path.path):
+        return output
+    return replace(output, path=output_path(new, name, is_file=not path.path.endswith("/")))
 
 
 def on_each_node(job: JobSpec) -> JobSpec:
@@ -194,9 +184,9 @@ def on_each_node(job: JobSpec) -> JobSpec:
     return replace(job, distribution="", processes=0, workers=0, parameter_servers=0, launcher={})
 
 
-def resolve(job: JobSpec, code: str | None, environment: str | None, code_digest: str) -> JobSpec:
+def resolve(job: JobSpec, code: Asset | None, environment: Asset | None, code_digest: str) -> JobSpec:
     """The job with the ids filled in: code where it names none, environment where it names the trainers' own."""
-    if code is not None and not is_registered(job.code):
+    if code is not None and not isinstance(job.code, Asset):
         job = replace(job, code=code, tags={**job.tags, "trainyard.code": code_digest})
     if environment is not None and uses_own_environment(job):
         job = replace(job, environment=environment)

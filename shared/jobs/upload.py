@@ -10,21 +10,22 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from shared.jobs.location import OUTPUT_STORE, Asset, Location, Where
 from shared.jobs.model import Problem
 from shared.jobs.readers.pipeline import steps
-from shared.jobs.spec import OUTPUT_DATASTORE, Environment, JobSpec
+from shared.jobs.readers.place_text import ASSET_FORM
+from shared.jobs.spec import Environment, JobSpec
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
 
-ROOT = f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/uploads/"
+ROOT = "trainyard/uploads/"  # in the store of outputs
 MOST_FILES = 2000
 MIB = 1 << 20
 NAMED = 5  # files in a sentence
 
 _PLACE = re.compile(re.escape(ROOT) + r"([0-9a-f]{64})(?:/(.*))?")
-_CODE_ID = re.compile(r"azureml:(?:[\w.-]+:[\w.-]+|/subscriptions/[\w./()-]+/codes/[\w.-]+/versions/[\w.-]+)")
+_CODE_ID = re.compile(r"[\w.-]+:[\w.-]+|/subscriptions/[\w./()-]+/codes/[\w.-]+/versions/[\w.-]+")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
 
@@ -45,29 +46,32 @@ def digest(files: Iterable[File]) -> str:
     return content.hexdigest()
 
 
-def path(name: str) -> str:
-    """Where the folder with this digest lies, as Azure ML writes it."""
-    return f"{ROOT}{name}/"
+def path(name: str) -> Location:
+    """Where the folder with this digest lies."""
+    return Location(OUTPUT_STORE, f"{ROOT}{name}/")
 
 
-def digest_in(place: Any) -> str | None:
+def digest_in(place: Where) -> str | None:
     """The digest of the folder that this path leads to or into; None for any other path."""
-    match = _PLACE.fullmatch(place) if isinstance(place, str) else None
+    if not isinstance(place, Location) or place.store != OUTPUT_STORE or place.workspace:
+        return None
+    match = _PLACE.fullmatch(place.path)
     return match[1] if match else None
 
 
-def is_folder(place: Any) -> bool:
+def is_folder(place: Where) -> bool:
     """Whether this is the path of such a folder, and not of something in it."""
     name = digest_in(place)
     return name is not None and place == path(name)
 
 
-def unfit_code(code: str, allowed: bool) -> Iterator[Problem]:
+def unfit_code(code: Where, allowed: bool) -> Iterator[Problem]:
     """Code that is neither registered nor a folder that was sent; `allowed`: such a folder may be."""
-    if code and not (_CODE_ID.fullmatch(code) or is_folder(code)):
+    is_registered = isinstance(code, Asset) and _CODE_ID.fullmatch(code.id)
+    if code and not (is_registered or is_folder(code)):
         yield Problem(
             "code",
-            "must be a registered asset, azureml:<name>:<version>, or a folder that was sent: `trainyard submit "
+            f"must be a registered asset, {ASSET_FORM}, or a folder that was sent: `trainyard submit "
             "job.yml` sends the folder that it names. Leave it out for the trainers.",
         )
     elif digest_in(code) and not allowed:
@@ -76,7 +80,9 @@ def unfit_code(code: str, allowed: bool) -> Iterator[Problem]:
 
 def used(job: JobSpec) -> Iterator[tuple[str, str]]:
     """(place in the job, digest) of each such folder that it uses, or a step of it."""
-    places = {"code": job.code} | {f"inputs.{name}.path": value.path for name, value in job.data.items()}
+    places: dict[str, Where] = {"code": job.code} | {
+        f"inputs.{name}.path": value.path for name, value in job.data.items()
+    }
     if isinstance(job.environment, Environment):
         places["environment.context"] = job.environment.context
     for key, place in places.items():

@@ -8,6 +8,7 @@ from itertools import islice
 
 from shared.jobs import upload
 from shared.jobs.limits import Limits
+from shared.jobs.location import Location
 from shared.jobs.ports import Stores
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.route import Routes
@@ -23,7 +24,7 @@ ADDRESS_SECONDS = 900.0  # how long an address takes its file
 class Wanted:
     """What is still to be sent. `files` are names with the address that takes each; none: all is there."""
 
-    path: str
+    path: Location
     digest: str
     files: tuple[tuple[str, str], ...]
 
@@ -58,8 +59,8 @@ def check_complete(stores: Stores, job: JobSpec) -> None:
             )
 
 
-def collect(stores: Stores, drop: Place, folder: str, limit_mib: int) -> str:
-    """Copy a folder of a drop to where its content belongs, and return the azureml:// path of that place.
+def collect(stores: Stores, drop: Place, folder: str, limit_mib: int) -> Location:
+    """Copy a folder of a drop to where its content belongs, and return that place.
 
     Raises Impossible for a folder that can't be sent. Twice copies nothing again.
     """

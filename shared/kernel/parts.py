@@ -2,15 +2,19 @@
 
 A part's fields are columns of the record, under their own names or under those that `column` gives: what lies in a
 table, is shown and is written stays flat, whatever is grouped with what.
+
+A feature adds a part that the record does not know: one typed value, in one column. `FeaturePart` declares it, in the
+feature's folder; the record holds such values by their types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar, get_type_hints
 
 R = TypeVar("R")
+P = TypeVar("P")
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,25 @@ class Column:
         return getattr(getattr(record, self.part) if self.part else record, self.field)
 
 
+@dataclass(frozen=True)
+class FeaturePart(Generic[P]):
+    """What a feature adds to a record: a value of type `kind`, in the column `name`, shown under that name.
+
+    The version before had the value's fields as columns of the record. `was_there` says from these whether a row has
+    the value. Such a row is read from its old columns, which may be newer than the new one, and they are still written
+    (docs/development.md, "Two versions at once").
+    """
+
+    name: str
+    kind: type[P]
+    hidden: tuple[str, ...] = ()  # fields that answers leave out
+    was_there: Callable[[Mapping[str, Any]], bool] | None = None  # None for a part without old columns
+
+    def old_columns(self) -> dict[str, Column]:
+        """The columns in which the version before had the value."""
+        return columns(self.kind) if self.was_there else {}
+
+
 def part(kind: type[Any], required: bool = False) -> Any:
     """A field that is a part of this kind; without `required` all fields of the part have defaults."""
     return field(metadata={"part": kind}) if required else field(default_factory=kind, metadata={"part": kind})
@@ -36,6 +59,11 @@ def part(kind: type[Any], required: bool = False) -> Any:
 def column(name: str, default: Any) -> Any:
     """A field of a part whose column has another name."""
     return field(default=default, metadata={"column": name})
+
+
+def of_features() -> Any:
+    """A field for the values of features, by their types."""
+    return field(default_factory=dict, metadata={"features": True})
 
 
 _columns_of: dict[type[Any], dict[str, Column]] = {}
@@ -52,6 +80,8 @@ def _columns(kind: type[Any], within: str) -> list[Column]:
     column_list: list[Column] = []
     hints = get_type_hints(kind)
     for each in fields(kind):
+        if "features" in each.metadata:
+            continue
         if inner := each.metadata.get("part"):
             column_list += _columns(inner, each.name)
             continue
@@ -63,6 +93,12 @@ def _columns(kind: type[Any], within: str) -> list[Column]:
 def flat(record: Any) -> dict[str, Any]:
     """The values of a record by their columns."""
     return {name: each.of(record) for name, each in columns(type(record)).items()}
+
+
+def difference(before: R, after: R) -> dict[str, Any]:
+    """The columns in which a record differs from what it was."""
+    pairs = ((name, each.of(before), each.of(after)) for name, each in columns(type(after)).items())
+    return {name: new for name, old, new in pairs if old is not new and old != new}
 
 
 def from_columns(kind: type[R], values: Mapping[str, Any]) -> R:

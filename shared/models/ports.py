@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from shared.jobs.location import Location
 from shared.kernel.versioned import Stored
 from shared.models.model import Change, Model, Version
 
@@ -64,10 +65,10 @@ class Registry(Protocol):
     """Azure ML's registry of models, for its studio and endpoints."""
 
     def workspace(self) -> str:
-        """The id of the workspace."""
+        """The URI of the workspace."""
 
-    def register(self, version: Version, path: str, description: str) -> str:
-        """The id of the version there, with its files at this azureml:// path. Registered once, then only looked up."""
+    def register(self, version: Version, files: Location, description: str) -> str:
+        """The id of the version there, with its files at this place. Registered once, then only looked up."""
 
 
 class HasModels(Protocol):

@@ -6,7 +6,10 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from shared.jobs.spec import DROPS_DATASTORE, Environment
+from shared.jobs.location import DROPS_STORE, Location
+from shared.jobs.readers.git import source_of
+from shared.jobs.readers.place_text import place_text
+from shared.jobs.spec import Environment
 from shared.models.decide import Asked
 from shared.models.evidence import Evidence
 from shared.models.signature import STATEMENT
@@ -17,7 +20,6 @@ Json = dict[str, Any]
 PROVENANCE = "provenance.json"
 PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "urn:trainyard:training:v1"
-COMMIT, REPOSITORY, DIRTY = "azureml.git.commit", "azureml.git.repository_uri", "azureml.git.dirty"
 
 
 def provenance(evidence: Evidence, name: str, number: int, asked: Asked) -> Json:
@@ -35,7 +37,7 @@ def provenance(evidence: Evidence, name: str, number: int, asked: Asked) -> Json
                 "resolvedDependencies": [*_data(evidence), *_code(run), *_environment(evidence), *_parent(evidence)],
             },
             "runDetails": {
-                "builder": {"id": f"azureml:/{evidence.workspace}"},
+                "builder": {"id": evidence.workspace},
                 "metadata": {"invocationId": run.name, **_times(run)},
                 "byproducts": [
                     {"name": file.name, "digest": {"sha256": file.sha256}, "annotations": {"size": file.size}}
@@ -81,7 +83,7 @@ def _data(evidence: Evidence) -> list[Json]:
     return [
         {
             "name": blob.name,
-            "uri": f"azureml://datastores/{DROPS_DATASTORE}/paths/{quote(blob.name)}",
+            "uri": place_text(Location(DROPS_STORE, quote(blob.name))),
             "digest": {kind: value for kind, value in (("sha256", sha256), ("md5", blob.md5)) if value},
             "annotations": {"etag": blob.etag.strip('"'), "size": blob.size},
         }
@@ -90,20 +92,18 @@ def _data(evidence: Evidence) -> list[Json]:
 
 
 def _code(run: Run) -> list[Json]:
-    properties = run.asked.request.properties
-    commit, repository = str(properties.get(COMMIT, "")), str(properties.get(REPOSITORY, ""))
-    digest = {kind: value for kind, value in (("sha256", run.jobs.code), ("gitCommit", commit)) if value}
-    changed = str(properties.get(DIRTY, "")).lower() == "true"
-    named = {"name": "code", "digest": digest, "annotations": {"changedSinceCommit": changed}}
-    source = f"git+{repository}@{commit}" if commit and repository else ""
-    return [named | ({"uri": source} if source else {})] if digest else []
+    source = source_of(run.asked.request)
+    digest = {kind: value for kind, value in (("sha256", run.jobs.code), ("gitCommit", source.commit)) if value}
+    named = {"name": "code", "digest": digest, "annotations": {"changedSinceCommit": source.dirty}}
+    uri = f"git+{source.repository}@{source.commit}" if source.commit and source.repository else ""
+    return [named | ({"uri": uri} if uri else {})] if digest else []
 
 
 def _environment(evidence: Evidence) -> list[Json]:
     """The environment, and each package that was installed in it."""
     own = evidence.run.asked.request.environment
-    image = own.image if isinstance(own, Environment) else ""
-    environment: Json = {"name": "environment", "uri": evidence.run.jobs.environment or str(own)}
+    image, name = (own.image, str(own)) if isinstance(own, Environment) else ("", place_text(own))
+    environment: Json = {"name": "environment", "uri": evidence.run.jobs.environment or name}
     rows = [environment | ({"annotations": {"image": image}} if image else {})]
     return rows + [
         {"name": name, "uri": f"pkg:pypi/{quote(name.lower())}@{quote(version)}"}

@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from shared.jobs.ports import HasJobs
+from shared.jobs.readers.place_text import read_asset
 from shared.jobs.spec import JobSpec, again, uses_own_code, uses_own_environment
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
@@ -99,8 +100,8 @@ def as_it_ran(ports: HasJobs, run: Run, job: JobSpec) -> JobSpec:
     if uses_own_code(job):
         if not run.jobs.code:
             raise Impossible(f"Run {run.name} does not say which code it ran.", "no_code")
-        job = replace(job, code=ports.jobs.code_id("", run.jobs.code))
-    return replace(job, environment=run.jobs.environment) if uses_own_environment(job) else job
+        job = replace(job, code=ports.jobs.code_id(run.jobs.code))
+    return replace(job, environment=read_asset(run.jobs.environment)) if uses_own_environment(job) else job
 
 
 def compare(ports: Ports, version: Version, name: str) -> Comparison:

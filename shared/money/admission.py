@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from statistics import median
 from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -58,6 +59,10 @@ class ProjectPurse:
 
     def refusal(self, run: Run) -> Refusal | None:
         return refusal(self.ports, run)
+
+    def usual_seconds(self, run: Run) -> float | None:
+        seconds = seconds_before(self.ports, run)
+        return median(seconds) if seconds else None
 
 
 def project_of(ports: Ports, tags: Any, route: str) -> str:
@@ -116,9 +121,9 @@ def _with_most(ports: Ports, run: Run) -> Run:
 
 
 def _with_limit(ports: Ports, run: Run) -> Run:
-    """A run with a date with what its budget lets it cost, if that may end it before its date."""
+    """A run whose cluster a feature chooses with what its budget lets it cost, if that is less than it may cost."""
     budget = ports.money.budgets.get(run.money.project)
-    limited = run.due.done_by and budget and budget.run is not None and budget.run < run.due.cost_at_worst
+    limited = run.is_steered and budget and budget.run is not None and budget.run < (run.money.greatest or 0.0)
     return run.changed(cost_allowed=budget.run) if limited and budget else run
 
 

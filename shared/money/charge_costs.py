@@ -117,7 +117,7 @@ def _tell_runs(ports: Ports, runs: dict[str, Run], costs: dict[str, dict[str, Ro
     updated = 0
     for _, name, cost in sorted(changed, reverse=True, key=lambda change: change[:2])[:MOST_RUNS]:
         try:
-            ports.runs.update(ports.runs.get(name), cost=cost)
+            ports.runs.update(old := ports.runs.get(name), old.value.changed(cost=cost))
             updated += 1
         except TrainyardError as exc:  # it changed just now, or can't be read: the next look tells it
             log.info("books: run %s: %s", name, exc)

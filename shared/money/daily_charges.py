@@ -24,6 +24,7 @@ from shared.money.model import Day, Row
 from shared.money.paid import HOLDS, Paid, paid
 from shared.money.prices import Prices
 from shared.runs.decide import is_over
+from shared.runs.features import price_on
 from shared.runs.model import Run
 from shared.runs.node_use import Spell, Use
 from shared.runs.ports import RunFilter
@@ -225,10 +226,8 @@ def _row(facts: Known, cluster: str, share: tuple[str, str], node_seconds: float
 def _price(facts: Known, cluster: str, share: Share, hourly: float | None) -> float | None:
     """What an hour of a node costs: for a run as it was when it was submitted."""
     run = facts.runs.get(share.who)
-    if run and cluster == run.due.dedicated_cluster:
-        return run.due.dedicated_price
-    if run and run.due.done_by and cluster in run.due.low_clusters:
-        return run.due.low_price
+    if run and (price := price_on(run, cluster)) is not None:
+        return price
     return run.money.price if run and run.money.price else hourly
 
 

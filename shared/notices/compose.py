@@ -54,7 +54,7 @@ def _late(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
     if run is None:
         return None
     hint = "Let it go on, cancel it, or continue it on more nodes."
-    return _of_run(notice, run, Kind.LATE, f"Run {run.name} will be late: {run.pace.holds_why}", {"what to do": hint})
+    return _of_run(notice, run, Kind.LATE, f"Run {run.name} will be late: {data.get('why', '')}", {"what to do": hint})
 
 
 def _idle(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shared.jobs.location import Location
 from shared.kernel.errors import NotFound
 from shared.removals.model import What
 from shared.runs.model import Run
@@ -29,7 +30,7 @@ def earlier(runs: Runs, run: Run) -> list[Run]:
     return chain
 
 
-def own_paths(runs: Runs, what: What, run: Run) -> set[str]:
+def own_paths(runs: Runs, what: What, run: Run) -> set[Location]:
     """Paths of the outputs that a removal of this run deletes: its own, and those that only it still needed.
 
     Checkpoints that a rule lets go are those of the newest run; whoever went before has no more use for them.
@@ -38,15 +39,15 @@ def own_paths(runs: Runs, what: What, run: Run) -> set[str]:
     folders = [f"/trainyard/{each.name}/" for each in (*before, run, *after)]
     users = after if what is What.CHECKPOINTS else [*before, *after]
     needed = {path for user in users if _keeps(user, what) for path in _paths(user)}
-    return {path for path in _paths(run) if path not in needed and any(folder in path for folder in folders)}
+    return {path for path in _paths(run) if path not in needed and any(folder in f"/{path.path}" for folder in folders)}
 
 
 def _keeps(run: Run, what: What) -> bool:
     return run.removed.at is None and str(what) not in run.removed.cleared
 
 
-def _paths(run: Run) -> Iterator[str]:
-    yield from (output.path for output in run.asked.request.outputs.values() if output.path)
+def _paths(run: Run) -> Iterator[Location]:
+    yield from (output.path for output in run.asked.request.outputs.values() if isinstance(output.path, Location))
 
 
 def _next(runs: Runs, run: Run) -> Run | None:

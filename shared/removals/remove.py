@@ -82,11 +82,13 @@ def remove_run(ports: Ports, removals: Removals, name: str, asked: Asked) -> Rem
                 _send(ports.queues, earlier_removal)
             return earlier_removal or _ask(ports.queues, removals, asked.removal(What.RUN, name, run.removed.at))
         try:
-            marked = ports.runs.update(stored, removed_at=now, removed_by=asked.by.name, removed_by_id=asked.by.id)
+            marked = ports.runs.update(
+                stored, stored.value.changed(removed_at=now, removed_by=asked.by.name, removed_by_id=asked.by.id)
+            )
         except Changed:
             continue
         if promoted := ports.named.needing_run(name):  # meanwhile; a promotion looks at the mark in the same way
-            ports.runs.update(marked, removed_at=None, removed_by="", removed_by_id="")
+            ports.runs.update(marked, marked.value.changed(removed_at=None, removed_by="", removed_by_id=""))
             _check_unnamed(promoted, f"Run {name}")
         return _ask(ports.queues, removals, asked.removal(What.RUN, name, now))
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was removed.")
@@ -238,7 +240,7 @@ def _mark_cleared(runs: Runs, name: str, what: What) -> None:
     for _ in range(WRITE_ATTEMPTS):
         stored = runs.get(name)
         try:
-            runs.update(stored, cleared=tuple(sorted({*stored.value.removed.cleared, str(what)})))
+            runs.update(stored, stored.value.changed(cleared=tuple(sorted({*stored.value.removed.cleared, str(what)}))))
         except Changed:
             continue
         return

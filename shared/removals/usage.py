@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from shared.jobs.location import OUTPUT_STORE, Location
 from shared.jobs.ports import HasJobs
-from shared.jobs.spec import OUTPUT_DATASTORE
 from shared.kernel.drop_key import DropKey
 from shared.kernel.has import HasBlobs
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
@@ -53,7 +53,7 @@ def _sizes(ports: Ports) -> Iterator[tuple[str, str, int]]:
         folder, _, inside = blob.name.partition("/")[2].partition("/")
         # What a drop held is listed for each version of it, of a route that trains nothing too.
         yield "lists" if inside == LISTING else "archives", folder or blob.name, blob.size
-    jobs = ports.jobs.place(f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/")
+    jobs = ports.jobs.place(Location(OUTPUT_STORE, "trainyard/"))
     for blob in ports.blobs.list(jobs):
         run, _, rest = blob.name.removeprefix(jobs.prefix).partition("/")
         yield "checkpoints" if rest.startswith("checkpoints/") else "copies", run, blob.size

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, defstruct
 
 from shared.kernel.reply import Reply
-from shared.runs.intake import due
+from shared.runs.features import before_start, said_before_start
 from shared.runs.model import Run, RunState
 from shared.runs.results.artifacts import ADDRESS_LIFE
 
@@ -24,30 +23,20 @@ class FileAddress(Struct):
     seconds: int
 
 
-class Date(Struct):
-    """What a run that must be done by a date costs, in dollars: at best, as expected, on dedicated nodes alone."""
-
-    done_by: datetime
-    takes_seconds: float
-    clusters: Annotated[list[str], Meta(description="With low-priority nodes, and with dedicated ones.")]
-    best: float
-    expected: float
-    worst: float
-    why: str
-
-
-class Accepted(Struct):
+class _Accepted(Struct):
     run: str
     state: RunState
     estimated_cost: Annotated[float | None, Meta(description="Dollars; null where nothing is known.")] = None
     greatest_cost: Annotated[float | None, Meta(description="Dollars; null where no price is known.")] = None
-    date: Date | None = None
+
+
+Accepted = defstruct("Accepted", said_before_start(), bases=(_Accepted,), module=__name__)
 
 
 def accepted(run: Run) -> Reply:
     """202 for a run that was made, with where it is and what it may cost."""
     body: dict[str, Any] = {"run": run.name, "state": run.progress.state}
-    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest, "date": due.date_of(run)}
+    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest, **before_start(run)}
     return Reply(body, 202, {"Location": f"/api/runs/{run.name}"})
 
 

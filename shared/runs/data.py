@@ -121,7 +121,7 @@ def check_data(ports: Ports, name: str) -> None:
         if not changes or stored.value.archive.at is not None:
             return
         try:
-            ports.runs.update(stored, **changes)
+            ports.runs.update(stored, stored.value.changed(**changes))
         except Changed:
             stored = ports.runs.get(name)
         else:

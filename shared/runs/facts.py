@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from shared.kernel.facts import Fact
 from shared.runs.model import Run
@@ -58,12 +57,10 @@ class CancelCarriedOut(Fact):
 
 
 @dataclass(frozen=True)
-class RunWillBeLate(Fact):
-    """The run's work is larger than was said: it will be done at `done_at`, after its date. Stated before the row says
-    so."""
+class RunReconciled(Fact):
+    """The look at the run's hour has come to the run, which is not over."""
 
     run: Run
-    done_at: datetime
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,25 @@ The three states on the right are final: nothing leaves them.
 
 Archiving is no state: a final run has `archived_at` once its manifest is written.
 
-Each part of a run has one writer; all write under the row's etag, and merge only their own columns.
+Each part of a run has one writer; all write under the row's etag, and merge only their own columns. What features add
+is not declared here: a run holds their parts by their types (shared/runs/features.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from shared.jobs.spec import JobSpec
-from shared.kernel.parts import column, from_columns, part, with_columns
-from shared.runs.date import Due, Pace
+from shared.kernel.parts import column, from_columns, of_features, part, with_columns
 from shared.runs.steps import Step
 
+P = TypeVar("P")
 SWEEP, PIPELINE, ELASTIC = "sweep", "pipeline", "elastic"  # kinds of runs
 
 
@@ -155,6 +157,13 @@ class Elastic:
         return sum(member.attempt - 1 for member in self.members if not member.is_dedicated)
 
 
+class Placed(msgspec.Struct, frozen=True, array_like=True):
+    """On which cluster a run's job is since `at`."""
+
+    at: datetime
+    cluster: str
+
+
 class Cost(msgspec.Struct, frozen=True, array_like=True):
     """What a run's nodes have cost until `at`, in dollars: training, waiting for all of them, idling after it.
 
@@ -228,6 +237,9 @@ class Jobs:
     resubmit: bool = False  # whether that job is still to be sent
     elastic: Elastic | None = None  # None for a run that is one job
     steps: tuple[Step, ...] = ()  # of a pipeline, in the order of its file
+    places: tuple[Placed, ...] = ()  # where its jobs were, if a feature chooses their cluster as it goes
+    moves_to: str = ""  # the cluster of its next job, once the present one has ended
+    moves_why: str = ""  # why it moves there
 
 
 @dataclass(frozen=True)
@@ -239,6 +251,7 @@ class Money:
     price_from: str = ""  # who says that price, or why it is unknown
     estimated: float | None = column("estimated_cost", None)  # as such runs usually cost
     greatest: float | None = column("greatest_cost", None)  # if it takes all of its time limit
+    allowed: float | None = column("cost_allowed", None)  # by its budget, where that is less than the greatest
     cost: Cost | None = None  # so far
 
 
@@ -315,18 +328,27 @@ class Run:
     people: People = part(People)
     cancel: Cancel = part(Cancel)
     removed: Removed = part(Removed)
-    due: Due = part(Due)
-    pace: Pace = part(Pace)
+    features: Mapping[type, Any] = of_features()
 
     @property
     def on_cluster(self) -> str:
         """Where its present job is, or its low-priority members."""
-        return self.pace.places[-1].cluster if self.pace.places else self.asked.cluster
+        return self.jobs.places[-1].cluster if self.jobs.places else self.asked.cluster
 
     @property
-    def change_seconds(self) -> float:
-        """What a change of nodes takes: as measured in this run, before the first as others of the cluster had it."""
-        return self.pace.change_measured or self.due.change_seconds
+    def is_steered(self) -> bool:
+        """Whether a feature chooses the cluster of its jobs, and sees to its end: jobs that lost their nodes are then
+        replaced without a limit."""
+        return bool(self.jobs.places)
+
+    def feature(self, kind: type[P]) -> P | None:
+        """What a feature added to the run; None for a run without it."""
+        value: P | None = self.features.get(kind)
+        return value
+
+    def having(self, *values: object) -> Run:
+        """The run with these parts of features, each in the place of one of its type."""
+        return replace(self, features={**self.features, **{type(value): value for value in values}})
 
     @classmethod
     def of(cls, **values: Any) -> Run:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from shared.runs.date import Placed
-from shared.runs.model import FINAL, Run, RunState
+from shared.runs.model import FINAL, Placed, Run, RunState
 
 WAITING = (RunState.SUBMITTED, RunState.QUEUED)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypedDict
 
-from shared.deadlines.pool import Pool
 from shared.kernel.drop_key import DropKey
 from shared.kernel.versioned import Stored
 from shared.runs.facts import RunBeingArchived, RunTakesStep
@@ -83,41 +82,6 @@ class Purse(Protocol):
     def refusal(self, run: Run) -> Refusal | None:
         """Why its budget would not let the run start now; None if it would. Keeps nothing back."""
 
-
-@dataclass(frozen=True)
-class Tier:
-    """A cluster, and the dollars that an hour of one of its nodes costs."""
-
-    cluster: str
-    price: float
-
-
-@dataclass(frozen=True)
-class Tiers:
-    """What a run with a date may choose from. `change`: seconds that new nodes take; `pool`: how low ones are.
-
-    `further` are other clusters like `low`.
-    """
-
-    low: Tier
-    further: tuple[str, ...]
-    dedicated: Tier
-    change: float
-    pool: Pool
-
-
-class Markets(Protocol):
-    """Which nodes are to be had, and at what price? Money answers."""
-
-    def of(self, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
-        """The cluster and one of the same machines in the other tier, within `allowed` (None: any).
-
-        Raises Impossible where there is none, or where a price is not known.
-        """
-
-    def idle(self) -> dict[str, int]:
-        """How many nodes of each cluster are up and idle now."""
-
     def usual_seconds(self, run: Run) -> float | None:
         """How long the newest runs of this kind took, as their median; None if there are none."""
 
@@ -180,8 +144,11 @@ class Runs(Protocol):
         Changed that others were quicker. What is final stays so.
         """
 
-    def update(self, run: Stored[Run], **changes: Any) -> Stored[Run]:
-        """Merge these fields of Run into the row. Raises Changed unless it still has run.etag."""
+    def update(self, run: Stored[Run], after: Run) -> Stored[Run]:
+        """Write what differs between the run as it was read and `after`. Raises Changed unless it still has run.etag.
+
+        A run that was read without its request may be given: what does not differ is not written.
+        """
 
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         """Up to `limit` runs, newest first, older than `before`. The number of requests doesn't grow with the table."""
@@ -234,11 +201,6 @@ class HasRuns(Protocol):
 class HasPurse(Protocol):
     @property
     def purse(self) -> Purse: ...
-
-
-class HasMarkets(Protocol):
-    @property
-    def markets(self) -> Markets: ...
 
 
 class HasCapacity(Protocol):

@@ -18,7 +18,9 @@ from shared.drops.closed import closed_since
 from shared.drops.find_name import find
 from shared.drops.model import Drop
 from shared.drops.ports import HasDrops
+from shared.jobs.location import Asset
 from shared.jobs.ports import HasRoutes
+from shared.jobs.readers.place_text import read_place
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.suggest import did_you_mean, there_are
@@ -53,7 +55,7 @@ def meant(ports: Ports, request: RunRequest, since: datetime | None) -> Meant:
     if request.from_run and "@" in request.from_run:
         changes["from_run"] = ports.versions.run_of(request.from_run) or find(ports, request.from_run).run
     data = request.data or ""
-    if "@" not in data or "://" in data or data.startswith("azureml:"):
+    if "@" not in data or "://" in data or isinstance(read_place(data), Asset):
         return Meant(changes)
     route, _, which = data.removeprefix(f"{DROPS_CONTAINER}/").partition("@")
     if which not in (NEW, ALL_NEW):

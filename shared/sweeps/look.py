@@ -96,7 +96,7 @@ def _ask_for_next(ports: Ports, name: str, number: int | None) -> None:
     if number != stored.value.trials.look or is_over(stored.value) or not by_clock:
         return
     try:
-        after = ports.runs.update(stored, sweep_look=number + 1).value
+        after = ports.runs.update(stored, stored.value.changed(sweep_look=number + 1)).value
     except Changed:
         after = ports.runs.get(name).value  # by a look of a fact, mostly: then this number is still waited for
     ask_for_sweep_look(ports.queues, after, LOOK_SECONDS)

@@ -10,6 +10,8 @@ import pytest
 from shared.drops.model import DropState
 from shared.jobs.batchai.adopt import Order, adopt
 from shared.jobs.batchai.job import Beside
+from shared.jobs.location import Location
+from shared.jobs.readers.place_text import place_text
 from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Place
 from tests.batchai.documents import gloo, practitioner, project
@@ -34,7 +36,7 @@ def close(world: World) -> None:
 def place_of(world: World, order: Order) -> tuple[str, bool]:
     """Where the recipe's scripts are looked for, and whether something is missing there."""
     adopted = adopt(world.system, order)
-    return adopted.layer.job.data["scripts"].path, bool(adopted.absent)
+    return place_text(adopted.layer.job.data["scripts"].path), bool(adopted.absent)
 
 
 def test_a_mounts_files_are_looked_for_in_order(world: World) -> None:
@@ -83,7 +85,7 @@ def test_a_drop_of_batch_ais_files_becomes_their_job(world: World) -> None:
     assert (drop.state, "Read as a Batch AI job" in drop.why) == (DropState.SEALED, True), drop.why
     job = drop.request
     assert job.experiment == "ants"
-    assert job.data["datalake"].path == "azureml://datastores/drops/paths/mnist/a/datalake/"
+    assert job.data["datalake"].path == Location("drops", "mnist/a/datalake/")
     assert "logs" not in job.inputs
 
 

@@ -26,10 +26,10 @@ from azure.storage.queue import QueueClient
 
 from cli.setup.file_trust import Untrusted
 from emulators import neighbours
+from emulators.testing import azurite
 from local import record
 from local.cloud import Cloud
 from local.declaration import Declaration
-from tests import azurite
 
 EVIL = "https://evil.example"
 # What a browser sends with a POST that needs no preflight: no header of the page's own, and text/plain.

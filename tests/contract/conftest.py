@@ -21,11 +21,11 @@ import pytest
 
 from emulators import certs, process
 from emulators.storage import services
+from emulators.testing import azurite
 from emulators.tokens import issue
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.account import clients as storage_clients
 from shared.kernel.settings import Settings, Storage
-from tests import azurite
 from tests.contract.wire import LocalAzureML, azureml_config
 
 

@@ -18,9 +18,11 @@ from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.tables.asset_table import TableAssets
 from shared.jobs.batchai.job import Beside
 from shared.jobs.batchai.job import read_job as read_batchai
+from shared.jobs.location import Asset, Location
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes
 from shared.jobs.parameters import wrong_parameters
 from shared.jobs.readers.expressions import read_command
+from shared.jobs.readers.place_text import read_place
 from shared.jobs.spec import DataInput, Environment
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
@@ -148,7 +150,7 @@ def test_what_a_pipeline_names_and_is_not_there_is_told(side: Side, unique: Call
         "Step 'one': component azureml:none:3 is not in the workspace.",
         "Step 'two': component azureml:none@latest is not in the workspace.",
     ]
-    (why,) = side.jobs.lacks(replace(pipeline, inputs={"rows": DataInput("azureml:rows@latest")}))
+    (why,) = side.jobs.lacks(replace(pipeline, inputs={"rows": DataInput(Asset("rows@latest"))}))
     assert "rows" in why
 
 
@@ -200,12 +202,12 @@ def test_active_names_the_unfinished_jobs_and_their_clusters(side: Side, unique:
 def test_places_of_outputs_are_containers_and_prefixes(side: Side) -> None:
     """A datastore path, short or long, names container and folder; an unknown datastore raises NotFound naming it."""
     long = "azureml://subscriptions/S/resourcegroups/R/workspaces/W/datastores/drops/paths/mnist/a/"
-    assert side.jobs.place("azureml://datastores/drops/paths/mnist/a/") == Place("drops", "mnist/a/")
-    assert side.jobs.place("azureml://datastores/drops/paths/mnist/a") == Place("drops", "mnist/a/")
-    assert side.jobs.place(long) == Place("drops", "mnist/a/")
-    assert side.jobs.place("azureml://datastores/drops/paths/") == Place("drops", "")
+    assert side.jobs.place(Location("drops", "mnist/a/")) == Place("drops", "mnist/a/")
+    assert side.jobs.place(Location("drops", "mnist/a")) == Place("drops", "mnist/a/")
+    assert side.jobs.place(read_place(long)) == Place("drops", "mnist/a/")
+    assert side.jobs.place(Location("drops", "")) == Place("drops", "")
     with pytest.raises(NotFound, match="nobody"):
-        side.jobs.place("azureml://datastores/nobody/paths/a/")
+        side.jobs.place(Location("nobody", "a/"))
     with pytest.raises(BadInput, match="no path in a datastore"):
         side.jobs.place("/etc/passwd")
 
@@ -214,7 +216,7 @@ def test_the_schemas_problems_come_all_at_once(side: Side, unique: Callable[[], 
     """`problems` names the path of each fault, and finds none in a good job, resolved or not."""
     good = side.job(unique())
     assert side.jobs.problems(good) == []
-    assert side.jobs.problems(replace(good, code="..", environment="azureml:trainyard@latest")) == []
+    assert side.jobs.problems(replace(good, code="..", environment=Asset("trainyard@latest"))) == []
     bad = replace(good, command=read_command(""), environment="")
     found = {problem.path: problem.message for problem in side.jobs.problems(bad)}
     assert found.keys() == {"environment", "command"}
@@ -222,17 +224,16 @@ def test_the_schemas_problems_come_all_at_once(side: Side, unique: Callable[[], 
 
 
 def test_assets_are_registered_once_a_content(side: Side, tmp_path: Path) -> None:
-    """The same digest gives the same id, another one another id, and ids begin with azureml:."""
+    """The same digest gives the same id, another one another id."""
     folder, file = snapshot(tmp_path), environment(tmp_path)
-    ids = [side.jobs.register_code(str(folder), digest * 32) for digest in ("a1", "a1", "a2")]
+    ids: list[Asset] = [side.jobs.register_code(folder, digest * 32) for digest in ("a1", "a1", "a2")]
     ids += [side.jobs.register_environment(str(file), digest * 32) for digest in ("a1", "a1", "a2")]
-    assert [side.jobs.code_id(str(folder), "a1" * 32), side.jobs.environment_id(str(file), "a1" * 32)] == [
+    assert [side.jobs.code_id("a1" * 32), side.jobs.environment_id(str(file), "a1" * 32)] == [
         ids[0],
         ids[3],
     ]
     assert (ids[0], ids[3]) == (ids[1], ids[4])
     assert len(set(ids)) == 4
-    assert all(asset.startswith("azureml:") for asset in ids)
 
 
 def test_check_is_silent_while_the_workspace_answers(side: Side) -> None:
@@ -257,7 +258,7 @@ def test_a_warm_submission_is_one_request(
     """Once code and environment are registered, a run costs Azure ML a single request."""
 
     def submit(name: str) -> None:
-        code = real.jobs.register_code(str(snapshot(tmp_path)), "b" * 64)
+        code = real.jobs.register_code(snapshot(tmp_path), "b" * 64)
         env = real.jobs.register_environment(str(environment(tmp_path)), "b" * 64)
         real.jobs.submit(replace(real.job(name), command=read_command("python train.py"), code=code, environment=env))
 
@@ -273,7 +274,7 @@ def test_a_job_runs_in_its_registered_code(
 ) -> None:
     """The snapshot's files, without caches and hidden ones, are the job's working directory, and `logs` is its log."""
     name = unique()
-    code = real.jobs.register_code(str(snapshot(tmp_path)), "c" * 64)
+    code = real.jobs.register_code(snapshot(tmp_path), "c" * 64)
     command = "python train.py && find . -type f | sort"
     real.jobs.submit(replace(real.job(name), command=read_command(command), code=code))
     assert real.until(name, *ENDED).state is JobState.COMPLETED
@@ -293,7 +294,7 @@ def test_registered_code_lies_in_a_container_of_its_own(
 ) -> None:
     """The files lie in `code` under their digest, where nodes may only read, and nothing else makes a container."""
     before = {found.name for found in clients.blob.list_containers()}
-    real.jobs.register_code(str(snapshot(tmp_path)), "9" * 64)
+    real.jobs.register_code(snapshot(tmp_path), "9" * 64)
     names = [blob.name for blob in StorageBlobs(clients.blob).list(Place("code", f"{'9' * 64}/"))]
     assert names == [f"{'9' * 64}/{name}" for name in ("lib/helper.py", "train.py")]
     assert {found.name for found in clients.blob.list_containers()} - before <= {"code"}
@@ -302,9 +303,9 @@ def test_registered_code_lies_in_a_container_of_its_own(
 def test_short_code_ids_work_too(real: RealSide, unique: Callable[[], str], tmp_path: Path) -> None:
     """A job file may name its code azureml:<name>:<version>, as Azure ML's documentation does."""
     name = unique()
-    real.jobs.register_code(str(snapshot(tmp_path)), "d" * 64)
+    real.jobs.register_code(snapshot(tmp_path), "d" * 64)
     real.jobs.submit(
-        replace(real.job(name), command=read_command("python train.py"), code=f"azureml:trainyard-{'d' * 16}:1")
+        replace(real.job(name), command=read_command("python train.py"), code=Asset(f"trainyard-{'d' * 16}:1"))
     )
     assert real.until(name, *ENDED).state is JobState.COMPLETED
 
@@ -316,10 +317,10 @@ def test_registering_at_the_same_time_does_no_harm(
     folder, file = snapshot(tmp_path), environment(tmp_path)
     start = threading.Barrier(8)
 
-    def register(_: int) -> tuple[str, str]:
+    def register(_: int) -> tuple[Asset, Asset]:
         jobs = AzureMLJobs(azureml.workspace, FakeAssets(), StorageBlobs(clients.blob))
         start.wait()
-        return jobs.register_code(str(folder), "e" * 64), jobs.register_environment(str(file), "e" * 64)
+        return jobs.register_code(folder, "e" * 64), jobs.register_environment(str(file), "e" * 64)
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(register, range(8)))) == 1
@@ -391,8 +392,8 @@ def test_a_workspace_that_is_gone_is_unavailable(
         lambda: real.jobs.status("a"),
         lambda: real.jobs.cancel("a"),
         lambda: real.jobs.active(),
-        lambda: real.jobs.place("azureml://datastores/new/paths/a/"),
-        lambda: real.jobs.register_code(".", "f" * 64),
+        lambda: real.jobs.place(Location("new", "a/")),
+        lambda: real.jobs.register_code(Path(), "f" * 64),
         lambda: real.jobs.check(),
     ]
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.data.tables import TableServiceClient
 
+from emulators.testing.azurite import Azurite
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables.drop_table import TableDrops
 from shared.drops.model import Drop, DropState
@@ -21,7 +22,6 @@ from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Changed
 from shared.kernel.versioned import Stored
-from tests.azurite import Azurite
 from tests.contract.wire import Dying
 from tests.fakes.ports import Crash, FakeDrops
 

@@ -17,12 +17,12 @@ import pytest
 import requests
 
 from emulators import process
+from emulators.testing.azurite import Azurite
 from shared.adapters.outgoing.eventgrid import TopicEvents
 from shared.adapters.storage.account import StorageClients
 from shared.events.ports import Events
 from shared.kernel.errors import Unavailable
 from shared.kernel.settings import Topic
-from tests.azurite import Azurite
 from tests.fakes.ports import FakeEvents
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from emulators.testing import azurite
 from functions import telemetry
 from shared.adapters import transport
 from shared.adapters.storage.account import clients as storage_clients
@@ -29,7 +30,6 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.settings import Storage
 from shared.money.charge_costs import keep_books
 from shared.reconcile import reconcile
-from tests import azurite
 from tests.contract.wire import Recording
 from tests.fakes.world import PERIOD, ROUTE, World, trainers_folder
 

@@ -21,6 +21,7 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.jobs.build import build
 from shared.jobs.data import Data
+from shared.jobs.location import Asset, Location
 from shared.jobs.order import JobOrder
 from shared.jobs.routes_file import load
 from shared.jobs.spec import resolve
@@ -66,11 +67,11 @@ ROUTES = load(ROOT / "routes.yaml", TRAINERS).routes
 def test_the_jobs_of_our_routes_are_written_as_the_sdk_writes_them(azureml: LocalAzureML, route: str) -> None:
     """The job of every route of the routes file needs no azure-ai-ml, and is the one that it would send."""
     found = ROUTES[route]
-    data = Data(f"azureml://datastores/drops/paths/{route}/a/", single_file=False)
+    data = Data(Location("drops", f"{route}/a/"), single_file=False)
     order = JobOrder(f"r-{route}", "t", found.template, found.limits, found.defaults, data=data, tags={"a": "b"})
     built = build(order).job
     assert built
-    job = document(resolve(built, CODE, "azureml:trainyard:1", "d"))
+    job = document(resolve(built, Asset(CODE.removeprefix("azureml:")), Asset("trainyard:1"), "d"))
     assert ours(azureml, job) == sent_by_the_sdk(azureml, job)
 
 

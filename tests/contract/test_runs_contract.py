@@ -11,6 +11,7 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.recent_rows import SECONDS, RecentRows
 from shared.adapters.tables.run_table import TableRuns
+from shared.jobs.location import Location
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.spec import DataInput, JobSpec
 from shared.kernel.errors import Changed, Impossible, NotFound
@@ -31,7 +32,7 @@ def runs(request: pytest.FixtureRequest) -> Runs:
 def test_a_run_comes_back_as_it_was_written(runs: Runs) -> None:
     """Every field survives the way to the table and back."""
     full = run(
-        request=JobSpec(command=read_command("träin"), inputs={"data": DataInput("azureml://x")}),
+        request=JobSpec(command=read_command("träin"), inputs={"data": DataInput(Location("drops", "mnist/a/"))}),
         state=RunState.FAILED,
         history=(Moment(RunState.RECEIVED, NOW), Moment(RunState.FAILED, NOW + timedelta(microseconds=1), "exit 1")),
         attempts=2,
@@ -88,8 +89,10 @@ def test_update_merges_only_its_fields(runs: Runs) -> None:
     """Two writers of different fields, one after the other, lose nothing of each other."""
     runs.insert(run(reason="first"))
     first = runs.get("mnist-0")
-    second = runs.update(first, job="mnist-0", last_metrics={"loss": 1.0})
-    third = runs.update(second, state=RunState.SUBMITTED, history=(Moment(RunState.SUBMITTED, NOW, "why"),))
+    second = runs.update(first, first.value.changed(job="mnist-0", last_metrics={"loss": 1.0}))
+    third = runs.update(
+        second, second.value.changed(state=RunState.SUBMITTED, history=(Moment(RunState.SUBMITTED, NOW, "why"),))
+    )
     assert runs.get("mnist-0") == third
     assert third.value == first.value.changed(
         job="mnist-0",
@@ -103,9 +106,9 @@ def test_update_needs_the_latest_etag(runs: Runs) -> None:
     """Of two writers that read the same row the second raises Changed, and its fields are not written."""
     runs.insert(run())
     read = runs.get("mnist-0")
-    runs.update(read, job="a")
+    runs.update(read, read.value.changed(job="a"))
     with pytest.raises(Changed):
-        runs.update(read, code="b")
+        runs.update(read, read.value.changed(code="b"))
     assert (runs.get("mnist-0").value.jobs.job, runs.get("mnist-0").value.jobs.code) == ("a", "")
 
 
@@ -113,7 +116,7 @@ def test_update_refuses_unknown_fields(runs: Runs) -> None:
     """A name that is no field of Run raises TypeError."""
     runs.insert(run())
     with pytest.raises(TypeError):
-        runs.update(runs.get("mnist-0"), colour="blue")
+        runs.update(old := runs.get("mnist-0"), old.value.changed(colour="blue"))
 
 
 def test_newest_comes_first_and_pages_are_complete(runs: Runs) -> None:
@@ -181,9 +184,9 @@ def test_what_changed_since_a_page_is_told(runs: Runs, monkeypatch: pytest.Monke
     quiet = runs.changed(queued, page.mark)
     assert quiet is not None
     assert (quiet.runs, quiet.gone) == ([], [])
-    runs.update(runs.get("mnist-0"), reason="too old to be told")
-    runs.update(runs.get("mnist-3"), state=RunState.RUNNING)
-    runs.update(runs.get("mnist-2"), reason="told")
+    runs.update(old := runs.get("mnist-0"), old.value.changed(reason="too old to be told"))
+    runs.update(old := runs.get("mnist-3"), old.value.changed(state=RunState.RUNNING))
+    runs.update(old := runs.get("mnist-2"), old.value.changed(reason="told"))
     runs.insert(run("mnist-9", 9, state=RunState.QUEUED))
     news = runs.changed(queued, quiet.mark)
     assert news is not None
@@ -207,15 +210,15 @@ def test_the_unsettled_runs_of_an_hour(runs: Runs) -> None:
     """`unsettled` gives an hour's runs that are not archived, newest first, page by page, with etags that count."""
     for name, seconds in (("mnist-1", 0), ("mnist-2", 1), ("mnist-3", 2), ("mnist-4", 3600), ("mnist-5", -3600)):
         runs.insert(run(name, seconds))
-    runs.update(runs.get("mnist-2"), archived_at=NOW)
+    runs.update(old := runs.get("mnist-2"), old.value.changed(archived_at=NOW))
     assert runs.hours() == ["20260102T02", HOUR, "20260102T04"]
     first = runs.unsettled(HOUR, 1)
     rest = runs.unsettled(HOUR, 9, first[0].value)
     assert [stored.value.name for stored in (*first, *rest)] == ["mnist-3", "mnist-1"]
     assert first[0].value.asked.request == JobSpec()
-    runs.update(first[0], reason="with the etag of the list")
+    runs.update(old := first[0], old.value.changed(reason="with the etag of the list"))
     with pytest.raises(Changed):
-        runs.update(first[0], reason="again")
+        runs.update(old := first[0], old.value.changed(reason="again"))
 
 
 def test_an_hour_is_claimed_by_one_and_dropped_unless_a_run_came(runs: Runs) -> None:
@@ -237,7 +240,7 @@ def test_runs_are_found_by_owner_tag_and_state(runs: Runs) -> None:
     runs.insert(run("mnist-1", 1, owner="ann", tags={"a": "x y", "b": "1"}))
     runs.insert(run("mnist-2", 2, owner="ann", owner_id="0a1b"))
     runs.insert(run("mnist-3", 3, owner="bob", tags={"a": "x y"}))
-    runs.update(runs.get("mnist-2"), state=RunState.SUBMITTED)
+    runs.update(old := runs.get("mnist-2"), old.value.changed(state=RunState.SUBMITTED))
 
     def names(**wanted: Any) -> list[str]:
         return [r.name for page in pages(runs, RunFilter(**wanted), 2) for r in page]
@@ -254,15 +257,17 @@ def test_runs_that_have_not_ended_are_found_at_once(runs: Runs) -> None:
     """Whatever their states are, with these; those that have ended are not among them."""
     for state in (state for state in RunState if state is not RunState.BROKEN):
         runs.insert(run(f"mnist-{state}"))
-        runs.update(runs.get(f"mnist-{state}"), state=state)
+        runs.update(old := runs.get(f"mnist-{state}"), old.value.changed(state=state))
     assert sorted(runs.live()) == sorted((f"mnist-{state}", "cpu-cluster", state) for state in LIVE)
 
 
 def test_the_rows_that_find_a_run_follow_it(runs: Runs) -> None:
     """Whatever is written of a run is shown by every filter, and values that it has no more find it no more."""
     runs.insert(run("mnist-1", owner="ann", tags={"a": "1"}))
-    stored = runs.update(runs.get("mnist-1"), best_metrics={"accuracy": 0.5}, cluster="gpu-cluster")
-    runs.update(stored, tags={"b": "2"}, reason="w" * 3000)
+    stored = runs.update(
+        old := runs.get("mnist-1"), old.value.changed(best_metrics={"accuracy": 0.5}, cluster="gpu-cluster")
+    )
+    runs.update(stored, stored.value.changed(tags={"b": "2"}, reason="w" * 3000))
     for wanted in (RunFilter(), RunFilter(owner="ann"), RunFilter(cluster="gpu-cluster"), RunFilter(tag="b=2")):
         assert runs.page(wanted, 9).runs == [runs.get("mnist-1").value]
     assert not runs.page(RunFilter(cluster="cpu-cluster"), 9).runs + runs.page(RunFilter(tag="a=1"), 9).runs
@@ -315,10 +320,10 @@ def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> No
     runs.insert(made)
     first = runs.recent("mnist-0")
     assert (first.value, first.etag) == (made, runs.get("mnist-0").etag)
-    second = runs.update(first, state=RunState.SUBMITTED, attempts=1, archive_tries=2)
+    second = runs.update(first, first.value.changed(state=RunState.SUBMITTED, attempts=1, archive_tries=2))
     again = runs.recent("mnist-0")
     assert (again.value, again.etag) == (runs.get("mnist-0").value, second.etag)
-    assert runs.update(again, job="mnist-0").value.archive.tries == 2
+    assert runs.update(again, again.value.changed(job="mnist-0")).value.archive.tries == 2
     with pytest.raises(NotFound, match="mnist-9"):
         runs.recent("mnist-9")
 
@@ -327,9 +332,9 @@ def test_who_remembers_an_older_row_finds_out_by_writing(tables: StorageClients)
     """What another process wrote meanwhile makes an update under the remembered etag Changed, and `get` tells it."""
     here, there = TableRuns(tables.table), TableRuns(tables.table)
     here.insert(run())
-    there.update(there.get("mnist-0"), job="mnist-0")
+    there.update(old := there.get("mnist-0"), old.value.changed(job="mnist-0"))
     with pytest.raises(Changed):
-        here.update(here.recent("mnist-0"), state=RunState.SUBMITTED)
+        here.update(known := here.recent("mnist-0"), known.value.changed(state=RunState.SUBMITTED))
     assert here.get("mnist-0").value.jobs.job == here.recent("mnist-0").value.jobs.job == "mnist-0"
 
 

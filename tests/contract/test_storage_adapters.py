@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from azure.storage.blob import BlobServiceClient
 
+from emulators.testing.azurite import Azurite
 from shared.adapters.storage import account, copying
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
@@ -26,7 +27,6 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Unavailable
 from shared.kernel.settings import Storage
 from shared.kernel.storage import Copy, Place
-from tests.azurite import Azurite
 from tests.contract.conftest import NOW
 from tests.contract.wire import Recording
 

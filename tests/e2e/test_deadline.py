@@ -145,7 +145,7 @@ def test_the_date_is_kept_though_every_node_is_taken(desk: Desk, tmp_path: Path)
 
     assert run["state"] == "completed", run["reason"]
     ended = next(moment["at"] for moment in run["history"] if moment["state"] == "completed")
-    assert datetime.fromisoformat(ended) <= datetime.fromisoformat(run["done_by"])
+    assert datetime.fromisoformat(ended) <= datetime.fromisoformat(run["date"]["done_by"])
     assert any("goes on from its checkpoints on sure" in moment["why"] for moment in run["history"])
     steps = [step for step, _, _ in desk.ask("metrics", name)["series"]["done"]]
     assert steps == sorted(steps)
@@ -202,7 +202,7 @@ def test_an_elastic_run_keeps_its_date_on_both_tiers(desk: Desk, tmp_path: Path)
     run = lab.get(f"runs/{name}")
     assert run["state"] == "completed", run["reason"]
     ended = next(moment["at"] for moment in run["history"] if moment["state"] == "completed")
-    assert datetime.fromisoformat(ended) <= datetime.fromisoformat(run["done_by"])
+    assert datetime.fromisoformat(ended) <= datetime.fromisoformat(run["date"]["done_by"])
     assert run["late_since"] is None, "what starting and starting over takes is not taken for larger work"
     tiers = [(bool(moment.low), bool(moment.dedicated)) for moment in seen]
     without = tiers.index((False, True))
@@ -215,7 +215,7 @@ def test_an_elastic_run_keeps_its_date_on_both_tiers(desk: Desk, tmp_path: Path)
     booked = line["training"] + line["allocation"] + line["idle"]
     assert booked == pytest.approx(seen[-1].dollars, rel=0.3), "what was seen of the nodes, at their prices"
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    left = (datetime.fromisoformat(run["done_by"]) - datetime.fromisoformat(run["created_at"])).total_seconds()
+    left = (datetime.fromisoformat(run["date"]["done_by"]) - datetime.fromisoformat(run["created_at"])).total_seconds()
     draw_moments(seen, left, run["takes_seconds"], PRICES["sure"] * 2, PICTURE)
 
 
@@ -237,7 +237,7 @@ def play_trace(lab: Lab, name: str, seconds: float) -> list[Moment]:
         paid += gone * sum(PRICES[cluster] * count for cluster, count in nodes.items()) / 3600
         at_work = [m["member"] for m in run["elastic"]["members"] if m["state"] == "running"]
         dedicated = sum(member >= DEDICATED_FROM for member in at_work)
-        seen.append(Moment(now, len(at_work) - dedicated, dedicated, run["done_share"], paid))
+        seen.append(Moment(now, len(at_work) - dedicated, dedicated, run["date"]["done_share"], paid))
         return bool(run["archived_at"]) and not any(nodes.values())
 
     wait_for(look, PATIENCE, f"run {name} to be archived", 0.5)

@@ -57,6 +57,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     Image.new("L", (28, 28)).save(folder / "digit.png")
     (folder / "my-folder" / "job.yaml").write_text("inputs: {epochs: 1}\n")
     (folder / "job.yml").write_text(json.dumps(JOB))
+    shutil.copytree(ROOT / "examples", folder / "examples")
     for name, file in (("src", "train.py"), ("iris", "train.py"), ("points", "points.csv")):
         (folder / name).mkdir()
         (folder / name / file).write_text(SCRIPT)

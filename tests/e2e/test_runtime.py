@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests import azurite
-from tests.emulators.host.test_conformance import REPOSITORY, http, one, python313, run
+from emulators.testing import azurite
+from emulators.testing.conformance import http, one, run
+from shared.kernel.index_settings import ROOT
+from tests.runtime import python313
 
 __all__ = ["python313"]
 
@@ -75,7 +77,7 @@ def tell(python: str, backend: str, folder: Path, monkeypatch: pytest.MonkeyPatc
     """What each call of the story gives, on a storage account of its own, without times."""
     with azurite.start(folder / backend) as storage:
         monkeypatch.setenv("AzureWebJobsStorage", storage.connection_string)
-        outcomes = run(python, REPOSITORY, backend, STORY, folder)["outcomes"]
+        outcomes = run(python, ROOT, backend, STORY, folder)["outcomes"]
     readable = json.dumps([with_text(outcome) for outcome in outcomes])
     timeless = re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+\+00:00", "TIME", readable)
     told: list[Any] = json.loads(re.sub(r'W/\\"[0-9a-f]+\\"', "TAG", timeless))  # a tag is of the body, times and all
@@ -104,3 +106,10 @@ def test_the_app_runs_equally_under_microsofts_runtime(
     ]  # without a topic nothing is announced
     assert "BadMessage" in json.dumps(ours[-2])
     assert "There is no route 'nowhere'" in json.dumps(ours[2])
+
+
+def test_the_app_loads_and_indexes_equally(python313: str, tmp_path: Path) -> None:
+    """The app starts under Microsoft's indexer, with the raw bindings and retries that our host reads."""
+    theirs = run(python313, ROOT, "runtime", [], tmp_path)["indexed"]
+    assert run(sys.executable, ROOT, "direct", [], tmp_path)["indexed"] == theirs
+    assert theirs

@@ -118,7 +118,7 @@ class Run:
             return lines if enough else None
 
         try:
-            return wait_for(there, DEADLINE_SECONDS, f"{steps} steps of {world} processes")  # type: ignore[no-any-return]
+            return wait_for(there, DEADLINE_SECONDS, f"{steps} steps of {world} processes")
         except TimeoutError as error:
             logs = "\n".join(f"--- {agent.log.name}\n{tail(agent.log, 2000)}" for agent in self.agents)
             raise AssertionError(f"{error}; {self.progress()[-1:]}\n{logs}") from None

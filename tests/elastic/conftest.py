@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from emulators.storage import services
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic.proxy import Proxy
 from trainers.elastic.client import Table, connect
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from emulators.process import wait_for
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic import hosts
 from tests.elastic.agents import EVERY, ROOT, Run
 

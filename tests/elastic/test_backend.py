@@ -18,7 +18,7 @@ from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError, 
 from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend
 
-from tests import azurite
+from emulators.testing import azurite
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import Table, connect
 from trainers.elastic.errors import Denied

@@ -17,7 +17,7 @@ from azure.core.exceptions import ClientAuthenticationError, ServiceRequestError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic.proxy import Proxy
 from trainers.elastic import client, connection
 from trainers.elastic.client import LIFETIME, Table, connect

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from emulators.process import tail, wait_for
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic import hosts
 from tests.elastic.agents import CONF, DEADLINE_SECONDS, ROOT, InPlace
 from tests.trainers import cifar, metadata_service
@@ -118,7 +118,7 @@ def test_training_does_not_need_the_table(account: azurite.Azurite, tmp_path: Pa
             (tmp_path / "finish").touch()
             said = "the work is done, and the table is waited for"
             for log in (agent.log for agent in run.agents):
-                wait_for(lambda log=log: said in log.read_text(), DEADLINE_SECONDS, f"{log.name}: {said}")
+                wait_for(lambda: said in log.read_text(), DEADLINE_SECONDS, f"{log.name}: {said}")  # noqa: B023 (called at once)
         finally:
             account.restart_if_dead()
         assert run.finish() == [0, 0]

@@ -18,7 +18,7 @@ import pytest
 from torch.distributed.elastic.rendezvous.api import RendezvousParameters, rendezvous_handler_registry
 
 from emulators.process import wait_for
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic import agents
 from trainers.elastic import client, launch
 from trainers.elastic.backend import AzureTableRendezvousBackend
@@ -186,7 +186,7 @@ def test_sigterm_before_and_during_work(table: Table, run: str, tmp_path: Path) 
             for name, nodes in ((waiting, "2"), (working, "1"))
         }
         for name in started:
-            wait_for(lambda name=name: seen(table, name)[1], 120, f"{name} to join")
+            wait_for(lambda: seen(table, name)[1], 120, f"{name} to join")  # noqa: B023 (called at once)
         wait_for(lambda: _children(started[working].pid), 60, "the worker")
         for process in started.values():
             process.terminate()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from emulators.process import wait_for
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic import hosts
 from tests.elastic.agents import DEADLINE_SECONDS, InPlace
 from tests.elastic.hosts import Host, Quality
@@ -95,7 +95,8 @@ def test_a_cut_that_comes_and_goes(four: Four) -> None:
     began = time.monotonic()
     for turn in range(6):
         halves(four.wires, four.hosts) if turn % 2 == 0 else four.wires.heal()
-        wait_for(lambda due=began + 5 * (turn + 1): time.monotonic() > due, DEADLINE_SECONDS, "the next change")
+        due = began + 5 * (turn + 1)
+        wait_for(lambda: time.monotonic() > due, DEADLINE_SECONDS, "the next change")  # noqa: B023 (called at once)
     assert len(run.progress()) > before + 20
     run.wait_for_steps(4, after=len(run.progress()), steps=5)
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from torch.distributed.elastic.rendezvous.api import rendezvous_handler_registry
 
-from tests import azurite
+from emulators.testing import azurite
 from trainers.elastic.handler import NAME, create
 
 FOLDER = Path(os.environ.get("PYTORCH_SOURCE", "/nowhere"), "test", "distributed", "elastic", "agent", "server", "test")

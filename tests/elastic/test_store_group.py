@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests import azurite
+from emulators.testing import azurite
 from trainers.elastic.client import Table
 from trainers.elastic.store import AzureTableStore
 

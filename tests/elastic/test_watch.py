@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from emulators.process import wait_for
-from tests import azurite
+from emulators.testing import azurite
 from tests.elastic.agents import DEADLINE_SECONDS
 from trainers.elastic import agent
 from trainers.elastic.backend import AzureTableRendezvousBackend

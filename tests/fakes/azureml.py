@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from shared.adapters.azureml.document import document
 from shared.clusters.model import Cluster
+from shared.jobs.location import Asset, Location, Pattern, Where
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, StepStatus
 from shared.jobs.readers.pipeline import Step, steps
+from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec
 from shared.kernel.errors import BadInput, NotFound, Unavailable
 from shared.kernel.storage import Place
@@ -51,10 +54,10 @@ class FakeJobs:
         self.clusters = set(clusters)
         self.datastores = {"workspaceblobstore": "azureml-blobstore", "drops": "drops", **(datastores or {})}
         self.submissions: list[str] = []  # every call of submit, those that found the job there too
-        self.assets: dict[tuple[str, str], str] = {}
+        self.assets: dict[tuple[str, str], Asset] = {}
         self.metrics: dict[str, dict[str, list[tuple[float, float, float]]]] = {}  # what a job logged to MLflow
         self.steps: dict[str, dict[str, StepStatus]] = {}  # of pipelines, by their names
-        self.components: set[str] = set()  # that are registered, as a step names them
+        self.components: set[str] = set()  # the ids of those that are registered
         self.down = False
         self.busy = False  # whether it takes few questions
 
@@ -98,7 +101,11 @@ class FakeJobs:
     def lacks(self, job: JobSpec) -> list[str]:
         self._answer()
         if job.kind == PIPELINE:
-            data = [f"There are no data {v.path}." for v in job.data.values() if v.path.startswith("azureml:rows")]
+            data = [
+                f"There are no data {v.path}."
+                for v in job.data.values()
+                if isinstance(v.path, Asset) and v.path.id.startswith("rows")
+            ]
             return data + [
                 f"Step {s.name!r}: {why}" for s in steps(job) for why in (*self._absent(s), *self.lacks(s.job))
             ]
@@ -106,8 +113,8 @@ class FakeJobs:
         return [f"Image {image!r}: R can't be installed."] if image.startswith("r-base") else []
 
     def _absent(self, step: Step) -> list[str]:
-        there = not step.component or step.component in self.components
-        return [] if there else [f"component {step.component} is not in the workspace."]
+        there = not step.component or str(step.component) in self.components
+        return [] if there else [f"component {place_text(step.component)} is not in the workspace."]
 
     def status(self, name: str) -> JobStatus | None:
         self._answer()
@@ -141,25 +148,24 @@ class FakeJobs:
         self._answer()
         return self.metrics.get(name, {})
 
-    def place(self, path: str) -> Place:
-        if not path.startswith("azureml://") or "/paths/" not in path:
-            raise BadInput(f"{path!r} is no path in a datastore; use azureml://datastores/<datastore>/paths/<folder>/.")
-        datastore, _, folder = path.partition("datastores/")[2].partition("/paths/")
-        if datastore not in self.datastores:
-            raise NotFound(f"The workspace has no datastore {datastore!r}.")
-        return Place(self.datastores[datastore], f"{folder.rstrip('/')}/".lstrip("/"))
+    def place(self, where: Where | Pattern) -> Place:
+        if not isinstance(where, Location):
+            raise BadInput(f"{where!r} is no path in a datastore.")
+        if where.store not in self.datastores:
+            raise NotFound(f"The workspace has no datastore {where.store!r}.")
+        return Place(self.datastores[where.store], f"{where.path.rstrip('/')}/".lstrip("/"))
 
-    def register_code(self, folder: str, digest: str) -> str:
-        return self.assets.setdefault(("code", digest), self.code_id(folder, digest))
+    def register_code(self, folder: Path | Location, digest: str) -> Asset:
+        return self.assets.setdefault(("code", digest), self.code_id(digest))
 
-    def register_environment(self, file: str, digest: str) -> str:
+    def register_environment(self, file: str, digest: str) -> Asset:
         return self.assets.setdefault(("environment", digest), self.environment_id(file, digest))
 
-    def code_id(self, folder: str, digest: str) -> str:
-        return f"azureml:trainyard-{digest[:16]}:1"
+    def code_id(self, digest: str) -> Asset:
+        return Asset(f"trainyard-{digest[:16]}:1")
 
-    def environment_id(self, file: str, digest: str) -> str:
-        return f"azureml:trainyard:{digest[:16]}"
+    def environment_id(self, file: str, digest: str) -> Asset:
+        return Asset(f"trainyard:{digest[:16]}")
 
     def check(self) -> None:
         self._answer()

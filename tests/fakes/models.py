@@ -10,6 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, Ellip
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from shared.jobs.location import Location
+from shared.jobs.readers.place_text import place_text
 from shared.kernel.errors import Changed
 from shared.kernel.versioned import Stored
 from shared.models.model import Change, Model, Version
@@ -77,8 +79,8 @@ class FakeRegistry:
         self.models: dict[str, tuple[str, str]] = {}
 
     def workspace(self) -> str:
-        return "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w"
+        return "azureml://subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w"
 
-    def register(self, version: Version, path: str, description: str) -> str:
-        self.models.setdefault(str(version), (path, description))
+    def register(self, version: Version, files: Location, description: str) -> str:
+        self.models.setdefault(str(version), (place_text(files), description))
         return f"azureml:{version.model}:{version.number}"

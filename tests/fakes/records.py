@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Decision
@@ -17,7 +16,7 @@ from shared.drops.model import Drop, DropState, Generation, generation_of, is_lo
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Impossible, NotFound
-from shared.kernel.parts import flat
+from shared.kernel.parts import difference, flat
 from shared.kernel.versioned import Stored
 from shared.runs.model import LIVE, Run, RunState
 from shared.runs.names import hour_of
@@ -163,11 +162,12 @@ class FakeRuns:
     def recent(self, name: str) -> Stored[Run]:
         return self.get(name)
 
-    def update(self, run: Stored[Run], **changes: Any) -> Stored[Run]:
+    def update(self, run: Stored[Run], after: Run) -> Stored[Run]:
         row = self.rows.get(run.value.name)
         if row is None or row.etag != run.etag:
             raise Changed(f"run {run.value.name} changed in between")
-        return self._put(row.value.changed(**changes))
+        changed = row.value.changed(**difference(run.value, after))
+        return self._put(replace(changed, features=after.features))
 
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         runs = sorted((row.value for row in self.rows.values()), key=_age)

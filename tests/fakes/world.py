@@ -18,6 +18,7 @@ from functions.going_on import AT_ONCE
 from shared.adapters.studies import JournalStudies
 from shared.clusters import sweep
 from shared.clusters.model import Cluster
+from shared.deadlines import look as dates
 from shared.drops import collect
 from shared.events import announce, incoming
 from shared.jobs.batchai.reader import BatchAIJobs
@@ -39,7 +40,7 @@ from shared.removals.model import What
 from shared.runs import data
 from shared.runs.model import Run
 from shared.runs.names import run_of_job
-from shared.runs.progress import follow, hourly_reconcile, steer, submit
+from shared.runs.progress import follow, hourly_reconcile, submit
 from shared.runs.results import archive
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.outputs import archive_folder
@@ -295,7 +296,7 @@ def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | Non
         elif "data_of" in body:
             data.check_data(system_, body["data_of"])
         elif "paced" in body:
-            steer.look_at_pace(system_, body["paced"], body.get("token"))
+            dates.look_at_pace(system_, body["paced"], body.get("token"))
         else:
             hourly_reconcile.look_at_hour(system_, body["hour"])
     elif queue == places.CLUSTER_LOOKS:

@@ -248,7 +248,7 @@ def test_all_that_people_do_carries_their_object_id(monkeypatch: pytest.MonkeyPa
     when = asked("POST", "schedules", "", {"run": {"template": "mnist", "data": "drops/mnist/a"}, "cron": "0 6 * * 1"})
     paused = asked("POST", "schedules/{schedule}/pause", when["id"])
     (tagged,) = asked("POST", "runs/{run}/tags", "mnist-2", {"set": {"stage": "final"}})["audit"]
-    world.runs.update(world.runs.get("mnist-1"), state=RunState.CANCELED)
+    world.runs.update(old := world.runs.get("mnist-1"), old.value.changed(state=RunState.CANCELED))
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 1, 4, 120, nodes=1)
     sweep.sweep(world.system)
     world.clock.advance(121)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from emulators.testing.conformance import http, one, run
 from shared.kernel.index_settings import ROOT
-from tests.emulators.host.test_conformance import http, one, python313, run
+from tests.runtime import python313
 
 __all__ = ["python313"]
 
@@ -29,12 +30,12 @@ LOGGED = [
 
 def test_records_of_our_threads_carry_their_invocation(tmp_path: Path) -> None:
     """By the thread-local storage that Azure's worker documents: a record without an invocation is dropped."""
-    assert run(sys.executable, APP, "direct", TABLE, tmp_path)["logged"] == LOGGED
+    assert run(sys.executable, APP, "direct", TABLE, tmp_path, [ROOT])["logged"] == LOGGED
 
 
 def test_microsofts_runtime_knows_them_too(python313: str, tmp_path: Path) -> None:
     """By the variable of azure-functions-runtime, where the worker for Python 3.13 looks."""
-    assert run(python313, APP, "runtime", TABLE, tmp_path)["logged"] == LOGGED
+    assert run(python313, APP, "runtime", TABLE, tmp_path, [ROOT])["logged"] == LOGGED
 
 
 @pytest.mark.parametrize("name", ["azure.core.pipeline.policies.http_logging_policy", "azure.identity"])

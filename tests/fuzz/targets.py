@@ -178,7 +178,7 @@ def row(data: bytes) -> None:
         Drop(DropKey("mnist", "a"), DropState.OPEN, "t", NOW),
     ]
     for record in written:
-        known = {"key": record.key} if isinstance(record, Drop) else {}
+        known: dict[str, Any] = {"key": record.key} if isinstance(record, Drop) else {}
         columns = to_row(record, skip=tuple(known))
         for column in columns:
             with suppress(BadInput):

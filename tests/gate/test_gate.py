@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,14 @@ import yaml
 
 from tests.gate.scripts import ROOT, load
 
-check = load("check")
+check, proven = load("check"), load("proven")
 
 RAN, SKIPPED = "", "<skipped message='no'/>"
 
 
 def report(folder: Path, *results: str) -> Path:
     """A JUnit report with one conformance test for each result, and a test of another file that was skipped."""
-    name = "tests.emulators.host.test_conformance"
+    name = "emulator_tests.host.test_conformance"
     cases = [f"<testcase classname='{name}' name='t{i}'>{inner}</testcase>" for i, inner in enumerate(results)]
     other = f"<testcase classname='tests.other' name='t'>{SKIPPED}</testcase>"
     file = folder / "report.xml"
@@ -56,7 +57,7 @@ def test_a_shell_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_the_guard_watches_a_test_that_exists() -> None:
     """The tests that the gate looks for by name are there, and what `--quick` leaves out exists."""
-    assert all(list(ROOT.glob(f"tests/**/{name}.py")) for name in (check.CONFORMANCE, check.SHELLS, check.WORKER))
+    assert all(list(ROOT.glob(f"**/*tests/**/{name}.py")) for name in (check.CONFORMANCE, check.SHELLS, check.WORKER))
     files = {pattern.partition("::")[0] for pattern in (*check.SLOW, *check.LONG)}
     assert [pattern for pattern in files if not list(ROOT.glob(pattern))] == []
     tests = [each.partition("[")[0].split("::") for each in check.LONG if "::" in each]
@@ -79,6 +80,64 @@ def test_hooks_use_the_versions_of_the_gate() -> None:
     asked = {need for hook in hooks for need in hook.get("additional_dependencies", [])}
     assert asked
     assert asked <= set(pinned)
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with emulators and their requirements, whose branch has nothing that origin/main has not."""
+    (tmp_path / "emulators").mkdir()
+    (tmp_path / "emulators" / "a.py").write_text("a = 1\n")
+    (tmp_path / "requirements-dev.txt").write_text("pytest\n")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "first")
+    git(tmp_path, "update-ref", "refs/remotes/origin/main", "HEAD")
+    return tmp_path
+
+
+@pytest.mark.parametrize("file", ["emulators/a.py", "emulators/new.py", "requirements-dev.txt"])
+def test_changed_emulators_are_tested(checkout: Path, file: str) -> None:
+    """A changed or new file of the emulators, or another requirement, lets the gate run the emulators' tests."""
+    mark = checkout / "mark"
+    assert "origin/main" in proven.since(checkout, mark)
+    (checkout / file).write_text("b = 2\n")
+    assert proven.since(checkout, mark) == ""
+    proven.keep(checkout, mark)
+    assert proven.since(checkout, mark) == "they passed here"
+
+
+def test_committed_changes_are_tested_too(checkout: Path) -> None:
+    """A commit that origin/main has not is no proof, and a change beside the emulators needs none."""
+    (checkout / "other.py").write_text("")
+    assert proven.since(checkout, checkout / "mark")
+    (checkout / "emulators" / "a.py").unlink()
+    git(checkout, "commit", "--quiet", "--all", "--message", "second")
+    assert proven.since(checkout, checkout / "mark") == ""
+
+
+def test_without_git_nothing_is_proven(tmp_path: Path) -> None:
+    """Outside of a checkout the emulators' tests run."""
+    assert proven.since(tmp_path, tmp_path / "mark") == ""
+
+
+def test_ci_always_tests_the_emulators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate leaves the emulators' tests out where they are proven, and nothing else; `.ci/run` never does."""
+    options = check.parse([])
+    assert "tests" not in check.command("tests", options, tmp_path)
+    options.proven = "they passed here"
+    assert "tests" in check.command("tests", options, tmp_path)
+    assert "check --emulators" in (ROOT / ".ci" / "run").read_text("utf-8")
+    monkeypatch.setattr(check.proven, "since", lambda *_: "they passed here")
+    monkeypatch.delenv("CI", raising=False)
+    assert check.proven_since(check.parse([])) == "they passed here"
+    assert check.proven_since(check.parse(["--emulators"])) == ""
+    monkeypatch.setenv("CI", "true")
+    assert check.proven_since(check.parse([])) == ""
 
 
 def workflow(name: str = "ci") -> dict[str, Any]:

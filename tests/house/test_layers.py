@@ -20,7 +20,6 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "functions": ({"shared"}, {"torch", "torchvision", "azure.storage", "azure.data", "azure.ai", "azure.eventgrid"}),
     "shared": (set(), {"torch", "torchvision", "azure.functions"}),
     "cli": (set(), {"torch", "torchvision", "azure.ai", "azure.data", "azure.functions"}),
-    "emulators": (set(), {"torch", "torchvision"}),
     "local": ({"emulators", "cli"}, {"torch", "torchvision"}),
     "trainers": (set(), {"azure.functions"}),
 }
@@ -28,8 +27,8 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
 # Within shared/: each part may import those before it, and no other. What it needs of a later one it asks for through a
 # port of its own (shared/runs/ports.py), or states as a fact, from which shared/reactions.py has what follows.
 ORDER = (
-    *("kernel", "events", "jobs", "deadlines", "runs"),
-    *("drops", "clusters", "money", "schedules", "removals", "notices", "models", "sweeps"),
+    *("kernel", "events", "jobs", "runs"),
+    *("drops", "clusters", "money", "schedules", "removals", "notices", "models", "deadlines", "sweeps"),
     *("reactions", "settled", "reconcile", "daily", "api", "adapters", "system", "wiring", "bootstrap"),
 )
 KNOW_THE_SYSTEM = {"shared.bootstrap", "shared.wiring"}  # beside the triggers; everyone else says which ports it takes
@@ -133,7 +132,7 @@ def test_signatures_say_what_they_touch() -> None:
     assert knowing == KNOW_THE_SYSTEM
 
 
-@pytest.mark.parametrize("place", ["shared", "functions", "emulators", "cli", "trainers"])
+@pytest.mark.parametrize("place", ["shared", "functions", "cli", "trainers"])
 def test_no_modules_import_each_other(place: str) -> None:
     """There is an order in which every module comes after all that it imports."""
     try:

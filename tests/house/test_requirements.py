@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import trainyard
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(ROOT.glob("requirements*.in"))
 
@@ -15,7 +17,7 @@ def names(lines: list[str]) -> dict[str, list[str]]:
     """Package name to the versions it is pinned to; [] for a line that pins none."""
     found: dict[str, list[str]] = {}
     for line in lines:
-        if match := re.match(r"([A-Za-z0-9._-]+)\s*(?:==\s*([^\s;]+))?", line):
+        if match := re.match(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:==\s*([^\s;]+))?", line):
             found.setdefault(match[1].lower().replace("_", "-"), []).extend([match[2]] if match[2] else [])
     return found
 
@@ -32,6 +34,18 @@ def test_every_direct_requirement_is_pinned(source: Path) -> None:
     for name, versions in direct(source).items():
         assert pinned.get(name), f"{name} of {source.name} is not pinned; compile the file again"
         assert set(versions) <= set(pinned[name])
+
+
+def test_the_environment_keeps_the_uv_that_makes_it() -> None:
+    """uv is pinned as trainyard.py installs it: a program can't replace itself everywhere."""
+    pinned = (ROOT / "requirements-local.txt").read_text("utf-8").splitlines()
+    assert trainyard.UV_PIN in pinned
+
+
+def test_the_emulators_are_a_package_like_any_other() -> None:
+    """They come from their folder in this repository, with all that they require."""
+    assert "-e ./emulators[mlflow]" in (ROOT / "requirements-local.in").read_text("utf-8").splitlines()
+    assert "-e ./emulators" in (ROOT / "requirements-local.txt").read_text("utf-8").splitlines()
 
 
 def test_the_app_needs_no_torch() -> None:

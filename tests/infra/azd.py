@@ -60,6 +60,8 @@ READY: Answers = [
     (f"{PLACE}/vmSizes", ANSWERS["vmSizes"]),
     (f"{PLACE}/usages", ANSWERS["usages"]),
     ("resource list", []),
+    ("systemTopics", GONE),
+    ("/computes/cpu-cluster", GONE),
     ("checkNameAvailability", FREE),
     ("deletedVaults", GONE),
     ("budgets", GONE),

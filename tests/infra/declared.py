@@ -30,7 +30,11 @@ def parameters(**environment: str) -> dict[str, Any]:
 
     text = re.sub(r"\$\{([^}]*)\}", value, (INFRA / "main.parameters.json").read_text())
     given = {name: entry["value"] for name, entry in json.loads(text)["parameters"].items()}
-    return {name: int(text) if re.fullmatch(r"\d+", text) else text for name, text in given.items()}
+    return {name: int(value) if _is_number(value) else value for name, value in given.items()}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"\d+", value) is not None
 
 
 @cache

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from emulators.arm.operations import Request
-from tests.azurite import ACCOUNT
+from emulators.storage.keys import ACCOUNT
 
 SERVICES = ("blob", "queue", "table")
 HOP_BY_HOP = ("transfer-encoding", "connection", "keep-alive")

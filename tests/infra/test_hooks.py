@@ -210,7 +210,7 @@ def test_nodes_may_pull_whoever_granted_it(azd: Azd, there: list[Any], answer: A
 
 def test_browsers_may_sign_in_at_the_apps_address(azd: Azd) -> None:
     """With Entra ID the registration gets the app's callback and gives id tokens, still without a secret."""
-    azd.set(TRAINYARD_ENTRA_CLIENT_ID="client-1")
+    azd.set(TRAINYARD_ENTRA_CLIENT_ID="client-1", TRAINYARD_ENTRA_MADE_HERE="client-1")
     web = next(body["web"] for body in bodies(after_provision(azd, [])) if "web" in body)
     assert web["redirectUris"] == ["https://func-1.azurewebsites.net/.auth/login/aad/callback"]
     assert web["implicitGrantSettings"] == {"enableIdTokenIssuance": True}

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from emulators.arm import syntax
-from tests.emulators.host.test_conformance import python313, run
+from emulators.testing.conformance import run
 from tests.infra.declared import INFRA, ROOT
 from tests.infra.invocations import TABLE, settings, unpacked
+from tests.runtime import python313
 
 __all__ = ["python313"]
 

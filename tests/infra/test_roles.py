@@ -187,7 +187,7 @@ def test_nodes_reach_their_table_and_no_other(tmp_path: Any) -> None:
     """All that the elastic client asks of Table Storage is allowed on its table, whose creation is never asked for."""
     from azure.data.tables import TableServiceClient
 
-    from tests import azurite
+    from emulators.testing import azurite
     from trainers.elastic.client import connect
 
     with Recorder(tmp_path / "azurite") as recorder, azurite.start(tmp_path / "azurite") as storage:

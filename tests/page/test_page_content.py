@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local import page_bundle
+from shared.deadlines.model import Date, Due, Pace
 from shared.deadlines.plan import Hold
 from shared.drops.model import Drop, DropState
 from shared.kernel.drop_key import DropKey
@@ -89,10 +90,10 @@ def test_hostile_names_logs_and_metrics_do_nothing(lab: Lab) -> None:
 def test_a_date_says_where_its_run_stands(lab: Lab) -> None:
     """Of a run with a date: how much is done, how much must be, and why it holds the nodes that it holds."""
     why = "Dedicated nodes: only 12 min more than it needs, so nothing else keeps the date."
-    date = {"done_by": NOW + timedelta(hours=6), "takes_seconds": 4 * 3600.0, "low_cluster": "cpu-cluster"}
-    stands = {"done_share": 0.4, "line_share": 0.375, "holds": Hold.DEDICATED, "holds_why": why}
+    due = Due(NOW + timedelta(hours=6), 4 * 3600.0, "cpu-cluster")
     for name, late in (("dated-1", None), ("dated-2", NOW)):
-        lab.system.runs.insert(a_run(name, state=RunState.RUNNING, late_since=late, **date, **stands))
+        pace = Pace(0.4, 0.375, Hold.DEDICATED, why, late_since=late)
+        lab.system.runs.insert(a_run(name, state=RunState.RUNNING).having(Date(due, pace)))
         page = lab.page(f"run/{name}")
         card = page.locator(".facts div", has_text="Done by")
         expect(card.get_by_role("meter", name="40 % of it is done, at least 38 % keeps the date")).to_be_visible()
@@ -299,7 +300,9 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
     page.go_back()
     expect(page.get_by_role("link", name="old-129")).to_be_focused()
     expect(page.get_by_role("link", name="old-129")).to_be_in_viewport()
-    lab.system.runs.update(lab.system.runs.get("old-128"), best_metrics={"test_accuracy": 0.123})
+    lab.system.runs.update(
+        old := lab.system.runs.get("old-128"), old.value.changed(best_metrics={"test_accuracy": 0.123})
+    )
     expect(page.locator("[data-row=old-128]")).to_contain_text("0.123", timeout=PATIENCE)
     told = {"rows": [], "gone": [], "changes": "m", "complete": False, "continue": None}
     marks: set[str] = set()
@@ -314,7 +317,9 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
         route.fulfill(json=told)
 
     page.route("**/rows?*changes=*", too_much_changed)
-    lab.system.runs.update(lab.system.runs.get("old-127"), best_metrics={"test_accuracy": 0.456})
+    lab.system.runs.update(
+        old := lab.system.runs.get("old-127"), old.value.changed(best_metrics={"test_accuracy": 0.456})
+    )
     expect(page.locator("[data-row=old-127]")).to_contain_text("0.456", timeout=PATIENCE)
     assert page.locator("tr[data-row]").count() < 60
     page.get_by_role("button", name="Made").click()

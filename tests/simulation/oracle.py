@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from shared.deadlines.model import Date
 from shared.deadlines.plan import Hold
 from shared.drops.model import Drop, DropState
 from shared.jobs.spec import LEFT_OUTPUT as LEFT
@@ -101,8 +102,8 @@ class Oracle:
             require(run.progress.reason, f"run {run.name} is {run.progress.state} without a reason")
         if run.archive.at is not None and before.archive.at is None:
             self._archived(self.world.runs.rows[run.name].value)
-        if run.due.done_by:
-            self._keeps_its_date(before, run)
+        if date := run.feature(Date):
+            self._keeps_its_date(before.feature(Date) or date, date, run)
         elif run.jobs.elastic is None:
             spent, budget = run.jobs.number - 1, run.asked.resubmissions
             require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
@@ -110,19 +111,17 @@ class Oracle:
             spent, budget = run.jobs.elastic.resubmitted, run.jobs.elastic.resubmissions
             require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
 
-    def _keeps_its_date(self, before: Run, run: Run) -> None:
+    def _keeps_its_date(self, before: Date, date: Date, run: Run) -> None:
         """Once only dedicated nodes can keep the date they are held, and without need no run holds both tiers."""
-        if run.pace.paced_at == before.pace.paced_at:
+        if date.pace.paced_at is None or date.pace.paced_at == before.pace.paced_at:
             return
         self.simulation.counts["looks at dates"] += 1
-        assert run.due.done_by is not None
-        assert run.pace.paced_at is not None
-        left = (run.due.done_by - run.pace.paced_at).total_seconds()
-        slack = left - run.due.takes_seconds * (1 - run.pace.done_share)
-        sure = slack >= 2 * run.due.change_seconds or run.pace.holds is Hold.DEDICATED
-        require(sure, f"run {run.name} holds {run.pace.holds}, and has {slack:.0f} s more than it needs")
-        if run.jobs.elastic and run.pace.holds in (Hold.LOW, Hold.NONE):
-            require(not run.jobs.elastic.dedicated, f"run {run.name} holds {run.pace.holds}, and dedicated nodes too")
+        due, pace = date.due, date.pace
+        slack = (due.done_by - date.pace.paced_at).total_seconds() - due.takes_seconds * (1 - pace.done_share)
+        sure = slack >= 2 * due.change_seconds or pace.holds is Hold.DEDICATED
+        require(sure, f"run {run.name} holds {pace.holds}, and has {slack:.0f} s more than it needs")
+        if run.jobs.elastic and pace.holds in (Hold.LOW, Hold.NONE):
+            require(not run.jobs.elastic.dedicated, f"run {run.name} holds {pace.holds}, and dedicated nodes too")
 
     def handled(self, queue: str, message: dict[str, Any]) -> None:
         """After a look at a run with a date every job was told to end that the run, by its row, no longer needs."""

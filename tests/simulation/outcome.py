@@ -28,7 +28,7 @@ class Outcome:
         for run in [row.value for row in world.runs.rows.values()]:
             kind = "elastic" if run.jobs.elastic else "plain"
             self.counts[f"{kind} runs {run.progress.state}"] += 1
-            self.counts["moves"] += max(0, len(run.pace.places) - 1)
+            self.counts["moves"] += max(0, len(run.jobs.places) - 1)
             self.counts["resubmissions"] += run.jobs.elastic.resubmitted if run.jobs.elastic else 0
             self.counts["retries"] += bool(run.asked.retry_of)
             self.counts["jobs started again"] += run.progress.attempts > 1

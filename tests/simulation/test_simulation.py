@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from shared.clusters import sweep
+from shared.deadlines import look as dates
 from shared.deadlines.plan import Hold
 from shared.kernel.errors import Changed
 from shared.kernel.facts import Fact
@@ -20,7 +21,7 @@ from shared.models import promote
 from shared.models.model import Model
 from shared.models.ports import Models, Write
 from shared.reactions import REACTIONS
-from shared.runs.progress import follow, steer, submit
+from shared.runs.progress import follow, submit
 from shared.runs.results import archive
 from shared.sweeps import look
 from tests.fakes.world import trainers_folder
@@ -53,7 +54,7 @@ def test_a_sweep_makes_its_trials_once_whatever_happens(tmp_path: Path) -> None:
 
 def test_the_oracle_sees_a_date_that_is_risked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever stays on low-priority nodes whatever is left of the time soon breaks the rule."""
-    monkeypatch.setattr(steer, "choose", lambda _plan, _now: Hold.LOW)
+    monkeypatch.setattr(dates, "choose", lambda _plan, _now: Hold.LOW)
     trainers = trainers_folder(tmp_path)
     broken = (play(seed, trainers, also=DATES).broken for seed in range(SEEDS))
     assert "more than it needs" in next(filter(None, broken))

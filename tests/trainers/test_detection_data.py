@@ -14,7 +14,7 @@ import pytest
 import torch
 from detection import coco, layouts
 from detection.data import Category, Example, Examples, Pictures, grouped, load, remaining, target
-from detection.options import Run, arguments
+from detection.options import Settings, arguments
 from detection.train import learning_rate
 from files import DataError
 from hypothesis import given, settings
@@ -362,8 +362,8 @@ def test_the_learning_rate_follows_the_batch() -> None:
     """Linear in the batch for SGD, with its root for AdamW; up in the warm-up, to a tenth at 2/3 and 8/9."""
 
     def rate(batch: int, seen: int, *more: str) -> float:
-        run = Run.of(arguments("").parse_args(["--data", "x", "--warmup-steps", "5", *more]))
-        return learning_rate(run.settings, batch, seen, 9000)
+        settings = Settings.of(arguments("").parse_args(["--data", "x", "--warmup-steps", "5", *more]))
+        return learning_rate(settings, batch, seen, 9000)
 
     assert [rate(16, 1000), rate(32, 1000), rate(4, 1000)] == pytest.approx([0.01, 0.02, 0.0025])
     assert [rate(batch, 1000, "--optimizer", "adamw") for batch in (16, 64)] == pytest.approx([1e-4, 2e-4])
@@ -380,4 +380,4 @@ def test_flags_that_contradict_are_told() -> None:
         (["--weights", "a", "--weights-backbone", "b"], "--weights has a backbone in it"),
     ):
         with pytest.raises(ValueError, match=message):
-            Run.of(arguments("").parse_args(["--data", "x", *more]))
+            Settings.of(arguments("").parse_args(["--data", "x", *more]))

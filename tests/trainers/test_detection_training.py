@@ -13,7 +13,7 @@ import torch
 import torchvision
 from detection import coco, data, layouts, results, train
 from detection import model as models
-from detection.options import Run, arguments
+from detection.options import Settings, arguments
 from files import DataError
 from PIL import Image
 
@@ -217,21 +217,21 @@ def test_other_models_train_too(alone: None, images: Path, tmp_path: Path, name:
     assert models.load(tmp_path)[1]["plan"]["name"] == name
 
 
-def settings_for(*args: str) -> Run:
-    return Run.of(arguments("").parse_args(["--data", "x", "--backbone", "resnet18", *args]))
+def settings_for(*args: str) -> Settings:
+    return Settings.of(arguments("").parse_args(["--data", "x", "--backbone", "resnet18", *args]))
 
 
 def test_weights_of_a_backbone(tmp_path: Path) -> None:
     """ImageNet's weights go below the pyramid with their statistics frozen, and the first stages stay as they are."""
     torch.save(torchvision.models.resnet18(weights=None).state_dict(), tmp_path / "resnet18.pth")
     given = settings_for("--weights-backbone", "resnet18.pth")
-    plan, net, notes = train.prepared(given.settings, given.plan, tmp_path)
+    plan, net, notes = train.prepared(given, given.plan, tmp_path)
     assert plan.frozen_norm
     assert notes[0].startswith("resnet18.pth: 100 tensors loaded")
     still = {name.split(".")[2] for name, weights in net.named_parameters() if not weights.requires_grad}
     assert still == {"conv1", "layer1"}
     frozen = settings_for("--weights-backbone", "resnet18.pth", "--freeze-backbone")
-    _, net, _ = train.prepared(frozen.settings, frozen.plan, tmp_path)
+    _, net, _ = train.prepared(frozen, frozen.plan, tmp_path)
     assert not any(weights.requires_grad for weights in models.body(net).parameters())
     assert all(weights.requires_grad for name, weights in net.named_parameters() if "backbone.body" not in name)
 
@@ -239,7 +239,7 @@ def test_weights_of_a_backbone(tmp_path: Path) -> None:
 def test_weights_of_another_data_set(learned: Training) -> None:
     """A model of two classes starts one of five: everything but the last layer of the classifier is taken over."""
     given = settings_for("--weights", "model.safetensors", "--anchor", "16")
-    plan, _, notes = train.prepared(given.settings, models.Plan(**{**vars(given.plan), "classes": 5}), learned.folder)
+    plan, _, notes = train.prepared(given, models.Plan(**{**vars(given.plan), "classes": 5}), learned.folder)
     assert not plan.frozen_norm
     assert notes[0].endswith(
         "new: head.classification_head.cls_logits.weight, head.classification_head.cls_logits.bias"
@@ -264,7 +264,7 @@ def test_weights_that_do_not_fit_are_told(learned: Training, tmp_path: Path) -> 
     ):
         given = settings_for(flag, source)
         with pytest.raises(DataError, match=message):
-            train.prepared(given.settings, given.plan, tmp_path)
+            train.prepared(given, given.plan, tmp_path)
 
 
 def test_bad_data_ends_with_2(alone: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

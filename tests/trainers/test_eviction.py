@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from elastic import eviction
 from elastic.eviction import Watch, endpoint
-from mnist import idx, train
+from labelled import Batch, Images
+from mnist import train
 
 from emulators.process import wait_for
 from tests.trainers import metadata_service
@@ -77,7 +78,7 @@ def test_a_training_saves_when_its_node_is_to_go_and_goes_on(
     monkeypatch.setenv("NODE_METADATA_ENDPOINT", service.url)
     batches = train.batches
 
-    def announced_at_the_fifth(t: train.Training, images: idx.Images) -> Iterator[train.Batch]:
+    def announced_at_the_fifth(t: train.Training, images: Images) -> Iterator[Batch]:
         for number, batch in enumerate(batches(t, images), 1):
             if number == 5:
                 service.announce(NAME)

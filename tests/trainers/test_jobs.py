@@ -77,7 +77,7 @@ def test_the_trainer_takes_what_the_job_passes(trainer: str) -> None:
     assert not given  # none is left unused
     passed = {name: value for name, value in args.items() if value != defaults[name]}
     assert {name: path.as_posix() for name, path in passed.items()} == {
-        "output_dir" if trainer == "transfer" else "model_dir": "/out/models",
+        "model_dir": "/out/models",
         "metrics_dir": "/out/metrics",
         "checkpoint_dir": "/out/checkpoints",
     }

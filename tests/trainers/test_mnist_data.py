@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from files import DataError, opened
+from labelled import Images
 from mnist import idx
 
 IMAGES, LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
@@ -28,12 +29,12 @@ def edit(path: Path, change: Callable[[bytes], bytes]) -> None:
     path.write_bytes(gzip.compress(change(gzip.decompress(path.read_bytes()))))
 
 
-def read(data: Path) -> tuple[idx.Images, idx.Images]:
+def read(data: Path) -> tuple[Images, Images]:
     with opened(data) as folder:
         return idx.read(folder)
 
 
-def same(one: tuple[idx.Images, idx.Images], other: tuple[idx.Images, idx.Images]) -> bool:
+def same(one: tuple[Images, Images], other: tuple[Images, Images]) -> bool:
     pairs = zip(one, other, strict=True)
     return all(torch.equal(a.pixels, b.pixels) and torch.equal(a.labels, b.labels) for a, b in pairs)
 

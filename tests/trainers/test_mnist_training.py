@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from labelled import Images
 from mnist import idx, train
 from safetensors.torch import load_file
 
@@ -174,8 +175,8 @@ def test_stopped_and_resumed_it_ends_as_if_nothing_had_been(
     args = ["--data", digits_folder, "--metrics-dir", tmp_path / "m", "--checkpoint-dir", tmp_path / "c"]
     evaluate, tests = train.evaluate, []
 
-    def stop_at_the_second(t: train.Training, images: idx.Images) -> tuple[float, float, float]:
-        tests.append(t.at.step)
+    def stop_at_the_second(t: train.Training, images: Images) -> tuple[float, float, float]:
+        tests.append(t.position.step)
         if len(tests) == 2:
             signal.raise_signal(signal.SIGTERM)
         return evaluate(t, images)

@@ -1,4 +1,4 @@
-"""The commands of the trainers' and the emulators' READMEs, as they stand there."""
+"""The commands of the trainers' READMEs, as they stand there."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from torch.distributed.run import get_args_parser
 
-from emulators.__main__ import parser as emulators_parser
 from tests.e2e.docs_blocks import ROOT, blocks
 from tests.trainers import launch
 
-PAGES = [*sorted((ROOT / "trainers").glob("*/README.md")), ROOT / "emulators" / "README.md"]
+PAGES = [*sorted((ROOT / "trainers").glob("*/README.md"))]
 TYPED = [
     words
     for page in PAGES
@@ -83,11 +82,3 @@ def test_what_is_installed_is_there() -> None:
     folders = [name for name in named if name.startswith("./")]
     assert folders
     assert [name for name in folders if not (ROOT / name / "pyproject.toml").is_file()] == []
-
-
-def test_the_emulators_take_the_words_of_their_readme() -> None:
-    """Each command of `azure-emulators` is one, in a substitution too; tests/emulators/test_up.py runs them."""
-    words = [word for command in TYPED for text in command for word in [text.strip("$()")] if "azure-emulators" in text]
-    commands = [words[1:] for words in TYPED if words[0] == "azure-emulators"]
-    commands += [text.split()[1:] for text in words if " " in text]
-    assert sorted(emulators_parser().parse_args(command).command for command in commands) == ["env", "up"]

@@ -26,13 +26,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -42,39 +41,26 @@ from torch import Tensor, nn
 # The snapshot that goes to the nodes is the folder above; `python bert/train.py` puts only bert/ on the path.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import checkpoint
 import dist
 import files
-import metrics
-import parameters
-import speed
+import training
 import warm_start
 from bert import corpus, model, order, text
-from checkpoint import Checkpoints, Position
-from metrics import Metrics, peak_memory_mib
+from checkpoint import Position
 from parameters import positive
 from transformers import BertConfig  # after bert.model, which keeps it offline
 
 
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True)
+class Settings(training.Settings):
     """The command line; `arguments` gives each setting's meaning and default."""
 
-    data: Path
-    from_model: Path | None
     tokenizer: Path | None
-    model_dir: Path | None
-    metrics_dir: Path | None
-    tensorboard_dir: Path | None
-    checkpoint_dir: Path | None
-    checkpoint_every: int
     model: str
     vocabulary: int
     length: int
     dropout: float
-    batch_size: int
     accumulate: int
-    epochs: int
     lr: float | None
     warmup: float
     weight_decay: float
@@ -83,8 +69,6 @@ class Settings:
     val_share: float
     val_rows: int
     val_interval: int
-    seed: int
-    log_interval: int
 
 
 # A checkpoint made with others of these, or of another text, is refused: going on would be another training.
@@ -111,13 +95,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--model-dir", type=Path, help="where model, tokenizer and model.json go (default: the model is not saved)")
     add("--val-rows", type=positive, default=4096, help="held-out rows that are used, at most (default: 4096)")
     add("--val-interval", type=positive, help="steps between two validations, beside the one after each epoch")
-    add("--log-interval", type=positive, default=10, help="steps between two lines of log and metrics (default: 10)")
-    parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
-    warm_start.add_arguments(parser)
-    checkpoint.add_arguments(parser)
-    metrics.add_arguments(parser)
-    speed.add_arguments(parser, channels_last=False)
-    dist.add_arguments(parser)
+    training.add_arguments(parser, Path(__file__).with_name("parameters.json"), channels_last=False)
     return parser
 
 
@@ -132,23 +110,15 @@ class Window:
         self.norm = torch.zeros(())  # of the last gradient, before it was clipped
 
 
-@dataclass
-class Training:
-    """What one training consists of. All of it but `place` and `device` is the same in every process."""
+@dataclass(kw_only=True)
+class Training(training.Training):
+    """What one training consists of."""
 
     settings: Settings
-    place: dist.Place
-    stop: dist.StopRequest
-    metrics: Metrics
-    checkpoints: Checkpoints
-    device: torch.device
-    speed: speed.Speed
     corpus: corpus.Corpus
     model: nn.Module  # spread over the processes
     forward: nn.Module  # the same, compiled or not
-    optimizer: torch.optim.Optimizer
     lr: float
-    position: Position
     window: Window
     val_loss: float = math.nan
 
@@ -156,18 +126,11 @@ class Training:
     def epoch_steps(self) -> int:
         return math.ceil(len(self.corpus.train) / self.settings.batch_size)
 
-    @property
-    def state(self) -> dict[str, object]:
-        """What a checkpoint holds, beside the position."""
-        return {"model": self.model, "optimizer": self.optimizer, "metrics": self.metrics}
-
     def save(self) -> None:
+        """Make a checkpoint of this moment, after a row of what no row has told yet."""
+        if self.window.rows:
+            report(self)
         self.checkpoints.save(self.state, {**vars(self.position), "val_loss": self.val_loss})
-
-    def say(self, text: str) -> None:
-        """Write a line to the log, once for all processes."""
-        if self.place.rank == 0:
-            dist.write_line(text, sys.stdout)
 
 
 def rate(step: int, steps: int, warmup: float) -> float:
@@ -199,7 +162,7 @@ def train_step(t: Training, whole: order.Indices, masks: int) -> None:
         tensors, weight = part(t, t.corpus.train, rows, masks)
         t.window.waited += time.perf_counter() - asked
         with model.exchanging(t.model, last=number == t.settings.accumulate):
-            with t.speed.autocast(t.device):
+            with t.settings.speed.autocast(t.device):
                 loss = t.forward(*tensors) * weight
             # DDP and FSDP2 take the mean of the processes' gradients. Scaled like this it is the mean over all masked
             # tokens of the whole batch, however it is divided.
@@ -242,21 +205,12 @@ def report(t: Training) -> None:
     """A line of log and a row of metrics: sums over all processes since the last one."""
     loss, count = dist.all_sum(t.window.sums).tolist()
     seconds = time.perf_counter() - t.window.since
-    values = {
-        "train_loss": loss / count,
-        "learning_rate": t.optimizer.param_groups[0]["lr"],
-        "gradient_norm": t.window.norm.item(),
-        "tokens_per_second": t.window.rows * t.settings.length / seconds,
-        "data_wait_share": t.window.waited / seconds,
-        "peak_memory_mib": peak_memory_mib(t.device),
-        "world_size": t.place.world_size,
-    }
-    at = t.position
-    t.metrics.write(at.step, at.epoch, **values)
+    at, norm, tokens = t.position, t.window.norm.item(), t.window.rows * t.settings.length / seconds
+    t.row(seconds, t.window.waited, train_loss=loss / count, gradient_norm=norm, tokens_per_second=tokens)
     t.say(
         f"epoch {at.epoch}/{t.settings.epochs} step {at.step}/{t.settings.epochs * t.epoch_steps}  "
-        f"Loss {values['train_loss']:.4f}  Rate {values['learning_rate']:.2e}  Norm {values['gradient_norm']:.2f}  "
-        f"Tokens/s {values['tokens_per_second']:,.0f}  Data {values['data_wait_share']:.1%}"
+        f"Loss {loss / count:.4f}  Rate {t.optimizer.param_groups[0]['lr']:.2e}  Norm {norm:.2f}  "
+        f"Tokens/s {tokens:,.0f}  Data {t.window.waited / seconds:.1%}"
     )
     t.window = Window(t.device)
 
@@ -268,7 +222,7 @@ def validate(t: Training) -> None:
     at_once = max(t.place.world_size, t.settings.batch_size // t.settings.accumulate)
     sums = torch.zeros(2, device=t.device, dtype=torch.double)
     t.model.eval()
-    with torch.no_grad(), t.speed.autocast(t.device):
+    with torch.no_grad(), t.settings.speed.autocast(t.device):
         for start in range(0, len(used), at_once):
             mine = used[start : start + at_once][t.place.rank :: t.place.world_size]
             tensors, weight = part(t, held_out, mine, order.key("validation"))
@@ -305,7 +259,7 @@ def facts(t: Training) -> dict[str, object]:
         "val_loss": t.val_loss,
         "val_perplexity": math.exp(t.val_loss),
         "tokens": {"train": t.corpus.train.tokens, "held_out": t.corpus.held_out.tokens},
-        "training": {name: value for name, value in vars(t.settings).items() if not isinstance(value, Path | None)},
+        "training": t.settings.plain(),
     }
 
 
@@ -315,9 +269,7 @@ def config(settings: Settings, text: corpus.Corpus) -> BertConfig:
     )
 
 
-def assemble(
-    settings: Settings, how: speed.Speed, place: dist.Place, device: torch.device, stop: dist.StopRequest
-) -> Training:
+def assemble(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> Training:
     """Everything of a training, at its start or at its newest checkpoint."""
     tokenizer = settings.tokenizer or (settings.from_model and settings.from_model / "tokenizer.json")
     source = corpus.Source(settings.data, tokenizer, settings.vocabulary, settings.length, settings.val_share)
@@ -330,16 +282,25 @@ def assemble(
     torch.manual_seed(settings.seed + place.rank)  # but not the same dropout
     lr = settings.lr or model.SIZES[settings.model].lr
     optimizer = model.optimizer(spread, lr, settings.weight_decay)
-    fixed = {name: getattr(settings, name) for name in FIXED} | {"text": rows.fingerprint}
-    checkpoints = Checkpoints(settings.checkpoint_dir, place, settings.checkpoint_every, fixed=fixed)
-    written = Metrics(settings.metrics_dir, place.rank, settings.tensorboard_dir)
+    checkpoints = settings.checkpoints(place, **settings.named(*FIXED), text=rows.fingerprint)
+    written = settings.metrics(place)
     t = Training(
-        *(settings, place, stop, written, checkpoints, device, how, rows),
-        *(spread, how.compiled(spread), optimizer, lr, Position(), Window(device)),
+        settings=settings,
+        place=place,
+        stop=stop,
+        device=device,
+        corpus=rows,
+        model=spread,
+        forward=settings.speed.compiled(spread),
+        optimizer=optimizer,
+        lr=lr,
+        window=Window(device),
+        metrics=written,
+        checkpoints=checkpoints,
+        state={"model": spread, "optimizer": optimizer, "metrics": written},
     )
     t.say(
-        f"processes {place.world_size} ({place.backend}, {settings.parallel}), device {device}, threads "
-        f"{torch.get_num_threads()} each, {how}; model {settings.model} with {weights:,} weights; "
+        f"{t.processes()}, {settings.parallel}, {settings.speed}; model {settings.model} with {weights:,} weights; "
         f"vocabulary {rows.vocabulary:,}, text {rows.train.tokens:,} tokens in {len(rows.train):,} rows, held out "
         f"{rows.held_out.tokens:,} in {len(rows.held_out):,}"
     )
@@ -350,24 +311,16 @@ def assemble(
     return t
 
 
-def train(settings: Settings, how: speed.Speed, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
+def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
     """Train, validate after every epoch, save. Returns what the last line says."""
     began = time.perf_counter()
-    t = assemble(settings, how, place, device, stop)
-    with t.metrics:
-        try:
-            while t.position.epoch <= settings.epochs:
-                train_epoch(t)
-                validate(t)
-                t.position = Position(t.position.epoch + 1, 0, t.position.step)
-                t.save()
-        except dist.Stopped:
-            if t.window.rows:
-                report(t)
+    t = assemble(settings, place, device, stop)
+    with t.metrics, t.kept_when_stopped():
+        while t.position.epoch <= settings.epochs:
+            train_epoch(t)
+            validate(t)
+            t.position = Position(t.position.epoch + 1, 0, t.position.step)
             t.save()
-            t.checkpoints.finish()
-            raise
-        t.checkpoints.finish()
     if settings.model_dir:
         save(t, settings.model_dir)
     perplexity = math.exp(t.val_loss)
@@ -375,14 +328,8 @@ def train(settings: Settings, how: speed.Speed, place: dist.Place, device: torch
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = arguments()
-    args = parser.parse_args(argv)
-    try:
-        place = dist.place(args, os.environ)
-    except ValueError as error:
-        parser.error(str(error))
-    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
-    return dist.run(lambda device, stop: train(settings, speed.Speed.of(args), place, device, stop), place)
+    settings, place = training.read(arguments(), Settings, argv)
+    return dist.run(lambda device, stop: train(settings, place, device, stop), place)
 
 
 if __name__ == "__main__":

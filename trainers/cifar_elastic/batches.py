@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from files import DataError, find
+from labelled import Images
 
 SIDE = 32  # pixels
 VALUES = 3 * SIDE * SIDE  # of one image: red, green, blue, each row by row
@@ -22,19 +23,8 @@ FILES = {name: re.escape(name) for name in (*TRAIN, "test_batch", "batches.meta"
 MAX_BYTES = 2**28  # of one file; a published one has 30 MiB
 
 
-@dataclass(frozen=True)
-class Images:
-    """Images as uint8 (N, 3, 32, 32), RGB, and their labels as int64 (N,)."""
-
-    pixels: torch.Tensor
-    labels: torch.Tensor
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-
 def read(folder: Path) -> tuple[Images, Images, list[str]]:
-    """Training images, test images and the ten classes' names below `folder`.
+    """Training images, test images, RGB (N, 3, 32, 32), and the ten classes' names below `folder`.
 
     The batches may hold any number of images. Raises DataError if a file is missing, broken, or asks for more than
     plain data.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -24,5 +23,4 @@ def save(net: nn.Module, normalised: nn.Module, folder: Path, facts: dict[str, A
         program = torch.export.export(whole, (pixels,), dynamic_shapes=({0: torch.export.Dim("images")},))
         with path.open("wb") as file:
             torch.export.save(program, file)
-    with files.replacing(folder / "model.json") as path:
-        path.write_text(json.dumps({"weights": weights.NAME, "program": "model.pt2", **facts}, indent=2) + "\n")
+    weights.describe(folder, {"program": "model.pt2", **facts})

@@ -24,11 +24,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,41 +42,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import checkpoint
 import dist
 import files
-import metrics
-import parameters
-import speed
+import training
 import warm_start
+from checkpoint import OwnLength, Position
 from cifar_elastic import batches, results
-from cifar_elastic.batches import Images
 from cifar_elastic.pixels import PAD, Normalised, shifted
 from cifar_elastic.resnet import ResNet18
-from metrics import Metrics, peak_memory_mib
+from labelled import Batch, Images
+from metrics import Metrics
 from parameters import positive
-from speed import Speed
 
 
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True)
+class Settings(training.Settings):
     """The command line; `arguments` gives each setting's meaning and default."""
 
-    data: Path
-    from_model: Path | None
-    model_dir: Path | None
-    metrics_dir: Path | None
-    tensorboard_dir: Path | None
-    checkpoint_dir: Path | None
-    checkpoint_every: int
     trace_dir: Path | None
-    speed: Speed
-    batch_size: int
     test_batch_size: int
-    epochs: int
     lr: float
     momentum: float
     weight_decay: float
     width: int
-    seed: int
-    log_interval: int
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -90,58 +75,22 @@ def arguments() -> argparse.ArgumentParser:
         help="where model.safetensors, model.pt2 and model.json go (default: the model is not saved)",
     )
     add("--test-batch-size", type=positive, default=500, help="test images at once, per process (default: 500)")
-    add("--log-interval", type=positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     add("--trace-dir", type=Path, help="write down which images each process takes in each step (default: don't)")
     own = Path(__file__).with_name("parameters.json")
-    parameters.add_arguments(parser, own, skip=("checkpoint_every", "dist_timeout"))
-    warm_start.add_arguments(parser)
-    metrics.add_arguments(parser)
-    checkpoint.add_arguments(parser)
-    speed.add_arguments(parser)
-    dist.add_arguments(parser)
+    training.add_arguments(parser, own, skip=("checkpoint_every", "dist_timeout"))
     return parser
 
 
-@dataclass(frozen=True)
-class Training:
-    """What one training consists of. All of it but `place` and `device` is the same in every process.
-
-    `model` is what a step calls, around `net` and DDP. `at` is how far it is, and `state` all that a checkpoint holds.
-    """
+@dataclass(kw_only=True)
+class Training(training.Training):
+    """What one training consists of. `model` is what a step calls, around `net` and DDP."""
 
     settings: Settings
-    place: dist.Place
-    stop: dist.StopRequest
-    metrics: Metrics
-    device: torch.device
     net: nn.Module
     model: nn.Module
-    optimizer: torch.optim.Optimizer
     schedule: torch.optim.lr_scheduler.LRScheduler
     normalised: Normalised
     epoch_steps: int
-    checkpoints: checkpoint.Checkpoints
-    state: dict[str, Any]
-    at: checkpoint.Position
-
-    def save(self) -> None:
-        """Make a checkpoint of this moment."""
-        self.checkpoints.save(self.state, vars(self.at))
-
-    def say(self, text: str) -> None:
-        """Write a line to the log, once for all processes."""
-        if self.place.rank == 0:
-            dist.write_line(text, sys.stdout)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """This process's share of a batch, on the device. `whole` is the size of the batch over all processes."""
-
-    images: Tensor  # float32 (N, 3, 32, 32); N may be 0 in the last batch of an epoch
-    labels: Tensor  # int64 (N,)
-    whole: int
-    waited: float  # seconds until it was ready
 
 
 def shares(t: Training, count: int) -> Iterator[tuple[Tensor, Tensor, Tensor, int]]:
@@ -149,10 +98,10 @@ def shares(t: Training, count: int) -> Iterator[tuple[Tensor, Tensor, Tensor, in
 
     All is drawn for the whole batch in every process, from seed, epoch and position alone. Then each takes its part.
     """
-    seed, epoch, size = t.settings.seed, t.at.epoch, t.settings.batch_size
+    seed, epoch, size = t.settings.seed, t.position.epoch, t.settings.batch_size
     order = torch.randperm(count, generator=checkpoint.dice(seed, epoch))
     mine = slice(t.place.rank, None, t.place.world_size)
-    for start in range(t.at.samples, count, size):
+    for start in range(t.position.samples, count, size):
         whole = order[start : start + size]
         throws = checkpoint.dice(seed, epoch, start)
         by = torch.randint(-PAD, PAD + 1, (len(whole), 2), generator=throws)
@@ -176,7 +125,12 @@ def trace(t: Training, indices: Tensor) -> None:
     """Append which images this process takes in the next step. `restart` is the step that a checkpoint gave it."""
     if t.settings.trace_dir:
         t.settings.trace_dir.mkdir(parents=True, exist_ok=True)
-        row = {"step": t.at.step + 1, "epoch": t.at.epoch, "images": indices.tolist(), "restart": t.checkpoints.start}
+        row = {
+            "step": t.position.step + 1,
+            "epoch": t.position.epoch,
+            "images": indices.tolist(),
+            "restart": t.checkpoints.start,
+        }
         with (t.settings.trace_dir / f"rank-{t.place.rank}.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
 
@@ -185,15 +139,15 @@ def train_epoch(t: Training, images: Images) -> None:
     """The training loop. Log lines and metrics are over all processes, since the last line."""
     sums, waited, since = torch.zeros(3, device=t.device), 0.0, time.perf_counter()
     for batch in load(t, images):
-        t.stop.check(t.at.step)
+        t.stop.check(t.position.step)
 
         with t.settings.speed.autocast(t.device):
-            logits = t.model(batch.images)
+            logits = t.model(batch.pixels)
         loss = F.cross_entropy(logits.float(), batch.labels, reduction="sum")
         # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
         # even where the shares differ in size.
         (loss * t.place.world_size / batch.whole).backward()  # type: ignore[no-untyped-call]
-        number = t.at.step + 1 - (t.at.epoch - 1) * t.epoch_steps
+        number = t.position.step + 1 - (t.position.epoch - 1) * t.epoch_steps
         sums += tally(logits.detach(), batch.labels, loss.detach())
         waited += batch.waited
         if number % t.settings.log_interval == 0 or number == t.epoch_steps:
@@ -204,9 +158,11 @@ def train_epoch(t: Training, images: Images) -> None:
         t.optimizer.step()
         t.optimizer.zero_grad()
         t.schedule.step()
-        t.at.step += 1
-        t.at.samples += batch.whole
-        if t.checkpoints.due(t.at.step, t.stop) and number < t.epoch_steps:  # after the last step comes the test first
+        t.position.step += 1
+        t.position.samples += batch.whole
+        if (
+            t.checkpoints.due(t.position.step, t.stop) and number < t.epoch_steps
+        ):  # after the last step comes the test first
             t.save()
 
 
@@ -216,19 +172,10 @@ def report(t: Training, number: int, sums: Tensor, waited: float, seconds: float
     `sums`: images, loss and right guesses of all processes since the last row; `waited`: seconds of this process.
     """
     count, loss_sum, hits = sums.tolist()
-    t.metrics.write(
-        t.at.step + 1,
-        t.at.epoch,
-        train_loss=loss_sum / count,
-        train_accuracy=hits / count,
-        learning_rate=t.optimizer.param_groups[0]["lr"],
-        images_per_second=count / seconds,
-        data_wait_share=waited / seconds,
-        peak_memory_mib=peak_memory_mib(t.device),
-        world_size=t.place.world_size,
-    )
+    values = {"train_loss": loss_sum / count, "train_accuracy": hits / count, "images_per_second": count / seconds}
+    t.row(seconds, waited, t.position.step + 1, **values)
     t.say(
-        f"epoch {t.at.epoch}/{t.settings.epochs} step {number}/{t.epoch_steps}  Loss {loss_sum / count:.4f}  "
+        f"epoch {t.position.epoch}/{t.settings.epochs} step {number}/{t.epoch_steps}  Loss {loss_sum / count:.4f}  "
         f"Prec@1 {hits / count:.2%}  {count / seconds:,.0f} images/s"
     )
 
@@ -239,7 +186,7 @@ def evaluate(t: Training, images: Images) -> tuple[float, float]:
     size = t.settings.test_batch_size * t.place.world_size
     with torch.inference_mode():
         for start in range(0, len(images), size):  # as many rounds in every process, so all can stop together
-            t.stop.check(t.at.step)
+            t.stop.check(t.position.step)
             mine = slice(start + t.place.rank, start + size, t.place.world_size)
             with t.settings.speed.autocast(t.device):
                 # Not through DDP and not compiled: the last round may leave a process nothing.
@@ -259,18 +206,18 @@ def tally(logits: Tensor, labels: Tensor, loss: Tensor) -> Tensor:
 def fit(t: Training, train_set: Images, test_set: Images) -> float:
     """Train what is left, test and save after every epoch. Returns the test accuracy after the last."""
     accuracy = None if t.settings.epochs else measure(t, test_set)
-    while t.at.epoch <= t.settings.epochs:
+    while t.position.epoch <= t.settings.epochs:
         train_epoch(t, train_set)
         accuracy = measure(t, test_set)
-        t.at.epoch, t.at.samples = t.at.epoch + 1, 0
+        t.position.epoch, t.position.samples = t.position.epoch + 1, 0
         t.save()
     return evaluate(t, test_set)[1] if accuracy is None else accuracy  # None: the checkpoint was that of the end
 
 
 def measure(t: Training, test_set: Images) -> float:
     """Test, and tell of it. Returns the accuracy."""
-    (loss, accuracy), epoch = evaluate(t, test_set), min(t.at.epoch, t.settings.epochs)
-    t.metrics.write(t.at.step, epoch, test_loss=loss, test_accuracy=accuracy)
+    (loss, accuracy), epoch = evaluate(t, test_set), min(t.position.epoch, t.settings.epochs)
+    t.metrics.write(t.position.step, epoch, test_loss=loss, test_accuracy=accuracy)
     t.say(f"epoch {epoch}/{t.settings.epochs} test  Loss {loss:.4f}  Prec@1 {accuracy:.2%}")
     return accuracy
 
@@ -282,7 +229,7 @@ class Kept:
     images: tuple[Images, Images, list[str]] | None = None
     normalised: Normalised | None = None
     learned: tuple[nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler] | None = None
-    at: checkpoint.Position | None = None  # where `learned` is; None until it is as far as the run
+    at: Position | None = None  # where `learned` is; None until it is as far as the run
     rows: Metrics | None = None
     writes: bool = False  # whether `rows` go to a file
     began: float = field(default_factory=time.perf_counter)
@@ -292,7 +239,7 @@ class Kept:
         before, writes = self.rows, place.rank == 0
         if before is None or self.writes != writes:
             self.writes = writes
-            self.rows = Metrics(settings.metrics_dir, place.rank, settings.tensorboard_dir)
+            self.rows = settings.metrics(place)
             if before is not None:
                 self.rows.load_state_dict(before.live_state_dict())
                 before.__exit__(None, None, None)
@@ -316,12 +263,7 @@ def learner(settings: Settings, device: torch.device, count: int) -> tuple[Any, 
         weight_decay=settings.weight_decay,
         nesterov=settings.momentum > 0,
     )
-    # One cycle (Smith and Topin 2017, arXiv:1708.07120): a quarter of the steps up to lr, the others down to 0.
-    steps = max(5, settings.epochs * steps_of(settings, count))  # four steps make PyTorch divide by zero
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, settings.lr, total_steps=steps, pct_start=0.25, cycle_momentum=False
-    )
-    return net, optimizer, schedule
+    return net, optimizer, training.one_cycle(optimizer, settings.lr, settings.epochs * steps_of(settings, count))
 
 
 def steps_of(settings: Settings, count: int) -> int:
@@ -336,13 +278,12 @@ def prepared(settings: Settings, place: dist.Place, device: torch.device, count:
     net, optimizer, schedule = kept.learned
     optimizer.zero_grad()  # of a step that a lost peer broke off
     model = DistributedDataParallel(net, gradient_as_bucket_view=True)
-    names = ("batch_size", "epochs", "lr", "momentum", "weight_decay", "width", "seed")
-    fixed = {"training images": count, **{name: getattr(settings, name) for name in names}}
-    checkpoints = checkpoint.Checkpoints(settings.checkpoint_dir, place, settings.checkpoint_every, fixed=fixed)
-    state = {"model": model, "optimizer": optimizer, "schedule": checkpoint.OwnLength(schedule), "metrics": rows}
-    kept.at = checkpoint.Position.of(checkpoints.restore(state, vars(kept.at) if kept.at else None))
+    fixed = settings.named("batch_size", "epochs", "lr", "momentum", "weight_decay", "width", "seed")
+    checkpoints = settings.checkpoints(place, **fixed, **{"training images": count})
+    state = {"model": model, "optimizer": optimizer, "schedule": OwnLength(schedule), "metrics": rows}
+    kept.at = Position.of(checkpoints.restore(state, vars(kept.at) if kept.at else None))
     parts = {"net": net, "optimizer": optimizer, "schedule": schedule, "checkpoints": checkpoints, "state": state}
-    parts |= {"metrics": rows, "at": kept.at, "epoch_steps": steps_of(settings, count)}
+    parts |= {"metrics": rows, "position": kept.at, "epoch_steps": steps_of(settings, count)}
     return {**parts, "model": settings.speed.compiled(model)}
 
 
@@ -367,19 +308,11 @@ def train(settings: Settings, kept: Kept, place: dist.Place, device: torch.devic
     tested = warm_start.only_tests(settings.epochs, settings.from_model, classes)
     kept.normalised = kept.normalised or (of_model(tested) if tested else Normalised.like(train_set.pixels)).to(device)
     parts = prepared(settings, place, device, len(train_set), kept)
-    t = Training(settings, place, stop, device=device, normalised=kept.normalised, **parts)
-    t.say(
-        f"processes {place.world_size} ({place.backend}), device {device}, threads {torch.get_num_threads()} each, "
-        f"training images {len(train_set):,}, test images {len(test_set):,}, {settings.speed}"
-    )
-    try:
+    t = Training(settings=settings, place=place, stop=stop, device=device, normalised=kept.normalised, **parts)
+    counts = f"training images {len(train_set):,}, test images {len(test_set):,}"
+    t.say(f"{t.processes()}, {counts}, {settings.speed}")
+    with t.kept_when_stopped():
         accuracy = fit(t, train_set, test_set)
-    except dist.Stopped as stopped:
-        if stopped.all_go:  # otherwise others go on with the same state
-            t.save()
-            t.checkpoints.finish()
-        raise
-    t.checkpoints.finish()
     if settings.model_dir and place.rank == 0:
         results.save(t.net, t.normalised, settings.model_dir, facts(settings, classes, accuracy))
     return f"test accuracy {accuracy:.2%} after {settings.epochs} epochs, {time.perf_counter() - kept.began:.1f} s"
@@ -393,19 +326,12 @@ def facts(settings: Settings, classes: list[str], accuracy: float) -> dict[str, 
         "input": {"shape": ["N", 3, batches.SIDE, batches.SIDE], "type": "uint8", "channels": "RGB"},
         "output": {"shape": ["N", len(classes)], "type": "float32", "meaning": "logits"},
         "test_accuracy": accuracy,
-        "training": {name: value for name, value in vars(settings).items() if isinstance(value, int | float)},
+        "training": settings.plain(),
     }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = arguments()
-    args = parser.parse_args(argv)
-    try:
-        place = dist.place(args, os.environ)
-    except ValueError as error:
-        parser.error(str(error))
-    args.speed = Speed.of(args)
-    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
+    settings, place = training.read(arguments(), Settings, argv)
     kept = Kept()
     try:
         return dist.run_in_rounds(lambda place, device, stop: train(settings, kept, place, device, stop), place)

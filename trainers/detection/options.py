@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-import checkpoint
-import dist
-import metrics
-import parameters
-import speed
-import warm_start
+import training
 from detection import model as models
-from metrics import Metrics
 from parameters import positive
-from speed import Speed
 
 LR = {"sgd": 0.01, "adamw": 1e-4}  # for 16 images a step: RetinaNet's (arXiv:1708.02002), and a usual one for AdamW
 
 
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True)
+class Settings(training.Settings):
     """The command line; `arguments` gives each setting's meaning and default."""
 
-    data: Path
-    from_model: Path | None
-    model_dir: Path | None
+    plan: models.Plan
     weights: str
     weights_backbone: str
     freeze_backbone: bool
     trainable_stages: int | None
-    epochs: int
-    batch_size: int
     batch_per_process: int | None
     test_batch_size: int
     optimizer: str
@@ -46,13 +36,18 @@ class Settings:
     test_every: int
     pictures: int
     script: bool
-    seed: int
     workers: int | None
-    log_interval: int
 
-    def plain(self) -> dict[str, object]:
-        """Those that are worth keeping with a model: no paths, which are of the machine it was trained on."""
-        return {name: value for name, value in vars(self).items() if not isinstance(value, Path) and value is not None}
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Self:
+        """The settings on a command line. Raises ValueError for flags that contradict each other."""
+        args.plan = models.Plan(args.model, args.backbone, 1, args.min_size, args.max_size, args.anchor)
+        args.plan.check()
+        if args.weights != "none" and args.weights_backbone != "none":
+            raise ValueError("--weights has a backbone in it; give it or --weights-backbone")
+        if args.from_model and args.weights != "none":
+            raise ValueError("--from-model is a whole model; give it or --weights")
+        return super().of(args)
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -68,16 +63,10 @@ def arguments(description: str) -> argparse.ArgumentParser:
     add("--pictures", type=int, default=4, help="test images to draw, with true and found boxes (default: 4)")
     add("--script", action=switch, default=True, help="also save the model as TorchScript (default: on)")
     add("-j", "--workers", type=int, help="processes that read images (default: 4 where there is a GPU, else 0)")
-    add("--log-interval", type=positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     _add_model_arguments(parser)
-    parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
-    warm_start.add_arguments(parser)
-    metrics.add_arguments(parser)
-    checkpoint.add_arguments(parser)
-    speed.add_arguments(parser, channels_last=False)
+    training.add_arguments(parser, Path(__file__).with_name("parameters.json"), channels_last=False)
     # Off also on a GPU: nearly every batch has a size of its own, and would be compiled anew.
     parser.set_defaults(compile=False)
-    dist.add_arguments(parser)
     return parser
 
 
@@ -88,33 +77,3 @@ def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add("--freeze-backbone", action="store_true", help="train the pyramid and the heads only")
     add("--trainable-stages", type=int, choices=range(6), help="of a ResNet's five (default: 3 with weights, else 5)")
     add("--anchor", type=positive, help="side of RetinaNet's smallest boxes as the model sees it (default: 32)")
-
-
-@dataclass(frozen=True)
-class Run:
-    """The command line as a whole: the trainer's own settings and those of the shared parts."""
-
-    settings: Settings
-    plan: models.Plan
-    speed: Speed
-    metrics_dir: Path | None
-    tensorboard_dir: Path | None
-    checkpoint_dir: Path | None
-    checkpoint_every: int
-
-    @classmethod
-    def of(cls, args: argparse.Namespace) -> Run:
-        """Raises ValueError for flags that don't go together."""
-        plan = models.Plan(args.model, args.backbone, 1, args.min_size, args.max_size, args.anchor)
-        plan.check()
-        if args.weights != "none" and args.weights_backbone != "none":
-            raise ValueError("--weights has a backbone in it; give it or --weights-backbone")
-        if args.from_model and args.weights != "none":
-            raise ValueError("--from-model is a whole model; give it or --weights")
-        settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
-        shared = (args.metrics_dir, args.tensorboard_dir, args.checkpoint_dir, args.checkpoint_every)
-        return cls(settings, plan, Speed.of(args), *shared)
-
-    def metrics(self, place: dist.Place) -> Metrics:
-        """The metrics of one process."""
-        return Metrics(self.metrics_dir, place.rank, self.tensorboard_dir)

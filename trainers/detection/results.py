@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,15 +21,13 @@ def save(net: nn.Module, plan: models.Plan, categories: list[Category], folder: 
     """Write model.safetensors and model.json (how to build and feed the model). Each is whole or absent."""
     weights.write(folder, net.state_dict())
     content = {
-        "weights": weights.NAME,
         "plan": asdict(plan),
         "classes": [{"label": label, **asdict(category)} for label, category in enumerate(categories, start=1)],
         "input": "a list of images (3, height, width), float, 0 to 1; the model scales and normalises them itself",
         "output": "for each image boxes (K, 4): x1, y1, x2, y2 in its pixels; labels (K,); scores (K,)",
         **facts,
     }
-    with replacing(folder / "model.json") as path:
-        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    weights.describe(folder, content)
 
 
 def save_script(folder: Path) -> None:

@@ -20,7 +20,6 @@ process says which, and why.
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -38,14 +37,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import dist
 import files
+import training
 import warm_start
-from checkpoint import Checkpoints, Position, dice
+from checkpoint import Position, dice
 from detection import coco, layouts, results
 from detection import model as models
 from detection.data import DataSet, Example, Examples, Pictures, grouped, remaining
-from detection.options import LR, Run, Settings, arguments
-from metrics import Metrics, peak_memory_mib
-from speed import Speed
+from detection.options import LR, Settings, arguments
 
 MAX_BYTES = 64 * 2**30  # of an archive's files; COCO has 19 GiB
 
@@ -64,35 +62,21 @@ def learning_rate(settings: Settings, batch: int, seen: int, total: int) -> floa
     return top * scale * rise * 0.1 ** (sum(seen >= total * part for part in (2 / 3, 8 / 9)))
 
 
-@dataclass(frozen=True)
-class Training:
-    """What one training consists of. All of it but `place` and `device` is the same in every process."""
+@dataclass(kw_only=True)
+class Training(training.Training):
+    """What one training consists of."""
 
     settings: Settings
-    plan: models.Plan
-    place: dist.Place
-    stop: dist.StopRequest
-    metrics: Metrics
-    checkpoints: Checkpoints
-    device: torch.device
-    speed: Speed
+    plan: models.Plan  # of the model that is trained
     model: DistributedDataParallel
-    optimizer: torch.optim.Optimizer
     dataset: DataSet
     batch_size: int
-    position: Position
     cuts: list[tuple[int, int]]  # batch sizes of this epoch before a restart, and the images taken with each
-
-    def say(self, text: str) -> None:
-        """Write a line to the log, once for all processes."""
-        if self.place.rank == 0:
-            dist.write_line(text, sys.stdout)
 
     def save(self) -> None:
         """Start to write a checkpoint."""
-        state = {"model": self.model, "optimizer": self.optimizer, "metrics": self.metrics}
         done = self.position.samples - sum(done for _, done in self.cuts)
-        self.checkpoints.save(state, {**asdict(self.position), "cuts": [*self.cuts, (self.batch_size, done)]})
+        self.checkpoints.save(self.state, {**asdict(self.position), "cuts": [*self.cuts, (self.batch_size, done)]})
 
     @property
     def tested(self) -> Pictures:
@@ -178,7 +162,7 @@ def train_epoch(t: Training, wholes: list[list[int]]) -> None:
         for group in t.optimizer.param_groups:
             group["lr"] = rate
 
-        with t.speed.autocast(t.device):
+        with settings.speed.autocast(t.device):
             losses: dict[str, Tensor] = t.model(batch.images, batch.targets)  # means over the share
         # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
         # even where the shares differ in size.
@@ -207,17 +191,7 @@ def log_step(t: Training, number: int, count: int, sums: dict[str, Tensor], seco
     images, *totals = dist.all_sum(torch.stack(list(sums.values()))).tolist()
     means = {f"train_{name}": total / images for name, total in zip(list(sums)[1:], totals, strict=True)}
     loss, rate = sum(means.values()), t.optimizer.param_groups[0]["lr"]
-    t.metrics.write(
-        t.position.step,
-        t.position.epoch,
-        train_loss=loss,
-        **means,
-        learning_rate=rate,
-        images_per_second=images / seconds,
-        data_wait_share=waited / seconds,
-        peak_memory_mib=peak_memory_mib(t.device),
-        world_size=t.place.world_size,
-    )
+    t.row(seconds, waited, train_loss=loss, **means, images_per_second=images / seconds)
     parts = ", ".join(f"{name.removeprefix('train_')} {value:.4f}" for name, value in means.items())
     t.say(
         f"epoch {t.position.epoch}/{t.settings.epochs} step {number}/{count}  Loss {loss:.4f} ({parts})  "
@@ -247,7 +221,7 @@ def test(t: Training) -> tuple[dict[str, float], Tensor | None]:
 def detect(t: Training, indices: list[int], examples: list[Example]) -> list[Tensor]:
     """What the model finds in some images: for each a table (K, 7) as coco.gathered takes it."""
     # Not through DDP: processes may have different numbers of batches here.
-    with torch.inference_mode(), t.speed.autocast(t.device):
+    with torch.inference_mode(), t.settings.speed.autocast(t.device):
         answers = t.model.module([as_input(t, example) for example in examples])
     tables = []
     for index, answer in zip(indices, answers, strict=True):
@@ -275,12 +249,12 @@ def finish_epoch(t: Training) -> dict[str, float]:
     return numbers
 
 
-def plan_of(run: Run, found: DataSet) -> models.Plan:
+def plan_of(settings: Settings, found: DataSet) -> models.Plan:
     """The model for this data set: as it was asked for, or as that one is which is only tested."""
     names = [category.name for category in found.categories]
-    if tested := warm_start.only_tests(run.settings.epochs, run.settings.from_model, names):
+    if tested := warm_start.only_tests(settings.epochs, settings.from_model, names):
         return models.Plan(**warm_start.facts(tested)["plan"])
-    return replace(run.plan, classes=len(names))
+    return replace(settings.plan, classes=len(names))
 
 
 def prepared(settings: Settings, plan: models.Plan, folder: Path) -> tuple[models.Plan, nn.Module, list[str]]:
@@ -321,54 +295,58 @@ def optimizer(settings: Settings, net: nn.Module) -> torch.optim.Optimizer:
 
 
 def run_epochs(t: Training) -> dict[str, float]:
-    """All that are left; returns the last test's numbers. At SIGTERM a checkpoint is left behind."""
-    try:
-        while True:
-            if t.settings.epochs:
-                train_epoch(t, rest_of_epoch(t))
-            numbers = finish_epoch(t)
-            if t.position.epoch >= t.settings.epochs:
-                break
-            t.cuts.clear()
-            t.position.epoch, t.position.samples = t.position.epoch + 1, 0
-    except dist.Stopped:
-        t.save()
-        t.checkpoints.finish()
-        raise
-    t.checkpoints.finish()
-    return numbers
+    """All that are left; returns the last test's numbers."""
+    while True:
+        if t.settings.epochs:
+            train_epoch(t, rest_of_epoch(t))
+        numbers = finish_epoch(t)
+        if t.position.epoch >= t.settings.epochs:
+            return numbers
+        t.cuts.clear()
+        t.position.epoch, t.position.samples = t.position.epoch + 1, 0
 
 
-def train(run: Run, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
+def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
     """Train, test after every epoch, save. Returns what the last line says."""
-    began, settings = time.perf_counter(), run.settings
-    with files.opened(settings.data, MAX_BYTES) as folder, run.metrics(place) as metrics:
+    began = time.perf_counter()
+    with files.opened(settings.data, MAX_BYTES) as folder, settings.metrics(place) as metrics:
         found = layouts.read(folder)
-        plan, net, notes = prepared(settings, plan_of(run, found), folder)
-        net = run.speed.prepare(net, device)
+        plan, net, notes = prepared(settings, plan_of(settings, found), folder)
+        net = settings.speed.prepare(net, device)
         model = DistributedDataParallel(net, gradient_as_bucket_view=True)
-        if run.speed.compile:
+        if settings.speed.compile:
             backbone: Any = net.backbone
             backbone.compile(dynamic=True)  # the heads and what follows them depend on each image's size
         batch = settings.batch_per_process * place.world_size if settings.batch_per_process else settings.batch_size
-        checkpoints = Checkpoints(
-            run.checkpoint_dir, place, run.checkpoint_every, fixed=identity(settings, plan, found)
-        )
+        checkpoints = settings.checkpoints(place, **identity(settings, plan, found))
         learner = optimizer(settings, net)
-        restored = checkpoints.restore({"model": model, "optimizer": learner, "metrics": metrics})
-        cuts = [(size, done) for size, done in restored["cuts"]] if restored else []
+        state = {"model": model, "optimizer": learner, "metrics": metrics}
+        restored = checkpoints.restore(state)
         t = Training(
-            *(settings, plan, place, stop, metrics, checkpoints, device, run.speed, model, learner, found),
-            *(batch, Position.of(restored), cuts),
+            settings=settings,
+            plan=plan,
+            place=place,
+            stop=stop,
+            device=device,
+            model=model,
+            optimizer=learner,
+            dataset=found,
+            batch_size=batch,
+            metrics=metrics,
+            checkpoints=checkpoints,
+            state=state,
+            position=Position.of(restored),
+            cuts=[(size, done) for size, done in restored["cuts"]] if restored else [],
         )
         t.say(
-            f"processes {place.world_size} ({place.backend}), device {device}, threads {torch.get_num_threads()} each, "
-            f"{run.speed}; {found.layout}, {len(found.categories)} classes; training {found.train}; testing "
-            f"{t.tested}{'' if t.tested is found.val else ', those of training'}; {batch} images a step"
+            f"{t.processes()}, {settings.speed}; {found.layout}, {len(found.categories)} classes; "
+            f"training {found.train}; testing {t.tested}{'' if t.tested is found.val else ', those of training'}; "
+            f"{batch} images a step"
         )
         for note in (*notes, *remarks(found)):
             t.say(note)
-        numbers = run_epochs(t)
+        with t.kept_when_stopped():
+            numbers = run_epochs(t)
         if settings.model_dir and settings.script and place.rank == 0:
             results.save_script(settings.model_dir)
     measured = f"map {numbers['map']:.2%}, map50 {numbers['map50']:.2%}"
@@ -379,7 +357,7 @@ def identity(settings: Settings, plan: models.Plan, found: DataSet) -> dict[str,
     """What must be as it was for a training to go on from a checkpoint."""
     same = ("epochs", "batch_size", "batch_per_process", "optimizer", "mirror", "seed")
     counts = {"training images": len(found.train), "classes": [category.name for category in found.categories]}
-    return {**asdict(plan), **{name: getattr(settings, name) for name in same}, **counts}
+    return {**asdict(plan), **settings.named(*same), **counts}
 
 
 def remarks(found: DataSet) -> list[str]:
@@ -390,13 +368,8 @@ def remarks(found: DataSet) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = arguments(__doc__ or "")
-    args = parser.parse_args(argv)
-    try:
-        place, run = dist.place(args, os.environ), Run.of(args)
-    except ValueError as error:
-        parser.error(str(error))
-    return dist.run(lambda device, stop: train(run, place, device, stop), place)
+    settings, place = training.read(arguments(__doc__ or ""), Settings, argv)
+    return dist.run(lambda device, stop: train(settings, place, device, stop), place)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@ import gzip
 import math
 import struct
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from files import DataError, find
+from labelled import Images
 
 CLASSES = 10
 SIDE = 28  # pixels
@@ -28,22 +28,11 @@ FILES = {
 }
 
 
-@dataclass(frozen=True)
-class Images:
-    """Images as uint8 (N, 1, 28, 28), 0 is background, and their labels as int64 (N,)."""
-
-    pixels: torch.Tensor
-    labels: torch.Tensor
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, index: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.pixels[index], self.labels[index]
-
-
 def read(folder: Path) -> tuple[Images, Images]:
-    """The training and the test images below `folder`. Raises DataError if a file is missing or broken."""
+    """The training and the test images below `folder`: pixels are (N, 1, 28, 28), and 0 is background.
+
+    Raises DataError if a file is missing or broken.
+    """
     train_images, train_labels, test_images, test_labels = find(folder, FILES).values()
     return _pair(train_images, train_labels), _pair(test_images, test_labels)
 

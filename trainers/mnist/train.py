@@ -27,13 +27,11 @@ process says which, and why.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,38 +47,25 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import checkpoint
 import dist
 import files
-import metrics
-import parameters
-import speed
+import training
 import warm_start
 import weights
-from metrics import Mean, Metrics, peak_memory_mib
+from checkpoint import OwnLength, Position
+from labelled import Batch, Images
+from metrics import Mean
 from mnist import idx
 from parameters import positive
-from speed import Speed
 
 
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True)
+class Settings(training.Settings):
     """The command line; `arguments` gives each setting's meaning and default."""
 
-    data: Path
-    from_model: Path | None
-    model_dir: Path | None
-    metrics_dir: Path | None
-    tensorboard_dir: Path | None
-    checkpoint_dir: Path | None
-    checkpoint_every: int
-    speed: Speed
-    batch_size: int
     test_batch_size: int
-    epochs: int
     lr: float
     momentum: float
     weight_decay: float
-    seed: int
     workers: int
-    log_interval: int
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -90,13 +75,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--model-dir", type=Path, help="where model.safetensors and model.json go (default: the model is not saved)")
     add("--test-batch-size", type=positive, default=1000, help="test images at once, per process (default: 1000)")
     add("-j", "--workers", type=int, default=0, help="processes that gather batches; 0 is fastest here (default: 0)")
-    add("--log-interval", type=positive, default=10, help="steps between two lines of log and metrics (default: 10)")
-    parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
-    warm_start.add_arguments(parser)
-    metrics.add_arguments(parser)
-    checkpoint.add_arguments(parser)
-    speed.add_arguments(parser)
-    dist.add_arguments(parser)
+    training.add_arguments(parser, Path(__file__).with_name("parameters.json"))
     return parser
 
 
@@ -147,53 +126,23 @@ def scale_of(folder: Path) -> tuple[float, float]:
     return told["mean"], told["std"]
 
 
-@dataclass(frozen=True)
-class Training:
-    """What one training consists of. All of it but `place` and `device` is the same in every process.
-
-    `model` is what a step calls, around `net` and DDP. `at` is how far it is, and `state` all that a checkpoint holds.
-    """
+@dataclass(kw_only=True)
+class Training(training.Training):
+    """What one training consists of. `model` is what a step calls, around `net` and DDP."""
 
     settings: Settings
-    place: dist.Place
-    stop: dist.StopRequest
-    metrics: Metrics
-    device: torch.device
     net: nn.Module
     model: nn.Module
-    optimizer: torch.optim.Optimizer
     schedule: torch.optim.lr_scheduler.LRScheduler
     scale: tuple[float, float]
     epoch_steps: int
-    checkpoints: checkpoint.Checkpoints
-    state: dict[str, Any]
-    at: checkpoint.Position
-
-    def save(self) -> None:
-        """Make a checkpoint of this moment."""
-        self.checkpoints.save(self.state, vars(self.at))
-
-    def say(self, text: str) -> None:
-        """Write a line to the log, once for all processes."""
-        if self.place.rank == 0:
-            dist.write_line(text, sys.stdout)
 
 
-@dataclass(frozen=True)
-class Batch:
-    """This process's share of a batch, on the device. `whole` is the size of the batch over all processes."""
-
-    pixels: Tensor  # float32 (N, 1, 28, 28); N may be 0 in the last batch of an epoch
-    labels: Tensor  # int64 (N,)
-    whole: int
-    waited: float  # seconds until it was ready
-
-
-def batches(t: Training, images: idx.Images) -> Iterator[Batch]:
+def batches(t: Training, images: Images) -> Iterator[Batch]:
     """The rest of an epoch, in an order of its own; each batch is shifted as a whole by up to one pixel each way."""
-    seed, epoch, size = t.settings.seed, t.at.epoch, t.settings.batch_size
+    seed, epoch, size = t.settings.seed, t.position.epoch, t.settings.batch_size
     order = torch.randperm(len(images), generator=checkpoint.dice(seed, epoch))
-    starts = range(t.at.samples, len(images), size)
+    starts = range(t.position.samples, len(images), size)
     wholes = [order[start : start + size] for start in starts]
     shares = [whole[t.place.rank :: t.place.world_size] for whole in wholes]
     # batch_size=None: one index tensor fetches one batch, so there is no Python work per image.
@@ -208,12 +157,12 @@ def batches(t: Training, images: idx.Images) -> Iterator[Batch]:
         asked = time.perf_counter()
 
 
-def train_epoch(t: Training, images: idx.Images) -> None:
+def train_epoch(t: Training, images: Images) -> None:
     """The training loop. Log lines and metrics are sums over all processes; `value (mean of this epoch so far)`."""
     times, waits, losses, firsts, fives = (Mean() for _ in range(5))
     sums, waited, since, steps_since = torch.zeros(4, device=t.device), 0.0, time.perf_counter(), 0
     for batch in batches(t, images):
-        t.stop.check(t.at.step)
+        t.stop.check(t.position.step)
 
         with t.settings.speed.autocast(t.device):
             logits = t.model(batch.pixels)
@@ -225,10 +174,10 @@ def train_epoch(t: Training, images: idx.Images) -> None:
         t.optimizer.step()
         t.optimizer.zero_grad()
         t.schedule.step()
-        t.at.step += 1
-        t.at.samples += batch.whole
+        t.position.step += 1
+        t.position.samples += batch.whole
 
-        number = t.at.step - (t.at.epoch - 1) * t.epoch_steps
+        number = t.position.step - (t.position.epoch - 1) * t.epoch_steps
         sums += tally(logits.detach(), batch.labels, loss.detach())
         waited += batch.waited
         steps_since += 1
@@ -240,27 +189,20 @@ def train_epoch(t: Training, images: idx.Images) -> None:
             losses.add(loss_sum / count, count)
             firsts.add(100 * first / count, count)
             fives.add(100 * five / count, count)
-            t.metrics.write(
-                t.at.step,
-                t.at.epoch,
-                train_loss=losses.value,
-                train_accuracy=first / count,
-                learning_rate=t.optimizer.param_groups[0]["lr"],
-                images_per_second=count / seconds,
-                data_wait_share=waited / seconds,
-                peak_memory_mib=peak_memory_mib(t.device),
-                world_size=t.place.world_size,
-            )
+            rate = count / seconds
+            t.row(seconds, waited, train_loss=losses.value, train_accuracy=first / count, images_per_second=rate)
             t.say(
-                f"epoch {t.at.epoch}/{t.settings.epochs} step {number}/{t.epoch_steps}  Time {times:.4f}  "
+                f"epoch {t.position.epoch}/{t.settings.epochs} step {number}/{t.epoch_steps}  Time {times:.4f}  "
                 f"Data {waits:.4f}  Loss {losses:.4f}  Prec@1 {firsts:.2f}  Prec@5 {fives:.2f}"
             )
             sums, waited, since, steps_since = torch.zeros(4, device=t.device), 0.0, time.perf_counter(), 0
-        if t.checkpoints.due(t.at.step, t.stop) and number < t.epoch_steps:  # after the last step comes the test first
+        if (
+            t.checkpoints.due(t.position.step, t.stop) and number < t.epoch_steps
+        ):  # after the last step comes the test first
             t.save()
 
 
-def evaluate(t: Training, images: idx.Images) -> tuple[float, float, float]:
+def evaluate(t: Training, images: Images) -> tuple[float, float, float]:
     """Mean loss, Prec@1 and Prec@5 (shares) over all images. Each is counted once, whatever the world size."""
     sums = torch.zeros(4, device=t.device)
     mine = torch.arange(len(images))[t.place.rank :: t.place.world_size]
@@ -285,26 +227,24 @@ def tally(logits: Tensor, labels: Tensor, loss: Tensor) -> Tensor:
 def save(net: nn.Module, folder: Path, facts: dict[str, object]) -> None:
     """Write model.safetensors and model.json (how to build the net and feed it). Each is whole or not there."""
     weights.write(folder, net.state_dict())
-    content = {"weights": weights.NAME, "architecture": "mnist.train.Net", **facts}
-    with files.replacing(folder / "model.json") as path:
-        path.write_text(json.dumps(content, indent=2) + "\n")
+    weights.describe(folder, {"architecture": "mnist.train.Net", **facts})
 
 
-def fit(t: Training, train_set: idx.Images, test_set: idx.Images) -> float:
+def fit(t: Training, train_set: Images, test_set: Images) -> float:
     """Train what is left, test and save after every epoch. Returns the test accuracy after the last."""
     first = None if t.settings.epochs else measure(t, test_set)
-    while t.at.epoch <= t.settings.epochs:
+    while t.position.epoch <= t.settings.epochs:
         train_epoch(t, train_set)
         first = measure(t, test_set)
-        t.at.epoch, t.at.samples = t.at.epoch + 1, 0
+        t.position.epoch, t.position.samples = t.position.epoch + 1, 0
         t.save()
     return evaluate(t, test_set)[1] if first is None else first  # None: the checkpoint was that of the end
 
 
-def measure(t: Training, test_set: idx.Images) -> float:
+def measure(t: Training, test_set: Images) -> float:
     """Test, and tell of it. Returns the accuracy."""
-    (loss, first, five), epoch = evaluate(t, test_set), min(t.at.epoch, t.settings.epochs)
-    t.metrics.write(t.at.step, epoch, test_loss=loss, test_accuracy=first)
+    (loss, first, five), epoch = evaluate(t, test_set), min(t.position.epoch, t.settings.epochs)
+    t.metrics.write(t.position.step, epoch, test_loss=loss, test_accuracy=first)
     t.say(f"epoch {epoch}/{t.settings.epochs} test  Loss {loss:.4f}  Prec@1 {first:.2%}  Prec@5 {five:.2%}")
     return first
 
@@ -324,37 +264,36 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
     optimizer = torch.optim.SGD(
         model.parameters(), settings.lr, settings.momentum, weight_decay=settings.weight_decay, nesterov=nesterov
     )
-    # One cycle (Smith and Topin 2017, arXiv:1708.07120): a quarter of the steps up to lr, the others down to 0.
     epoch_steps = math.ceil(len(train_set) / settings.batch_size)
-    steps = max(5, settings.epochs * epoch_steps)  # four steps make PyTorch divide by zero
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, settings.lr, total_steps=steps, pct_start=0.25, cycle_momentum=False
-    )
+    schedule = training.one_cycle(optimizer, settings.lr, settings.epochs * epoch_steps)
     scale = scale_of(tested) if tested else statistics(train_set.pixels)
 
-    with Metrics(settings.metrics_dir, place.rank, settings.tensorboard_dir) as rows:
-        names = ("batch_size", "epochs", "lr", "momentum", "weight_decay", "seed")
-        fixed = {"training images": len(train_set), **{name: getattr(settings, name) for name in names}}
-        checkpoints = checkpoint.Checkpoints(settings.checkpoint_dir, place, settings.checkpoint_every, fixed=fixed)
-        state = {"model": model, "optimizer": optimizer, "schedule": checkpoint.OwnLength(schedule), "metrics": rows}
-        at = checkpoint.Position.of(checkpoints.restore(state))
+    fixed = settings.named("batch_size", "epochs", "lr", "momentum", "weight_decay", "seed")
+    with settings.metrics(place) as rows:
+        checkpoints = settings.checkpoints(place, **fixed, **{"training images": len(train_set)})
+        state = {"model": model, "optimizer": optimizer, "schedule": OwnLength(schedule), "metrics": rows}
         t = Training(
-            *(settings, place, stop, rows, device, net, settings.speed.compiled(model)),
-            *(optimizer, schedule, scale, epoch_steps, checkpoints, state, at),
+            settings=settings,
+            place=place,
+            stop=stop,
+            device=device,
+            net=net,
+            model=settings.speed.compiled(model),
+            optimizer=optimizer,
+            schedule=schedule,
+            scale=scale,
+            epoch_steps=epoch_steps,
+            metrics=rows,
+            checkpoints=checkpoints,
+            state=state,
+            position=Position.of(checkpoints.restore(state)),
         )
-        t.say(
-            f"processes {place.world_size} ({place.backend}), device {device}, threads {torch.get_num_threads()} each, "
-            f"training images {len(train_set):,}, test images {len(test_set):,}, {settings.speed}"
-        )
+        counts = f"training images {len(train_set):,}, test images {len(test_set):,}"
+        t.say(f"{t.processes()}, {counts}, {settings.speed}")
         if note:
             t.say(note)
-        try:
+        with t.kept_when_stopped():
             first = fit(t, train_set, test_set)
-        except dist.Stopped:
-            t.save()
-            checkpoints.finish()
-            raise
-        checkpoints.finish()
     if settings.model_dir and place.rank == 0:
         save(net, settings.model_dir, facts(settings, scale, first))
     return f"test accuracy {first:.2%} after {settings.epochs} epochs, {time.perf_counter() - began:.1f} s"
@@ -367,19 +306,12 @@ def facts(settings: Settings, scale: tuple[float, float], accuracy: float) -> di
         "input": {"shape": [1, idx.SIDE, idx.SIDE], "pixels": "0 to 255, 0 is background"},
         "normalisation": {"mean": scale[0], "std": scale[1]},
         "test_accuracy": accuracy,
-        "training": {name: value for name, value in vars(settings).items() if isinstance(value, int | float)},
+        "training": settings.plain(),
     }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = arguments()
-    args = parser.parse_args(argv)
-    try:
-        place = dist.place(args, os.environ)
-    except ValueError as error:
-        parser.error(str(error))
-    args.speed = Speed.of(args)
-    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
+    settings, place = training.read(arguments(), Settings, argv)
     return dist.run(lambda device, stop: train(settings, place, device, stop), place)
 
 

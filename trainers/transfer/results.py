@@ -39,8 +39,7 @@ class Exported(nn.Module):
 def save_weights(net: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
     """Write model.safetensors, with the class names in its header too, and model.json. Each is whole or not there."""
     weights.write(folder, net.state_dict(), {"backbone": facts["backbone"], "classes": json.dumps(facts["classes"])})
-    with files.replacing(folder / "model.json") as path:
-        path.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    weights.describe(folder, facts)
 
 
 def export(net: nn.Module, view: View, folder: Path) -> float:

@@ -28,11 +28,10 @@ process says which, and why.
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -50,64 +49,37 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import checkpoint
 import dist
 import files
+import training
 import warm_start
-import weights
-from checkpoint import Checkpoints, OwnLength, Position
-from metrics import Mean, Metrics, peak_memory_mib
-from speed import Speed
+from checkpoint import OwnLength, Position
+from labelled import Batch
+from metrics import Mean
 from transfer import backbone, folder, images, results
 from transfer.best import Best, Tested
 from transfer.folder import Folder
 from transfer.options import Settings, arguments
 
 
-@dataclass
-class Training:
-    """What one training consists of. All of it but `place` and `device` is the same in every process."""
+@dataclass(kw_only=True)
+class Training(training.Training):
+    """What one training consists of. `model` is what a step calls, around `net` and DDP."""
 
     settings: Settings
-    place: dist.Place
-    stop: dist.StopRequest
-    speed: Speed
-    device: torch.device
     data: Folder
     view: images.View
     net: nn.Module
     model: nn.Module
-    optimizer: torch.optim.Optimizer
     schedule: torch.optim.lr_scheduler.LRScheduler
-    metrics: Metrics
-    checkpoints: Checkpoints
     best: Best
-    position: Position = field(default_factory=Position)
 
     @property
     def epoch_steps(self) -> int:
         return math.ceil(len(self.data.train) / self.settings.batch_size)
 
-    @property
-    def state(self) -> dict[str, Any]:
-        parts = {"net": self.net, "optimizer": self.optimizer, "schedule": OwnLength(self.schedule)}
-        return {**parts, "metrics": self.metrics, "best": self.best}
-
     def save(self) -> None:
+        """Make a checkpoint of this moment."""
         share_statistics(self)
-        self.checkpoints.save(self.state, vars(self.position))
-
-    def say(self, text: str) -> None:
-        """Write a line to the log, once for all processes."""
-        if self.place.rank == 0:
-            dist.write_line(text, sys.stdout)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """This process's share of a batch, on the device. `whole` is the size of the batch over all processes."""
-
-    pixels: Tensor  # float32 (N, 3, size, size); N may be 0 where a batch has fewer images than there are processes
-    labels: Tensor  # int64 (N,)
-    whole: int
-    waited: float  # seconds until it was ready
+        super().save()
 
 
 def batches(t: Training, data: images.Images, wholes: list[list[int]]) -> Iterator[Batch]:
@@ -125,7 +97,7 @@ def batches(t: Training, data: images.Images, wholes: list[list[int]]) -> Iterat
     asked = time.perf_counter()
     for whole, (pixels, labels) in zip(wholes, loader, strict=True):
         # Bytes go to the device, a quarter of the floats that they become there.
-        pixels = t.speed.images(t.view.normalise(pixels.to(t.device, non_blocking=on_gpu)))
+        pixels = t.settings.speed.images(t.view.normalise(pixels.to(t.device, non_blocking=on_gpu)))
         yield Batch(pixels, labels.to(t.device), len(whole), time.perf_counter() - asked)
         asked = time.perf_counter()
 
@@ -176,7 +148,7 @@ def train_epoch(t: Training) -> None:
 
         # One image alone, or none, has no statistics: possible where a batch has less than two for each process.
         backbone.set_training(t.net, s.tune, s.freeze_batch_norm or len(batch.labels) < 2)
-        with t.speed.autocast(t.device):
+        with t.settings.speed.autocast(t.device):
             logits = t.model(batch.pixels)
             loss = F.cross_entropy(logits.float(), batch.labels, reduction="sum")
         # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
@@ -205,17 +177,9 @@ def report(t: Training, number: int, tally: Tally) -> None:
     tally.waits.add(tally.waited / tally.steps, tally.steps)
     tally.losses.add(loss_sum / count, count)
     tally.rights.add(100 * right_sum / count, count)
-    t.metrics.write(
-        t.position.step,
-        t.position.epoch,
-        train_loss=tally.losses.value,
-        train_accuracy=right_sum / count,
-        learning_rate=t.optimizer.param_groups[0]["lr"],
-        images_per_second=count / seconds,
-        data_wait_share=tally.waited / seconds,
-        peak_memory_mib=peak_memory_mib(t.device),
-        world_size=t.place.world_size,
-    )
+    rate = count / seconds
+    values = {"train_loss": tally.losses.value, "train_accuracy": right_sum / count, "images_per_second": rate}
+    t.row(seconds, tally.waited, **values)
     t.say(
         f"epoch {t.position.epoch}/{t.settings.epochs} step {number}/{t.epoch_steps}  Time {tally.times:.3f}  "
         f"Data {tally.waits:.3f}  Loss {tally.losses:.4f}  Acc {tally.rights:.2f}"
@@ -232,7 +196,7 @@ def evaluate(t: Training) -> Tested:
     size = t.settings.test_batch_size * t.place.world_size
     positions = list(range(len(t.data.val)))
     wholes = [positions[start : start + size] for start in range(0, len(positions), size)]
-    with torch.inference_mode(), t.speed.autocast(t.device):
+    with torch.inference_mode(), t.settings.speed.autocast(t.device):
         for batch in batches(t, images.Images(t.data.val, t.view), wholes):
             t.stop.check(t.position.step)
             # Not through DDP, which would wait for processes that have one batch less.
@@ -282,11 +246,11 @@ def rate(step: int, steps: int) -> float:
     return (step + 1) / warm if step < warm else (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm))) / 2
 
 
-def train(settings: Settings, speed: Speed, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
+def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
     """Train, validate after every epoch, keep the best one, save. Returns what the last line says."""
     began = time.perf_counter()
     s = settings
-    with files.opened(s.input_dir) as where, Metrics(s.metrics_dir, place.rank, s.tensorboard_dir) as metrics:
+    with files.opened(s.data) as where, s.metrics(place) as metrics:
         data = folder.find(where)
         tested = warm_start.only_tests(s.epochs, s.from_model, data.classes)
         view = images.View.of(warm_start.facts(tested)) if tested else backbone.view_for(s.backbone, s.image_size)
@@ -303,27 +267,42 @@ def train(settings: Settings, speed: Speed, place: dist.Place, device: torch.dev
         )
         if s.tune == "head":
             backbone.freeze_all_but_head(net)
-        net = speed.prepare(net, device)
+        net = s.speed.prepare(net, device)
         # Each process keeps its own running statistics within an epoch; see share_statistics.
-        model = speed.compiled(DistributedDataParallel(net, gradient_as_bucket_view=True, forward_sync_buffers=False))
+        model = s.speed.compiled(DistributedDataParallel(net, gradient_as_bucket_view=True, forward_sync_buffers=False))
         learning = [weights for weights in net.parameters() if weights.requires_grad]
         optimizer = torch.optim.SGD(learning, s.lr, s.momentum, weight_decay=s.weight_decay, nesterov=s.momentum > 0)
         steps = s.epochs * math.ceil(len(data.train) / s.batch_size)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(step, steps))
-        checkpoints = Checkpoints(s.checkpoint_dir, place, s.checkpoint_every, fixed=identity(s, data))
+        checkpoints = s.checkpoints(place, **identity(s, data))
         best = Best(net, len(data.classes))
+        state = {"net": net, "optimizer": optimizer, "schedule": OwnLength(schedule), "metrics": metrics, "best": best}
         t = Training(
-            s, place, stop, speed, device, data, view, net, model, optimizer, schedule, metrics, checkpoints, best
+            settings=s,
+            place=place,
+            stop=stop,
+            device=device,
+            data=data,
+            view=view,
+            net=net,
+            model=model,
+            optimizer=optimizer,
+            schedule=schedule,
+            best=best,
+            metrics=metrics,
+            checkpoints=checkpoints,
+            state=state,
+            position=Position.of(checkpoints.restore(state)),
         )
         t.say(
-            f"processes {place.world_size} ({place.backend}), device {device}, threads {torch.get_num_threads()} each, "
-            f"{speed}; {s.backbone} {note}, tuning {s.tune}; classes {len(data.classes)}, training images "
-            f"{len(data.train):,}, validation images {len(data.val):,}{drawn}"
+            f"{t.processes()}, {s.speed}; {s.backbone} {note}, tuning {s.tune}; classes {len(data.classes)}, "
+            f"training images {len(data.train):,}, validation images {len(data.val):,}{drawn}"
         )
-        folder.report_skipped(data, s.output_dir if place.rank == 0 else None, t.say)
-        run_epochs(t)
-        if s.output_dir and place.rank == 0:
-            save(t, s.output_dir)
+        folder.report_skipped(data, s.model_dir if place.rank == 0 else None, t.say)
+        with t.kept_when_stopped():
+            run_epochs(t)
+        if s.model_dir and place.rank == 0:
+            save(t, s.model_dir)
     return (
         f"validation accuracy {best.accuracy:.2%} in epoch {best.epoch} of {s.epochs}, "
         f"{time.perf_counter() - began:.1f} s"
@@ -331,21 +310,14 @@ def train(settings: Settings, speed: Speed, place: dist.Place, device: torch.dev
 
 
 def run_epochs(t: Training) -> None:
-    """Go on from the newest checkpoint, or begin; at SIGTERM leave one behind."""
-    t.position = Position.of(t.checkpoints.restore(t.state))
-    try:
-        if not t.settings.epochs:
-            validate(t)
-        while t.position.epoch <= t.settings.epochs:
-            train_epoch(t)
-            validate(t)
-            t.position = Position(t.position.epoch + 1, 0, t.position.step)
-            t.save()
-    except dist.Stopped:
+    """Train what is left, validate and save after every epoch."""
+    if not t.settings.epochs:
+        validate(t)
+    while t.position.epoch <= t.settings.epochs:
+        train_epoch(t)
+        validate(t)
+        t.position = Position(t.position.epoch + 1, 0, t.position.step)
         t.save()
-        t.checkpoints.finish()
-        raise
-    t.checkpoints.finish()
 
 
 def validate(t: Training) -> None:
@@ -363,7 +335,7 @@ def identity(s: Settings, data: Folder) -> dict[str, object]:
     """What must be as it was for a training to go on from a checkpoint."""
     same = ("backbone", "tune", "image_size", "epochs", "batch_size", "lr", "momentum", "weight_decay", "seed")
     counts = {"training images": len(data.train), "validation images": len(data.val), "classes": data.classes}
-    return {**{name: getattr(s, name) for name in same}, **counts}
+    return {**s.named(*same), **counts}
 
 
 def save(t: Training, folder: Path) -> None:
@@ -381,26 +353,19 @@ def save(t: Training, folder: Path) -> None:
 def facts(t: Training) -> dict[str, Any]:
     """What model.json says: how to build and feed the network, how good it is, and what it came from."""
     return {
-        "weights": weights.NAME,
         "backbone": t.settings.backbone,
         "classes": t.data.classes,
         "input": {**vars(t.view), "pixels": "RGB, 0 to 1 before normalisation; model.pt2 normalises by itself"},
         "val_accuracy": t.best.accuracy,
         "epoch": t.best.epoch,
         "confusion": t.best.confusion.int().tolist(),
-        "training": {name: value for name, value in vars(t.settings).items() if not isinstance(value, Path | None)},
+        "training": t.settings.plain(),
     }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = arguments(__doc__ or "")
-    args = parser.parse_args(argv)
-    try:
-        place = dist.place(args, os.environ)
-    except ValueError as error:
-        parser.error(str(error))
-    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
-    return dist.run(lambda device, stop: train(settings, Speed.of(args), place, device, stop), place)
+    settings, place = training.read(arguments(__doc__ or ""), Settings, argv)
+    return dist.run(lambda device, stop: train(settings, place, device, stop), place)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,12 @@ const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // lon
 const MOMENTS = ["created_at", "archived_at", "cancel_asked_at", "gave_up_at"];
 
 /** Where a run with a date stands against the least that keeps it. */
-function Standing({ run }) {
+function Standing({ date }) {
   const percent = (share) => Math.round(100 * share);
-  const words = W.run.doneShare(percent(run.done_share), percent(run.line_share));
+  const words = W.run.doneShare(percent(date.done_share), percent(date.line_share));
   return (
     <>
-      <meter min="0" max="1" low={run.line_share} value={run.done_share} aria-label={words} /> {words}
+      <meter min="0" max="1" low={date.line_share} value={date.done_share} aria-label={words} /> {words}
     </>
   );
 }
@@ -60,13 +60,13 @@ export function What({ run }) {
           ],
           [
             W.run.doneBy,
-            run.done_by && (
+            run.date && (
               <>
-                {clock(run.done_by)} {run.late_since && <strong>{W.run.late}</strong>}
+                {clock(run.date.done_by)} {run.date.late_since && <strong>{W.run.late}</strong>}
                 <small>
-                  <Standing run={run} />
+                  <Standing date={run.date} />
                 </small>
-                <small>{visible(run.holds_why)}</small>
+                <small>{visible(run.date.holds_why)}</small>
               </>
             ),
           ],

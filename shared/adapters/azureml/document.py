@@ -19,6 +19,7 @@ from shared.jobs.readers.azureml import (
     environment_document,
 )
 from shared.jobs.readers.expressions import command_text
+from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import COMMAND, DataInput, JobSpec, Output
 
 Json = dict[str, Any]
@@ -30,6 +31,7 @@ def document(job: JobSpec) -> Json:
     flat: Json = {"$schema": SCHEMA} if job.kind == COMMAND else {}
     flat |= {path: getattr(job, field) for table in (TEXTS, NUMBERS) for path, field in table.items()}
     flat["command"] = command_text(job.command)
+    flat["code"] = place_text(job.code)
     flat["compute"] = f"{COMPUTE}{job.cluster}" if job.cluster else ""
     flat["environment"] = environment_document(job.environment)
     flat |= {path: getattr(job, field) for path, field in MAPPINGS.items()}
@@ -57,7 +59,7 @@ def _grouped(flat: Mapping[str, Any]) -> Json:
 
 
 def _data(data: DataInput | Output) -> Json:
-    document = {"type": _KINDS.get(data.kind, data.kind), "path": data.path, "mode": data.mode}
+    document = {"type": _KINDS.get(data.kind, data.kind), "path": place_text(data.path), "mode": data.mode}
     return {key: value for key, value in document.items() if value} | dict(data.rest)
 
 

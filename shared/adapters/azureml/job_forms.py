@@ -10,11 +10,12 @@ from shared.adapters.azureml import pipelines, sdk_job
 from shared.adapters.azureml.document import document
 from shared.jobs.model import Problem
 from shared.jobs.readers.pipeline import Step, steps
-from shared.jobs.spec import COMMAND, PIPELINE, Environment, JobSpec
+from shared.jobs.readers.place_text import place_text
+from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
 
 Json = dict[str, Any]
 # Registers an environment that a job only describes, and returns its id; returns one that the SDK has to register.
-Register = Callable[[str | Environment], str | Environment]
+Register = Callable[[pipelines.Described], pipelines.Described]
 
 
 class Checks(Protocol):
@@ -82,7 +83,7 @@ def form_of(job: JobSpec) -> JobForm:
 def _step_lacks(step: Step, workspace: Checks) -> Iterator[str]:
     """What keeps a step from running: a registered component that is not there, or what its job lacks."""
     if step.component and not pipelines.has_component(workspace.find, step.component):
-        yield f"component {step.component} is not in the workspace."
+        yield f"component {place_text(step.component)} is not in the workspace."
     yield from form_of(step.job).lacks(step.job, workspace)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from shared.adapters.azureml import mlflow, pipelines, sdk_job
@@ -20,9 +20,11 @@ from shared.adapters.azureml.job_forms import form_of
 from shared.adapters.azureml.pipelines import moment
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
+from shared.jobs.location import Asset, Location, Pattern, Where
 from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, state_of
 from shared.jobs.readers.azureml import environment_document
-from shared.jobs.spec import HOUR_PROPERTY, Environment, JobSpec
+from shared.jobs.readers.place_text import PLACE_FORM, SCHEME, place_text, read_place
+from shared.jobs.spec import HOUR_PROPERTY, JobSpec
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
 from shared.kernel.storage import Place
@@ -33,10 +35,6 @@ log = logging.getLogger(__name__)
 
 _MOST_LISTED = 200
 _ARTIFACTS = "workspaceartifactstore"
-_DATASTORE_PATH = re.compile(
-    r"azureml://(?:subscriptions/[^/]+/resourcegroups/[^/]+/workspaces/[^/]+/)?datastores/(?P<name>[^/]+)/paths/(?P<path>.*)",
-    re.IGNORECASE,
-)
 
 
 class AzureMLJobs:
@@ -73,13 +71,13 @@ class AzureMLJobs:
         with self._connection.circuit.call(), sdk_errors("Azure ML refused the job"):
             return _status(self._connection.ml.jobs.create_or_update(sdk_job.load(job, arm.workspace_id)))
 
-    def _registered(self, environment: str | Environment) -> str | Environment:
+    def _registered(self, environment: pipelines.Described) -> pipelines.Described:
         """The id of an environment. One that is only described is registered first, unless the SDK has to do that."""
-        if not (described := inline_environment(environment_document(environment), self._address)):
+        if not (described := inline_environment(environment_document(environment), self._address_at)):
             return environment
         path, body = described
         self._connection.arm.put(path, body)
-        return f"azureml:{self._connection.arm.workspace_id}/{path}"
+        return Asset(f"{self._connection.arm.workspace_id}/{path}")
 
     def document(self, job: JobSpec) -> dict[str, Any]:
         return document(job)
@@ -135,25 +133,24 @@ class AzureMLJobs:
     def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
         return mlflow.logged(self._connection.arm, name)
 
-    def place(self, path: str) -> Place:
-        if not (match := _DATASTORE_PATH.fullmatch(path)):
-            raise BadInput(
-                f"{path[:200]!r} is no path in a datastore; use azureml://datastores/<datastore>/paths/<folder>/."
-            )
-        folder = match["path"].rstrip("/")
-        return Place(self._container(match["name"]), f"{folder}/" if folder else "")
+    def place(self, where: Where | Pattern) -> Place:
+        if not isinstance(where, Location):
+            raise BadInput(f"{place_text(where)[:200]!r} is no path in a datastore; use {PLACE_FORM}.")
+        folder = where.path.rstrip("/")
+        return Place(self._container(where.store), f"{folder}/" if folder else "")
 
-    def register_code(self, folder: str, digest: str) -> str:
-        return self._assets.code(self._address(folder) if folder.startswith("azureml://") else folder, digest)
+    def register_code(self, folder: Path | Location, digest: str) -> Asset:
+        source = self._address(folder) if isinstance(folder, Location) else str(folder)
+        return _asset(self._assets.code(source, digest))
 
-    def register_environment(self, file: str, digest: str) -> str:
-        return self._assets.environment(file, digest)
+    def register_environment(self, file: str, digest: str) -> Asset:
+        return _asset(self._assets.environment(file, digest))
 
-    def code_id(self, _folder: str, digest: str) -> str:
-        return self._assets.code_id(digest)
+    def code_id(self, digest: str) -> Asset:
+        return _asset(self._assets.code_id(digest))
 
-    def environment_id(self, file: str, digest: str) -> str:
-        return environment_id(file, digest)
+    def environment_id(self, file: str, digest: str) -> Asset:
+        return _asset(environment_id(file, digest))
 
     def check(self) -> None:
         workspace = self._connection.arm.get()
@@ -164,10 +161,13 @@ class AzureMLJobs:
                 f"{self._account!r}. Archives are copied inside one account: deploy both on the same one."
             )
 
-    def _address(self, path: str) -> str:
+    def _address(self, where: Where) -> str:
         """The URL of a folder in one of the workspace's containers."""
-        place = self.place(path)
+        place = self.place(where)
         return f"{self._url}/{place.container}/{place.prefix}"
+
+    def _address_at(self, path: str) -> str:
+        return self._address(read_place(path))
 
     def _explained(self, status: JobStatus) -> JobStatus:
         """The status with Azure ML's account of the failure, as far as it can be had."""
@@ -205,6 +205,10 @@ class AzureMLJobs:
             self._containers[datastore] = container
         self._store.put("container", datastore, str(container))
         return str(container)
+
+
+def _asset(written: str) -> Asset:
+    return Asset(written.removeprefix(SCHEME))
 
 
 def _status(job: Any) -> JobStatus:

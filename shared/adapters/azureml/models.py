@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shared.adapters.azureml.workspace import connect
+from shared.jobs.location import Location
 from shared.kernel.errors import BadInput, Changed
 from shared.kernel.settings import Workspace
 from shared.models.model import Version
@@ -13,14 +14,13 @@ class AzureMLModels:
         self._connection = connect(workspace)
 
     def workspace(self) -> str:
-        return self._connection.arm.workspace_id
+        return f"azureml:/{self._connection.arm.workspace_id}"
 
-    def register(self, version: Version, path: str, description: str) -> str:
+    def register(self, version: Version, files: Location, description: str) -> str:
         arm = self._connection.arm
         place = f"models/{version.model}/versions/{version.number}"
-        uri = path.replace("azureml://datastores/", f"azureml:/{arm.workspace_id}/datastores/", 1)
         properties = {
-            "modelUri": uri,
+            "modelUri": f"azureml:/{arm.workspace_id}/datastores/{files.store}/paths/{files.path}",
             "modelType": "custom_model",
             "jobName": version.run,
             "description": description,

@@ -11,16 +11,18 @@ from typing import Any
 from shared.adapters.azureml import sdk_job
 from shared.adapters.azureml.document import document
 from shared.adapters.translation import without_secrets
+from shared.jobs.location import Asset, Location
 from shared.jobs.model import Problem, StepStatus, state_of
 from shared.jobs.readers.pipeline import steps, with_steps
 from shared.jobs.readers.pipeline_document import DEEPEST
+from shared.jobs.readers.place_text import place_text, read_place
 from shared.jobs.spec import PIPELINE, Environment, JobSpec
 
 _NOT_A_PIPELINES = ("limits", "resources", "environment_variables")  # which each step has instead
 _AN_ADDRESS = "https://account.blob.core.windows.net/sent/"  # in place of one that only the workspace knows
-_COMPONENT = re.compile(r"azureml:(?P<name>[\w.-]+)(?::(?P<version>[\w.-]+)|@\w+)?")
-_UNREGISTERED = "azureml:unregistered:1"
-Described = str | Environment
+_COMPONENT = re.compile(r"(?P<name>[\w.-]+)(?::(?P<version>[\w.-]+)|@\w+)?")
+_UNREGISTERED = Asset("unregistered:1")
+Described = str | Asset | Environment
 Json = dict[str, Any]
 
 
@@ -31,7 +33,7 @@ def sendable(job: JobSpec, registered: Callable[[Described], Described], workspa
     def filled(step: JobSpec) -> JobSpec:
         return replace(
             step,
-            code=sdk_job.full_code(step.code, workspace_id),
+            code=read_place(sdk_job.full_code(place_text(step.code), workspace_id)),
             environment=registered(step.environment),
             variables={**job.variables, **step.variables},
             timeout_seconds=step.timeout_seconds or job.timeout_seconds,
@@ -63,7 +65,7 @@ def _as_registered(step: JobSpec) -> JobSpec:
 
 
 def _at_an_address(environment: Described) -> Described:
-    if isinstance(environment, Environment) and environment.context.startswith("azureml://"):
+    if isinstance(environment, Environment) and isinstance(environment.context, Location):
         return replace(environment, context=_AN_ADDRESS)
     return environment
 
@@ -74,9 +76,9 @@ def _local_files(job: JobSpec) -> Iterator[Problem]:
             yield Problem(f"jobs.{step.name}.{problem.path}", problem.message)
 
 
-def has_component(find: Callable[[str], Json | None], named: str) -> bool:
+def has_component(find: Callable[[str], Json | None], named: str | Asset) -> bool:
     """Whether the workspace has this component; one of a registry or by a full id is taken at its word."""
-    if not (match := _COMPONENT.fullmatch(named)):
+    if not (match := _COMPONENT.fullmatch(str(named))):
         return True
     version = f"/versions/{match['version']}" if match["version"] else ""
     return find(f"components/{match['name']}{version}") is not None

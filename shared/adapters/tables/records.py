@@ -13,7 +13,7 @@ import itertools
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING
+from dataclasses import MISSING, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
@@ -27,22 +27,40 @@ from shared.jobs.readers.azureml import read_job
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadInput
 from shared.kernel.parsing import convert, decode
-from shared.kernel.parts import columns, flat, from_columns
+from shared.kernel.parts import Column, FeaturePart, columns, difference, flat, from_columns
 
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 Row = dict[str, Any]
+Parts = tuple[FeaturePart[Any], ...]  # that features may have added to the record
 
 _LIMIT = 32_000  # characters of JSON in one column; JSON is written in ASCII, so these are UTF-16 units
 _JSON_LIMIT = 10 * _LIMIT  # a row may take 1 MiB, a transaction of two copies 4 MiB
 _TEXT_LIMIT = 8_000  # characters of a sentence for people; what is longer is cut
 
 
-def to_row(record: Any, skip: tuple[str, ...] = ()) -> Row:
-    """All columns of a record."""
+def to_row(record: Any, skip: tuple[str, ...] = (), parts: Parts = ()) -> Row:
+    """All columns of a record, and of the parts that features added to it."""
     values = ((name, value) for name, value in flat(record).items() if name not in skip)
-    return {column: cell for name, value in values for column, cell in _cells(name, value)}
+    return {column: cell for name, value in values for column, cell in _cells(name, value)} | part_cells(record, parts)
+
+
+def part_cells(record: Any, parts: Parts) -> Row:
+    """The columns of the parts that features added to a record, and those that the version before had for them."""
+    row: Row = {}
+    for each in parts:
+        if (value := record.features.get(each.kind)) is not None:
+            row |= dict(_cells(each.name, value))
+            old_values = ((name, column.of(value)) for name, column in each.old_columns().items())
+            row |= {column: cell for name, old in old_values for column, cell in _cells(name, old)}
+    return row
+
+
+def changed_columns(before: Any, after: Any, parts: Parts = ()) -> Row:
+    """The columns in which a record differs from what it was, and those of the parts that differ."""
+    changed = tuple(each for each in parts if after.features.get(each.kind) != before.features.get(each.kind))
+    return some_columns(type(after), difference(before, after)) | part_cells(after, changed)
 
 
 def some_columns(kind: type[Any], changes: Mapping[str, Any]) -> Row:
@@ -52,26 +70,41 @@ def some_columns(kind: type[Any], changes: Mapping[str, Any]) -> Row:
     return {column: cell for name, value in changes.items() for column, cell in _cells(name, value)}
 
 
-def column_names(kind: type[Any], skip: tuple[str, ...] = ()) -> list[str]:
+def column_names(kind: type[Any], skip: tuple[str, ...] = (), parts: Parts = ()) -> list[str]:
     """The columns of a record without the fields that are skipped; of long JSON the first four columns."""
-    its_columns = [each for name, each in columns(kind).items() if name not in skip]
-    parts = [
-        [each.name] if _is_scalar(each.hint) else [_part(each.name, n) for n in range(1, 5)] for each in its_columns
-    ]
-    return [name for names in parts for name in names]
+    hints = {name: each.hint for name, each in columns(kind).items() if name not in skip}
+    for part in parts:
+        hints |= {part.name: part.kind, **{name: each.hint for name, each in part.old_columns().items()}}
+    names = ([name] if _is_scalar(hint) else [_part(name, n) for n in range(1, 5)] for name, hint in hints.items())
+    return [name for some in names for name in some]
 
 
-def from_row(kind: type[R], row: Mapping[str, Any], **other_values: Any) -> R:
+def from_row(kind: type[R], row: Mapping[str, Any], parts: Parts = (), **other_values: Any) -> R:
     """The record of a row; `other_values` are fields that are not columns. Raises BadInput, naming the bad column."""
-    values = dict(other_values)
-    for name, each in columns(kind).items():
-        if name in other_values or (name not in row and each.default is not MISSING):
-            continue
-        try:
-            values[name] = _value(each.hint, name, row)
-        except (KeyError, ValueError, TypeError, msgspec.DecodeError, msgspec.ValidationError) as exc:
-            raise BadInput(f"Column {name} can't be read: {type(exc).__name__}: {str(exc)[:200]}.") from exc
-    return from_columns(kind, values)
+    wanted = {name: each for name, each in columns(kind).items() if name not in other_values}
+    record = from_columns(kind, {**other_values, **_values(wanted, row)})
+    added = {each.kind: value for each in parts if (value := _part_value(each, row)) is not None}
+    return replace(record, features=added) if added else record  # type: ignore[type-var]
+
+
+def _part_value(part: FeaturePart[Any], row: Mapping[str, Any]) -> Any:
+    """What a feature added to the record of this row: read from the old columns if it has them."""
+    if part.was_there and part.was_there(row):
+        return from_columns(part.kind, _values(part.old_columns(), row))
+    return _checked(part.kind, part.name, row) if row.get(part.name) else None
+
+
+def _values(wanted: Mapping[str, Column], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of these columns that the row has."""
+    there = {name: each for name, each in wanted.items() if name in row or each.default is MISSING}
+    return {name: _checked(each.hint, name, row) for name, each in there.items()}
+
+
+def _checked(hint: Any, name: str, row: Mapping[str, Any]) -> Any:
+    try:
+        return _value(hint, name, row)
+    except (KeyError, ValueError, TypeError, msgspec.DecodeError, msgspec.ValidationError) as exc:
+        raise BadInput(f"Column {name} can't be read: {type(exc).__name__}: {str(exc)[:200]}.") from exc
 
 
 def readable(kind: type[R], rows: Iterable[Mapping[str, Any]]) -> Iterator[R]:

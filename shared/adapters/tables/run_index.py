@@ -7,18 +7,20 @@ too long to be copied as often as it has tags: of these the run's own row is rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from shared.adapters.tables import keys, table
-from shared.adapters.tables.records import Row, column_names, some_columns
+from shared.adapters.tables.records import Row, column_names, part_cells, some_columns
 from shared.adapters.tables.table import Operation
 from shared.kernel.parts import columns
+from shared.runs.features import parts
 from shared.runs.model import LIVE, Run, RunState
 from shared.runs.ports import RunFilter
 
 PARTITION = "run"
-LISTED = ["RowKey", *column_names(Run, skip=("request",))]  # what a list of runs is made of
+PARTS = parts()
+LISTED = ["RowKey", *column_names(Run, ("request",), PARTS)]  # what a list of runs is made of
 COLUMNS = ["time_key", "whole"]  # of the index alone
 
 _SHOWN = {"name", "drop", "route", "fingerprint", "experiment", "cluster", "nodes", "created_at", "state", "history"}
@@ -38,12 +40,10 @@ def made(run: Run) -> list[Operation]:
     return [table.put(_row(entry, run, copy)) for entry in _entries(run)]
 
 
-def changed(before: Run, after: Run, changes: Mapping[str, Any]) -> list[Operation]:
-    """What brings the index of a run up to these changes of it, with the rows that are gone at the end."""
+def changed(before: Run, after: Run, cells: Row) -> list[Operation]:
+    """What brings the index of a run up to these changed cells of it, with the rows that are gone at the end."""
     had, has, copy = _entries(before), _entries(after), _copy(after)
-    cells = some_columns(Run, {name: value for name, value in changes.items() if name != "request"})
-    if not copy:
-        cells = {"whole": False}
+    cells = cells if copy else {"whole": False}
     kept = [table.add(_head(entry, after) | cells) for entry in has if entry in had]
     new = [table.put(_row(entry, after, copy)) for entry in has if entry not in had]
     return [*kept, *new, *gone(before, after)]
@@ -122,7 +122,7 @@ def _head(entry: Entry, run: Run) -> Row:
 def _copy(run: Run) -> Row:
     """The columns of a list, without those at their defaults; none of a run that is too long."""
     values = {each.name: value for each in _COPIED if (value := each.of(run)) != each.default}
-    row = some_columns(Run, values)
+    row = some_columns(Run, values) | part_cells(run, PARTS)
     return row if _length(row.values()) <= _LONGEST_COPY else {}
 
 

@@ -19,15 +19,16 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shared.adapters.tables import keys, table
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.recent_rows import RecentRows
-from shared.adapters.tables.records import Row, from_row, iso, some_columns, to_row
+from shared.adapters.tables.records import Row, changed_columns, from_row, iso, to_row
 from shared.adapters.tables.table import RowMissing, Table, after_row
 from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
 from shared.kernel.versioned import Stored
+from shared.runs.features import mended
 from shared.runs.model import LIVE, Run, RunState
 from shared.runs.names import RUN_NAME, hour_of, start_of_hour
 from shared.runs.ports import RunChanges, RunFilter, RunPage
@@ -59,7 +60,7 @@ class TableRuns:
         time_key = keys.newest_first(run.created_at, run.name)
         hour = table.put(self._key("h", hour_of(run.created_at)) | {"looked_at": ""})
         name = self._key("n", run.name) | {"time_key": time_key}
-        row = self._key("t", time_key) | to_row(run)
+        row = self._key("t", time_key) | to_row(run, parts=index.PARTS)
         try:
             etags = self._table.write(table.create(name), table.create(row), hour, *index.made(run))
         except Changed:
@@ -74,11 +75,11 @@ class TableRuns:
         if row is None:
             raise NotFound(f"There is no run {name[:80]!r}.")
         self._recent.keep(name, row, table.etag(row))
-        return Stored(from_row(Run, row), table.etag(row))
+        return Stored(_read(row), table.etag(row))
 
     def recent(self, name: str) -> Stored[Run]:
         if entry := self._recent.get(name):
-            return Stored(from_row(Run, entry[0]), entry[1])
+            return Stored(_read(entry[0]), entry[1])
         return self.get(name)
 
     def _time_key(self, name: str) -> str:
@@ -98,12 +99,12 @@ class TableRuns:
             self._time_keys[name] = time_key
         return time_key
 
-    def update(self, run: Stored[Run], **changes: Any) -> Stored[Run]:
-        before, after = run.value, run.value.changed(**changes)
+    def update(self, run: Stored[Run], after: Run) -> Stored[Run]:
+        before = run.value
         key = self._key("t", keys.newest_first(before.created_at, before.name))
-        cells = some_columns(Run, changes)
+        cells = changed_columns(before, after, index.PARTS)
         merge = table.merge(key | cells, run.etag)
-        operations = index.changed(before, after, changes)
+        operations = index.changed(before, after, cells)
         try:
             etag = self._table.write(merge, *operations)[0]
         except RowMissing as exc:
@@ -266,10 +267,15 @@ def _has_copy(row: Row) -> bool:
     return bool(row.get("whole")) or not row.get("time_key")
 
 
+def _read(row: Row) -> Run:
+    """The run of a row. Raises BadInput, naming the column, for one that can't be read."""
+    return mended(from_row(Run, row, index.PARTS))
+
+
 def _run(row: Row) -> Run:
     """The run of a row of a list. One that can't be read is shown as broken, and stops no other."""
     try:
-        return from_row(Run, {**row, "request": "{}"})
+        return _read({**row, "request": "{}"})
     except BadInput as exc:
         at, _, name = str(row.get("RowKey", "")).rpartition("!")[2].partition("-")
         created = keys.time_of(at)

@@ -18,15 +18,16 @@ from shared.jobs.batchai.job import BatchJob, Beside, read_job
 from shared.jobs.batchai.mounts import Mount
 from shared.jobs.batchai.translate import TEMPLATE, Source, shortened, translate
 from shared.jobs.data import read_data
+from shared.jobs.location import DROPS_STORE, OUTPUT_STORE, Location
 from shared.jobs.ports import Around, Stores, Written
-from shared.jobs.spec import DROPS_DATASTORE, OUTPUT_DATASTORE, Layer
+from shared.jobs.spec import Layer
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.names import path_problem
 from shared.kernel.storage import Place
 
 _SECRET = re.compile(r"(?:password|account_?key|sas_?token)$", re.IGNORECASE)
 FOLDER = "batchai"  # of the workspace's own datastore
-_OURS = (DROPS_DATASTORE, OUTPUT_DATASTORE, "workspaceartifactstore", "workspaceworkingdirectory", "workspacefilestore")
+_OURS = (DROPS_STORE, OUTPUT_STORE, "workspaceartifactstore", "workspaceworkingdirectory", "workspacefilestore")
 
 
 @dataclass(frozen=True)
@@ -106,24 +107,25 @@ def _source(stores: Stores, order: Order, mount: Mount, job: BatchJob) -> Source
         assert order.folder is not None
         below = f"{order.folder.prefix}{name}/"
         if stores.blobs.first(Place(order.folder.container, below)):
-            return Source(f"azureml://datastores/{DROPS_DATASTORE}/paths/{below}", True)
+            return Source(Location(DROPS_STORE, below), True)
     own = mount.name or mount.path
     if own not in _OURS and re.fullmatch(r"\w{1,255}", own, re.ASCII):
-        source = _looked_up(stores, f"azureml://datastores/{own}/paths/")
+        source = _looked_up(stores, Location(own, ""))
         if source.there is not False:
             return source
-    return _named(stores, f"{OUTPUT_DATASTORE}/{FOLDER}/{own}", own[:80], job)
+    return _named(stores, f"{OUTPUT_STORE}/{FOLDER}/{own}", own[:80], job)
 
 
 def _named(stores: Stores, path: str, name: str, job: BatchJob) -> Source:
     try:
-        return _looked_up(stores, f"{read_data(path).path.rstrip('/')}/")
+        place = read_data(path).path
+        return _looked_up(stores, replace(place, path=f"{place.path.rstrip('/')}/"))
     except Impossible as exc:
         job.report.refuse(f"mounts.{name}", str(exc))
         return Source("")
 
 
-def _looked_up(stores: Stores, path: str) -> Source:
+def _looked_up(stores: Stores, path: Location) -> Source:
     """Whether there is anything. A datastore that is not there holds nothing; one of another account nobody can see."""
     try:
         place = stores.jobs.place(path)

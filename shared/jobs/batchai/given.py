@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from shared.jobs.readers.place_text import ASSET_FORM
+
 
 class BatchAI(Struct, forbid_unknown_fields=True):
     """What comes with a Batch AI job.json, which alone does not say where its files are."""
@@ -22,9 +24,7 @@ class BatchAI(Struct, forbid_unknown_fields=True):
     ] = None
     environment: Annotated[
         Annotated[str, Meta(min_length=1, max_length=1024)] | None,
-        Meta(
-            description="An environment to take instead of the document's image: azureml:<name>:<version>, or an image."
-        ),
+        Meta(description=f"An environment to take instead of the document's image: {ASSET_FORM}, or an image."),
     ] = None
     files: Annotated[
         dict[Annotated[str, Meta(min_length=1, max_length=1024)], Annotated[str, Meta(max_length=65536)]],

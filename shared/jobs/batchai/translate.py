@@ -12,6 +12,8 @@ from shared.jobs.batchai.job import BatchJob
 from shared.jobs.batchai.mounts import CLUSTER_ROOT, JOB_ROOT, Mount, Use
 from shared.jobs.batchai.wall_clock import WEEK
 from shared.jobs.command import Command, Group, Reference, joined
+from shared.jobs.location import Asset, Where
+from shared.jobs.readers.place_text import read_asset
 from shared.jobs.spec import FOLDER, LEFT_OUTPUT, TRAINERS_ENVIRONMENT, DataInput, Environment, JobSpec, Output
 from shared.kernel.names import path_problem
 
@@ -27,9 +29,9 @@ TEMPLATE = JobSpec(code="..")  # the trainers' snapshot, which has the launcher
 
 @dataclass(frozen=True)
 class Source:
-    """Where a mount's files are, as an azureml:// path. `there` is None where nobody can look."""
+    """Where a mount's files are. `there` is None where nobody can look."""
 
-    path: str
+    path: Where
     there: bool | None = None
 
 
@@ -114,9 +116,10 @@ def _model_folder(job: BatchJob) -> tuple[Mount, str] | None:
     return next(((use.mount, path) for use in job.uses for path in use.writes if _MODELS.search(path)), None)
 
 
-def _environment(name: str) -> str | Environment:
+def _environment(name: str) -> Asset | Environment:
     """One of the workspace's, or any image; without a name that of the trainers."""
-    return (name if name.startswith("azureml:") else Environment(name)) if name else TRAINERS_ENVIRONMENT
+    named = read_asset(name) if name else TRAINERS_ENVIRONMENT
+    return Environment(named) if isinstance(named, str) else named
 
 
 def _laid(job: BatchJob, files: Mapping[str, str]) -> dict[tuple[str, str], str]:

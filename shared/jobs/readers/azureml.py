@@ -7,12 +7,14 @@ schema judges it when the job is written. https://learn.microsoft.com/azure/mach
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from shared.jobs.location import Asset
 from shared.jobs.model import Problem
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.readers.pipeline_document import read_pipeline
+from shared.jobs.readers.place_text import SCHEME, place_text, read_asset, read_output_place, read_place
 from shared.jobs.spec import FILE, FOLDER, PIPELINE, DataInput, Environment, JobSpec, Layer, Output
 
 if TYPE_CHECKING:
@@ -55,13 +57,14 @@ MAPPINGS = {
 GROUPS = ("resources", "limits", "distribution")
 LAUNCHER = "distribution."
 KINDS = {"uri_folder": FOLDER, "uri_file": FILE}
-COMPUTE = "azureml:"  # before a cluster's name
+COMPUTE = SCHEME  # before a cluster's name
 _ENVIRONMENT = "environment"
 _OF_A_KIND = {"jobs": PIPELINE, "search_space": "sweep"}  # keys that only such a job has
 _PATHS = {field: path for path, field in (TEXTS | NUMBERS | RESTRICTED | MAPPINGS).items() if field not in GROUPS} | {
     "environment.conda": "environment.conda_file",
     "environment.context": "environment.build.path",
 }
+_READERS: dict[str, Callable[[str], Any]] = {"command": read_command, "code": read_place}
 Json = dict[str, Any]
 
 
@@ -92,7 +95,7 @@ def read_layer(document: Mapping[str, Any]) -> Layer:
     fields: Json = {"kind": _kind(document)}
     for path, field in TEXTS.items():
         if path != "type" and (text := flat.pop(path, None)) is not None:
-            fields[field] = read_command(str(text)) if field == "command" else str(text)
+            fields[field] = _READERS.get(field, str)(str(text))
     fields["cluster"] = fields.get("cluster", "").removeprefix(COMPUTE)
     unread = _numbers(flat, fields)
     fields["restricted"] = {field: flat.pop(path, None) for path, field in RESTRICTED.items() if _is_said(flat, path)}
@@ -126,26 +129,26 @@ def _sweep(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sweep | None
     return {**document, "inputs": inputs}, sweep, problems
 
 
-def read_environment(described: Any) -> str | Environment:
-    """A registered environment's name, or what the job says of its own."""
+def read_environment(described: Any) -> str | Asset | Environment:
+    """A registered environment, what the job says of its own, or the name of a file beside the job."""
     if not isinstance(described, Mapping):
-        return str(described)
+        return read_asset(str(described))
     rest = {key: value for key, value in described.items() if value is not None and key != "$schema"}
     image, conda, build = rest.pop("image", ""), rest.pop("conda_file", ""), rest.pop("build", None)
     context = ""
     if isinstance(build, Mapping):
         context = str(build.get("path") or "")
         rest |= {f"build.{key}": value for key, value in build.items() if key != "path" and value is not None}
-    return Environment(str(image), conda if isinstance(conda, Mapping) else str(conda), context, rest)
+    return Environment(str(image), conda if isinstance(conda, Mapping) else str(conda), read_place(context), rest)
 
 
-def environment_document(environment: str | Environment) -> Any:
+def environment_document(environment: str | Asset | Environment) -> Any:
     """The same, written; read again it is the same."""
-    if isinstance(environment, str):
-        return environment
+    if not isinstance(environment, Environment):
+        return place_text(environment)
     described: Json = {"image": environment.image, "conda_file": environment.conda}
     described = {key: dict(value) if isinstance(value, Mapping) else value for key, value in described.items() if value}
-    build: Json = {"path": environment.context} if environment.context else {}
+    build: Json = {"path": place_text(environment.context)} if environment.context else {}
     for path, value in environment.rest.items():
         if path.startswith("build."):
             build[path.removeprefix("build.")] = value
@@ -206,12 +209,12 @@ def _input(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     kind, path, mode, rest = _data(value)
-    return DataInput(path, kind, mode, rest)
+    return DataInput(read_place(path), kind, mode, rest)
 
 
 def _output(value: Any) -> Output:
     kind, path, mode, rest = _data(value or {})
-    return Output(path, kind, mode, str(rest.pop("name", "")), str(rest.pop("version", "")), rest)
+    return Output(read_output_place(path), kind, mode, str(rest.pop("name", "")), str(rest.pop("version", "")), rest)
 
 
 def _data(value: Mapping[str, Any]) -> tuple[str, str, str, Json]:

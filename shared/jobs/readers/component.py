@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from posixpath import normpath
 from typing import Any
 
-from shared.jobs.spec import is_relative
+from shared.jobs.location import is_relative
+from shared.jobs.readers.place_text import has_expression
 
 _DATA = ("uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model")
 _OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
@@ -49,15 +50,15 @@ def _inner_from(key: str, each: Mapping[str, Any], folder: str) -> Json:
     if key == "jobs":
         return from_folder(each, folder)
     path = each.get("path")
-    moved = is_relative(path) and "${{" not in str(path)
+    moved = isinstance(path, str) and is_relative(path) and not has_expression(path)
     return {**each, "path": normpath(f"{folder}/{path}".lstrip("/"))} if moved else dict(each)
 
 
 def _described_from(environment: Mapping[str, Any], folder: str) -> Json:
     made, build = dict(environment), environment.get("build")
-    if is_relative(conda := environment.get("conda_file")):
+    if isinstance(conda := environment.get("conda_file"), str) and is_relative(conda):
         made["conda_file"] = normpath(f"{folder}/{conda}".lstrip("/"))
-    if isinstance(build, Mapping) and is_relative(path := build.get("path")):
+    if isinstance(build, Mapping) and isinstance(path := build.get("path"), str) and is_relative(path):
         made["build"] = {**build, "path": normpath(f"{folder}/{path}".lstrip("/"))}
     return made
 

@@ -13,12 +13,13 @@ from typing import Any
 
 from shared.jobs import upload
 from shared.jobs.limits import Limits
+from shared.jobs.location import DROPS_STORE, Location, is_relative
 from shared.jobs.ports import Stores
 from shared.jobs.readers.azureml import path_of, read_environment
 from shared.jobs.readers.component import from_folder, is_file
 from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile
 from shared.jobs.readers.pipeline_document import DEEPEST, JOBS, mapping
-from shared.jobs.spec import DROPS_DATASTORE, Environment, JobSpec, is_relative
+from shared.jobs.spec import Environment, JobSpec
 from shared.jobs.uploads import collect
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.names import path_problem
@@ -88,7 +89,7 @@ class DropFiles:
 
         Raises BrokenJobFile for a file that is not there, can't be read, or that the route lets no drop bring.
         """
-        if is_relative(job.code):
+        if isinstance(job.code, str) and is_relative(job.code):
             job = replace(job, code=self._code(job.code))
         environment = job.environment
         if isinstance(environment, str) and environment.startswith(_FILE):
@@ -99,18 +100,15 @@ class DropFiles:
 
     def put_in_step(self, step: JobSpec) -> JobSpec:
         """The same for a step of a pipeline, with the data of the drop that it names."""
-        root = f"azureml://datastores/{DROPS_DATASTORE}/paths/{self.folder.prefix if self.folder else ''}"
-        named = {name: value for name, value in step.data.items() if is_relative(value.path)}
-        inside = {
-            name: replace(
-                value, path=root + self._path("", normpath(value.path), f"{JOBS}.{step.name}.inputs.{name}.path")
-            )
-            for name, value in named.items()
-        }
+        root, inside = self.folder.prefix if self.folder else "", {}
+        for name, value in step.data.items():
+            if isinstance(value.path, str) and is_relative(value.path):
+                below = self._path("", normpath(value.path), f"{JOBS}.{step.name}.inputs.{name}.path")
+                inside[name] = replace(value, path=Location(DROPS_STORE, root + below))
         files = replace(self, within=f"{JOBS}.{step.name}.")
         return files.put_in(replace(step, inputs={**step.inputs, **inside}))
 
-    def _code(self, folder: str) -> str:
+    def _code(self, folder: str) -> Location:
         if not self.limits.allows_code:
             words = "a drop can't bring its own on this route; an administrator can allow it in the routes file."
             raise self._broken(_CODE, words)
@@ -132,7 +130,7 @@ class DropFiles:
         if isinstance(described.conda, str) and is_relative(described.conda):
             path = self._path(folder, described.conda, _CONDA)
             described = replace(described, conda=self._yaml(path, _CONDA) if self.folder else {"dependencies": []})
-        if is_relative(described.context):
+        if isinstance(described.context, str) and is_relative(described.context):
             described = replace(described, context=self._context(self._path(folder, described.context, _CONTEXT)))
         return described
 
@@ -156,7 +154,7 @@ class DropFiles:
             raise self._broken(what, f"{path} holds no mapping.")
         return content
 
-    def _context(self, folder: str) -> str:
+    def _context(self, folder: str) -> Location:
         """The build context, which is code: it decides what runs while the image is built."""
         if not self.limits.allows_code:
             raise self._broken(
@@ -169,7 +167,7 @@ class DropFiles:
         except Impossible as exc:
             raise self._broken(_CONTEXT, str(exc)) from exc
 
-    def _collected(self, folder: str) -> str:
+    def _collected(self, folder: str) -> Location:
         if self.folder is None:
             return upload.path(upload.digest(()))
         return collect(self.stores, self.folder, folder, self.limits.max_upload_mib)

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shared.jobs.location import Asset
 from shared.jobs.model import Problem
 from shared.jobs.readers import azureml
 from shared.jobs.readers.pipeline_document import JOBS, SWEEP, holder_of, kind_of, mapping
+from shared.jobs.readers.place_text import has_expression, place_text, read_asset
 from shared.jobs.search import MOST_TRIALS
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
 
@@ -25,7 +27,6 @@ _FILES = "additional_includes"  # which the SDK would read from this machine
 _FROM = re.compile(r"\$\{\{\s*parent\.jobs\.([\w-]+)\.outputs\.")
 _OLD = re.compile(r"\$\{\{\s*(?=(?:jobs|inputs|outputs)\.)")  # bindings as files of 2021 write them
 _USED = re.compile(r"\$\{\{\s*(inputs|outputs|search_space)\.([\w-]+)\s*\}\}")
-_BOUND = "${{"
 Change = Callable[[JobSpec], JobSpec]
 Json = dict[str, Any]
 
@@ -39,7 +40,7 @@ class Step:
     kind: str
     job: JobSpec
     needs: frozenset[str]
-    component: str = ""
+    component: str | Asset = ""  # registered, or the name of a file
     problems: tuple[Problem, ...] = ()
     trials: int = 1  # of a sweep, at most
 
@@ -72,7 +73,7 @@ def _step(name: str, body: Any) -> Step:
     if problem := _unreadable(body):
         return Step(name, "", JobSpec(), frozenset(), problems=(problem,))
     kind, holder = kind_of(body), holder_of(body)
-    registered = holder if isinstance(holder, str) else ""
+    registered = read_asset(holder) if isinstance(holder, str) else ""
     needs = frozenset(_FROM.findall(str(body.get("inputs") or "")))
     if kind not in (COMMAND, SWEEP):
         return Step(name, kind, JobSpec(), needs, registered)
@@ -141,7 +142,9 @@ def _document(body: Mapping[str, Any], holder: Mapping[str, Any]) -> Json:
 def _data(given: Any) -> Json:
     """The data that a step names itself, without what is bound to it."""
     named = {name: value for name, value in mapping(given).items() if isinstance(value, Mapping)}
-    return {name: value for name, value in named.items() if value.get("path") and _BOUND not in str(value["path"])}
+    return {
+        name: value for name, value in named.items() if value.get("path") and not has_expression(str(value["path"]))
+    }
 
 
 def _changed(jobs: Mapping[str, Any], change: Change, above: str) -> Json:
@@ -168,15 +171,15 @@ def _changed_step(name: str, body: Mapping[str, Any], change: Change) -> Json:
 
 def _inputs(body: Mapping[str, Any], after: JobSpec) -> Json:
     given = mapping(body.get("inputs"))
-    moved = {name: {**given[name], "path": value.path} for name, value in after.data.items()}
+    moved = {name: {**given[name], "path": place_text(value.path)} for name, value in after.data.items()}
     return {"inputs": {**given, **moved}} if moved else {}
 
 
 def _told(before: JobSpec, after: JobSpec) -> Json:
     """What of code, environment and variables is another now."""
-    now: Json = {"code": after.code, "environment": azureml.environment_document(after.environment)}
+    now: Json = {"code": place_text(after.code), "environment": azureml.environment_document(after.environment)}
     now["environment_variables"] = dict(after.variables)
-    was = {"code": before.code, "environment": azureml.environment_document(before.environment)}
+    was = {"code": place_text(before.code), "environment": azureml.environment_document(before.environment)}
     was["environment_variables"] = dict(before.variables)
     return {key: value for key, value in now.items() if value != was[key]}
 

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from shared.jobs.command import Command, Group, Reference, joined
+from shared.jobs.location import Asset
 from shared.jobs.parameters import TYPES, Parameters, Schema, parameters
 from shared.jobs.readers.azureml import path_of, read_layer
 from shared.jobs.spec import FOLDER, TRAINERS_ENVIRONMENT, DataInput, Environment, JobSpec, Output
@@ -112,7 +113,7 @@ def _folder_flag(name: str) -> str:
     return _flag(name if name == "metrics" else name.removesuffix("s"))
 
 
-def _environment(trainers: Path, folder: Path) -> str | Environment:
+def _environment(trainers: Path, folder: Path) -> Asset | Environment:
     """Made from the folder's own requirements if it has any, on the image of all trainers; else theirs."""
     file = folder / "requirements.txt"
     if not file.is_file():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from shared.jobs.build import build
-from shared.runs.intake.due import date_of
+from shared.runs.features import before_start
 from shared.runs.intake.insert_run import Ports as InsertRunPorts
 from shared.runs.intake.insert_run import run_name
 from shared.runs.intake.parse_request import Asked, first_record, in_words, read_request
@@ -40,7 +40,7 @@ def dry_run(ports: Ports, request: RunRequest, key: str | None = None) -> dict[s
         "job": ports.jobs.document(job),
         "reasons": reasons,
         "cost": costs(run),
-        "date": date_of(run),
+        **before_start(run),
         **_told(parsed_request),
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
 import msgspec
@@ -26,13 +25,12 @@ from shared.kernel.errors import Impossible
 from shared.kernel.has import HasBlobs, HasClock, HasRules
 from shared.kernel.settings import Rules
 from shared.kernel.suggest import chosen
-from shared.runs.intake.due import with_date
+from shared.runs.features import Origin, begun
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.intake.warm_start import model_of
-from shared.runs.intake.wish import Wish, moment, wish_of_route, wish_of_tags
 from shared.runs.model import Moment, Run, RunState
-from shared.runs.ports import Datasets, HasDatasets, HasMarkets, HasPurse, HasRuns
+from shared.runs.ports import Datasets, HasDatasets, HasPurse, HasRuns
 from shared.runs.results import printed_metrics
 
 RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
@@ -50,7 +48,6 @@ class Ports(
     HasRuns,
     HasPurse,
     HasDatasets,
-    HasMarkets,
     Protocol,
 ):
     """What is needed here from outside."""
@@ -98,7 +95,7 @@ def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
         written=written.layer if written else None,
         asked=values,
         data=data,
-        from_model=model_of(ports, request.from_run) if request.from_run else "",
+        from_model=model_of(ports, request.from_run) if request.from_run else None,
         tags={**request.tags, **_tags(request.template, data)},
     )
     return Asked(request, order, (fewest, int(resubmissions)), route.name if route else "", written)
@@ -122,18 +119,7 @@ def first_record(ports: Ports, asked: Asked) -> Run:
         project=ports.purse.project_of(built.job.tags, asked.route),
         generation=generation,
     )
-    wish = _wish(asked, now).over(wish_of_tags(built.job.tags, now))
-    route = ports.routes.get(asked.route)
-    return with_date(ports, run, wish.over(wish_of_route(route)) if route else wish, asked.order.limits)
-
-
-def _wish(asked: Asked, now: datetime) -> Wish:
-    """The date that the request itself names."""
-    request = asked.request
-    if request.done_by and request.within_seconds:
-        raise Impossible("done_by and within_seconds both say when it must be done; give one.", "bad_date")
-    done_by = moment(request.done_by, now) if request.done_by else None
-    return Wish(done_by, request.within_seconds or 0.0, request.takes_seconds or 0.0)
+    return begun(ports, run, Origin(asked.request, ports.routes.get(asked.route), asked.order.limits))
 
 
 _OVER_THE_JOB = ("nodes", "cluster", "experiment", "timeout_seconds")  # of a request, as a job calls them too

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from shared.jobs.batchai.given import BatchAI
 from shared.jobs.limits import DAY
+from shared.jobs.readers.place_text import PLACE_FORM
 from shared.kernel.names import NAME
 from shared.runs.names import RUN_NAME
 
@@ -74,7 +75,7 @@ class RunRequest(Struct, forbid_unknown_fields=True):
     data: Annotated[
         Annotated[str, Meta(min_length=1, max_length=1024)] | None,
         Meta(
-            description="drops/<route>/<name>, <datastore>/<path>, or azureml://datastores/<datastore>/paths/<path>. "
+            description=f"drops/<route>/<name>, <datastore>/<path>, or {PLACE_FORM}. "
             "Of a schedule also NAME@latest, ROUTE@new or ROUTE@all-new, which mean what they do when it fires."
         ),
     ] = None

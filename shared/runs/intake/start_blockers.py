@@ -9,6 +9,7 @@ from typing import Protocol
 from shared.jobs.assets import assets
 from shared.jobs.data import Data
 from shared.jobs.kinds import kind_of
+from shared.jobs.location import Location
 from shared.jobs.ports import HasJobs, HasTrainers, Jobs
 from shared.jobs.spec import JobSpec, resolve, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
@@ -34,7 +35,7 @@ def check_possible(ports: Ports, run: Run) -> None:
     try:
         reasons = ports.capacity.reasons(run.asked.request.cluster, workload(run).fewest_nodes(run))
         for value in run.asked.request.data.values():
-            if value.path.startswith("azureml://datastores/"):
+            if isinstance(value.path, Location) and not value.path.workspace:
                 ports.jobs.place(value.path)
         never = [reason for reason in reasons if reason["code"] in NEVER] or _never(ports.jobs, run.asked.request)
     except NotFound as exc:

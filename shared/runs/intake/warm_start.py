@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Protocol
 
+from shared.jobs.location import Location
 from shared.jobs.ports import HasJobs
 from shared.jobs.spec import FILE, Output
 from shared.kernel.errors import Changed, Impossible, NotFound
@@ -29,7 +30,7 @@ class Ports(HasBlobs, HasClock, HasJobs, HasRuns, Protocol):
     """What is needed here from outside."""
 
 
-def model_of(ports: Ports, name: str) -> str:
+def model_of(ports: Ports, name: str) -> Location:
     """The folder of the model that a run left. Raises Impossible if there is none, not even in its archive."""
     try:
         run = ports.runs.get(name).value
@@ -40,7 +41,7 @@ def model_of(ports: Ports, name: str) -> str:
             f"Run {name} is {run.progress.state}; only a completed one has a model to start from.", "no_model"
         )
     path = _path(run)
-    if not path or (_is_gone(ports, run, path) and ports.blobs.first(_archived(run)) is None):
+    if path is None or (_is_gone(ports, run, path) and ports.blobs.first(_archived(run)) is None):
         why = "was removed" if run.removed.at else "is neither where its job wrote it nor in its archive"
         raise Impossible(f"No job can begin with the model of run {name}: it {why}.", "no_model")
     return path
@@ -66,11 +67,12 @@ def bring_back(ports: Ports, run: Run) -> bool:
     return True
 
 
-def _path(run: Run) -> str:
-    return run.asked.request.outputs.get("models", Output()).path
+def _path(run: Run) -> Location | None:
+    path = run.asked.request.outputs.get("models", Output()).path
+    return path if isinstance(path, Location) else None
 
 
-def _is_gone(ports: Ports, run: Run, path: str) -> bool:
+def _is_gone(ports: Ports, run: Run, path: Location) -> bool:
     """Whether it must be copied back, also if an earlier copy broke off: the mark is written first and removed
     last."""
     return COPIES in run.removed.cleared or ports.blobs.first(ports.jobs.place(path)) is None
@@ -80,7 +82,7 @@ def _archived(run: Run) -> Place:
     return Place(OUTPUT_CONTAINER, f"{run.asked.experiment}/{run.name}/{MODELS}")
 
 
-def _copies(ports: Ports, run: Run, path: str) -> Iterator[Copy]:
+def _copies(ports: Ports, run: Run, path: Location) -> Iterator[Copy]:
     source, to = _archived(run), ports.jobs.place(path)
     is_file = run.asked.request.outputs.get("models", Output()).kind == FILE
     for blob in ports.blobs.list(source):
@@ -99,7 +101,7 @@ def _mark(runs: Runs, name: str, gone: bool) -> None:
         if cleared == stored.value.removed.cleared:
             return
         try:
-            runs.update(stored, cleared=cleared)
+            runs.update(stored, stored.value.changed(cleared=cleared))
         except Changed:
             continue
         return

@@ -54,5 +54,6 @@ def cancel_run(ports: Ports, name: str, why: str = "", by: Person = NOBODY) -> R
 
 def _asked_to_end(ports: Ports, stored: Stored[Run], why: str, by: Person) -> Stored[Run]:
     return ports.runs.update(
-        stored, cancel_asked_at=ports.clock(), cancel_why=why, canceled_by=by.name, canceled_by_id=by.id
+        stored,
+        stored.value.changed(cancel_asked_at=ports.clock(), cancel_why=why, canceled_by=by.name, canceled_by_id=by.id),
     )

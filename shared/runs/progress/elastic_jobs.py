@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec.structs import replace as with_
 
-from shared.deadlines.plan import Hold
 from shared.jobs.assets import assets
 from shared.jobs.model import JobStatus
 from shared.jobs.spec import JobSpec, resolve
@@ -18,14 +17,11 @@ from shared.runs.decide import is_over
 from shared.runs.model import DEDICATED_FROM, ELASTIC, FINAL, Elastic, Member, Run, RunState
 from shared.runs.names import member_job
 from shared.runs.node_use import Use
-from shared.runs.progress.capabilities import HasMembers, HeldNodes, MembersView, NodeChanges, Steerable
+from shared.runs.progress.capabilities import HasMembers, MembersView
 from shared.runs.progress.elastic_policy import (
     begin,
-    changes_of_members,
     judge_members,
     member_request,
-    nodes_of_members,
-    steer_members,
     uses_of_members,
 )
 from shared.runs.progress.one_job import for_every_job
@@ -34,9 +30,8 @@ from shared.runs.progress.workload import NewRun, NextStep, Ports, Statuses, Sub
 log = logging.getLogger(__name__)
 
 
-class ElasticJobs(Workload, Steerable, HasMembers):
+class ElasticJobs(Workload, HasMembers):
     kind = ELASTIC
-    overlaps = True
     pays_while_waiting = True
     replaces_jobs = True
     logs_to_mlflow = False  # each job has its own MLflow run, and none has the whole curve
@@ -70,16 +65,6 @@ class ElasticJobs(Workload, Steerable, HasMembers):
 
     def uses(self, run: Run, now: datetime) -> list[Use]:
         return uses_of_members(run, now)
-
-    def held_nodes(self, run: Run, _now: datetime) -> HeldNodes:
-        return nodes_of_members(run)
-
-    def steer(self, run: Run, hold: Hold, _roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-        elastic, to_end = steer_members(run, hold, now)
-        return {"elastic": elastic}, tuple(_job(run, member) for member in to_end)
-
-    def node_changes(self, run: Run) -> NodeChanges:
-        return changes_of_members(run)
 
     def bounds(self, run: Run) -> tuple[int, int]:
         return _elastic(run).min_nodes, run.asked.resubmissions

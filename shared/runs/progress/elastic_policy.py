@@ -19,16 +19,13 @@ from itertools import pairwise
 
 from msgspec.structs import replace as with_
 
-from shared.deadlines.plan import Hold
 from shared.jobs.limits import DAY
 from shared.jobs.model import JobState, JobStatus
 from shared.jobs.spec import JobSpec, on_each_node
 from shared.runs.decide import first_line
 from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size
 from shared.runs.names import member_job
-from shared.runs.node_use import WAITING, Spell, Use, use_of_one_job
-from shared.runs.progress.capabilities import HeldNodes, NodeChanges
-from shared.runs.progress.changes_of_nodes import next_cluster, waits_for_nodes
+from shared.runs.node_use import Spell, Use, use_of_one_job
 
 MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
 GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
@@ -71,9 +68,7 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
         name=member_job(run.name, member.index, member.attempt),
         title=f"{job.title or run.name} (member {member.index})",
         nodes=1,
-        cluster=run.due.dedicated_cluster
-        if member.is_dedicated
-        else member.cluster or run.due.low_cluster or job.cluster,
+        cluster=member.cluster or (run.on_cluster if run.is_steered else job.cluster),
         timeout_seconds=seconds,
         variables={**job.variables, **meeting},
         tags={**job.tags, **tags},
@@ -84,9 +79,8 @@ def uses_of_members(run: Run, now: datetime) -> list[Use]:
     """What the run had of its clusters: of each as many nodes as members ran there."""
     assert run.jobs.elastic is not None
     elastic = run.jobs.elastic
-    elsewhere = elastic.further_sizes | (
-        {run.due.dedicated_cluster: elastic.dedicated_sizes} if elastic.dedicated_sizes else {}
-    )
+    dedicated = next((m.cluster for m in elastic.members if m.is_dedicated), "")
+    elsewhere = elastic.further_sizes | ({dedicated: elastic.dedicated_sizes} if elastic.dedicated_sizes else {})
     moments = sorted({size.at for sizes in (elastic.sizes, *elsewhere.values()) for size in sizes})
     first = [Size(at, _at(elastic.sizes, at) - sum(_at(sizes, at) for sizes in elsewhere.values())) for at in moments]
     there = [replace(_use(run, sizes, now), cluster=name, waited=()) for name, sizes in elsewhere.items()]
@@ -109,66 +103,6 @@ def _use(run: Run, of: Sequence[Size], now: datetime) -> Use:
         if nodes and begin < end
     )
     return replace(as_one, waited=waited, ran=ran)
-
-
-def nodes_of_members(run: Run) -> HeldNodes:
-    """What a run with a date holds, as its members are."""
-    assert run.jobs.elastic is not None
-    low, dedicated = _by_tier(run.jobs.elastic)
-    running = sum(m.state is RunState.RUNNING for m in (*low, *dedicated))
-    missing = [m for m in low if m.state is not RunState.RUNNING]
-    since = min((m.asked_at or m.at for m in missing), default=None) or max(m.at for m in low)
-    standing_in = bool(dedicated) and run.pace.holds is not Hold.ONE
-    in_danger = running > 0 and bool(missing)
-    return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
-
-
-def changes_of_members(run: Run) -> NodeChanges:
-    """The last wait of each member, and when there were more of them at work than before."""
-    assert run.jobs.elastic is not None
-    elastic, due = run.jobs.elastic, run.due
-    waits = [(due.dedicated_cluster if m.is_dedicated else due.low_cluster, m.waited) for m in elastic.members]
-    grown = [
-        after.at for before, after in pairwise((Size(run.created_at, 0), *elastic.sizes)) if after.nodes > before.nodes
-    ]
-    return NodeChanges(waits_for_nodes(run, waits), tuple(grown))
-
-
-def steer_members(run: Run, hold: Hold, now: datetime) -> tuple[Elastic, tuple[Member, ...]]:
-    """The members with which the run holds this, and those to end.
-
-    Low-priority members stay in their queue, where they cost nothing. Dedicated ones fill the places of those that have
-    no node, or stand by if nothing else keeps the date; they go once they are not needed.
-    """
-    assert run.jobs.elastic is not None
-    elastic = run.jobs.elastic
-    low, _ = _by_tier(elastic)
-    missing = sum(m.state is not RunState.RUNNING for m in low)
-    dedicated = {Hold.BOTH: elastic.dedicated, Hold.DEDICATED: missing or len(low), Hold.ONE: 1}.get(hold, 0)
-    by_index = {m.index: m for m in elastic.members}
-    for index in range(DEDICATED_FROM, DEDICATED_FROM + dedicated):
-        member = by_index.get(index)
-        if member is None:
-            by_index[index] = Member(index, 1, RunState.RECEIVED, now, run.pace.holds_why, asked_at=now)
-        elif member.state in FINAL:
-            by_index[index] = _next(member, now)
-    by_index |= {m.index: with_(m, moves_to=_next_place(run, m, now)) for m in low if m.state in WAITING}
-    members = tuple(by_index[index] for index in sorted(by_index))
-    to_end = (m for m in members if m.state not in FINAL and (m.moves_to or m.index >= DEDICATED_FROM + dedicated))
-    return replace(elastic, dedicated=dedicated, members=members), tuple(to_end)
-
-
-def _next_place(run: Run, member: Member, now: datetime) -> str:
-    """The cluster to which a low-priority member goes that waits in vain where it is; '' if it stays."""
-    here = member.cluster or run.due.low_cluster
-    there = next_cluster(run, here, member.at, now)
-    return member.moves_to or (there if there != here else "")
-
-
-def _by_tier(elastic: Elastic) -> tuple[list[Member], list[Member]]:
-    """All members on low-priority nodes, and those on dedicated ones that are alive."""
-    low = [m for m in elastic.members if not m.is_dedicated]
-    return low, [m for m in elastic.members if m.is_dedicated and m.state not in FINAL]
 
 
 @dataclass(frozen=True)
@@ -212,10 +146,9 @@ def _going_on(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
     late, alive = now >= elastic.deadline, _alive(elastic.members)
     ended_members = (m for m in elastic.members if m.state in FINAL and m.index < DEDICATED_FROM + elastic.dedicated)
     gone = sorted(ended_members, key=lambda m: m.at)
-    lasting = run.due.done_by is not None
-    replaced = gone if lasting else gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
+    replaced = gone if run.is_steered else gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
     if len(alive) + len(replaced) >= elastic.min_nodes and not late:
-        members = tuple(_next(m, now) if m in replaced else m for m in elastic.members)
+        members = tuple(with_next_job(m, now) if m in replaced else m for m in elastic.members)
         return MembersPlan(replace(elastic, members=members), _together(_alive(members)), "")
     ended = gone[-1] if gone else None
     why = f"Its deadline, {elastic.deadline:%Y-%m-%d %H:%M} UTC, has passed." if late else _too_few(elastic, alive)
@@ -260,7 +193,7 @@ def _lost(member: Member, now: datetime) -> JobStatus | None:
     return JobStatus("", JobState.FAILED, "", "Azure ML has no such job any more.")
 
 
-def _next(member: Member, now: datetime) -> Member:
+def with_next_job(member: Member, now: datetime) -> Member:
     """The member with a new job, which is not submitted yet."""
     return with_(
         member,
@@ -331,10 +264,11 @@ def _sizes(sizes: tuple[Size, ...], members: tuple[Member, ...], now: datetime) 
 
 
 def _further_sizes(run: Run, members: tuple[Member, ...], now: datetime) -> dict[str, tuple[Size, ...]]:
-    """How many members ran on each low-priority cluster but the first, over time."""
+    """How many members ran on each cluster but the run's first one and that of dedicated nodes, over time."""
     assert run.jobs.elastic is not None
     before = run.jobs.elastic.further_sizes
-    names = [name for name in run.due.further_low_clusters if name in before or any(m.cluster == name for m in members)]
+    elsewhere = {m.cluster for m in members if m.cluster and not m.is_dedicated} - {run.on_cluster}
+    names = sorted(elsewhere | before.keys())
     there = {name: tuple(m for m in members if m.cluster == name) for name in names}
     all_sizes = {name: _sizes(before.get(name, ()), there[name], now) for name in names}
     return {name: sizes for name, sizes in all_sizes.items() if sizes}

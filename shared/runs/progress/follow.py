@@ -113,7 +113,7 @@ def _act(ports: Ports, after: Stored[Run], step: NextStep) -> None:
         give_up(ports, after.value, f"A member's job could not be submitted. {exc}")
         return
     if changes := how.after_submission(after.value, sent):
-        ports.runs.update(after, **changes)
+        ports.runs.update(after, after.value.changed(**changes))
 
 
 def explained(jobs: Jobs, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:

@@ -18,16 +18,14 @@ from shared.kernel.errors import BadInput, Changed, TrainyardError
 from shared.kernel.places import RUN_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
-from shared.runs.facts import ArchiveGivenUp
-from shared.runs.model import SWEEP, Run, RunState
+from shared.runs.facts import ArchiveGivenUp, RunReconciled
+from shared.runs.model import Run, RunState
 from shared.runs.names import hour_has_passed, start_of_hour
 from shared.runs.progress.follow import Ports as FollowPorts
 from shared.runs.progress.follow import explained, follow
-from shared.runs.progress.pace_looks import ask_for_pace
 from shared.runs.progress.transitions import (
     ask_for_archive,
     ask_for_submission,
-    ask_for_sweep_look,
     transition,
 )
 from shared.runs.progress.workloads import workload
@@ -35,7 +33,6 @@ from shared.runs.progress.workloads import workload
 log = logging.getLogger(__name__)
 
 PATIENCE = timedelta(seconds=60)  # a message sent within that time is probably on its way still
-PACE_PATIENCE = timedelta(minutes=11)  # twice the longest time between two looks at a run with a date, and more
 AGAIN_SECONDS = 20.0  # an hour that was looked at so shortly ago is not looked at again
 APART_SECONDS = 10.0  # between the looks at two hours: all at once would hold up the events
 ALL_WITHIN_SECONDS = 240.0  # less than the timer's period
@@ -150,10 +147,7 @@ class _HourLook:
             return
         elif not run.jobs.job and now - run.created_at > PATIENCE:
             ask_for_submission(self.ports.queues, run.name)
-        if run.asked.kind == SWEEP:
-            ask_for_sweep_look(self.ports.queues, run)
-        if run.due.done_by and run.jobs.job and now - (run.pace.paced_at or run.created_at) > PACE_PATIENCE:
-            ask_for_pace(self.ports.queues, run.name, run.pace.next_look)
+        self.ports.happened(RunReconciled(run))
         self._follow(stored, listed)
 
     def _follow(self, stored: Stored[Run], listed: dict[str, JobStatus]) -> None:
@@ -178,10 +172,10 @@ class _HourLook:
         if self.ports.clock() - run.progress.history[-1].at < PATIENCE * 2**run.archive.tries:
             return
         if run.archive.tries < ARCHIVE_TRIES:
-            self.ports.runs.update(stored, archive_tries=run.archive.tries + 1)
+            self.ports.runs.update(stored, stored.value.changed(archive_tries=run.archive.tries + 1))
             ask_for_archive(self.ports.queues, run.name)
             return
         why = run.archive.error or "Its archive did not come about; the poison messages of the queue archives say why."
         log.error("run %s: archiving is given up. %s", run.name, why)
         self.ports.happened(ArchiveGivenUp(run))
-        self.ports.runs.update(stored, gave_up_at=self.ports.clock(), archive_error=why)
+        self.ports.runs.update(stored, stored.value.changed(gave_up_at=self.ports.clock(), archive_error=why))

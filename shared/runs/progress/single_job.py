@@ -9,20 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import datetime
-from itertools import pairwise, takewhile
 from typing import Any
 
-from shared.deadlines.plan import Hold
 from shared.jobs.assets import assets
 from shared.jobs.model import JobState, JobStatus
 from shared.jobs.spec import JobSpec, resolve
-from shared.runs.date import Placed
 from shared.runs.decide import first_line, is_over
-from shared.runs.model import Moment, Run, RunState
+from shared.runs.model import Moment, Placed, Run, RunState
 from shared.runs.names import plain_job
-from shared.runs.node_use import WAITING, Use, by_place, use_of_one_job
-from shared.runs.progress.capabilities import HeldNodes, NodeChanges, Steerable
-from shared.runs.progress.changes_of_nodes import next_cluster, waits_for_nodes
+from shared.runs.node_use import Use, by_place, use_of_one_job
 from shared.runs.progress.one_job import OneJob, present_job
 from shared.runs.progress.workload import NextStep, Ports, Statuses, Submitted
 
@@ -30,9 +25,8 @@ PREEMPTED = re.compile(r"\W*(PreemptionError\b|Nodes of this job got pre-?empted
 LEAST_SECONDS = 60  # a job that may run for less is not submitted
 
 
-class SingleJob(OneJob, Steerable):
+class SingleJob(OneJob):
     kind = ""
-    overlaps = False
     can_move = True
 
     def takes(self, _job: JobSpec) -> bool:
@@ -43,34 +37,14 @@ class SingleJob(OneJob, Steerable):
 
     def job_spec(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         spec = super().job_spec(run, job, rendezvous, now)
-        if run.due.done_by:
+        if run.is_steered:
             spec = replace(spec, cluster=run.on_cluster)
         if run.jobs.number > 1 and (left := _seconds_left(run, now)) is not None:
             return replace(spec, timeout_seconds=max(LEAST_SECONDS, left))
         return spec
 
     def uses(self, run: Run, now: datetime) -> list[Use]:
-        return by_place(use_of_one_job(run, now), run.pace.places)
-
-    def held_nodes(self, run: Run, _now: datetime) -> HeldNodes:
-        on_low, runs = run.on_cluster in run.due.low_clusters, run.progress.state is RunState.RUNNING
-        since = _waits_since(run) if on_low and not runs else run.progress.history[-1].at
-        return HeldNodes(on_low, on_low and runs, since, not on_low, runs)
-
-    def steer(self, run: Run, hold: Hold, roomy: str, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-        target = run.due.dedicated_cluster if hold is Hold.DEDICATED else _low_cluster(run, roomy, now)
-        if run.jobs.resubmit or (target == run.on_cluster and not run.pace.moves_to):
-            return {}, ()
-        return {"moves_to": run.pace.moves_to or target}, (present_job(run),)
-
-    def node_changes(self, run: Run) -> NodeChanges:
-        starts = [
-            (before.at, after.at)
-            for before, after in pairwise(run.progress.history)
-            if after.state is RunState.RUNNING and before.state in WAITING
-        ]
-        waits = [(_cluster_at(run, asked), (began - asked).total_seconds()) for asked, began in starts]
-        return NodeChanges(waits_for_nodes(run, waits), tuple(began for _, began in starts))
+        return by_place(use_of_one_job(run, now), run.jobs.places)
 
     def submit(self, ports: Ports, run: Run) -> Submitted:
         ids = assets(ports.jobs, ports.trainers, run.asked.request)
@@ -84,7 +58,7 @@ class SingleJob(OneJob, Steerable):
         status = statuses.get(present_job(run))
         if run.jobs.resubmit:
             return self._decide_on_further_job(run, status, now)
-        if status and status.state is JobState.CANCELED and run.pace.moves_to and run.cancel.asked_at is None:
+        if status and status.state is JobState.CANCELED and run.jobs.moves_to and run.cancel.asked_at is None:
             return _moved(run, now)
         if status and status.state is JobState.FAILED and lost_its_nodes(status):
             return _after_a_loss(run, first_line(status.error), now)
@@ -124,45 +98,24 @@ def _after_a_loss(run: Run, words: str, now: datetime) -> NextStep:
     if run.cancel.asked_at is not None:
         return NextStep(RunState.CANCELED, run.cancel.why or "Canceled as asked.")
     used, left = run.jobs.number - 1, _seconds_left(run, now)
-    spent = used >= run.asked.resubmissions and run.due.done_by is None
+    spent = used >= run.asked.resubmissions and not run.is_steered
     if spent or (left is not None and left < LEAST_SECONDS):
         end = _count(used) if spent else "its time limit is used up."
         why = f"Its nodes were taken, and {end}"
         return NextStep(RunState.FAILED, why, failed_job=present_job(run), error=why)
     why = f"Its nodes were taken; job {run.jobs.number + 1} goes on from its checkpoints. Azure ML: {words}"
-    moved = _moved(run, now).changes if run.pace.moves_to else {}
+    moved = _moved(run, now).changes if run.jobs.moves_to else {}
     return NextStep(RunState.QUEUED, why, {"job_number": run.jobs.number + 1, "resubmit": True} | moved)
 
 
 def _moved(run: Run, now: datetime) -> NextStep:
     """The further job of a run that ended its job to go on elsewhere."""
-    cluster = run.pace.moves_to
-    why = f"Job {run.jobs.number + 1} goes on from its checkpoints on {cluster}. {run.pace.holds_why}"
-    changes: dict[str, Any] = {"job_number": run.jobs.number + 1, "resubmit": True, "moves_to": ""}
+    cluster = run.jobs.moves_to
+    why = f"Job {run.jobs.number + 1} goes on from its checkpoints on {cluster}. {run.jobs.moves_why}"
+    changes: dict[str, Any] = {"job_number": run.jobs.number + 1, "resubmit": True, "moves_to": "", "moves_why": ""}
     if run.progress.state is RunState.QUEUED:  # no step, but to be known
         changes["history"] = (*run.progress.history, Moment(RunState.QUEUED, now, why))
-    return NextStep(RunState.QUEUED, why, {**changes, "places": (*run.pace.places, Placed(now, cluster))})
-
-
-def _low_cluster(run: Run, roomy: str, now: datetime) -> str:
-    """Where a run that is to hold low-priority nodes, or to wait for them, has its job."""
-    if run.on_cluster not in run.due.low_clusters:
-        return roomy
-    if run.progress.state is RunState.RUNNING:
-        return run.on_cluster
-    return next_cluster(run, run.on_cluster, run.progress.history[-1].at, now)
-
-
-def _waits_since(run: Run) -> datetime:
-    """Since when it has had no nodes, or has been back from dedicated ones."""
-    waiting = [moment.at for moment in takewhile(lambda m: m.state is not RunState.RUNNING, run.progress.history[::-1])]
-    on_low = [each.at for each in takewhile(lambda p: p.cluster in run.due.low_clusters, run.pace.places[::-1])]
-    return max(waiting[-1], *on_low[-1:])
-
-
-def _cluster_at(run: Run, at: datetime) -> str:
-    """On which cluster its job was; a job has its place a moment before its history says so."""
-    return next((each.cluster for each in run.pace.places[::-1] if each.at <= at), run.asked.cluster)
+    return NextStep(RunState.QUEUED, why, {**changes, "places": (*run.jobs.places, Placed(now, cluster))})
 
 
 def _seconds_left(run: Run, now: datetime) -> int | None:

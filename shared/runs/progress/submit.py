@@ -6,7 +6,10 @@ import logging
 from datetime import datetime
 from typing import Any, Protocol
 
+from shared.jobs.location import Asset
 from shared.jobs.ports import Jobs
+from shared.jobs.readers.place_text import place_text
+from shared.jobs.spec import Environment
 from shared.kernel.errors import BadInput, Conflict, Impossible
 from shared.kernel.has import HasBlobs
 from shared.kernel.parts import flat
@@ -96,7 +99,7 @@ def _record(ports: Ports, run: Run, submitted: Submitted) -> None:
     ids = submitted.ids
     columns: dict[str, Any] = {name: flat(run)[name] for name in PRICED}
     columns |= {"job": run.name, "code": ids.code_digest}
-    columns["environment"] = ids.environment or str(run.asked.request.environment)
+    columns["environment"] = _environment(ids.environment or run.asked.request.environment)
     after = transition(
         ports,
         run.name,
@@ -106,6 +109,11 @@ def _record(ports: Ports, run: Run, submitted: Submitted) -> None:
     ).value
     if after.cancel.asked_at is not None or is_over(after):
         _cancel(ports, after)
+
+
+def _environment(named: str | Asset | Environment) -> str:
+    """The environment as a row keeps it: a registered one in the form in which jobs name it."""
+    return str(named) if isinstance(named, Environment) else place_text(named)
 
 
 def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class Ports(HasClock, HasFacts, HasRuns, Protocol):
 
 def write_transition(ports: Ports, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
     """Write these changes, and state the facts that follow. Raises Changed if the row was changed meanwhile."""
-    after = ports.runs.update(run, **changes) if changes else run
+    after = ports.runs.update(run, run.value.changed(**changes)) if changes else run
     if after.value.progress.state is not run.value.progress.state:
         why = after.value.progress.history[-1].why.partition("\n")[0]
         log.info("run %s: %s -> %s %s", run.value.name, run.value.progress.state, after.value.progress.state, why)

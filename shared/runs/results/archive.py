@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from shared.jobs.ports import HasJobs
+from shared.jobs.readers.place_text import place_text
 from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.parsing import read_json
@@ -28,6 +29,7 @@ from shared.kernel.versioned import Stored
 from shared.runs.data import LISTING, change_at_end
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.facts import RunArchived, RunBeingArchived
+from shared.runs.features import parts
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasDatasets, HasRuns, Runs, SaysMore
 from shared.runs.progress.transitions import ask_for_archive
@@ -152,7 +154,7 @@ class _Found:
             except (BadInput, NotFound) as exc:
                 state = "missing" if isinstance(exc, NotFound) else "left"
                 self.fates += [
-                    {"name": each.name, "state": state, "path": each.path, "why": str(exc)}
+                    {"name": each.name, "state": state, "path": place_text(each.path), "why": str(exc)}
                     for each in some
                     if not each.job or state == "missing"
                 ]
@@ -198,13 +200,17 @@ class _Found:
 def _of_one_folder(run_outputs: Iterable[Output]) -> Iterator[list[Output]]:
     """The outputs grouped by folder: a job's own folder together, everything else alone."""
     for _, some in groupby(
-        run_outputs, key=lambda output: (output.job, output.path, "" if output.job else output.name)
+        run_outputs, key=lambda output: (output.job, place_text(output.path), "" if output.job else output.name)
     ):
         yield list(some)
 
 
 def _fate(output: Output, count: int) -> dict[str, Any]:
-    fate: dict[str, Any] = {"name": output.name, "state": "archived" if count else "empty", "path": output.path}
+    fate: dict[str, Any] = {
+        "name": output.name,
+        "state": "archived" if count else "empty",
+        "path": place_text(output.path),
+    }
     if output.asset:
         fate["asset"] = output.asset
     if not output.folder:
@@ -238,6 +244,7 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
     """Write the manifest; the same files and run give the same bytes."""
     folder = archive_folder(run)
     row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
+    row |= {part.name: msgspec.to_builtins(run.feature(part.kind)) for part in parts() if run.feature(part.kind)}
     if late := run_outputs.changed_late(run):
         log.warning("run %s: %d outputs changed after its job's end: %s", run.name, len(late), ", ".join(late[:10]))
     row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.progress.history]
@@ -258,7 +265,7 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
 def _record(runs: Runs, stored: Stored[Run], facts: dict[str, Any]) -> None:
     for _ in range(WRITE_ATTEMPTS):
         try:
-            runs.update(stored, **facts)
+            runs.update(stored, stored.value.changed(**facts))
         except Changed:
             stored = runs.get(stored.value.name)
         else:

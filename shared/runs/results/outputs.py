@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from shared.jobs.location import Pattern, Where
 from shared.jobs.spec import FILE, LEFT_OUTPUT
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload
@@ -28,14 +29,14 @@ NOT_MLFLOW = (LOGS, OUTPUTS, "system_logs/", "azureml-logs/", "logs/azureml/")
 class Output:
     """Something that a job wrote, or may have written.
 
-    `path` is an azureml:// path, or for logs and ./outputs '' with the `job` and the `part` of its own folder. `folder`
-    is where it goes in the archive, '' if it is left where it is. The part REST is what is in no other part, but for
+    `path` is where it lies, or for logs and ./outputs '' with the `job` and the `part` of its own folder. `folder` is
+    where it goes in the archive, '' if it is left where it is. The part REST is what is in no other part, but for
     what Azure ML itself writes beside a job's files.
     """
 
     name: str
     folder: str
-    path: str = ""
+    path: Where | Pattern = ""
     is_file: bool = False
     job: str = ""
     part: str = ""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from shared.jobs.readers.place_text import place_text
 from shared.runs.model import Run
 from shared.runs.views.summary import Value, duration_seconds, lower_is_better
 
@@ -32,7 +33,7 @@ def _facts(runs: list[Run], now: datetime) -> list[Row]:
         "data": lambda run: run.asked.drop or _data_path(run),
         "content": lambda run: run.asked.fingerprint[:12] or None,
         "generation": lambda run: run.asked.generation or None,
-        "code": lambda run: run.jobs.code[:12] or run.asked.request.code or None,
+        "code": lambda run: run.jobs.code[:12] or place_text(run.asked.request.code) or None,
         "environment": lambda run: run.jobs.environment.rpartition("/")[2] or None,
         "experiment": lambda run: run.asked.experiment,
         "cluster": lambda run: run.asked.cluster,
@@ -50,7 +51,7 @@ def _facts(runs: list[Run], now: datetime) -> list[Row]:
 
 def _data_path(run: Run) -> str | None:
     data = run.asked.request.data.get("data")
-    return data.path if data else None
+    return place_text(data.path) if data else None
 
 
 def _metrics(runs: list[Run]) -> list[Row]:

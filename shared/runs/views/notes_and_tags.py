@@ -81,7 +81,7 @@ def _written(runs: Runs, name: str, changes: Callable[[Run], dict[str, Any]]) ->
         if not (field_changes := changes(stored.value)):
             return stored.value
         try:
-            return runs.update(stored, **field_changes).value
+            return runs.update(stored, stored.value.changed(**field_changes)).value
         except Changed:
             continue
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was written to.")

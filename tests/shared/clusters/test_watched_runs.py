@@ -63,7 +63,7 @@ def test_idle_gpus_are_told_of_and_canceled_where_configured(
     world.clock.advance(16 * 60 - 100)
     world.clock.advance(100)
     run = world.runs.get(name)
-    world.runs.update(run, timeout_seconds=7200)
+    world.runs.update(run, run.value.changed(timeout_seconds=7200))
     (decision,) = sweep.sweep(replace(world.system, rules=Rules(cancel_idle_gpus=cancels)))
     assert any("GPUs have been idle" in words for words in decision.findings) == told
     world.run_until_idle()

@@ -12,6 +12,7 @@ import pytest
 
 from shared.drops import collect
 from shared.drops.model import DropState
+from shared.jobs.location import Asset, Location
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.route import JobFileRule
 from shared.kernel.drop_key import DropKey
@@ -171,9 +172,9 @@ def test_a_job_file_keeps_the_limits_that_it_does_not_name(world: World) -> None
     ("rule", "job_file", "allowed"),
     [
         (JobFileRule(allowed=False), "inputs: {epochs: 3}", False),
-        (JobFileRule(environments=("azureml:good:1",)), "environment: azureml:bad:1", False),
-        (JobFileRule(environments=("azureml:good:1",)), "environment: azureml:good:1", True),
-        (JobFileRule(environments=("azureml:good:1",)), "inputs: {epochs: 3}", True),
+        (JobFileRule(environments=(Asset("good:1"),)), "environment: azureml:bad:1", False),
+        (JobFileRule(environments=(Asset("good:1"),)), "environment: azureml:good:1", True),
+        (JobFileRule(environments=(Asset("good:1"),)), "inputs: {epochs: 3}", True),
     ],
 )
 def test_an_administrator_limits_job_files(tmp_path: Path, rule: JobFileRule, job_file: str, allowed: bool) -> None:
@@ -225,7 +226,7 @@ def test_an_archive_beside_its_job_file_is_a_file_input(world: World) -> None:
     world.complete("digits.zip", job_file=json.dumps(job))
     run = world.only_run()
     data = run.asked.request.data["data"]
-    assert (data.kind, data.path) == ("file", "azureml://datastores/drops/paths/mnist/a/digits.zip")
+    assert (data.kind, data.path) == ("file", Location("drops", "mnist/a/digits.zip"))
     assert (run.asked.parameters["epochs"], run.asked.nodes) == (9, 1)
 
 

@@ -130,7 +130,7 @@ def test_the_same_content_is_trained_again_when_asked(world: World) -> None:
     assert retrain.train_again(world.system, KEY, "k").name == made.name != run
     assert (made.asked.generation, made.asked.retry_of, made.asked.drop) == (1, run, "mnist/a")
     assert made.asked.timeout_seconds == world.runs.get(run).value.asked.timeout_seconds == 3600
-    assert made.asked.request.outputs["models"].path.endswith(f"/{made.name}/models/")
+    assert str(made.asked.request.outputs["models"].path).endswith(f"/{made.name}/models/")
     further = retrain.train_again(world.system, KEY).name
     assert further not in (made.name, run)
     assert made.name.startswith("mnist-")

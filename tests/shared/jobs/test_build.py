@@ -12,8 +12,10 @@ import pytest
 from shared.jobs.build import build
 from shared.jobs.data import read_data
 from shared.jobs.limits import Limits
+from shared.jobs.location import Location
 from shared.jobs.order import JobOrder
 from shared.jobs.readers.azureml import read_job, read_layer
+from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
@@ -138,7 +140,7 @@ def test_what_can_not_be_a_job_is_refused(world: World, fields: dict[str, Any], 
 def test_data_may_be_named_in_three_ways(text: str, path: str, drop: DropKey | None) -> None:
     """A drop, a datastore's path and an azureml:// path lead to one kind of path; drops are recognised in each."""
     data = read_data(text)
-    assert (data.path, data.drop) == (path, drop)
+    assert (place_text(data.path), data.drop) == (path, drop)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_a_retry_writes_to_folders_of_its_own(world: World) -> None:
     """The job again has the new run's name and outputs, and tells which run it repeats; the old job is unchanged."""
     old = read_job(job_of(world, template="mnist", data="drops/mnist/a"))
     new = again(old, "run-0", "run-1")
-    assert new.outputs["metrics"].path.endswith("/trainyard/run-1/metrics/")
+    assert new.outputs["metrics"].path == Location("workspaceblobstore", "trainyard/run-1/metrics/")
     assert (new.name, new.tags["trainyard.retry_of"]) == ("run-1", "run-0")
     assert replace(new, name=old.name, outputs=old.outputs, tags=old.tags) == old
 

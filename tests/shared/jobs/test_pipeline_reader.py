@@ -12,9 +12,11 @@ from shared.adapters.azureml import pipelines, sdk_job
 from shared.adapters.azureml.document import document
 from shared.jobs.build import build
 from shared.jobs.limits import Limits
+from shared.jobs.location import Asset, Location
 from shared.jobs.order import JobOrder
 from shared.jobs.readers.azureml import read_job, read_layer
 from shared.jobs.readers.pipeline import steps, with_steps
+from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import DataInput, JobSpec
 from shared.jobs.upload import path, used
 
@@ -90,10 +92,10 @@ def test_the_steps_are_read_as_jobs() -> None:
         ("tune", "sweep", ["prepare"]),
         ("evaluate", "command", ["tune"]),
     ]
-    assert (prepare.job.code, prepare.job.nodes, prepare.job.timeout_seconds) == ("azureml:taxi:1", 2, 60)
-    assert (tune.job.environment, str(tune.job.command)[:15]) == ("azureml:e:1", "python train.py")
+    assert (prepare.job.code, prepare.job.nodes, prepare.job.timeout_seconds) == (Asset("taxi:1"), 2, 60)
+    assert (tune.job.environment, str(tune.job.command)[:15]) == (Asset("e:1"), "python train.py")
     assert (evaluate.job.cluster, evaluate.job.variables) == ("gpu-cluster", {"SEED": "7"})
-    assert evaluate.job.data == {"fixed": DataInput("azureml://datastores/d/paths/x", "file")}
+    assert evaluate.job.data == {"fixed": DataInput(Location("d", "x"), "file")}
     assert read_job(document(job)) == job
 
 
@@ -156,7 +158,7 @@ EVIL: dict[str, Any] = {
         (changed("evaluate", compute="azureml:other"), "jobs.evaluate.compute is 'other'; choose one of cpu-cluster"),
         (changed("evaluate", resources={"instance_count": 9}), "jobs.evaluate.resources.instance_count is 9; use a"),
         (changed("evaluate", code="./src"), "jobs.evaluate.code must be a registered asset"),
-        (changed("evaluate", code=path("a" * 64)), "jobs.evaluate.code of your own is not allowed here"),
+        (changed("evaluate", code=place_text(path("a" * 64))), "jobs.evaluate.code of your own is not allowed here"),
         (changed("evaluate", identity={"type": "user_identity"}), "jobs.evaluate.identity is not allowed here"),
         (changed("evaluate", services={"a": {"type": "ssh"}}), "jobs.evaluate.services is not allowed here"),
         (changed("evaluate", without="command"), "jobs.evaluate.command is missing, and the step names no component."),

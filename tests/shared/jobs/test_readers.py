@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from shared.jobs.build import build
 from shared.jobs.command import Command, Group, OptionalPart, Reference, joined
 from shared.jobs.layers import over
 from shared.jobs.limits import Limits
+from shared.jobs.location import Asset, Location, Pattern, Placeholder
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.readers.azureml import path_of, read_job, read_layer
 from shared.jobs.spec import DataInput, Environment, JobSpec, Layer, Output
@@ -59,7 +61,7 @@ def test_a_job_has_words_of_its_own() -> None:
     """Nodes, processes, time, data and what is not interpreted each have their place."""
     job = read_job(WHOLE)
     assert (job.cluster, job.nodes, job.processes, job.timeout_seconds) == ("gpu", 2, 2, 60)
-    assert job.data == {"data": DataInput("azureml://x", "folder", "direct")}
+    assert job.data == {"data": DataInput(Asset("//x"), "folder", "direct")}
     assert job.values == {"lr": 0.1, "on": True}
     assert job.outputs["m"] == Output(kind="mlflow_model", asset="model", asset_version="3")
     assert job.environment == Environment("i", {"dependencies": ["pip"]}, "p", {"build.dockerfile_path": "D"})
@@ -74,17 +76,33 @@ PARTS = st.dictionaries(NAMES.map("x_".__add__), VALUES | st.lists(VALUES, max_s
 NUMBERS = st.integers(0, 9)
 REFERENCES = st.builds(Reference, st.sampled_from(Group), NAMES)
 OPTIONAL = st.builds(OptionalPart, st.lists(REFERENCES, min_size=1, max_size=2).map(tuple))
+LOCATIONS = st.builds(Location, NAMES, NAMES | NAMES.map("{}/".format))
+ASSETS = st.builds(Asset, NAMES.map("{}:1".format))
+WHERE = TEXTS | LOCATIONS | ASSETS
+PATTERNS = st.lists(NAMES | st.sampled_from(Placeholder), min_size=1, max_size=3).map(
+    lambda parts: Pattern(joined_text(("d/", Placeholder.RUN, *parts)))
+)
 COMMANDS = st.lists(TEXTS | REFERENCES | OPTIONAL, max_size=4).map(lambda parts: Command(joined(tuple(parts))))
+
+
+def joined_text(parts: tuple[str | Placeholder, ...]) -> tuple[str | Placeholder, ...]:
+    """The parts as the reader gives them: neighboring texts as one."""
+    groups = groupby(parts, key=lambda part: isinstance(part, str))
+    return tuple(part for is_text, some in groups for part in (["".join(map(str, some))] if is_text else some))
+
+
 JOBS = st.builds(
     JobSpec,
     command=COMMANDS,
-    **dict.fromkeys(("name", "title", "description", "experiment", "code", "cluster", "machine"), TEXTS),
+    code=WHERE,
+    **dict.fromkeys(("name", "title", "description", "experiment", "cluster", "machine"), TEXTS),
     **dict.fromkeys(("distribution", "shared_memory"), TEXTS),
     **dict.fromkeys(("nodes", "processes", "workers", "parameter_servers", "timeout_seconds"), NUMBERS),
     environment=TEXTS
-    | st.builds(Environment, TEXTS, TEXTS | st.just({"dependencies": ["pip"]}), st.just("") | TEXTS, PARTS),
-    inputs=st.dictionaries(NAMES, VALUES | st.builds(DataInput, TEXTS, TEXTS, TEXTS, PARTS), max_size=3),
-    outputs=st.dictionaries(NAMES, st.builds(Output, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, PARTS), max_size=3),
+    | ASSETS
+    | st.builds(Environment, TEXTS, TEXTS | st.just({"dependencies": ["pip"]}), st.just("") | WHERE, PARTS),
+    inputs=st.dictionaries(NAMES, VALUES | st.builds(DataInput, WHERE, TEXTS, TEXTS, PARTS), max_size=3),
+    outputs=st.dictionaries(NAMES, st.builds(Output, WHERE | PATTERNS, TEXTS, TEXTS, TEXTS, TEXTS, PARTS), max_size=3),
     variables=st.dictionaries(NAMES, TEXTS, max_size=2),
     tags=st.dictionaries(NAMES, TEXTS, max_size=2),
     properties=PARTS,

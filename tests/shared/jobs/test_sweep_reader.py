@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from shared.adapters.azureml.document import document
+from shared.jobs.location import Asset
 from shared.jobs.readers.azureml import read_job, read_layer
 from shared.jobs.readers.expressions import command_text
 from shared.jobs.readers.sweep import range_of
@@ -91,7 +92,7 @@ def test_a_trial_may_be_a_component() -> None:
     assert (job.inputs["rounds"], job.inputs["C"], job.inputs["coef0"]) == (3, 0.5, 0.1)
     assert "--note" not in command_text(job.command)
     assert command_text(job.command).endswith("--rounds ${{inputs.rounds}}  --out ${{outputs.model}}")
-    assert (job.outputs["model"].kind, job.outputs["model"].mode, job.code) == ("folder", "upload", "azureml:iris:1")
+    assert (job.outputs["model"].kind, job.outputs["model"].mode, job.code) == ("folder", "upload", Asset("iris:1"))
     assert read_job(document(job)) == job
 
 

@@ -24,6 +24,7 @@ from shared.jobs.limits import Limits
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.readers.azureml import read_environment, read_layer
 from shared.jobs.readers.expressions import read_command
+from shared.jobs.readers.place_text import place_text
 from shared.jobs.snapshot import snapshot_files
 from shared.jobs.spec import JobSpec
 from shared.jobs.upload import MIB, File, digest
@@ -60,7 +61,7 @@ def send(world: World, *names: str) -> str:
     wanted = uploads.begin(world.system, world.system.limits, world.system.routes, map(file, names))
     for name, _ in wanted.files:
         world.blobs.put("azureml-blobstore", f"trainyard/uploads/{wanted.digest}/{name}", HELLO)
-    return wanted.path
+    return place_text(wanted.path)
 
 
 def job(code: str, **more: Any) -> RunRequest:
@@ -132,7 +133,7 @@ def test_a_job_waits_for_all_of_its_files(world: World) -> None:
     world.blobs.put("azureml-blobstore", stray)
     with pytest.raises(Impossible, match="or a folder that was sent"):
         create.create_run(world.system, job(f"{path}lib/"))
-    for code in (path, upload.path("0" * 64)):
+    for code in (path, place_text(upload.path("0" * 64))):
         with pytest.raises(Impossible, match="Send them again") as refused:
             create.create_run(world.system, job(code))
         assert refused.value.code == "upload_incomplete"
@@ -212,8 +213,8 @@ ENVIRONMENTS: list[tuple[str, Any]] = [
     ("{image: i, conda_file: ./env/conda.yml}", {"image": "i", "conda_file": {"dependencies": ["pip"]}}),
     ("file:env/e.yml", {"image": "j", "conda_file": {"dependencies": ["pip"]}}),
     ("./env/e.yml", {"image": "j", "conda_file": {"dependencies": ["pip"]}}),
-    ("{build: {path: env}}", {"build": {"path": upload.path(digest([
-        file("conda.yml", b"dependencies: [pip]"), file("e.yml", b"$schema: s\nimage: j\nconda_file: conda.yml")]))}}),
+    ("{build: {path: env}}", {"build": {"path": place_text(upload.path(digest([
+        file("conda.yml", b"dependencies: [pip]"), file("e.yml", b"$schema: s\nimage: j\nconda_file: conda.yml")])))}}),
     ("azureml:e:1", "azureml:e:1"),
 ]  # fmt: skip
 
@@ -274,7 +275,7 @@ def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | Non
     assert [problem.message for problem in built.problems if fault is None or fault not in problem.message] == []
     if fault is None:
         assert built.job
-        path = built.job.outputs["model"].path
+        path = place_text(built.job.outputs["model"].path)
         assert path.endswith(("/mine/run-0/model/", "/mine/model.pt", "/trainyard/run-0/model/"))
 
 

@@ -13,6 +13,7 @@ import pytest
 from shared.drops.find_name import find
 from shared.drops.retrain import train_again
 from shared.jobs.readers.azureml import read_job
+from shared.jobs.readers.place_text import read_asset
 from shared.jobs.route_model import RouteModel, read_model
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadSetting, Conflict, Impossible
@@ -133,7 +134,7 @@ def test_a_champion_of_other_data_is_tested_on_its_challengers(testing: World, o
     assert (job.inputs["epochs"], test.asked.from_run) == (0, first.name)
     assert job.inputs["data"] == other.asked.request.inputs["data"]
     assert str(job.command).endswith("--from-model {inputs.from_model}")
-    assert job.code == testing.jobs.code_id("", other.jobs.code)
+    assert job.code == testing.jobs.code_id(other.jobs.code)
     challenge(testing.system, other.name)
     assert champion_test(testing).name == test.name, "asked again, the same run"
     ends(testing, test.name, of_champion)
@@ -222,8 +223,8 @@ def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: Wo
     remade = reproduce(world.system, version, Person("ann"))
     assert reproduce(world.system, version, Person("ann")).name == remade.name
     job = remade.asked.request
-    assert job.code == world.jobs.code_id("", first.jobs.code)
-    assert job.environment == first.jobs.environment
+    assert job.code == world.jobs.code_id(first.jobs.code)
+    assert job.environment == read_asset(first.jobs.environment)
     assert (remade.asked.drop, remade.asked.fingerprint) == (first.asked.drop, first.asked.fingerprint)
     with pytest.raises(Conflict, match="not archived yet"):
         compare(world.system, version, remade.name)

@@ -210,7 +210,7 @@ def test_an_archive_that_was_given_up_is_told_as_a_failure(world: World) -> None
     """Who wants to know of failures is told of a run whose archive was given up, with why; of an unknown run nobody."""
     subscribe(world.system, world.post, Wish(["failed"], HOOK))
     run = trained(world)
-    world.runs.update(world.runs.get(run), archive_error="The copy differs.")
+    world.runs.update(old := world.runs.get(run), old.value.changed(archive_error="The copy differs."))
     for name in (run, "mnist-unknown"):
         announce_now(world.system, "RunGivenUp", name, {"run": name})
     deliver_all(world)

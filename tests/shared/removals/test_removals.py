@@ -154,7 +154,7 @@ def test_a_drop_that_a_live_run_names_by_its_path_stays(world: World, path: str)
     assert reader.asked.drop == ""
     with pytest.raises(Conflict, match=f"Run {reader.name} trains on drop mnist/a"):
         remove_drop(world.system, world.removals, KEY, Asked())
-    world.runs.update(world.runs.get(reader.name), state=RunState.FAILED)
+    world.runs.update(old := world.runs.get(reader.name), old.value.changed(state=RunState.FAILED))
     remove_drop(world.system, world.removals, KEY, Asked())
     assert done.asked.drop == str(KEY)
 
@@ -296,7 +296,7 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
     """Retention leaves a model while a run that begins with it has not ended. Later such a run finds it in the archive:
     it is copied back before the job is sent, however often that breaks off, and goes again afterwards."""
     first, other = trained(world), trained(world, name="b")
-    world.runs.update(world.runs.get(other.name), from_run=first.name, state=RunState.RUNNING)
+    world.runs.update(old := world.runs.get(other.name), old.value.changed(from_run=first.name, state=RunState.RUNNING))
     world.clock.advance(31 * 86400)
 
     def copies() -> set[str]:
@@ -306,7 +306,7 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
 
     model = f"trainyard/{first.name}/models/"
     assert first.name not in copies()
-    world.runs.update(world.runs.get(other.name), state=RunState.COMPLETED)
+    world.runs.update(old := world.runs.get(other.name), old.value.changed(state=RunState.COMPLETED))
     assert first.name in copies()
     assert left(world, "azureml-blobstore", model) == []
     again = retry_and_continue.retry_run(world.system, other.name)

@@ -254,7 +254,7 @@ def test_what_members_lose_is_kept_and_what_they_cost_is_told(world: World) -> N
     assert [m["why"] for m in told["members"] if m["state"] == "completed"] == ["", ""]
     assert [m["seconds"] for m in told["members"]][:2] == [240, 120]
     stored = world.system.runs.get(run)
-    world.system.runs.update(stored, cost=Cost(3.0, 0.0, 0.0, 360, stored.value.created_at))
+    world.system.runs.update(stored, stored.value.changed(cost=Cost(3.0, 0.0, 0.0, 360, stored.value.created_at)))
     assert [m["cost"] for m in queries.run(world.system, run)["elastic"]["members"]] == [2.0, 1.0, 0.0]
 
 

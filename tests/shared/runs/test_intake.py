@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from shared.clusters.model import Cluster
+from shared.jobs.location import Location
 from shared.jobs.readers.pipeline import steps
 from shared.jobs.spec import FILE, DataInput, JobSpec
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
@@ -72,7 +73,7 @@ def test_a_run_goes_from_request_to_archive(world: World) -> None:
 def test_a_single_file_is_a_file(world: World) -> None:
     """Data that are one blob become a file, a folder a folder."""
     file = asked(world, template="mnist", data=f"{DATA}/1.bin").asked.request.data["data"]
-    assert file == DataInput("azureml://datastores/drops/paths/shelf/a/1.bin", FILE)
+    assert file == DataInput(Location("drops", "shelf/a/1.bin"), FILE)
 
 
 def test_data_must_be_there(world: World) -> None:
@@ -194,7 +195,7 @@ def test_a_pipeline_that_can_not_be_is_refused_before_there_is_a_run(world: Worl
     told = dry_run(world.system, request(job=good, cluster="cpu-cluster"))
     assert [reason["code"] for reason in told["reasons"]] == ["not_available"]
     assert world.runs.rows == {}
-    world.jobs.components.add("azureml:c:1")
+    world.jobs.components.add("c:1")
     run = asked(world, job=good, cluster="cpu-cluster")
     assert [each.job.cluster for each in steps(run.asked.request)] == ["", ""]
 

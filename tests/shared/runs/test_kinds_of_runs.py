@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from shared.deadlines.intake import with_date
 from shared.jobs.assets import assets
 from shared.jobs.limits import Limits
 from shared.jobs.readers.expressions import read_command
@@ -14,13 +16,12 @@ from shared.jobs.search import Sweep
 from shared.jobs.spec import PIPELINE as PIPELINE_JOB
 from shared.jobs.spec import JobSpec, resolve
 from shared.kernel.errors import Impossible
-from shared.runs.intake.due import with_date
+from shared.runs.features import Origin
 from shared.runs.intake.from_job import run_of
-from shared.runs.intake.wish import Wish
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import Use, use_of_one_job
 from shared.runs.progress import workloads
-from shared.runs.progress.capabilities import HasMembers, Steerable
+from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.one_job import OneJob
 from shared.runs.progress.submit import evict
 from shared.runs.progress.workload import Ports, Submitted
@@ -60,9 +61,8 @@ def test_a_kind_of_a_later_version_is_read_as_one_job() -> None:
 
 
 def test_capabilities_are_asked_for_by_type() -> None:
-    """Only an elastic run has members; a date is for single jobs and elastic runs."""
+    """Only an elastic run has members."""
     assert {each.kind for each in WORKLOADS if isinstance(each, HasMembers)} == {"elastic"}
-    assert {each.kind for each in WORKLOADS if isinstance(each, Steerable)} == {"", "elastic"}
 
 
 @pytest.mark.parametrize("kind", ["", "pipeline", "sweep"])
@@ -79,8 +79,9 @@ def test_only_members_can_be_evicted(kind: str, tmp_path: Path) -> None:
 def test_no_other_kind_may_have_a_date(kind: str, tmp_path: Path) -> None:
     """A run that can't change its nodes is refused a date, before it is recorded."""
     world = World(trainers_folder(tmp_path))
+    run = run_of("r", replace(JOBS[kind], tags={"within": "1h"}), (0, 0), AT)
     with pytest.raises(Impossible, match=f"A {kind} can't have a date") as caught:
-        with_date(world.system, run_of("r", JOBS[kind], (0, 0), AT), Wish(within_seconds=3600), Limits())
+        with_date(world.system, run, Origin(None, None, Limits()))
     assert caught.value.code == "bad_date"
 
 

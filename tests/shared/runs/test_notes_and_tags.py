@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -64,11 +63,11 @@ def test_what_others_write_meanwhile_stays(world: World, monkeypatch: pytest.Mon
     """A note goes onto the newest row: a step of the run that came in between is not lost, nor is the note."""
     update, other = world.runs.update, iter(["it ended"])
 
-    def late(stored: Stored[Run], **changes: Any) -> Stored[Run]:
+    def late(stored: Stored[Run], after: Run) -> Stored[Run]:
         if reason := next(other, ""):
-            update(stored, reason=reason)
+            update(stored, stored.value.changed(reason=reason))
             raise Changed("someone was quicker")
-        return update(stored, **changes)
+        return update(stored, after)
 
     monkeypatch.setattr(world.runs, "update", late)
     told = notes_and_tags.add_note(world.system, NAME, "seen", Person("ann"))

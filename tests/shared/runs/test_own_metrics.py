@@ -40,7 +40,7 @@ def run(world: World) -> Run:
     made = create.create_run(world.system, RunRequest(template="mnist", data=DATA))
     world.run_until_idle()
     world.jobs.set(made.name, "Running")
-    world.system.runs.update(world.system.runs.get(made.name), state=RunState.RUNNING)
+    world.system.runs.update(old := world.system.runs.get(made.name), old.value.changed(state=RunState.RUNNING))
     return made
 
 
@@ -54,7 +54,7 @@ def say(world: World, run: Run, text: str) -> None:
 
 def archived(world: World, run: Run) -> Run:
     world.jobs.set(run.name, "Completed")
-    world.system.runs.update(world.system.runs.get(run.name), state=RunState.COMPLETED)
+    world.system.runs.update(old := world.system.runs.get(run.name), old.value.changed(state=RunState.COMPLETED))
     archive_run(world.system, run.name)
     return world.system.runs.get(run.name).value
 

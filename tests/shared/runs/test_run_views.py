@@ -234,7 +234,7 @@ def test_what_was_logged_to_mlflow_is_shown_and_archived(world: World, run: Run)
     world.run_until_idle()
     assert metrics.series(world.system, run.name) == expected
     world.jobs.set(run.name, "Completed")  # and leaves nothing behind, unlike what `end` makes of it
-    world.system.runs.update(world.system.runs.get(run.name), state=RunState.COMPLETED)
+    world.system.runs.update(old := world.system.runs.get(run.name), old.value.changed(state=RunState.COMPLETED))
     archive_run(world.system, run.name)
     del world.jobs.metrics[run.name]
     assert metrics.series(world.system, run.name) == expected

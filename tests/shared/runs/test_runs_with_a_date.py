@@ -14,6 +14,8 @@ import pytest
 
 from shared.clusters.model import Cluster
 from shared.clusters.samples import sample_of
+from shared.deadlines.look import share_of_epochs
+from shared.deadlines.model import Date
 from shared.deadlines.plan import Hold
 from shared.jobs.readers.azureml import read_job
 from shared.kernel import places
@@ -26,7 +28,6 @@ from shared.runs.intake import create
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
-from shared.runs.progress.steer import share_of_epochs
 from shared.runs.progress.workloads import workload
 from tests.fakes.azureml import FakeJobs
 from tests.fakes.world import ELASTIC, ROUTE, TEMPLATE, World, trainers_folder
@@ -62,6 +63,12 @@ def ask(world: World, **more: Any) -> Run:
     run = create.create_run(world.system, RunRequest(template="mnist", data=DATA, **words))
     world.run_until_idle()
     return world.runs.get(run.name).value
+
+
+def date_of(run: Run) -> Date:
+    its_date = run.feature(Date)
+    assert its_date is not None
+    return its_date
 
 
 @dataclass
@@ -168,9 +175,9 @@ def test_it_is_done_in_time(tmp_path: Path, route: Any, pool: str) -> None:
     azure.minutes(7 * 60)
     run = world.runs.get(run.name).value
     assert run.progress.state is RunState.COMPLETED, run.progress.reason
-    assert run.due.done_by
-    assert run.progress.history[-1].at <= run.due.done_by
-    assert run.pace.late_since is None
+    assert date_of(run).due.done_by
+    assert run.progress.history[-1].at <= date_of(run).due.done_by
+    assert date_of(run).pace.late_since is None
     assert bool(azure.took.get(DEDICATED)) == (pool != "always")
     if route is PLAIN and pool != "always":
         assert any(f"goes on from its checkpoints on {DEDICATED}" in moment.why for moment in run.progress.history)
@@ -188,7 +195,7 @@ def test_it_goes_where_there_are_nodes(tmp_path: Path, route: Any) -> None:
     """While one low-priority cluster has no nodes it tries the next; the books charge each cluster's nodes."""
     world = made(tmp_path, replace(route, clusters=frozenset({OTHER, DEDICATED})))
     run = ask(world)
-    assert run.due.low_clusters == (LOW, OTHER)
+    assert date_of(run).due.low_clusters == (LOW, OTHER)
     azure = Azure(world, run.name, 4 * HOUR, route.nodes, lambda: 0, other_pool=lambda: route.nodes)
     azure.minutes(6 * 60)
     run = world.runs.get(run.name).value
@@ -224,9 +231,9 @@ def test_it_goes_back_to_low_priority_nodes(tmp_path: Path, route: Any) -> None:
     azure.minutes(10 * 60)
     run = world.runs.get(run.name).value
     assert run.progress.state is RunState.COMPLETED, run.progress.reason
-    assert run.progress.history[-1].at <= (run.due.done_by or run.created_at)
+    assert run.progress.history[-1].at <= (date_of(run).due.done_by or run.created_at)
     assert 0 < azure.took[DEDICATED] < 3 * HOUR * route.nodes
-    assert run.pace.change_measured == pytest.approx(START_SECONDS, rel=0.4)
+    assert date_of(run).pace.change_measured == pytest.approx(START_SECONDS, rel=0.4)
 
 
 def test_one_dedicated_member_keeps_the_state(tmp_path: Path) -> None:
@@ -245,10 +252,10 @@ def test_one_dedicated_member_keeps_the_state(tmp_path: Path) -> None:
     for _ in range(13 * 60):
         azure.minutes(1)
         run = world.runs.get(run.name).value
-        alone = run.pace.holds is Hold.ONE
+        alone = date_of(run).pace.holds is Hold.ONE
         most = max(most, run.jobs.elastic.dedicated) if alone and run.jobs.elastic else most
     assert run.progress.state is RunState.COMPLETED, run.progress.reason
-    assert run.progress.history[-1].at <= (run.due.done_by or run.created_at)
+    assert run.progress.history[-1].at <= (date_of(run).due.done_by or run.created_at)
     assert len(azure.lost) == 1, "only before it knew what that costs"
     assert most == 1
 
@@ -261,7 +268,7 @@ def test_what_it_costs_is_said_before_it_starts(world: World) -> None:
     assert (date["best"], date["worst"]) == pytest.approx((4.08, 12.25), abs=0.01)
     assert date["clusters"] == [LOW, DEDICATED]
     run = ask(world)
-    assert (run.due.cost_expected, run.money.greatest) == (date["expected"], date["worst"])
+    assert (date_of(run).due.cost_expected, run.money.greatest) == (date["expected"], date["worst"])
     assert dry_run(world.system, RunRequest(template="mnist", data=DATA))["date"] is None
 
 
@@ -296,12 +303,12 @@ def test_a_job_file_and_a_route_may_name_the_date(tmp_path: Path) -> None:
     world = made(tmp_path, replace(PLAIN, within_seconds=9 * HOUR, takes_seconds=HOUR))
     world.complete("1.bin")
     run = world.only_run()
-    assert run.due.done_by == run.created_at + timedelta(hours=9)
+    assert date_of(run).due.done_by == run.created_at + timedelta(hours=9)
     world = made(tmp_path, replace(PLAIN, within_seconds=9 * HOUR, takes_seconds=HOUR))
     world.complete("1.bin", job_file='tags: {within: 3h, takes: "90m"}')
     run = world.only_run()
-    assert run.due.done_by == run.created_at + timedelta(hours=3)
-    assert run.due.takes_seconds == 5400
+    assert date_of(run).due.done_by == run.created_at + timedelta(hours=3)
+    assert date_of(run).due.takes_seconds == 5400
     assert read_job(TEMPLATE)
 
 
@@ -315,7 +322,7 @@ def test_a_budget_binds_it(tmp_path: Path) -> None:
     world = made(tmp_path, replace(PLAIN, project="vision"), vision=Budget(month=100, run=10))
     request = RunRequest(template="mnist", data=DATA, within_seconds=6 * HOUR, takes_seconds=4 * HOUR)
     assert "Its budget ends it at $10.00, even before its date." in dry_run(world.system, request)["date"]["why"]
-    assert ask(world).due.cost_allowed == 10
+    assert ask(world).money.allowed == 10
 
 
 def test_larger_work_than_was_said_is_told_at_once(world: World) -> None:
@@ -326,9 +333,10 @@ def test_larger_work_than_was_said_is_told_at_once(world: World) -> None:
     azure = Azure(world, run.name, 7 * HOUR, 1, lambda: 1)
     azure.minutes(3 * 60)
     run = world.runs.get(run.name).value
-    assert run.pace.late_since
-    assert run.pace.late_since - run.created_at < timedelta(hours=1.2)
-    assert "larger than was said" in run.pace.holds_why
+    late_since = date_of(run).pace.late_since
+    assert late_since
+    assert late_since - run.created_at < timedelta(hours=1.2)
+    assert "larger than was said" in date_of(run).pace.holds_why
     world.run_until_idle()
     (told,) = (json.loads(body)["data"]["title"] for _, body, _ in world.sender.posts)
     assert "will be late: The work is larger than was said" in told
@@ -343,7 +351,7 @@ def test_starting_over_is_no_larger_work(tmp_path: Path) -> None:
     minutes = iter(range(10_000))
     azure = Azure(world, run.name, 4 * HOUR, 2, lambda: 0 if next(minutes) in (48, 90) else 2, checkpoint=2400)
     azure.minutes(150)
-    pace = world.runs.get(run.name).value.pace
+    pace = date_of(world.runs.get(run.name).value).pace
     assert len(azure.lost) == 2
     assert pace.lost_seconds == pytest.approx(sum(azure.lost), abs=400)
     assert pace.done_at

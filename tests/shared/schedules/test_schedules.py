@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from cronsim import CronSim
 
+from shared.jobs.location import Location
 from shared.kernel import places
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import NOBODY
@@ -263,7 +264,7 @@ def test_all_new_are_told_of_in_one_run(world: World) -> None:
         passes(world, 1)
     runs = [world.runs.get(f.run).value for f in reversed(world.schedules.firings(made.id))]
     assert [run.asked.parameters["new_drops"] for run in runs] == ["b,c", "d"]
-    assert {run.asked.request.data["data"].path for run in runs} == {"azureml://datastores/drops/paths/mnist/"}
+    assert {run.asked.request.data["data"].path for run in runs} == {Location("drops", "mnist/")}
 
 
 @pytest.mark.parametrize("seed", range(4))

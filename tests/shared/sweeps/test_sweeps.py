@@ -187,7 +187,7 @@ def test_what_the_books_charge_later_counts_too(world: World) -> None:
     while not world.runs.get(sweep.name).value.trials.ended:
         lab.epoch(world)
     ended = world.runs.get(f"{sweep.name}-t0")
-    world.runs.update(ended, cost=Cost(1.0, 60.0, 60.0, 1.0, world.clock()))
+    world.runs.update(ended, ended.value.changed(cost=Cost(1.0, 60.0, 60.0, 1.0, world.clock())))
     look_at_sweep(world.system, world.studies(), sweep.name, BOOKS)
     told = world.runs.get(sweep.name).value
     assert told.trials.dollars >= 120.99

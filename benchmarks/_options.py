@@ -1,0 +1,13 @@
+"""The options that every benchmark has: --quick for each night's check, and --json for machines."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def options(description: str | None, quick: str) -> argparse.ArgumentParser:
+    """A parser with both options. `quick` says what the benchmark does then, within about a minute."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help=f"{quick}, within about a minute")
+    parser.add_argument("--json", action="store_true", help="the last line is one JSON object of the figures")
+    return parser

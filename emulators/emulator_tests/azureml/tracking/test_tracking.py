@@ -1,0 +1,148 @@
+"""MLflow at the address that the workspace advertises: its unmodified client logs, finds, registers and fetches."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator_tests.azureml.clouds import Cloud
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of MLflow's, scikit-learn's and the SDK's own
+
+IN_A_JOB = """
+import mlflow, pathlib
+from sklearn.linear_model import Ridge
+mlflow.sklearn.autolog()
+with mlflow.start_run() as run:
+    Ridge(alpha=0.5).fit([[0.0], [1.0], [2.0]], [0.0, 2.0, 4.0])
+    mlflow.register_model(f"runs:/{run.info.run_id}/model", "doubles")
+    mlflow.log_param("lr", 0.1)
+    for step in range(3):
+        mlflow.log_metric("loss", 1.0 / (step + 1), step=step)
+    pathlib.Path("note.txt").write_text("hello")
+    mlflow.log_artifact("note.txt", "notes")
+    mlflow.set_tag("done", "yes")
+    print("RUN", run.info.run_id)
+"""
+
+
+@pytest.fixture(scope="module")
+def mlflow(cloud: Cloud, ml: Any) -> Iterator[Any]:
+    """MLflow as a notebook has it, with the address that the workspace advertises."""
+    before = dict(os.environ)
+    given = cloud.part.info["env"]
+    os.environ.update({key: given[key] for key in ("REQUESTS_CA_BUNDLE", "MLFLOW_TRACKING_TOKEN")})
+    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    import mlflow
+
+    mlflow.set_tracking_uri(ml.workspaces.get("team").mlflow_tracking_uri)
+    mlflow.set_registry_uri(mlflow.get_tracking_uri())
+    yield mlflow
+    while mlflow.active_run():
+        mlflow.end_run()
+    mlflow.set_tracking_uri("")
+    mlflow.set_registry_uri("")
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def test_a_job_logs_to_its_own_run(cloud: Cloud, mlflow: Any, tmp_path: Path) -> None:
+    """In a job, with nothing set, MLflow's run is the job: parameters, metrics, tags, files, and how it ended."""
+    script = tmp_path / "train.py"
+    script.write_text(IN_A_JOB)
+    cloud.submit(
+        "logs-to-mlflow", "cpu-cluster", f"{sys.executable} {script}", experimentName="curves", tags={"a": "b"}
+    )
+    assert cloud.wait("logs-to-mlflow", timeout=240)["status"] == "Completed", cloud.log("logs-to-mlflow")
+    run = mlflow.get_run("logs-to-mlflow")
+    assert (run.data.params["lr"], run.data.params["alpha"]) == ("0.1", "0.5")
+    assert run.data.metrics["loss"] == 1.0 / 3
+    assert run.data.metrics["training_r2_score"] > 0.9
+    assert (run.data.tags["a"], run.data.tags["done"], run.info.status) == ("b", "yes", "FINISHED")
+    client = mlflow.MlflowClient()
+    assert [m.value for m in client.get_metric_history("logs-to-mlflow", "loss")] == [1.0, 0.5, 1.0 / 3]
+    assert [f.path for f in client.list_artifacts("logs-to-mlflow", "notes")] == ["notes/note.txt"]
+    assert Path(client.download_artifacts("logs-to-mlflow", "notes/note.txt", str(tmp_path))).read_text() == "hello"
+    assert "user_logs" in {f.path for f in client.list_artifacts("logs-to-mlflow")}
+    own = f"/mlflow/v1.0{cloud.workspace}/api/2.0/mlflow/artifacts/list?run_id=logs-to-mlflow&path=model"
+    assert "model/MLmodel" in {f["path"] for f in cloud.call("GET", own).json()["files"]}, "with the run's own files"
+
+
+def test_azureml_mlflow_is_told_where_files_are(cloud: Cloud, mlflow: Any) -> None:
+    """That package asks under another version, and follows https alone: it gets the address that serves the files."""
+    with mlflow.start_run() as run:
+        mlflow.log_text("hello", "note.txt")
+    path = f"{cloud.workspace}/api/2.0/mlflow/runs/get?run_id={run.info.run_id}"
+    told = [cloud.call("GET", f"/mlflow/{v}{path}").json()["run"]["info"]["artifact_uri"] for v in ("v1.0", "v2.0")]
+    assert told[0] == f"mlflow-artifacts:/ExperimentRun/dcid.{run.info.run_id}"
+    assert cloud.call("GET", f"{told[1].removeprefix(cloud.url)}/note.txt").text == "hello"
+
+
+def test_each_job_is_a_run(cloud: Cloud, mlflow: Any) -> None:
+    """A job that never heard of MLflow is found by search under its experiment, with its status."""
+    cloud.submit("quiet", "cpu-cluster", "exit 3", experimentName="quiet ones")
+    cloud.wait("quiet")
+    found = mlflow.search_runs(experiment_names=["quiet ones"], output_format="list")
+    assert [(run.info.run_id, run.info.status) for run in found] == [("quiet", "FAILED")]
+    with pytest.raises(mlflow.MlflowException, match="nobody"):
+        mlflow.get_run("nobody")
+
+
+def test_a_notebook_logs_and_searches(mlflow: Any, tmp_path: Path) -> None:
+    """From a notebook: an experiment of its own, runs, a search by metric, a file of megabytes."""
+    mlflow.set_experiment("by hand")
+    (tmp_path / "big.bin").write_bytes(os.urandom(3_000_000))
+    for rate in (0.1, 0.5):
+        with mlflow.start_run(run_name=f"rate {rate}"):
+            mlflow.log_params({"rate": rate})
+            mlflow.log_metrics({"accuracy": 1 - rate})
+            mlflow.log_artifact(str(tmp_path / "big.bin"))
+    best = mlflow.search_runs(
+        experiment_names=["by hand"], filter_string="metrics.accuracy > 0.6", output_format="list"
+    )
+    assert [run.info.run_name for run in best] == ["rate 0.1"]
+    back = mlflow.artifacts.download_artifacts(run_id=best[0].info.run_id, artifact_path="big.bin")
+    assert Path(back).read_bytes() == (tmp_path / "big.bin").read_bytes()
+
+
+def test_registered_models_are_the_workspaces(ml: Any, mlflow: Any, tmp_path: Path) -> None:
+    """What MLflow registers MLClient lists, downloads and numbers on; what MLClient registers MLflow loads."""
+    from azure.ai.ml.entities import Model
+
+    [listed] = ml.models.list(name="doubles")
+    assert (listed.version, listed.type, listed.job_name) == ("1", "mlflow_model", "logs-to-mlflow")
+    ml.models.download("doubles", version="1", download_path=str(tmp_path))
+    [found] = tmp_path.rglob("MLmodel")
+    second = ml.models.create_or_update(Model(name="doubles", path=str(found.parent), type="mlflow_model"))
+    assert second.version == "2"
+    assert mlflow.sklearn.load_model("models:/doubles/2").predict([[1.0]])[0] == pytest.approx(2.0)
+    assert int(mlflow.register_model("models:/doubles/1", "doubles").version) == 3
+
+
+def test_a_stranger_and_a_wrong_path_are_refused(cloud: Cloud) -> None:
+    """MLflow's routes ask for a token, and its files lie in the workspace's own folders alone."""
+    base = f"/mlflow/v1.0{cloud.workspace}/api/2.0"
+    assert cloud.call("GET", f"{base}/mlflow/experiments/search", headers={}).status_code == 401
+    for path in ("snapshots/x", "ExperimentRun/%2e%2e/x", "datastores/drops/x"):
+        answer = cloud.call("PUT", f"{base}/mlflow-artifacts/artifacts/{path}", data=b"x")
+        assert (answer.status_code, "error_code" in answer.json()) == (400, True)
+
+
+def test_mlflow_that_is_missing_is_said(tmp_path: Path) -> None:
+    """Where MLflow's packages are not installed the answer is a 501 that says how to get them."""
+    code = (
+        "import asyncio, sys, types\n"
+        "sys.modules['flask'] = None\n"
+        "from pathlib import Path\n"
+        "from emulators.azureml.tracking.tracking import Tracking\n"
+        "asyncio.run(Tracking(None, Path('.')).ask('GET', '/', '', b''))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ArmError: MLflow's server needs flask" in ran.stderr
+    assert "pip install 'azure-emulators[mlflow]'" in ran.stderr

@@ -1,0 +1,107 @@
+"""Run the tests of one of Microsoft's packages against our services, and compare with not_passed.yaml.
+
+That file names each test that does not pass, with one of three reasons: `readme`, for what our README says is not
+there, `azure`, for what needs Azure itself, and `shim`, for what the stand-in for Microsoft's tools can't give.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from emulator_tests.microsoft.sdists import HERE, NotThere, tests_of
+from emulator_tests.places import PROJECT, SOURCE
+
+LIST = HERE / "not_passed.yaml"
+REASONS = ("readme", "azure", "shim")
+NOT_RUN = ("test_helpers.py", "test_sas.py")  # no tests in them
+PASSED = "passed"
+NOT_THERE = "MICROSOFT'S TESTS CAN'T BE HAD"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A test that does not pass, or a whole module, which is not run."""
+
+    test: str
+    reason: str
+    why: str
+
+
+def listed(package: str) -> list[Listed]:
+    """What the list has of a package."""
+    reasons: dict[str, dict[str, list[str]]] = yaml.safe_load(LIST.read_text("utf-8"))[package]
+    return [
+        Listed(test, reason, why)
+        for reason, groups in reasons.items()
+        for why, tests in groups.items()
+        for test in tests
+    ]
+
+
+def modules(package: str) -> list[str]:
+    """Those that are run: all but asynchronous twins, other services' tests, and what the list has as a whole."""
+    whole = {one.test for one in listed(package) if one.test.endswith(".py")}
+    names = sorted(path.name for path in tests_of(package).glob("test_*.py"))
+    twins = ("_async.py", "_cosmos.py", "_cosmos_async.py")
+    return [name for name in names if not name.endswith(twins) and name not in {*NOT_RUN, *whole}]
+
+
+def run(package: str, files: list[str], folder: Path) -> dict[str, str]:
+    """What became of each test: `passed`, or how it failed. `folder` is for the services' state and the report."""
+    report = folder / "report.xml"
+    plugins = ["-p", "emulator_tests.microsoft.live", "-p", "no:cacheprovider"]
+    argv = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", ".", *plugins, "-q", "--tb=line"]
+    environment = {
+        **os.environ,
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "EMULATED_STATE": str(folder),
+        "PYTHONPATH": os.pathsep.join([str(HERE / "shim"), str(PROJECT), str(SOURCE)]),
+    }
+    done = subprocess.run(
+        [*argv, f"--junitxml={report}", *files], cwd=tests_of(package), env=environment, capture_output=True, text=True
+    )
+    assert report.exists(), done.stdout[-4000:] + done.stderr[-4000:]
+    return {_name(case): _outcome(case) for case in ET.parse(report).iter("testcase")}
+
+
+def _name(case: ET.Element) -> str:
+    module, _, name = case.get("classname", "").partition(".")
+    return "::".join(filter(None, [f"{module}.py", name.replace(".", "::"), case.get("name", "")]))
+
+
+def _outcome(case: ET.Element) -> str:
+    problem: Any = next(
+        (found for tag in ("failure", "error", "skipped") if (found := case.find(tag)) is not None), None
+    )
+    return PASSED if problem is None else f"{problem.tag}: {problem.get('message', '')[:300]}"
+
+
+def differences(package: str, outcomes: dict[str, str]) -> list[str]:
+    """In what the outcomes are not as the list says. Only modules that were run are looked at."""
+    ran = {name.partition("::")[0] for name in outcomes}
+    expected = {one.test for one in listed(package) if one.test.partition("::")[0] in ran}
+    fails = {name: outcome for name, outcome in outcomes.items() if outcome != PASSED}
+    return [
+        *(f"does not pass, and is not listed: {name}: {fails[name]}" for name in sorted(fails.keys() - expected)),
+        *(f"passes, so take it off the list: {name}" for name in sorted(expected & (outcomes.keys() - fails.keys()))),
+        *(f"is listed, but there is no such test: {name}" for name in sorted(expected - outcomes.keys())),
+    ]
+
+
+def judge(package: str, folder: Path) -> None:
+    """Run a package's modules, and fail with what is not as listed. Skips where the package can't be had."""
+    try:
+        chosen = modules(package)
+    except NotThere as error:
+        pytest.skip(f"{NOT_THERE} of {package}: {error}")
+    found = differences(package, run(package, chosen, folder))
+    assert not found, "\n".join(found)

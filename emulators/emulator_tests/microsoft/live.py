@@ -1,0 +1,108 @@
+"""A plugin of pytest for Microsoft's tests: they run against our services, and who sleeps does not wait.
+
+The tests speak to the account at its addresses in Azure; whatever goes there is sent to our services instead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import types
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+import requests
+from azure.core.pipeline.transport import HttpTransport
+from azure.storage.blob import _download
+
+from emulator_tests.microsoft.clock import Clock
+from emulator_tests.microsoft.serve import PRINCIPAL, TOKEN_KEY
+from emulators import process, tokens
+from emulators.storage.common.identities import AUDIENCE
+from emulators.storage.keys import ACCOUNT, KEY
+
+STATE = Path(os.environ["EMULATED_STATE"])
+clock = Clock(STATE)
+
+
+class Time:
+    """The module `time`, as a test sees it, or the client between two tries."""
+
+    def __init__(self, sleep: Callable[[float], None]) -> None:
+        self.sleep = sleep
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name in ("live_test_only", "playback_test_only"):
+        config.addinivalue_line("markers", f"{name}: Microsoft's")
+    os.environ |= {"EMULATED_ACCOUNT_NAME": ACCOUNT, "EMULATED_ACCOUNT_KEY": KEY}
+    os.environ["EMULATED_TOKEN"] = tokens.issue(TOKEN_KEY, PRINCIPAL, AUDIENCE)
+    argv = [sys.executable, "-m", "emulator_tests.microsoft.serve", str(STATE)]
+    part = process.start("storage", argv, log=STATE / "storage.log")
+    config.add_cleanup(partial(_stop, part))
+    _without_azure()
+    _send_here({name: urlsplit(part.info[f"{name}_url"]).port or 0 for name in ("blob", "queue", "table")})
+    # Between two tries of a client.
+    HttpTransport.sleep = lambda _self, _seconds: None  # type: ignore[assignment, method-assign]
+    _download.time = Time(lambda _seconds: None)  # type: ignore[assignment, attr-defined]
+
+
+def _without_azure() -> None:
+    """Stand in for Azure's Resource Manager, by which some tests set up their account."""
+    module = types.ModuleType("azure.mgmt.storage")
+    module.StorageManagementClient = partial(pytest.skip, "needs Azure's Resource Manager")  # type: ignore[attr-defined]
+    sys.modules |= {"azure.mgmt.storage": module}
+
+
+def pytest_runtest_setup() -> None:
+    clock.reset()  # or the dates of requests would be too old
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    import devtools_testutils  # type: ignore[import-not-found]
+
+    devtools_testutils.AzureRecordedTestCase.sleep = lambda _self, seconds: clock.sleep(seconds)
+    if tables := sys.modules.get("_shared.testcase"):
+        tables.TableTestCase.get_token_credential = lambda *_: devtools_testutils.get_credential()
+    for item in items:
+        if item.get_closest_marker("playback_test_only"):
+            item.add_marker(pytest.mark.skip(reason="plays a recording"))
+        module = getattr(item, "module", None)
+        if module is not None and getattr(module, "time", None) is time:
+            module.time = Time(clock.sleep)
+        if module is not None and getattr(module, "sleep", None) is time.sleep:
+            module.sleep = clock.sleep
+
+
+def _stop(part: process.Part) -> None:
+    part.stop()
+
+
+def _send_here(ports: dict[str, int]) -> None:
+    """Send what is for the account in Azure to the service that stands for it."""
+    send = requests.Session.request
+
+    def sent(session: requests.Session, method: str, url: str, *given: Any, **more: Any) -> requests.Response:
+        parts = urlsplit(url)
+        name, _, rest = parts.netloc.partition(".")
+        service = rest.removesuffix(".core.windows.net")
+        if service in ports:
+            url = urlunsplit(("http", f"127.0.0.1:{ports[service]}", *parts[2:]))
+            more["headers"] = {**(more.get("headers") or {}), "Host": f"{name}.{service}.localhost"}
+            session.trust_env = False  # or each request would look for proxies and passwords
+        return send(session, method, url, *given, **more)
+
+    requests.Session.request = sent  # type: ignore[method-assign, assignment]
+
+
+@pytest.fixture(scope="session")
+def test_proxy() -> None:
+    """The recorder."""

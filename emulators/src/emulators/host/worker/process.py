@@ -1,0 +1,159 @@
+"""The worker as the host sees it: a process that is started, called, and started again when it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from emulators.host.errors import Refused
+from emulators.host.worker import frames
+from emulators.host.worker.backend import Indexed, Invocation, Outcome
+
+log = logging.getLogger("host.worker")
+SOURCE = Path(__file__).resolve().parents[3]  # where `-m` finds the package
+MOST_DEATHS = 3  # within DEATHS_WITHIN seconds; then Azure's host ends itself
+DEATHS_WITHIN = 30 * 60.0
+
+
+class Died(Exception):
+    """The worker ended while it was called."""
+
+
+class WorkerProcess:
+    """Loads one app, and calls its functions. `give_up` is called when the worker has died too often."""
+
+    def __init__(self, app: Path, backend: str, give_up: Callable[[], None]) -> None:
+        self._argv = [sys.executable, "-X", "faulthandler", "-m", "emulators.host.worker", backend, str(app)]
+        self._give_up = give_up
+        self._deaths: list[float] = []
+        self._starting: asyncio.Task[_Channel] | None = None
+        self._closing = False
+
+    async def start(self) -> list[Indexed]:
+        """Start the process and load the app. Raises Refused, with the app's own error, when that fails."""
+        self._starting = asyncio.create_task(self._started())
+        return (await self._starting).indexed
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Call the function. Whatever goes wrong comes back in the outcome: the worker's death too."""
+        assert self._starting is not None
+        try:
+            channel = await asyncio.shield(self._starting)
+            outcome: Outcome = await channel.call(invocation)
+            return outcome
+        except (Died, Refused) as exc:
+            return Outcome(error=f"RuntimeError: {exc}")
+
+    async def replace(self, invocation: str) -> None:
+        """End the worker because of this invocation, and start another.
+
+        What else ran in it gets no answer, and is over when its own time is: then the worker is replaced once more.
+        """
+        log.error("the worker starts again: invocation %s is past its time", invocation)
+        assert self._starting is not None
+        old, self._starting = self._starting, asyncio.create_task(self._started())
+        with contextlib.suppress(Died, Refused):
+            (await old).kill()
+
+    async def close(self, seconds: float) -> None:
+        """Let it end by itself within `seconds`, or end it."""
+        self._closing = True
+        if self._starting:
+            with contextlib.suppress(Died, Refused):
+                await (await self._starting).close(seconds)
+
+    async def _started(self) -> _Channel:
+        channel = await _Channel.open(self._argv, self._died)
+        try:
+            await channel.load()
+        except Refused:
+            channel.kill()
+            raise
+        return channel
+
+    def _died(self, status: int) -> None:
+        if self._closing:
+            return
+        now = time.monotonic()
+        self._deaths = [death for death in self._deaths if now - death < DEATHS_WITHIN] + [now]
+        log.error("the worker ended with status %d (%d of %d)", status, len(self._deaths), MOST_DEATHS)
+        if len(self._deaths) >= MOST_DEATHS:
+            log.error("the worker ended too often: the host ends itself")
+            self._give_up()
+        self._starting = asyncio.create_task(self._started())
+
+
+class _Channel:
+    """One process, and the calls that wait for its answers."""
+
+    def __init__(self, process: Process, died: Callable[[int], None]) -> None:
+        self.indexed: list[Indexed] = []
+        self._process = process
+        self._died = died
+        self._numbers = count()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._killed = False
+        self._reading = asyncio.create_task(self._read())
+
+    @classmethod
+    async def open(cls, argv: list[str], died: Callable[[int], None]) -> _Channel:
+        return cls(await asyncio.create_subprocess_exec(*argv, stdin=PIPE, stdout=PIPE, cwd=SOURCE), died)
+
+    async def load(self) -> None:
+        answer = await self.call(None)
+        if isinstance(answer, Refused):
+            raise answer
+        self.indexed = answer
+
+    async def call(self, invocation: Invocation | None) -> Any:
+        """Raises Died if there is no answer because the process ended."""
+        if self._process.returncode is not None:
+            raise Died(f"the worker ended with status {self._process.returncode}")
+        assert self._process.stdin is not None
+        number = next(self._numbers)
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._process.stdin.write(frames.packed((number, invocation)))
+            return await answer
+        finally:
+            del self._waiting[number]
+
+    def kill(self) -> None:
+        """End it without a word to those who wait."""
+        self._killed = True
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def close(self, seconds: float) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._reading
+        except TimeoutError:
+            self.kill()
+            await self._process.wait()
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                size = frames.length(await self._process.stdout.readexactly(frames.HEAD))
+                number, answer = frames.value(await self._process.stdout.readexactly(size))
+                if (future := self._waiting.get(number)) and not future.done():
+                    future.set_result(answer)
+        status = await self._process.wait()
+        if self._killed:
+            return
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(Died(f"the worker ended with status {status}"))
+        self._died(status)

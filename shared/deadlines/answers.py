@@ -1,0 +1,20 @@
+"""What the HTTP API answers of dates."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class DateCosts(Struct):
+    """What a run that must be done by a date costs, in dollars: at best, as expected, on dedicated nodes alone."""
+
+    done_by: datetime
+    takes_seconds: float
+    clusters: Annotated[list[str], Meta(description="With low-priority nodes, and with dedicated ones.")]
+    best: float
+    expected: float
+    worst: float
+    why: str

@@ -1,0 +1,48 @@
+"""Dates: a run that must be done by a moment, at the least cost, on low-priority and dedicated nodes.
+
+How a run comes to its date is in intake.py, what each look decides in look.py and decide.py, the plan in plan.py. How a
+run of one job, or one of members, holds nodes is in one_job.py and members.py.
+"""
+
+from __future__ import annotations
+
+from shared.deadlines.answers import DateCosts
+from shared.deadlines.facts import RunWillBeLate
+from shared.deadlines.intake import date_of, with_date
+from shared.deadlines.members import with_clusters
+from shared.deadlines.model import Date
+from shared.deadlines.reactions import begin_pace, look_at_pace, look_at_pace_again, tell_of_lateness
+from shared.kernel.parts import FeaturePart
+from shared.runs import facts as runs
+from shared.runs.features import BeforeStart, Feature
+from shared.runs.model import Run
+
+DATE = FeaturePart(
+    "date",
+    Date,
+    hidden=("pool", "next_look"),
+    was_there=lambda row: bool(row.get("done_by")),
+)
+
+
+def price_on(run: Run, cluster: str) -> float | None:
+    date = run.feature(Date)
+    if date and cluster == date.due.dedicated_cluster:
+        return date.due.dedicated_price
+    return date.due.low_price if date and cluster in date.due.low_clusters else None
+
+
+FEATURE = Feature(
+    parts=(DATE,),
+    begin=with_date,
+    before_start=(BeforeStart("date", DateCosts, date_of),),
+    reactions={
+        runs.RunRecorded: (begin_pace,),
+        runs.RunStarted: (look_at_pace,),
+        runs.RunLosesNodes: (look_at_pace,),
+        runs.RunReconciled: (look_at_pace_again,),
+        RunWillBeLate: (tell_of_lateness,),
+    },
+    price_on=price_on,
+    mend=with_clusters,
+)

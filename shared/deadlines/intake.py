@@ -1,0 +1,125 @@
+"""A run with a date, before it starts: what it may choose from, its cost, and whether the date can be promised.
+
+The work is the seconds that it takes on all its nodes: as said (`takes`), else as the newest runs of its kind took.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Any
+
+from shared.deadlines.kinds import holding
+from shared.deadlines.model import Date, Due, Pace, span
+from shared.deadlines.outlook import Outlook, outlook, terms_of
+from shared.deadlines.tiers import tiers_of
+from shared.deadlines.wish import Wish, wish_of_request, wish_of_route, wish_of_tags
+from shared.kernel.errors import Impossible
+from shared.money.admission import Ports, seconds_before
+from shared.runs.features import Origin
+from shared.runs.model import Placed, Run
+
+
+def with_date(ports: Ports, run: Run, origin: Origin) -> Run:
+    """The run with its date, the clusters that it may use, and where it begins; as it is if nobody wished for a date.
+
+    Raises Impossible if the date can't be promised, with the earliest one that can.
+    """
+    wish = _wish(run, origin)
+    done_by = wish.moment(run.created_at)
+    if done_by is None:
+        return run
+    how = holding(run)
+    work = _work(ports, run, wish)
+    left = (done_by - run.created_at).total_seconds()
+    tiers = tiers_of(ports, run.asked.cluster, run.asked.nodes, origin.limits.clusters)
+    terms = terms_of(
+        tiers.low.price * run.asked.nodes,
+        tiers.dedicated.price * run.asked.nodes,
+        tiers.change,
+        left,
+        overlaps=how.overlaps,
+    )
+    expected = outlook(terms, tiers.pool, left, work)
+    _check_promise(run, work, expected, done_by)
+    due = Due(
+        done_by=done_by,
+        takes_seconds=work,
+        low_cluster=tiers.low.cluster,
+        further_low_clusters=tiers.further,
+        dedicated_cluster=tiers.dedicated.cluster,
+        low_price=tiers.low.price,
+        dedicated_price=tiers.dedicated.price,
+        change_seconds=tiers.change,
+        cost_at_best=expected.best,
+        cost_at_worst=expected.worst,
+        cost_expected=expected.expected,
+        pool=tiers.pool,
+    )
+    pace = Pace(holds_why=f"It begins on low-priority nodes: {span(left - work)} more than it needs.")
+    return run.having(Date(due, pace)).changed(
+        price=tiers.low.price,
+        price_from=f"of {tiers.low.cluster}; {tiers.dedicated.cluster} costs ${tiers.dedicated.price:.4g}",
+        estimated_cost=expected.expected,
+        greatest_cost=expected.worst,
+        places=(Placed(run.created_at, tiers.low.cluster),),
+    )
+
+
+def _wish(run: Run, origin: Origin) -> Wish:
+    """The request's wish, before that of the job's tags, before that of its route."""
+    wish = wish_of_tags(run.asked.request.tags, run.created_at)
+    if origin.request:
+        wish = wish_of_request(origin.request, run.created_at).over(wish)
+    return wish.over(wish_of_route(origin.route)) if origin.route else wish
+
+
+def _work(ports: Ports, run: Run, wish: Wish) -> float:
+    before = () if wish.takes_seconds else seconds_before(ports, run)
+    work = wish.takes_seconds or (median(before) if before else 0.0)
+    if not work:
+        words = "How long it takes on all its nodes is not known, as no run of its kind has ended. Say it:"
+        raise Impossible(f"{words} takes_seconds in a request (--takes 5h), the tag takes in a job.", "unknown_work")
+    return work
+
+
+def _check_promise(run: Run, work: float, expected: Outlook, done_by: datetime) -> None:
+    if (done_by - run.created_at).total_seconds() < expected.seconds:
+        raise Impossible(_too_soon(run, work, expected, done_by), "too_soon")
+    if run.asked.timeout_seconds and run.asked.timeout_seconds < work:
+        words = f"It takes {span(work)}, and its time limit is {span(run.asked.timeout_seconds)}."
+        raise Impossible(words, "over_time_limit")
+
+
+def date_of(run: Run) -> dict[str, Any] | None:
+    """What is known of a run's date before it starts; None for one without."""
+    date = run.feature(Date)
+    if date is None:
+        return None
+    due = date.due
+    return {
+        "done_by": due.done_by.isoformat(),
+        "takes_seconds": due.takes_seconds,
+        "clusters": [*due.low_clusters, due.dedicated_cluster],
+        "best": due.cost_at_best,
+        "expected": due.cost_expected,
+        "worst": due.cost_at_worst,
+        "why": _words(due, run.money.allowed),
+    }
+
+
+def _words(due: Due, allowed: float | None) -> str:
+    """What the date costs, in one sentence."""
+    ends = f" Its budget ends it at ${allowed:,.2f}, even before its date." if allowed else ""
+    return (
+        f"Done by {due.done_by:%Y-%m-%d %H:%M} UTC: about ${due.cost_expected:,.2f}, ${due.cost_at_best:,.2f} at best, "
+        f"${due.cost_at_worst:,.2f} on dedicated nodes alone.{ends}"
+    )
+
+
+def _too_soon(run: Run, work: float, expected: Outlook, done_by: datetime) -> str:
+    earliest = run.created_at + timedelta(seconds=expected.seconds)
+    return (
+        f"It can't be promised by {done_by:%Y-%m-%d %H:%M} UTC: it takes {span(work)} on {run.asked.nodes} nodes, and "
+        f"new nodes up to {span(expected.seconds - work)}. The earliest date is {earliest:%Y-%m-%d %H:%M} UTC."
+    )

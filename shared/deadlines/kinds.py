@@ -1,0 +1,20 @@
+"""Which kinds of runs may have a date, and how each holds nodes."""
+
+from __future__ import annotations
+
+from shared.deadlines.holding import Holding
+from shared.deadlines.members import OfMembers
+from shared.deadlines.one_job import OneJob
+from shared.kernel.errors import Impossible
+from shared.runs.model import ELASTIC, Run
+from shared.runs.progress.workloads import workload
+
+_HOLDING: dict[str, Holding] = {"": OneJob(), ELASTIC: OfMembers()}
+
+
+def holding(run: Run) -> Holding:
+    """How a run of this kind holds nodes. Raises Impossible for one that can't have a date."""
+    kind = workload(run).kind
+    if kind not in _HOLDING:
+        raise Impossible(f"A {kind} can't have a date: give one to a job of its own.", "bad_date")
+    return _HOLDING[kind]

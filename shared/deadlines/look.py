@@ -1,0 +1,201 @@
+"""One look at a run that has a date: where it stands, what it should hold now, and what follows from that.
+
+Each look sends the message of the next one. A loss of nodes, and nodes that came, bring a look forward; the hourly look
+begins the chain anew if it was lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from shared.clusters.ports import HasClusters
+from shared.deadlines.changes_of_nodes import measured
+from shared.deadlines.decide import choose, keeper_pays
+from shared.deadlines.facts import RunWillBeLate
+from shared.deadlines.holding import HeldNodes
+from shared.deadlines.kinds import holding
+from shared.deadlines.model import Date, Pace, span
+from shared.deadlines.outlook import plan_for, terms_of
+from shared.deadlines.pace_looks import ask_for_pace
+from shared.deadlines.plan import Hold, Plan, Standing
+from shared.jobs.ports import HasJobs, HasTrainers
+from shared.kernel.errors import TrainyardError
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
+from shared.kernel.versioned import Stored
+from shared.runs.decide import is_over
+from shared.runs.model import Run
+from shared.runs.node_use import worked_seconds
+from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.workload import NextStep
+from shared.runs.progress.workloads import workload
+from shared.runs.views.downsample import Point
+from shared.runs.views.metrics import EPOCH, Cursor, Series, since
+
+log = logging.getLogger(__name__)
+
+DONE = "done"  # the metric by which a trainer says how much of its work is done, from 0 to 1
+EARLY = 0.1  # of the work; before that its pace says little
+LARGER = 1.02  # times the work that was said: so much is no rounding
+
+
+class Ports(
+    HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, HasClusters, Protocol
+):
+    """What is needed here from outside."""
+
+
+def plan_of(run: Run, date: Date) -> Plan:
+    """The run's plan: the same one as long as it lives."""
+    due = date.due
+    left = (due.done_by - run.created_at).total_seconds()
+    low, dedicated = due.low_price * run.asked.nodes, due.dedicated_price * run.asked.nodes
+    terms = terms_of(low, dedicated, due.change_seconds, left, holding(run).overlaps, date.pace.change_measured)
+    return plan_for(terms, due.pool, left, left - due.takes_seconds)
+
+
+def look_at_pace(ports: Ports, name: str, token: str | None = None) -> None:
+    """Choose what the run holds until the next look, write it down, and act on it.
+
+    With the token that the row names it is the next of the run's chain of looks, and sends its successor; one with an
+    older token is a repeat, and does nothing. Raises Changed if the row was changed meanwhile: the message comes again.
+    """
+    stored = ports.runs.get(name)
+    run, now, date = stored.value, ports.clock(), stored.value.feature(Date)
+    if date is None or is_over(run) or run.cancel.asked_at is not None or token not in (None, date.pace.next_look):
+        return
+    step = plan_of(run, date).terms.step
+    following = date.pace.next_look if token is None else now.isoformat()
+    if run.jobs.job:
+        _steer(ports, stored, date, following)
+    elif token is not None:  # it is on its way to Azure ML
+        ports.runs.update(stored, run.having(replace(date, pace=replace(date.pace, next_look=following))))
+    if token is not None:
+        ask_for_pace(ports.queues, name, following, step)
+
+
+def _steer(ports: Ports, stored: Stored[Run], date: Date, following: str) -> None:
+    run, now = stored.value, ports.clock()
+    series, idle = _series(ports, run), _idle(ports)
+    date = _with_change(run, date, series)
+    roomy = max(date.due.low_clusters, key=lambda name: idle.get(name, 0))
+    pace = judge(run, date, _share(run, series), idle.get(roomy, 0), now)
+    date = replace(date, pace=replace(pace, next_look=following))
+    steps = holding(run).steer(run, date, pace.holds or Hold.NONE, roomy, now)
+    if pace.late_since == now and pace.done_at:
+        ports.happened(RunWillBeLate(run, pace.done_at, pace.holds_why))
+    after = ports.runs.update(stored, steps.run.having(date))
+    for job in steps.to_cancel:
+        ports.jobs.cancel(job)
+    sent = workload(run).act(ports, after.value, NextStep(run.progress.state))
+    if written := workload(run).after_submission(after.value, sent):
+        ports.runs.update(after, after.value.changed(**written))
+
+
+def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) -> Pace:
+    """Where the run stands, and what it should hold. `told`: the share of the work that its metrics tell, if they do;
+    `free`: the low-priority nodes that are up and idle."""
+    due, pace, plan, nodes = date.due, date.pace, plan_of(run, date), holding(run).nodes(run, date, now)
+    worked = worked_seconds(workload(run).uses(run, now), run.asked.nodes)
+    share = max(pace.done_share, min(1.0, told if told is not None else worked / due.takes_seconds))
+    takes, worked = due.takes_seconds, max(0.0, worked - pace.lost_seconds)
+    if told is not None and told >= max(EARLY, pace.done_share) and worked / told > takes * LARGER:
+        takes = worked / told
+    now_done = share if told is None else min(1.0, told)  # less than before while lost steps are made again
+    work, left = takes * (1 - now_done), (due.done_by - now).total_seconds()
+    standing = _standing(run, date, nodes, free, work, left, now)
+    hold = choose(plan, standing)
+    if hold in (Hold.NONE, Hold.LOW) and _one_keeps(run, date, nodes, plan, standing):
+        hold = Hold.ONE
+    done_at = now + timedelta(seconds=work + (0.0 if nodes.works else date.change_seconds))
+    late = done_at > due.done_by
+    return replace(
+        pace,
+        done_share=share,
+        line_share=max(0.0, 1 - max(0.0, left - plan.terms.reserve) / takes),
+        holds=hold,
+        holds_why=_why(hold, standing, plan, late, done_at),
+        done_at=done_at,
+        paced_at=now,
+        late_since=pace.late_since or (now if late else None),
+    )
+
+
+def _one_keeps(run: Run, date: Date, nodes: HeldNodes, plan: Plan, now: Standing) -> bool:
+    """Whether one dedicated node is to keep the members' state; it stays until those that are back have joined it."""
+    joining = date.pace.holds is Hold.ONE and nodes.low_runs and now.age < date.change_seconds
+    pays = keeper_pays(plan.terms, date.due.pool, now.age, run.asked.nodes, date.pace.pause_measured)
+    return joining or (nodes.in_danger and pays)
+
+
+def _standing(run: Run, date: Date, nodes: HeldNodes, free: int, work: float, left: float, now: datetime) -> Standing:
+    """New nodes count as there while they are no later than they mostly are."""
+    age, change = (now - nodes.low_since).total_seconds(), date.change_seconds
+    coming = nodes.on_low and not nodes.low_runs and age < 2 * change
+    available = nodes.low_runs or coming or (not nodes.on_low and free >= run.asked.nodes)
+    replaced = nodes.on_low and nodes.low_runs and age >= change  # its successors work, whatever else it still has
+    holds = Hold.DEDICATED if nodes.dedicated and not replaced else Hold.LOW if available else Hold.NONE
+    starting = 0.0 if nodes.works else max(0.0, change - age)
+    return Standing(left, work, holds, available, age, starting)
+
+
+def _why(hold: Hold, now: Standing, plan: Plan, late: bool, done_at: datetime) -> str:
+    spare = f"{span(max(0.0, now.slack))} more than it needs"
+    if late:
+        return f"The work is larger than was said: on dedicated nodes it will be done at {done_at:%Y-%m-%d %H:%M} UTC."
+    if hold is Hold.DEDICATED and now.slack < plan.terms.reserve + plan.terms.step:
+        return f"Dedicated nodes: only {spare}, so nothing else keeps the date."
+    if hold is Hold.DEDICATED:
+        return f"Dedicated nodes: waiting for low-priority ones is expected to cost more. It has {spare}."
+    if hold is Hold.ONE:
+        return f"One dedicated node keeps the state until low-priority ones are back: it has {spare}."
+    if hold is Hold.NONE or not now.available:
+        return f"It waits for low-priority nodes: it has {spare}."
+    return f"Low-priority nodes, while there are some: it has {spare}."
+
+
+def _series(ports: Ports, run: Run) -> Series:
+    """What its metrics say of how far it is; nothing where they can't be read."""
+    try:
+        return since(ports, run, Cursor(), f"{DONE},{EPOCH}")
+    except TrainyardError as exc:
+        log.warning("run %s: how far it is can't be read: %s", run.name, exc)
+        return {}
+
+
+def _with_change(run: Run, date: Date, series: Series) -> Date:
+    """The date with what a change of nodes took until now."""
+    changes = holding(run).changes(run, date)
+    rows = [(step, time) for step, _, time in series.get(DONE) or series.get(EPOCH) or [] if time is not None]
+    change, pause, lost = measured(date.due.change_seconds, changes.waits, changes.joined, rows)
+    pace = replace(date.pace, change_measured=change, pause_measured=pause, lost_seconds=lost)
+    return replace(date, pace=pace)
+
+
+def _share(run: Run, series: Series) -> float | None:
+    """How much is done: what the metric `done` tells, else the epochs of the parameter `epochs`; None without both."""
+    if series.get(DONE):
+        return max(0.0, series[DONE][-1][1] or 0.0)
+    epochs = run.asked.parameters.get("epochs")
+    return share_of_epochs(series.get(EPOCH, []), epochs) if isinstance(epochs, int) and epochs > 0 else None
+
+
+def share_of_epochs(points: Sequence[Point], epochs: int) -> float | None:
+    """How much of so many epochs is done, by the epoch at each step; None before the first of them has ended."""
+    steps = [(step, epoch) for step, epoch, _ in points if epoch is not None]
+    if not steps or steps[-1][1] == steps[0][1]:
+        return None
+    (first, base), (last, epoch) = steps[0], steps[-1]
+    began = next(step for step, at in steps if at == epoch)
+    of_one = (began - first) / (epoch - base)
+    return min(1.0, (epoch - base + (last - began) / of_one) / epochs) if of_one > 0 else None
+
+
+def _idle(ports: Ports) -> dict[str, int]:
+    try:
+        return {each.name: each.idle_nodes for each in ports.clusters.list()}
+    except TrainyardError:
+        return {}

@@ -1,0 +1,94 @@
+"""How an elastic run holds nodes: further members on dedicated nodes stand in for those that have none. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
+
+from msgspec.structs import replace as with_
+
+from shared.deadlines.changes_of_nodes import next_cluster, waits_for_nodes
+from shared.deadlines.holding import HeldNodes, NodeChanges, Steps
+from shared.deadlines.model import Date
+from shared.deadlines.plan import Hold
+from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Member, Run, RunState, Size
+from shared.runs.names import member_job
+from shared.runs.node_use import WAITING
+from shared.runs.progress.elastic_policy import with_next_job
+
+
+class OfMembers:
+    """See Holding."""
+
+    overlaps = True
+
+    def nodes(self, run: Run, date: Date, now: datetime) -> HeldNodes:  # noqa: ARG002 the port's
+        assert run.jobs.elastic is not None
+        low, dedicated = _by_tier(run.jobs.elastic)
+        running = sum(m.state is RunState.RUNNING for m in (*low, *dedicated))
+        missing = [m for m in low if m.state is not RunState.RUNNING]
+        since = min((m.asked_at or m.at for m in missing), default=None) or max(m.at for m in low)
+        standing_in = bool(dedicated) and date.pace.holds is not Hold.ONE
+        in_danger = running > 0 and bool(missing)
+        return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
+
+    def steer(self, run: Run, date: Date, hold: Hold, roomy: str, now: datetime) -> Steps:  # noqa: ARG002 the port's
+        """Low-priority members stay in their queue, where they cost nothing. Dedicated ones fill the places of those
+        that have no node, or stand by if nothing else keeps the date; they go once they are not needed."""
+        assert run.jobs.elastic is not None
+        elastic = run.jobs.elastic
+        low, _ = _by_tier(elastic)
+        missing = sum(m.state is not RunState.RUNNING for m in low)
+        dedicated = {Hold.BOTH: elastic.dedicated, Hold.DEDICATED: missing or len(low), Hold.ONE: 1}.get(hold, 0)
+        by_index = {m.index: m for m in elastic.members} | _dedicated(elastic, date, dedicated, now)
+        by_index |= {m.index: with_(m, moves_to=_next_place(date, m, now)) for m in low if m.state in WAITING}
+        members = tuple(by_index[index] for index in sorted(by_index))
+        to_end = (m for m in members if m.state not in FINAL and (m.moves_to or m.index >= DEDICATED_FROM + dedicated))
+        steered = run.changed(elastic=replace(elastic, dedicated=dedicated, members=members))
+        return Steps(steered, tuple(member_job(run.name, member.index, member.attempt) for member in to_end))
+
+    def changes(self, run: Run, date: Date) -> NodeChanges:
+        """The last wait of each member, and when there were more of them at work than before."""
+        assert run.jobs.elastic is not None
+        elastic, due = run.jobs.elastic, date.due
+        waits = [(due.dedicated_cluster if m.is_dedicated else due.low_cluster, m.waited) for m in elastic.members]
+        sizes = pairwise((Size(run.created_at, 0), *elastic.sizes))
+        grown = [after.at for before, after in sizes if after.nodes > before.nodes]
+        return NodeChanges(waits_for_nodes(date, waits), tuple(grown))
+
+
+def with_clusters(run: Run) -> Run:
+    """The run whose dedicated members say where they are, which the version before did not write."""
+    date, elastic = run.feature(Date), run.jobs.elastic
+    if date is None or elastic is None or all(m.cluster for m in elastic.members if m.is_dedicated):
+        return run
+    where = date.due.dedicated_cluster
+    members = tuple(with_(m, cluster=where) if m.is_dedicated else m for m in elastic.members)
+    return run.changed(elastic=replace(elastic, members=members))
+
+
+def _dedicated(elastic: Elastic, date: Date, count: int, now: datetime) -> dict[int, Member]:
+    """So many dedicated members, each alive, by their indexes."""
+    members = {m.index: m for m in elastic.members if m.is_dedicated}
+    for index in range(DEDICATED_FROM, DEDICATED_FROM + count):
+        member = members.get(index)
+        if member is None:
+            why, where = date.pace.holds_why, date.due.dedicated_cluster
+            members[index] = Member(index, 1, RunState.RECEIVED, now, why, cluster=where, asked_at=now)
+        elif member.state in FINAL:
+            members[index] = with_next_job(member, now)
+    return members
+
+
+def _next_place(date: Date, member: Member, now: datetime) -> str:
+    """The cluster to which a low-priority member goes that waits in vain where it is; '' if it stays."""
+    here = member.cluster or date.due.low_cluster
+    there = next_cluster(date, here, member.at, now)
+    return member.moves_to or (there if there != here else "")
+
+
+def _by_tier(elastic: Elastic) -> tuple[list[Member], list[Member]]:
+    """All members on low-priority nodes, and those on dedicated ones that are alive."""
+    low = [m for m in elastic.members if not m.is_dedicated]
+    return low, [m for m in elastic.members if m.is_dedicated and m.state not in FINAL]

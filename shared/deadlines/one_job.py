@@ -1,0 +1,62 @@
+"""How a run of one job holds nodes: its job ends on one cluster, and another goes on elsewhere. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import pairwise, takewhile
+
+from shared.deadlines.changes_of_nodes import next_cluster, waits_for_nodes
+from shared.deadlines.holding import HeldNodes, NodeChanges, Steps
+from shared.deadlines.model import Date
+from shared.deadlines.plan import Hold
+from shared.runs.model import Run, RunState
+from shared.runs.names import plain_job
+from shared.runs.node_use import WAITING
+
+
+class OneJob:
+    """See Holding."""
+
+    overlaps = False
+
+    def nodes(self, run: Run, date: Date, now: datetime) -> HeldNodes:  # noqa: ARG002 the port's
+        on_low, runs = run.on_cluster in date.due.low_clusters, run.progress.state is RunState.RUNNING
+        since = _waits_since(run, date) if on_low and not runs else run.progress.history[-1].at
+        return HeldNodes(on_low, on_low and runs, since, not on_low, runs)
+
+    def steer(self, run: Run, date: Date, hold: Hold, roomy: str, now: datetime) -> Steps:
+        target = date.due.dedicated_cluster if hold is Hold.DEDICATED else _low_cluster(run, date, roomy, now)
+        if run.jobs.resubmit or (target == run.on_cluster and not run.jobs.moves_to):
+            return Steps(run)
+        moving = run.changed(moves_to=run.jobs.moves_to or target, moves_why=date.pace.holds_why)
+        return Steps(moving, (plain_job(run.name, run.jobs.number),))
+
+    def changes(self, run: Run, date: Date) -> NodeChanges:
+        starts = [
+            (before.at, after.at)
+            for before, after in pairwise(run.progress.history)
+            if after.state is RunState.RUNNING and before.state in WAITING
+        ]
+        waits = [(_cluster_at(run, asked), (began - asked).total_seconds()) for asked, began in starts]
+        return NodeChanges(waits_for_nodes(date, waits), tuple(began for _, began in starts))
+
+
+def _low_cluster(run: Run, date: Date, roomy: str, now: datetime) -> str:
+    """Where a run that is to hold low-priority nodes, or to wait for them, has its job."""
+    if run.on_cluster not in date.due.low_clusters:
+        return roomy
+    if run.progress.state is RunState.RUNNING:
+        return run.on_cluster
+    return next_cluster(date, run.on_cluster, run.progress.history[-1].at, now)
+
+
+def _waits_since(run: Run, date: Date) -> datetime:
+    """Since when it has had no nodes, or has been back from dedicated ones."""
+    waiting = [moment.at for moment in takewhile(lambda m: m.state is not RunState.RUNNING, run.progress.history[::-1])]
+    on_low = [each.at for each in takewhile(lambda p: p.cluster in date.due.low_clusters, run.jobs.places[::-1])]
+    return max(waiting[-1], *on_low[-1:])
+
+
+def _cluster_at(run: Run, at: datetime) -> str:
+    """On which cluster its job was; a job has its place a moment before its history says so."""
+    return next((each.cluster for each in run.jobs.places[::-1] if each.at <= at), run.asked.cluster)

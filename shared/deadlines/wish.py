@@ -1,0 +1,86 @@
+"""When someone wishes a run to be done: a moment, or within some time; and how long they say that it takes. Pure.
+
+A request names them as fields, a job file as the tags `done_by`, `within` and `takes`, a route as `within_seconds` and
+`takes_seconds`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from shared.jobs.route import Route
+from shared.kernel.errors import Impossible
+from shared.runs.intake.request import RunRequest
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SPAN = re.compile(r"(\d{1,9})([smhd]?)")
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """At most one of `done_by` and `within_seconds` is set; 0 seconds are none."""
+
+    done_by: datetime | None = None
+    within_seconds: float = 0.0
+    takes_seconds: float = 0.0
+
+    def moment(self, now: datetime) -> datetime | None:
+        """When it must be done; None without a wish. Raises Impossible for a moment that has passed."""
+        if self.done_by is None:
+            return now + timedelta(seconds=self.within_seconds) if self.within_seconds else None
+        if self.done_by <= now:
+            raise Impossible(f"done_by is {self.done_by:%Y-%m-%d %H:%M} UTC, which has passed.", "too_soon")
+        return self.done_by
+
+    def over(self, below: Wish) -> Wish:
+        """This wish; what it does not say is as in the one below."""
+        takes = self.takes_seconds or below.takes_seconds
+        if self.done_by or self.within_seconds:
+            return Wish(self.done_by, self.within_seconds, takes)
+        return Wish(below.done_by, below.within_seconds, takes)
+
+
+def wish_of_request(request: RunRequest, now: datetime) -> Wish:
+    """What the request itself says."""
+    if request.done_by and request.within_seconds:
+        raise Impossible("done_by and within_seconds both say when it must be done; give one.", "bad_date")
+    done_by = moment(request.done_by, now) if request.done_by else None
+    return Wish(done_by, request.within_seconds or 0.0, request.takes_seconds or 0.0)
+
+
+def wish_of_route(route: Route) -> Wish:
+    return Wish(None, route.within_seconds, route.takes_seconds)
+
+
+def wish_of_tags(tags: Mapping[str, str], now: datetime) -> Wish:
+    """What the tags of a job say. Raises Impossible for one that can't be read."""
+    if tags.get("done_by") and tags.get("within"):
+        raise Impossible("The tags done_by and within both say when it must be done; keep one.", "bad_date")
+    done_by = moment(tags["done_by"], now) if tags.get("done_by") else None
+    return Wish(done_by, *(_span(name, tags[name]) if tags.get(name) else 0.0 for name in ("within", "takes")))
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """`2026-01-31T18:00` with a zone or in UTC, or `18:00`, the next one, in UTC. Raises Impossible for other text."""
+    if clock := _CLOCK.fullmatch(text):
+        at = now.astimezone(UTC).replace(hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)
+        return at if at > now else at + timedelta(days=1)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        words = (
+            f"done_by is {text[:40]!r}; write a moment such as 2026-01-31T18:00+01:00, or a time of UTC such as 18:00."
+        )
+        raise Impossible(words, "bad_date") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _span(name: str, text: str) -> float:
+    match = _SPAN.fullmatch(text)
+    if not match or not int(match[1]):
+        raise Impossible(f"{name} is {text[:40]!r}; write seconds, or 90m, 6h, 2d.", "bad_date")
+    return float(int(match[1]) * _UNITS[match[2] or "s"])

@@ -1,0 +1,73 @@
+"""Where a job's data, code and outputs are, in our own words. Pure.
+
+The readers of each form of job make these values, and the writer of each compute backend spells them as that backend
+does (shared/jobs/readers/place_text.py for Azure ML).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+DROPS_STORE = "drops"
+OUTPUT_STORE = "workspaceblobstore"  # where outputs and folders that were sent lie
+
+
+@dataclass(frozen=True)
+class Location:
+    """A file or folder in one of the workspace's stores; a folder's path ends with '/'. A store stands for one
+    container of blobs. `workspace` is set where the job names the workspace too."""
+
+    store: str
+    path: str
+    workspace: str = ""
+
+    def __str__(self) -> str:
+        """The short form that requests take, too: `drops/mnist/a/`."""
+        return f"{self.store}/{self.path}"
+
+
+@dataclass(frozen=True)
+class Asset:
+    """Something that the compute backend keeps under this id: registered code, data, an environment, a component, a
+    model, another job's output."""
+
+    id: str
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class Placeholder(Enum):
+    """What is known only when the job is built."""
+
+    RUN = "the run's name"
+    OUTPUT = "the output's name"
+    DEFAULT_STORE = "the store of outputs"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The place of an output as text with placeholders, `<store>/<path>`."""
+
+    parts: tuple[str | Placeholder, ...]
+
+    def filled(self, values: Mapping[Placeholder, str]) -> Location:
+        """The place with these values."""
+        text = "".join(values[part] if isinstance(part, Placeholder) else part for part in self.parts)
+        store, _, path = text.partition("/")
+        return Location(store, path)
+
+
+Where = str | Location | Asset  # text: a path beside the job, an address, or what no reader understands
+
+
+def is_relative(where: Where) -> bool:
+    """Whether this is a path that begins beside the job."""
+    return isinstance(where, str) and where != "" and ":" not in where and not where.startswith("/")
+
+
+def is_of_this_machine(where: Where) -> bool:
+    """Whether this is a file of the machine that submits the job."""
+    return isinstance(where, str) and where.startswith(("/", "file:"))

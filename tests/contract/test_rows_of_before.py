@@ -1,0 +1,95 @@
+"""Rows of runs that the version before wrote, and what that version finds in rows of this one.
+
+That version's own `to_row` wrote rows_of_the_version_before.json.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.adapters.tables import run_index as index
+from shared.adapters.tables.records import changed_columns, to_row
+from shared.adapters.tables.run_table import _read
+from shared.deadlines.model import Date
+from shared.deadlines.plan import Hold
+from shared.runs.model import Run
+from tests.contract.some_runs import NOW
+
+ROWS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("rows_of_the_version_before.json").read_text())
+EMPTY = ("", 0, 0.0, False, "[]", "{}", [0, "Edm.Int64"])
+
+
+def read(name: str) -> Run:
+    return _read({column: cell[0] if isinstance(cell, list) else cell for column, cell in ROWS[name].items()})
+
+
+def test_a_date_of_before_is_read() -> None:
+    """The columns of a run with a date become its part, and its dedicated members know their cluster."""
+    run = read("mnist-dated")
+    date = run.feature(Date)
+    assert date
+    assert (date.due.done_by, date.due.low_clusters) == (NOW + timedelta(hours=6), ("cpu-cluster", "other-region"))
+    assert (date.pace.holds, date.pace.done_at, date.change_seconds) == (Hold.BOTH, NOW + timedelta(hours=5), 244.1)
+    assert (run.on_cluster, run.money.allowed, run.is_steered) == ("cpu-cluster", 10.0, True)
+    assert run.jobs.elastic
+    assert [member.cluster for member in run.jobs.elastic.members] == ["", "other-region", "sure"]
+
+
+def test_where_the_jobs_of_before_were_is_read() -> None:
+    """A run of one job is where its last place is, and goes where it was told to."""
+    run = read("mnist-moved")
+    assert (run.on_cluster, run.jobs.moves_to) == ("sure", "cpu-cluster")
+
+
+def test_a_run_without_features_has_none() -> None:
+    """The empty columns of before are no part of a run."""
+    assert read("mnist-plain").features == {}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_version_before_finds_its_columns(name: str) -> None:
+    """What this version writes of the same run has every cell of the row of before that says something."""
+    row = {column: list(cell) if isinstance(cell, tuple) else cell for column, cell in _row(read(name)).items()}
+    said = {column: cell for column, cell in ROWS[name].items() if cell not in EMPTY}
+    changed = {"elastic"} if name == "mnist-dated" else set()  # its dedicated member says its cluster
+    assert {column: row.get(column) for column in said if column not in changed} == {
+        column: cell for column, cell in said.items() if column not in changed
+    }
+
+
+def test_a_look_of_the_version_before_counts() -> None:
+    """Where both columns are there, those of before are read: that version may have written them last."""
+    row = _row(read("mnist-dated")) | {"done_share": 0.75, "holds": "low_priority"}
+    date = _read({column: cell[0] if isinstance(cell, tuple) else cell for column, cell in row.items()}).feature(Date)
+    assert date
+    assert (date.pace.done_share, date.pace.holds) == (0.75, Hold.LOW)
+
+
+def test_a_part_is_read_from_its_column_alone() -> None:
+    """Without the columns of before the part is what its own column says."""
+    run = read("mnist-dated")
+    old = index.PARTS[0].old_columns()
+    row = {
+        column: cell for column, cell in _row(run).items() if column.rpartition("_")[0] not in old and column not in old
+    }
+    assert "date" in row
+    assert _read({column: cell[0] if isinstance(cell, tuple) else cell for column, cell in row.items()}) == run
+
+
+def test_only_the_part_that_changed_is_written() -> None:
+    """A step of a run with a date writes none of its date's columns, and a look at the date none of the run's."""
+    run = read("mnist-dated")
+    date = run.feature(Date)
+    assert date
+    assert changed_columns(run, run.changed(reason="x"), index.PARTS) == {"reason": "x"}
+    looked = changed_columns(run, run.having(Date(date.due)), index.PARTS)
+    assert set(looked) == {"date", *index.PARTS[0].old_columns()}
+
+
+def _row(run: Run) -> dict[str, Any]:
+    return to_row(run, parts=index.PARTS)
