@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..errors import CliError, NotFound
+from ..files.job_form import is_remote
 from .client import Api
 
 WHOLE = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{16}")  # nothing needs to be asked about it
@@ -57,7 +58,7 @@ def data_ref(api: Api, text: str) -> str:
 def data_path(api: Api, text: str) -> str:
     """Data on the other side as the API knows them: `drops/<route>/<name>/...`, also where a run names its drop, or the
     drop's own name stands alone. What names no drop stays: it may be a datastore's path."""
-    if "://" in text or text.startswith("azureml:"):
+    if "://" in text or is_remote(text):
         return text
     if "@" in text:
         return f"drops/{drop_name(api, text)}"

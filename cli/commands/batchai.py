@@ -16,6 +16,7 @@ from ..api.client import retry_unreachable
 from ..errors import CliError
 from ..files import batchai_documents
 from ..files.batchai_documents import Beside, Folder
+from ..files.job_form import ASSET_FORM
 from ..results import prints
 from ..session import Session, command, user_path
 from . import options
@@ -49,9 +50,7 @@ AccountName = Annotated[
 ]
 Environment = Annotated[
     str,
-    Option(
-        metavar="NAME", help="Run in this environment, azureml:<name>:<version> or an image, not in the document's."
-    ),
+    Option(metavar="NAME", help=f"Run in this environment, {ASSET_FORM} or an image, not in the document's."),
 ]
 ProjectFolder = Annotated[
     Path, Argument(metavar="FOLDER", help="A folder with project.json, job.json and the script. Default: this one.")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from ..files.job_form import ASSET_FORM, PLACE_SCHEME
 from ..setup import tab_completion
 
 Run = Annotated[
@@ -63,7 +64,7 @@ Env = Annotated[
     str,
     Option(
         metavar="PACKAGES",
-        help="What the folder's code needs: pandas,scikit-learn; requirements.txt; a conda file; azureml:NAME:VERSION.",
+        help=f"What the folder's code needs: pandas,scikit-learn; requirements.txt; a conda file; {ASSET_FORM}.",
     ),
 ]
 Save = Annotated[Path | None, Option(metavar="FILE", help="Also write the folder's job down as this job file.")]
@@ -82,7 +83,7 @@ Data = Annotated[
     str,
     Option(
         metavar="PATH",
-        help="drops/<route>/<name> or mnist@latest, <datastore>/<path>, an azureml:// path, or a folder here.",
+        help=f"drops/<route>/<name> or mnist@latest, <datastore>/<path>, an {PLACE_SCHEME} path, or a folder here.",
     ),
 ]
 Parameters = Annotated[

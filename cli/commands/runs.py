@@ -18,7 +18,8 @@ from ..api.client import retry_unreachable
 from ..api.run_names import data_path, drop_or_run, run_name, suggesting
 from ..errors import CliError
 from ..files import arguments, folder_job
-from ..files.job_upload import is_remote, sent_data
+from ..files.job_form import is_remote
+from ..files.job_upload import sent_data
 from ..results import prints
 from ..session import Session, command, command_as, user_path
 from ..show import comparison

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..api.client import Api
 from ..errors import CliError
-from .job_upload import Job, Say, is_remote, local, read_yaml, with_everything_sent
+from .job_form import is_remote
+from .job_upload import Job, Say, local, read_yaml, with_everything_sent
 
 DEEPEST = 10  # pipelines within pipelines
 _LOCAL = ("file:", "./", "../")

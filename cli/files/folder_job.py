@@ -11,9 +11,8 @@ import typer
 import yaml
 
 from ..errors import CliError, unreadable
-from .job_upload import is_remote
+from .job_form import SCHEMA, is_remote, place, reference, registered
 
-SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 IMAGE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04"
 PYTHON = "3.11"
 # {data} becomes an input, {lr} one that has a value, any other {name} an output; {{x}} and ${x} are left alone.
@@ -32,7 +31,7 @@ def job_of(command: str, parameters: Job, has_data: bool, env: str) -> Job:
         raise typer.BadParameter("The command has {data}; say which data with --data.")
     inputs |= parameters
     outputs = {name: {"type": "uri_folder"} for name in names if name not in inputs}
-    text = _NAME.sub(lambda m: f"${{{{{'inputs' if m[1] in inputs else 'outputs'}.{m[1]}}}}}", command)
+    text = _NAME.sub(lambda m: reference("inputs" if m[1] in inputs else "outputs", m[1]), command)
     job: Job = {"$schema": SCHEMA, "type": "command", "code": ".", "command": text, "environment": environment(env)}
     return job | ({"inputs": inputs} if inputs else {}) | ({"outputs": outputs} if outputs else {})
 
@@ -72,10 +71,10 @@ def with_request(job: Job, request: Job) -> Job:
     """The job with the data, nodes, cluster, experiment, time and tags of a request, where a job file has them."""
     parts: Job = {}
     if data := request.get("data"):
-        path = data if is_remote(data) else "azureml://datastores/{}/paths/{}".format(*data.split("/", 1))
+        path = data if is_remote(data) else place(data)
         parts["inputs"] = {**job.get("inputs", {}), "data": {"type": "uri_folder", "path": path}}
     if cluster := request.get("cluster"):
-        parts["compute"] = f"azureml:{cluster}"
+        parts["compute"] = registered(cluster)
     if isinstance(nodes := request.get("nodes"), int):
         parts["resources"] = {"instance_count": nodes}
     if timeout := request.get("timeout_seconds"):

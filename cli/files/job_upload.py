@@ -17,9 +17,9 @@ from ..api.client import Api
 from ..errors import CliError, NotFound, Unreachable, unreadable
 from ..parallel import in_parallel
 from . import git
+from .job_form import has_reference, is_remote
 from .snapshot import Sent, snapshot
 
-REMOTE = ("azureml:", "https://", "http://", "wasb://", "wasbs://", "abfs://", "abfss://", "adl://")
 WORKERS = 8
 TIMEOUT_SECONDS = 300.0
 Say = Callable[[str], None]
@@ -43,10 +43,6 @@ def with_everything_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
         sent["properties"] = {**git.properties(folder), **_mapping(job.get("properties"))}
     inputs = {name: _input(name, value, base, sender) for name, value in _mapping(job.get("inputs")).items()}
     return {**sent, "inputs": inputs} if inputs else sent
-
-
-def is_remote(path: str) -> bool:
-    return path.lower().startswith(REMOTE)
 
 
 def local(base: Path, path: str) -> Path:
@@ -77,7 +73,7 @@ class Sender:
         self._say = say
 
     def send(self, source: Path, what: str) -> str:
-        """Send a folder or file, and return its azureml:// path: of a folder with a slash at the end."""
+        """Send a folder or file, and return its place in the cloud: of a folder with a slash at the end."""
         files = snapshot(source)
         sums = {file.name: file.md5() for file in files}
         announced = [{"name": file.name, "size": file.size, "md5": sums[file.name].hex()} for file in files]
@@ -117,7 +113,7 @@ def _put(storage: httpx.Client, address: str, file: Sent, md5: bytes) -> None:
 def _input(name: str, value: Any, base: Path, sender: Sender) -> Any:
     """The input, with its local folder or file sent."""
     path = value.get("path") if isinstance(value, dict) else None
-    if not isinstance(path, str) or is_remote(path) or "${{" in path:
+    if not isinstance(path, str) or is_remote(path) or has_reference(path):
         return value
     return {**value, "path": sender.send(local(base, path), f"input {name}")}
 

@@ -116,7 +116,7 @@ class _Pass:
         """What was seen of the runs on it; the look after an event leaves them alone, and repeats what was said."""
         if self.seen_by == "sweep":
             return self.warnings.get(cluster.name, [])
-        return [words for words in (latest.findings if latest else ()) if words.startswith("Run ")]
+        return list(latest.of_runs) if latest else []
 
     def _done(self, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
         """Carry the decision out. A refusal is recorded with Azure ML's words, and tried again by the next sweep."""

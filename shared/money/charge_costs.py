@@ -25,6 +25,7 @@ from shared.money.paid import HOLDS
 from shared.money.policy import Budget
 from shared.money.ports import HasRetail
 from shared.money.prices import RETAIL
+from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.model import Cost, Run
 from shared.runs.progress.cancel import Ports as CancelPorts
@@ -182,4 +183,4 @@ def _cancel(ports: Ports, spent: Spent, consequences: list[Consequence]) -> None
         for run in consequence.cancel:
             if run in spent.live:
                 log.warning("run %s is canceled: %s", run, consequence.why)
-                cancel_run(ports, run, consequence.why)
+                cancel_run(ports, run, consequence.why, code=CancelCode.BUDGET)

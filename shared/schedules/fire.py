@@ -18,6 +18,7 @@ from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
 from shared.kernel.parsing import convert
 from shared.kernel.places import SCHEDULE_LOOKS
 from shared.kernel.versioned import Stored
+from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.create import Ports as CreatePorts
 from shared.runs.intake.create import create_run
@@ -157,7 +158,7 @@ def _carry_out(ports: Ports, schedules: Schedules, schedule: Schedule, firing: F
         return firing
     try:
         if schedule.overlap is Overlap.REPLACE and schedule.last_run not in ("", firing.run):
-            cancel_run(ports, schedule.last_run)
+            cancel_run(ports, schedule.last_run, code=CancelCode.SCHEDULE)
         request = with_meaning(_request(schedule), firing.facts.get("meant", {}))
         create_run(ports, request, firing_key(firing.schedule, firing.order), schedule.owner, schedule.owner_id)
     except (BadInput, Conflict, NotFound, msgspec.ValidationError) as exc:

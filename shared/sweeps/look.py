@@ -17,6 +17,8 @@ from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.search import MOST_TRIALS, Sweep
 from shared.kernel.errors import Changed, Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
+from shared.runs import old_sentences
+from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.insert_run import record
 from shared.runs.model import SWEEP, Run, RunState
@@ -37,7 +39,6 @@ log = logging.getLogger(__name__)
 BOOKS = 60  # looks by the clock between two at what the books have charged a sweep with a budget
 LOOK_SECONDS = 5.0  # between two looks by the clock at a sweep that stops trials, or has a budget or a time limit
 TOLD_KEPT = 200  # values of one trial that the study keeps
-LOST = "Stopped by its sweep: "
 
 
 class Ports(
@@ -84,7 +85,7 @@ def _end_stragglers(ports: Ports, studies: Studies, parent: Run, sweep: Sweep) -
     for trial in studies.open(parent.name, sweep).trials:
         if trial.is_live:
             try:
-                cancel_run(ports, trial_run(parent.name, trial.number), f"{LOST}it is over.")
+                _stop(ports, trial_run(parent.name, trial.number), "it is over.")
             except NotFound:
                 continue
 
@@ -146,7 +147,7 @@ class _Look:
         if run.progress.state is RunState.COMPLETED and best is not None:
             state = TrialState.COMPLETED
         else:
-            state = TrialState.STOPPED if run.cancel.why.startswith(LOST) else TrialState.FAILED
+            state = TrialState.STOPPED if _stopped(run) else TrialState.FAILED
         study.end(number, state, None if state is TrialState.FAILED else best, self._cost(run))
 
     def _told(self, run: Run) -> list[float]:
@@ -190,7 +191,7 @@ class _Look:
         for number, why in ends.items():
             run = runs.get(number)
             if run and not is_over(run) and run.cancel.asked_at is None:
-                cancel_run(self.ports, run.name, f"{LOST}{why}")
+                _stop(self.ports, run.name, why)
 
     def _record_runs(self, trials: list[Trial], runs: dict[int, Run | None], closing: str) -> str:
         """Make the runs that trials lack. What keeps one from being made keeps the sweep from beginning more."""
@@ -226,6 +227,15 @@ class _Look:
         state = RunState.RUNNING if began or begun > len(live) else self.parent.progress.state
         if state is not self.parent.progress.state or _differs(self.parent, standing):
             transition(self.ports, self.parent.name, state, "", lambda _: standing)
+
+
+def _stop(ports: Ports, trial: str, why: str) -> None:
+    cancel_run(ports, trial, f"Stopped by its sweep: {why}", code=CancelCode.SWEEP)
+
+
+def _stopped(run: Run) -> bool:
+    """Whether its sweep ended the trial."""
+    return (run.cancel.code or old_sentences.cancel_code(run.cancel.why)) is CancelCode.SWEEP
 
 
 def _cost(run: Run, uses: list[Use]) -> float:

@@ -20,6 +20,7 @@ import azure.functions as func
 from functions import access
 from functions import drops as functions_drops
 from functions import jobs as functions_jobs
+from shared.adapters.azureml.failures import failure_of
 from shared.adapters.tables.records import from_row, to_row
 from shared.adapters.tables.run_table import _run
 from shared.api import records
@@ -35,7 +36,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
 from shared.kernel.operation import READER
 from shared.kernel.parsing import read_body, read_key, read_query, read_time
-from shared.runs.decide import failing_log, first_line, fold_metrics
+from shared.runs.decide import failing_log, fold_metrics
 from shared.runs.intake.create import digest
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
@@ -158,7 +159,7 @@ def log(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     file, tail = failing_log({"std_log_process_0.txt": text, "std_log_process_1.txt": text[::-1]}, 15)
     assert not tail or file
-    first_line(text)
+    failure_of(text)
 
 
 def manifest(data: bytes) -> None:

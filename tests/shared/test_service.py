@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.api import status
+from shared.api import records, status
 from shared.clusters import sweep
 from shared.clusters.model import Cluster, Decision
 from shared.events import announce
@@ -72,15 +72,18 @@ def run_that(world: World, raw: str, error: str = "") -> Run:
 
 
 def test_a_failure_is_told_in_words(world: World) -> None:
-    """The reason holds the exit code and the last lines of the failing rank, and its logs are archived."""
+    """The reason holds the exit code, the failure the last lines of the failing rank; the run's logs are archived."""
     run = run_that(
         world, "Failed", "User process 'python' exited with status code 1. Please check log file 'x'. Error: y"
     )
 
     assert run.progress.state is RunState.FAILED
     assert "exited with status code 1" in run.progress.reason
-    assert "std_log_process_1.txt" in run.progress.reason
-    assert run.progress.reason.endswith("ValueError: images and labels differ")
+    assert run.progress.failure
+    assert run.progress.failure.log == "std_log_process_1.txt"
+    assert run.progress.failure.tail.endswith("ValueError: images and labels differ")
+    shown = records.run(run)["reason"]
+    assert shown == f"{run.progress.reason}\nstd_log_process_1.txt:\n{run.progress.failure.tail}"
     assert "logs/std_log_process_1.txt" in world.archived(run)
 
 

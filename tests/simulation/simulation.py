@@ -256,7 +256,7 @@ class Simulation:
         code = self.random.choice(self.codes)
         words = f"Execution failed. User process 'python' exited with status code {code}."
         if self.random.random() < 0.3:
-            words = "PreemptionError: Nodes of this job got pre-empted."
+            words = "UserError: AzureMLCompute job failed. PreemptionError: Nodes of this job got pre-empted."
         error = words if raw == "Failed" else ""
         self.note("JOB", (name, raw))
         run = self.world.runs.rows[run_of_job(name)].value

@@ -14,6 +14,7 @@ from shared.adapters.azureml import mlflow, pipelines, sdk_job
 from shared.adapters.azureml.clusters import AzureMLClusters
 from shared.adapters.azureml.code_assets import Assets, Files, Known, environment_id
 from shared.adapters.azureml.document import document
+from shared.adapters.azureml.failures import failure_of
 from shared.adapters.azureml.inline_environment import inline_environment
 from shared.adapters.azureml.job_body import job_body
 from shared.adapters.azureml.job_forms import form_of
@@ -177,7 +178,8 @@ class AzureMLJobs:
             log.warning("no reason for the failure of %s: %s", status.name, exc)
             return status
         message = (error.get("error") or {}).get("message") or ""
-        return replace(status, error=without_secrets(message))
+        message = without_secrets(message)
+        return replace(status, error=message, failure=failure_of(message))
 
     def _container(self, datastore: str) -> str:
         """The datastore's container; datastores don't move, so it is asked for once."""

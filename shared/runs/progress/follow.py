@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
-from shared.jobs.model import JobState, JobStatus, state_of
+from msgspec.structs import replace as with_
+
+from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobState, JobStatus, state_of
 from shared.jobs.ports import Jobs
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.has import HasBlobs
@@ -28,8 +29,8 @@ ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was asked for 
 LOGS_READ = 16  # at most so many ranks' logs are looked at for the reason of a failure
 TAIL_BYTES = 4096
 _UNEXPLAINED = "The job failed."
-REASON_LINES = 15
-REASON_LIMIT = 8000  # characters
+TAIL_LINES = 15
+TAIL_LIMIT = 7000  # characters
 
 
 class Ports(CancelPorts, HasBlobs, SaysMore, Protocol):
@@ -87,7 +88,10 @@ def follow(ports: Ports, stored: Stored[Run], statuses: Statuses, archives: bool
     if step is None:
         return
     _before_the_write(ports, run, step)
-    changes = advance(run, step.state, ports.clock(), _reason(ports, step)) | step.changes
+    changes = advance(run, step.state, ports.clock(), step.why, step.failure.code if step.failure else None)
+    if changes and step.state is RunState.FAILED:
+        changes["failure"] = _explained_failure(ports, step)
+    changes |= step.changes
     after = run.changed(**changes)
     if (losses := how.losses(run)) != how.losses(after):  # before the step is written: after a crash both are repeated
         ports.happened(RunLosesNodes(run, losses, how.losses(after)))
@@ -130,24 +134,22 @@ def _unexplained(status: JobStatus | None) -> JobStatus | None:
     return replace(status, error=status.error or _UNEXPLAINED) if status and status.state is JobState.FAILED else status
 
 
-def _reason(ports: Ports, step: NextStep) -> str:
-    """Why the run takes this step. For a failure: Azure ML's words and the end of the failing rank's log."""
-    if not step.failed_job:
-        return step.why
-    file, tail = _failing_log(ports, step.failed_job, step.error)
-    return f"{step.why}\n{file}:\n{tail}"[:REASON_LIMIT] if tail else step.why
+def _explained_failure(ports: Ports, step: NextStep) -> JobFailure:
+    """Why the run fails, with the end of the log that explains the failure."""
+    failure = step.failure or UNKNOWN_FAILURE
+    log, tail = _failing_log(ports, step.failed_job, failure.log) if step.failed_job else ("", "")
+    return with_(failure, log=log, tail=tail[:TAIL_LIMIT])
 
 
-def _failing_log(ports: Ports, job: str, error: str) -> tuple[str, str]:
-    """The name and the last lines of the log that explains the failure, of those that are there."""
+def _failing_log(ports: Ports, job: str, named: str) -> tuple[str, str]:
+    """The name and the last lines of the log that explains the failure: the named one, or one of those that exist."""
     try:
         place = ports.jobs.logs(job)
     except (NotFound, BadInput):  # a workspace without the datastore that holds them
         return "", ""
-    named = re.search(r"user_logs/([\w.-]+\.txt)", error)
-    names = [named.group(1)] if named else _log_names(ports.blobs, place)
+    names = [named] if named else _log_names(ports.blobs, place)
     tails = {n: ports.blobs.tail(place.container, f"{place.prefix}user_logs/{n}", TAIL_BYTES) for n in names}
-    return failing_log(tails, REASON_LINES)
+    return failing_log(tails, TAIL_LINES)
 
 
 def _log_names(blobs: Blobs, place: Place) -> list[str]:

@@ -15,6 +15,7 @@ from shared.kernel.has import HasBlobs
 from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.places import SUBMISSIONS
+from shared.runs.codes import Deed
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import CancelCarriedOut, RunSubmitted
 from shared.runs.intake.warm_start import bring_back
@@ -135,7 +136,7 @@ def evict(ports: Ports, name: str, index: int, by: Person = NOBODY) -> str:
     if not isinstance(how, HasMembers):
         raise Impossible(f"Run {name} has no members; only a member of an elastic run can be evicted.", "not_elastic")
     job = how.evict(ports, run, index)
-    note_deed(ports, name, f"evicted member {index} ({job})", by)
+    note_deed(ports, name, f"evicted member {index} ({job})", by, Deed.EVICTED)
     return job
 
 

@@ -13,6 +13,7 @@ from shared.kernel.errors import Changed, Impossible
 from shared.kernel.has import HasClock
 from shared.kernel.person import Person
 from shared.kernel.versioned import Stored
+from shared.runs.codes import Deed
 from shared.runs.model import Audited, Note, Run
 from shared.runs.ports import HasRuns, Runs
 from shared.runs.progress.transitions import WRITE_ATTEMPTS
@@ -59,19 +60,19 @@ def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequ
             return {}
         words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.people.tags.get(key) != value]
         words += [f"without {key}" for key in sorted(run.people.tags.keys() - tags.keys())]
-        return {"tags": tags, "audit": _audited(ports, run, f"tags: {', '.join(words)}", by)}
+        return {"tags": tags, "audit": _audited(ports, run, f"tags: {', '.join(words)}", by, Deed.TAGS)}
 
     return _written(ports.runs, name, tagged)
 
 
-def note_deed(ports: Ports, name: str, what: str, by: Person) -> Run:
+def note_deed(ports: Ports, name: str, what: str, by: Person, deed: Deed) -> Run:
     """Add what someone did to the run to its audit."""
-    return _written(ports.runs, name, lambda run: {"audit": _audited(ports, run, what, by)})
+    return _written(ports.runs, name, lambda run: {"audit": _audited(ports, run, what, by, deed)})
 
 
-def _audited(ports: Ports, run: Run, what: str, by: Person) -> tuple[Audited, ...]:
+def _audited(ports: Ports, run: Run, what: str, by: Person, deed: Deed) -> tuple[Audited, ...]:
     short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
-    return (*run.people.audit, Audited(short, by.name, ports.clock(), by.id))[-MOST_AUDITED:]
+    return (*run.people.audit, Audited(short, by.name, ports.clock(), by.id, deed))[-MOST_AUDITED:]
 
 
 def _written(runs: Runs, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:

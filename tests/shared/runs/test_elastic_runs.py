@@ -153,7 +153,8 @@ def test_a_run_fails_when_its_resubmissions_are_used_up(world: World) -> None:
     found = world.only_run()
     assert found.progress.state is RunState.FAILED
     assert found.progress.reason.startswith("0 of at least 1 members are left, and all 2 resubmissions are used up.")
-    assert "std_log" in found.progress.reason
+    assert found.progress.failure
+    assert found.progress.failure.log == "std_log_process_0.txt"
     assert len(world.jobs.jobs) == 5
     assert found.archive.at or world.queues.visible(places.ARCHIVES) or found.archive.output
 

@@ -14,6 +14,7 @@ from shared.jobs.spec import JobSpec, output_path
 from shared.runs.model import Run, RunState
 from shared.runs.progress.follow import follow_job
 from shared.runs.progress.workloads import workload
+from shared.runs.views.summary import reason_with_log
 from tests.fakes.world import World, trainers_folder
 
 JOB = """
@@ -111,7 +112,7 @@ def test_a_failed_step_names_itself(world: World) -> None:
     world.run_until_idle()
     run = world.runs.get(run.name).value
     assert states(run) == {"prepare": "completed", "train": "failed", "evaluate": "skipped"}
-    assert run.progress.reason == "Step 'train' failed: Exit 3. Not started: evaluate.\nstd_log.txt:\nno trips today"
+    assert reason_with_log(run) == "Step 'train' failed: Exit 3. Not started: evaluate.\nstd_log.txt:\nno trips today"
 
 
 WITHIN = """

@@ -1,0 +1,71 @@
+"""Azure ML's spelling of places, names and references ends at the edge; test_schema_keys.py says it of the schema."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shared.jobs.command import LAUNCHER
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = ("shared", "functions", "cli", "local", "trainers", "infra", ".ci", "function_app.py", "trainyard.py")
+
+# Azure ML's addresses (azureml:, azureml://), references (${{inputs.x}}), optional parts ($[[...]]), and the names of
+# its properties (azureml.git.commit).
+SPELLINGS = re.compile(r"""(?<![\w.])azureml:(?![\s\])}]|$)|["']azureml\.|\$\{\{|\$\[\[|\$\\\{\\\{""", re.M)
+
+# Who reads or writes Azure ML's forms.
+EDGE = {
+    "shared/adapters/azureml/": "speaks to Azure ML",
+    "shared/jobs/readers/": "reads Azure ML's job files and writes their texts",
+    "shared/events/incoming.py": "reads Azure ML's events",
+    "cli/files/job_form.py": "reads and writes job files, and may import nothing of shared",
+    "cli/files/git.py": "writes the properties of a job file that say which commit its code is",
+}
+
+
+def files() -> Iterator[Path]:
+    for place in CODE:
+        path = ROOT / place
+        yield from [path] if path.is_file() else sorted(path.rglob("*.py"))
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def spellings(text: str) -> list[str]:
+    return [match[0] for match in SPELLINGS.finditer(text)]
+
+
+@pytest.mark.parametrize("path", [p for p in files() if not name(p).startswith(tuple(EDGE))], ids=name)
+def test_only_the_edge_spells_as_azure_ml(path: Path) -> None:
+    """No module outside the readers, the writer and the adapters has Azure ML's spelling, not even in a sentence."""
+    assert spellings(path.read_text("utf-8")) == []
+
+
+def texts(path: Path) -> Iterator[str]:
+    """Every text of the module that is no docstring."""
+    tree = ast.parse(path.read_text("utf-8"))
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
+
+
+@pytest.mark.parametrize("path", [p for p in files() if name(p).startswith(("shared/", "functions/"))], ids=name)
+def test_nobody_looks_for_the_launcher_in_a_command(path: Path) -> None:
+    """The launcher's name stands once; everybody else asks the command whether it is elastic."""
+    assert name(path) == "shared/jobs/command.py" or not any(LAUNCHER in text for text in texts(path))
+
+
+def test_a_spelling_is_found() -> None:
+    """As an address, a registered name, a reference and a property; a mapping's key or an attribute is none."""
+    assert spellings('f"azureml://x"; "azureml:a:1"; "${{inputs.x}}"; "azureml.git.commit"') == [
+        "azureml:", "azureml:", "${{", '"azureml.',
+    ]  # fmt: skip
+    assert spellings("if session.profile.azureml:\n    azureml: str\nazureml.get(1)\n{azureml}") == []
