@@ -21,6 +21,7 @@ from functions import monitor
 from functions.on_demand import on_demand
 from shared.kernel import measure
 from shared.kernel.errors import NotFound
+from shared.kernel.memory import Topic
 from shared.kernel.places import QUEUES
 from shared.kernel.turns import Turns
 
@@ -38,7 +39,7 @@ EXPORT_MILLISECONDS = 10_000
 LOOKS_FOR_ALL = 6  # of measure_queues
 
 log = logging.getLogger(__name__)
-_turns = Turns(LOOKS_FOR_ALL)
+TURNS = Topic[Turns]("turns of the measured queues")
 
 
 @cache
@@ -104,8 +105,9 @@ def measure_queues(system: System) -> None:
     """
     if not on():
         return
-    counts = system.queues.counts(_turns.next(QUEUES))
-    _turns.saw(counts)
+    turns = system.memory.one(TURNS, lambda: Turns(LOOKS_FOR_ALL))
+    counts = system.queues.counts(turns.next(QUEUES))
+    turns.saw(counts)
     ages = system.queues.ages(queue for queue, waiting in counts.items() if waiting)
     for queue, waiting in counts.items():
         gauge("queue.messages", waiting, queue=queue)

@@ -20,6 +20,7 @@ from shared.jobs.register import register_assets
 from shared.kernel import measure
 from shared.kernel.attempts import Attempts
 from shared.kernel.errors import Unavailable
+from shared.kernel.has import HasMemory
 from shared.removals.ports import HasNamed
 from shared.runs.ports import SaysMore
 from shared.runs.progress.hourly_reconcile import ask_for_looks
@@ -30,7 +31,7 @@ from shared.schedules.ports import Schedules
 PATIENCE = timedelta(minutes=5)  # then the next time begins; half of functionTimeout, which would end the worker
 
 
-class Ports(FirePorts, HasEvents, HasAudience, HasNamed, SaysMore, Protocol):
+class Ports(FirePorts, HasMemory, HasEvents, HasAudience, HasNamed, SaysMore, Protocol):
     """What is needed here from outside."""
 
 

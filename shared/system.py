@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,9 @@ from shared.events.ports import Audience, Events
 from shared.jobs.limits import Limits
 from shared.jobs.ports import Jobs, Reader
 from shared.jobs.route import Routes
+from shared.kernel.clock import Clock
 from shared.kernel.facts import Fact
+from shared.kernel.memory import Memory
 from shared.kernel.parallel import Each, in_turn
 from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
@@ -52,7 +53,7 @@ class System:
     events: Events | None
     routes: Routes
     trainers: Path
-    clock: Callable[[], datetime]
+    clock: Clock
     new_token: Callable[[], str]
     limits: Limits = field(default_factory=Limits)  # of jobs that belong to no route
     rules: Rules = field(default_factory=Rules)  # of the sweeps
@@ -66,6 +67,7 @@ class System:
     budgets: Budgets = field(default_factory=NoBudgets)
     audience: Audience | None = None
     each: Each = in_turn  # how what is slow is done to many
+    memory: Memory = field(default_factory=Memory)  # one of the process: `replace` hands it on to a copy
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet
 
     @cached_property

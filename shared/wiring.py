@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from datetime import UTC, datetime
 
 from shared.adapters.azureml import jobs as azureml
 from shared.adapters.azureml import models as azureml_models
@@ -24,6 +23,7 @@ from shared.jobs.batchai.reader import BatchAIJobs
 from shared.jobs.ports import Readers
 from shared.jobs.readers.command_job import CommandJobs
 from shared.jobs.routes_file import load
+from shared.kernel.clock import SystemClock
 from shared.kernel.index_settings import TRAINERS
 from shared.kernel.parallel import in_threads
 from shared.kernel.settings import Settings
@@ -32,12 +32,9 @@ from shared.money.budgets import AccountBudgets
 from shared.system import System
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
 def build(settings: Settings) -> System:
     """Wire the real adapters. No request is sent yet."""
+    now = SystemClock()
     clients, routes = account.clients(settings.storage), load(settings.routes_file, TRAINERS)
     files = blobs.StorageBlobs(clients.blob)
     books, policy = money_table.TableBooks(clients.table), money.load(settings.money_file, settings.region)

@@ -24,6 +24,7 @@ from shared.drops.ports import Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.drops.seal import Ports as SealPorts
 from shared.jobs.route import Route, Routes
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.has import HasQueues, HasTokens
@@ -37,7 +38,6 @@ log = logging.getLogger(__name__)
 AFTER_SECONDS = 1.0  # a delay at all, so that another invocation goes on and not this one
 BEGIN = SoFar()
 MOST = 20_000_000  # files of a drop; so many are listed within minutes to an hour
-WRITE_ATTEMPTS = 10  # rounds of read-decide-write before a message goes back to its queue
 
 
 class Ports(SealPorts, HasTokens, HasQueues, Protocol):
@@ -55,18 +55,18 @@ def note_upload(ports: Ports, blob_name: str, at: datetime | None, form: str = "
     if not key.name and blob_name.endswith("/"):
         return  # a whole route was renamed; the reconcile timer finds its drops
     path = "" if blob_name == str(key) else blob_name.removeprefix(key.prefix()) or "."
-    stored = None if ports.drops.is_new(key) else ports.drops.get(key)
-    for _ in range(WRITE_ATTEMPTS):
-        step = on_upload(stored.value if stored else None, key, path, at, _route(ports.routes, key))
+    upload = Upload(key, path, at, form)
+
+    def first() -> Stored[Drop] | None:
+        return None if ports.drops.is_new(key) else ports.drops.get(key)
+
+    def write(stored: Stored[Drop] | None) -> None:
         try:
-            if _take(ports, step, stored, Upload(key, path, at, form)):
-                return
-            stored = ports.drops.get(key)
+            _take(ports, stored, upload)
         except Taken as exc:
-            stored = exc.there
-        except Changed:
-            stored = ports.drops.get(key)
-    raise Changed(f"Drop {key} changed {WRITE_ATTEMPTS} times while an upload was noted.")
+            _take(ports, exc.there, upload)
+
+    compare_and_set(ports.clock, f"Drop {key}", lambda: ports.drops.get(key), write, first=first)
 
 
 def is_noted(ports: Ports, blob_name: str) -> bool:
@@ -94,9 +94,10 @@ class Upload:
     form: str
 
 
-def _take(ports: Ports, step: OnUpload, stored: Stored[Drop] | None, upload: Upload) -> bool:
-    """Do what the upload asks for. False: the drop was brought to another state first, decide again."""
+def _take(ports: Ports, stored: Stored[Drop] | None, upload: Upload) -> None:
+    """Do what the upload asks for. A drop whose sealing was cut off is sealed first."""
     key, path, at = upload.key, upload.path, upload.at
+    step = on_upload(stored.value if stored else None, key, path, at, _route(ports.routes, key))
     if step is OnUpload.REJECT:
         write(ports.drops, stored, _rejected(ports, stored, key, path, at))
     elif step is OnUpload.OPEN:
@@ -104,10 +105,9 @@ def _take(ports: Ports, step: OnUpload, stored: Stored[Drop] | None, upload: Upl
         open_drop(ports, stored, key, first_look(before, path, at, ports.routes[key.route]), upload.form)
     elif step is OnUpload.FINISH and stored:
         finish_sealing(ports, stored)
-        return False
+        _take(ports, ports.drops.get(key), upload)
     elif stored:
         _take_in(ports, stored, upload.form, look=step is OnUpload.LOOK)
-    return True
 
 
 def _take_in(ports: Ports, stored: Stored[Drop], form: str, look: bool) -> None:

@@ -5,23 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 from shared.events.facts import MessagePoisoned
 from shared.kernel import measure
-from shared.kernel.has import HasFacts, HasQueues
+from shared.kernel.has import HasFacts, HasMemory, HasQueues
+from shared.kernel.memory import Topic
 from shared.kernel.places import QUEUES
 from shared.kernel.turns import Turns
 
 
-class Ports(HasQueues, HasFacts, Protocol):
+class Ports(HasQueues, HasMemory, HasFacts, Protocol):
     """What is needed here from outside."""
 
 
 MOST_KEPT = 1000  # messages of one queue
 LOOKS_FOR_ALL = 4  # of poisoned
-
-_turns: WeakKeyDictionary[object, Turns] = WeakKeyDictionary()
+TURNS = Topic[Turns]("turns of the poison queues")
 
 
 def keep_poison(ports: Ports) -> None:
@@ -34,7 +33,7 @@ def keep_poison(ports: Ports) -> None:
 
 def poisoned(ports: Ports) -> list[str]:
     """The poison queues that hold something. Each queue is a request, so the empty ones are asked by turns."""
-    turns = _turns.setdefault(ports, Turns(LOOKS_FOR_ALL))
+    turns = ports.memory.one(TURNS, lambda: Turns(LOOKS_FOR_ALL))
     counts = ports.queues.counts(turns.next(f"{queue}-poison" for queue in QUEUES))
     turns.saw(counts)
     for poison, count in counts.items():

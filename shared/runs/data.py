@@ -20,12 +20,14 @@ from shared.jobs.data import below_drops
 from shared.jobs.model import JobTimes
 from shared.jobs.ports import HasJobs
 from shared.jobs.spec import DataInput
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import Changed, NotFound, TrainyardError
+from shared.kernel.errors import NotFound, TrainyardError
 from shared.kernel.has import HasBlobs, HasClock, HasQueues
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER, RUN_LOOKS
 from shared.kernel.storage import Blob, Blobs, Queues
+from shared.kernel.versioned import Stored
 from shared.runs.content import SUCCESS_MARKER, ListingTooLong, drop_blobs, in_time, survey
 from shared.runs.decide import has_run, is_over
 from shared.runs.model import Run, RunState
@@ -38,7 +40,6 @@ MOST_LISTED = 100_000  # blobs; of a larger drop the fingerprint tells whether i
 COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
 _LIMIT = 64 << 20  # bytes of a listing as it is stored
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
-WRITE_ATTEMPTS = 10
 log = logging.getLogger(__name__)
 
 
@@ -116,17 +117,13 @@ def check_data(ports: Ports, name: str) -> None:
     except NotFound:
         return
     verdict = _verdict(ports, stored.value)
-    for _ in range(WRITE_ATTEMPTS):
+
+    def write(stored: Stored[Run]) -> None:
         changes = _doubt(_note(stored.value, verdict))
-        if not changes or stored.value.archive.at is not None:
-            return
-        try:
+        if changes and stored.value.archive.at is None:
             ports.runs.update(stored, stored.value.changed(**changes))
-        except Changed:
-            stored = ports.runs.get(name)
-        else:
-            return
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while its data were checked.")
+
+    compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write, first=lambda: stored)
 
 
 def _is_recorded(run: Run) -> bool:

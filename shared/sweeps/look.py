@@ -15,7 +15,8 @@ from typing import Protocol
 
 from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.search import MOST_TRIALS, Sweep
-from shared.kernel.errors import Changed, Conflict, Impossible, NotFound, Unavailable
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import Changed, Conflict, Impossible, NotFound
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs import old_sentences
 from shared.runs.codes import CancelCode
@@ -60,7 +61,7 @@ class Ports(
 def look_at_sweep(ports: Ports, studies: Studies, name: str, number: int | None = None) -> None:
     """Bring a sweep on as far as it can go now. Twice, late, or for a run that is over does no harm.
 
-    `number` is that of a look by the clock: only the one that the row waits for asks for the next. Raises Unavailable
+    `number` is that of a look by the clock: only the one that the row waits for asks for the next. Raises Changed
     if others were quicker every time: the message comes again.
     """
     parent = ports.runs.get(name).value
@@ -69,14 +70,13 @@ def look_at_sweep(ports: Ports, studies: Studies, name: str, number: int | None 
     if is_over(parent):
         _end_stragglers(ports, studies, parent, parent.asked.request.sweep)
         return
-    for _ in range(5):
-        try:
-            _Look(ports, studies, parent, parent.asked.request.sweep).go_on(number is not None and number % BOOKS == 0)
-            break
-        except Changed:
-            parent = ports.runs.get(name).value
-    else:
-        raise Unavailable(f"Others look at sweep {name} all the time.")
+    books = number is not None and number % BOOKS == 0
+
+    def go_on(parent: Run) -> None:
+        if sweep := parent.asked.request.sweep:
+            _Look(ports, studies, parent, sweep).go_on(books)
+
+    compare_and_set(ports.clock, f"Sweep {name}", lambda: ports.runs.get(name).value, go_on, first=lambda: parent)
     _ask_for_next(ports, name, number)
 
 

@@ -16,16 +16,34 @@ from tests.fakes.records import Etags
 
 
 class Clock:
-    """A clock that moves only by `advance`. Calling it gives the time."""
+    """A clock that moves only by `advance` and `pause`. Calling it gives the time; `paused` are the pauses made."""
 
     def __init__(self, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self.now = now
+        self.paused: list[float] = []
 
     def __call__(self) -> datetime:
         return self.now
 
     def advance(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
+
+    def pause(self, seconds: float) -> None:
+        self.paused.append(seconds)
+        self.advance(seconds)
+
+
+class OtherClock:
+    """A clock that goes by another one: each time it is read, `seconds` later than that."""
+
+    def __init__(self, clock: Callable[[], datetime], seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+
+    def __call__(self) -> datetime:
+        return self._clock() + timedelta(seconds=self._seconds)
+
+    def pause(self, seconds: float) -> None:
+        self._seconds += seconds
 
 
 BEFORE = datetime(2026, 1, 1, tzinfo=UTC)

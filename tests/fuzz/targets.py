@@ -41,7 +41,7 @@ from shared.runs.intake.create import digest
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
 from shared.runs.results.archive import MANIFEST
-from shared.runs.results.artifacts import _read_once
+from shared.runs.results.artifacts import files_of
 from shared.runs.results.metric_files import json_row
 from shared.runs.views.logs import whole_characters
 from tests.fakes.ports import FakeBlobs
@@ -167,7 +167,7 @@ def manifest(data: bytes) -> None:
     blobs = FakeBlobs()
     blobs.put("output", f"e/mnist-0/{MANIFEST}", data)
     with suppress(BadInput):
-        found = _read_once.__wrapped__(blobs, "e/mnist-0")
+        found = files_of(blobs, "e/mnist-0")
         assert all(isinstance(name, str) for name in found.files)
 
 

@@ -20,7 +20,7 @@ from shared.kernel.errors import BadMessage, Unavailable
 from shared.kernel.places import DROP_CHECKS, DROP_EVENTS, SUBMISSIONS
 from shared.reconcile import reconcile
 from shared.runs.model import Run, RunState
-from tests.fakes.ports import FakeEvents
+from tests.fakes.ports import Clock, FakeEvents
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 A = DropKey("mnist", "a")
@@ -269,11 +269,12 @@ def test_a_reconcile_ends_before_the_host_ends_it(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
 
-    def slow() -> datetime:
-        world.clock.advance(100)  # each step takes so long
-        return world.clock()
+    class Slow(Clock):
+        def __call__(self) -> datetime:
+            world.clock.advance(100)  # each step takes so long
+            return world.clock()
 
     before = len(world.queues.messages[DROP_CHECKS])
     with pytest.raises(Unavailable, match="took longer than 0:05:00"):
-        reconcile(replace(world.crashing(()), clock=slow))
+        reconcile(replace(world.crashing(()), clock=Slow()))
     assert 0 < len(world.queues.messages[DROP_CHECKS]) - before < 6

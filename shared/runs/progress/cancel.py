@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from shared.jobs.ports import HasJobs, HasTrainers
-from shared.kernel.errors import Changed
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.has import HasClock, HasFacts, HasQueues
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.versioned import Stored
@@ -13,7 +13,7 @@ from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasRendezvous, HasRuns
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_submission, transition
+from shared.runs.progress.transitions import ask_for_submission, transition
 from shared.runs.progress.workloads import workload
 
 
@@ -41,18 +41,16 @@ def cancel_run(
 
     The mark makes it stick: a submission that is under way sees it afterwards, and the reconcile timer repeats it.
     """
-    for _ in range(WRITE_ATTEMPTS):
-        stored = ports.runs.get(name)
-        if is_over(stored.value):
+
+    def mark(stored: Stored[Run]) -> Run:
+        if is_over(stored.value) or stored.value.cancel.asked_at is not None:
             return stored.value
-        try:
-            if stored.value.cancel.asked_at is None:
-                stored = _asked_to_end(ports, stored, why, by, code)
-        except Changed:
-            continue
+        return _asked_to_end(ports, stored, why, by, code).value
+
+    run = compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), mark)
+    if not is_over(run):
         ask_for_submission(ports.queues, name)
-        return stored.value
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was canceled.")
+    return run
 
 
 def _asked_to_end(ports: Ports, stored: Stored[Run], why: str, by: Person, code: CancelCode) -> Stored[Run]:

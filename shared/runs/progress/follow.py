@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
@@ -10,7 +11,8 @@ from msgspec.structs import replace as with_
 
 from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobState, JobStatus, state_of
 from shared.jobs.ports import Jobs
-from shared.kernel.errors import BadInput, Changed, NotFound
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.has import HasBlobs
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
@@ -21,7 +23,7 @@ from shared.runs.names import run_of_job
 from shared.runs.ports import SaysMore
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, write_transition
+from shared.runs.progress.transitions import ask_for_archive, write_transition
 from shared.runs.progress.workload import NextStep, Statuses
 from shared.runs.progress.workloads import workload
 
@@ -46,34 +48,48 @@ def follow_job(ports: Ports, job: str, told: str = "") -> None:
     look at the run's hour asks for many jobs at once.
     """
     name = run_of_job(job)
-    for attempt in range(WRITE_ATTEMPTS):
-        try:
-            stored = ports.runs.get(name) if attempt else ports.runs.recent(name)
-        except NotFound:
-            return
-        if is_over(stored.value):
-            waited = ports.clock() - stored.value.progress.history[-1].at
-            if stored.value.archive.at is None and waited > ARCHIVE_PATIENCE:
-                ask_for_archive(ports.queues, name)
-            return
-        if told and _can_ignore(ports.jobs, stored.value, RunState(state_of(told))):
-            return
-        live = workload(stored.value).live_jobs(stored.value)
-        jobs_to_ask = [job] if job in live else live if job == name else []
-        if attempt == 0 and (workload(stored.value).replaces_jobs or not jobs_to_ask):
-            continue
-        try:
-            follow(ports, stored, {each: ports.jobs.status(each) for each in jobs_to_ask}, archives=True)
-        except Changed:
-            continue
+    try:
+        stored = ports.runs.recent(name)
+        if not _tells_enough(ports.jobs, stored.value, job, told):
+            stored = ports.runs.get(name)
+    except NotFound:
         return
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was followed.")
+
+    def bring_up(stored: Stored[Run]) -> None:
+        if is_over(stored.value):
+            _check_archived(ports, stored.value)
+        elif not _can_ignore(ports.jobs, stored.value, told):
+            jobs_to_ask = _jobs_to_ask(stored.value, job)
+            follow(ports, stored, {each: ports.jobs.status(each) for each in jobs_to_ask}, archives=True)
+
+    compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), bring_up, first=lambda: stored)
 
 
-def _can_ignore(jobs: Jobs, run: Run, told: RunState) -> bool:
-    if run.progress.state is RunState.RECEIVED:
+def _tells_enough(jobs: Jobs, run: Run, job: str, told: str) -> bool:
+    """Whether the run as it was seconds ago says which jobs to ask for, or that none need be asked."""
+    if is_over(run) or _can_ignore(jobs, run, told):
+        return True
+    return bool(_jobs_to_ask(run, job)) and not workload(run).replaces_jobs
+
+
+def _jobs_to_ask(run: Run, job: str) -> Collection[str]:
+    """The jobs whose status an event of this job makes us ask for: all live ones where it is the run's own."""
+    live = workload(run).live_jobs(run)
+    return [job] if job in live else live if job == run.name else []
+
+
+def _check_archived(ports: Ports, run: Run) -> None:
+    """Ask for the archive of a run that should have one by now."""
+    waited = ports.clock() - run.progress.history[-1].at
+    if run.archive.at is None and waited > ARCHIVE_PATIENCE:
+        ask_for_archive(ports.queues, run.name)
+
+
+def _can_ignore(jobs: Jobs, run: Run, told: str) -> bool:
+    """Whether an event that told of this status, '' of none, needs no question to Azure ML."""
+    if not told or run.progress.state is RunState.RECEIVED:
         return False
-    return workload(run).can_ignore(run, told, jobs.scarce())
+    return workload(run).can_ignore(run, RunState(state_of(told)), jobs.scarce())
 
 
 def follow(ports: Ports, stored: Stored[Run], statuses: Statuses, archives: bool = False) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from shared.kernel import measure
-from shared.kernel.errors import Changed
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.has import HasClock, HasFacts
 from shared.kernel.places import ARCHIVES, RUN_LOOKS, SUBMISSIONS
 from shared.kernel.storage import Queues
@@ -18,8 +18,6 @@ from shared.runs.model import Run, RunState
 from shared.runs.ports import HasRuns
 
 log = logging.getLogger(__name__)
-
-WRITE_ATTEMPTS = 10
 
 
 class Ports(HasClock, HasFacts, HasRuns, Protocol):
@@ -46,14 +44,13 @@ def transition(
     ports: Ports, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
 ) -> Stored[Run]:
     """Bring the run to a state, if the table allows it, with further columns of the row as it is then."""
-    for attempt in range(WRITE_ATTEMPTS):
-        try:
-            stored = ports.runs.get(name) if attempt else ports.runs.recent(name)
-            changes = advance(stored.value, state, ports.clock(), why) | (facts(stored.value) if facts else {})
-            return write_transition(ports, stored, changes)
-        except Changed:
-            continue
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it went to {state}.")
+
+    def write(stored: Stored[Run]) -> Stored[Run]:
+        changes = advance(stored.value, state, ports.clock(), why) | (facts(stored.value) if facts else {})
+        return write_transition(ports, stored, changes)
+
+    runs = ports.runs
+    return compare_and_set(ports.clock, f"Run {name}", lambda: runs.get(name), write, first=lambda: runs.recent(name))
 
 
 def ask_for_submission(queues: Queues, run: str) -> None:

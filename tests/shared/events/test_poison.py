@@ -13,6 +13,7 @@ import pytest
 from shared.api import status
 from shared.jobs.route_model import RouteModel
 from shared.kernel import places
+from shared.kernel.memory import Memory
 from shared.kernel.storage import Sent
 from shared.notices.model import Channel, Delivery, DeliveryState, Kind, Notice, Subscription
 from tests.fakes.storage import Message
@@ -102,7 +103,8 @@ def test_what_nobody_else_sends_again_is_tried_for_a_day(world: World) -> None:
     world.blobs.put("azureml-blobstore", f"trainyard/{run}/models/model.safetensors", b"w")
     world.settle()
     rule = RouteModel("digits", "test_accuracy")
-    world.system = replace(world.system, audience=world.notices, routes={"mnist": replace(ROUTE, model=rule)})
+    routes = {"mnist": replace(ROUTE, model=rule)}
+    world.system = replace(world.system, audience=world.notices, routes=routes, memory=Memory())  # other settings
     notice = Notice("e", Kind.FAILED, "It failed", world.clock(), {}, "", "mnist")
     world.notices.add(Subscription("n", (Kind.FAILED,), Channel.WEBHOOK, "https://x.example", world.clock(), "ada"))
     event = {"kind": "RunLost", "subject": run, "at": world.clock().isoformat(), "data": {"run": run}}

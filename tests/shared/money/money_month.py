@@ -143,7 +143,7 @@ class Month:
         self.world.system = replace(
             self.world.system,
             samples=self.samples,
-            clusters=Clusters(self.pools, self.dice, errors),
+            clusters=Clusters(self.pools, Random(self.seed), errors),
             money=policy,
             budgets=AccountBudgets(self.world.books, policy, self.world.clock),
         )
@@ -206,11 +206,11 @@ class Month:
         self._settle()
 
     def _lower_a_budget(self) -> None:
-        """An administrator takes half of what a project may spend; what it has spent by then is spent."""
+        """An administrator leaves a project a dollar, or half of its budget if that is less."""
         project = self.dice.choice([*self.budgets])
         spent = self.spent().get((project, month_of(self.now)), 0.0)
         budget = self.budgets[project]
-        amount = max(1.0, (budget.month or 0.0) / 2)
+        amount = max(1.0, min((budget.month or 0.0) / 2, spent + 1.0))
         self.budgets[project] = replace(budget, month=amount)
         for month in {month_of(self.now), month_of(END)}:
             self.amounts[project, month] = amount

@@ -25,6 +25,7 @@ from shared.notices.model import DeliveryState, Kind, Notice
 from shared.notices.ports import Answer
 from shared.notices.subscribe import Wish, send_test, subscribe, unsubscribe
 from shared.runs.model import RunState
+from tests.fakes.storage import OtherClock
 from tests.fakes.world import World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -198,7 +199,7 @@ def test_a_message_that_comes_before_its_time_is_asked_for_again(world: World) -
     world.sender.answers = partial(Answer, 200)
     world.clock.advance(6)
     assert world.queues.take(places.DELIVERIES) is not None
-    behind = replace(world.system, clock=lambda: world.clock() - timedelta(seconds=4))
+    behind = replace(world.system, clock=OtherClock(world.clock, -4))
     deliver.deliver(behind, world.post, made.id, NOTICE.id)
     deliver_all(world)
     stored = world.notices.delivery(made.id, NOTICE.id)

@@ -165,6 +165,7 @@ def test_a_budget_needs_prices_and_ends_the_sweep(world: World) -> None:
     prices = Prices([Price("STANDARD_DS3_V2", "dedicated", "eastus", 3600.0, "test")])  # a dollar a second
     world.system = replace(world.system, money=Policy("eastus", {}, prices))
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, vm_size="STANDARD_DS3_V2")
+    world.clock.advance(300)  # so long it is remembered as it was
     sweep = lab.asked(world, {"trials": 50, "at_once": 2, "budget": 100.0, "sampling": "random"})
     lab.play(world)
     sweep = world.runs.get(sweep.name).value
