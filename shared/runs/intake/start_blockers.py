@@ -59,7 +59,7 @@ def _missing(job: JobSpec) -> list[Reason]:
     to import."""
     needed = {
         "command": (job.command, "Say what runs on each node."),
-        "environment": (job.environment, "Name a registered one, such as azureml:trainyard@latest, or an image."),
+        "environment": (job.environment, "Name a registered one, or give an image."),
     }
     return [
         Reason(code="bad_job", message=f"The job has no {name}. {advice}")
