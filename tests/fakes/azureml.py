@@ -13,7 +13,8 @@ from shared.adapters.azureml.document import document
 from shared.adapters.azureml.failures import failure_of, summary
 from shared.clusters.model import Cluster
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobState, JobStatus, JobTimes, Problem, StepStatus
+from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobState, JobStatus, JobTimes, StepStatus
+from shared.jobs.problem import Problem
 from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec
