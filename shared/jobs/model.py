@@ -8,6 +8,8 @@ from enum import StrEnum
 
 import msgspec
 
+from shared.kernel.storage import Place
+
 
 class JobState(StrEnum):
     """What a job is, of all that Azure ML tells of it. Each is the state of a run, too."""
@@ -100,6 +102,38 @@ class JobStatus:
     error: str = ""
     steps: tuple[StepStatus, ...] | None = ()
     failure: JobFailure = UNKNOWN_FAILURE
+
+
+class Part(StrEnum):
+    """A part of what a job leaves in its own folder."""
+
+    LOGS = "logs"  # what its processes printed, a file for each rank
+    OUTPUTS = "outputs"  # what it wrote to ./outputs
+    REST = "rest"  # what it saved through MLflow
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """The folder that the compute backend gives a job. `logs` and `outputs` are folders in it that end with '/'; names
+    that begin like one of `own` are written by the backend itself."""
+
+    place: Place
+    logs: str
+    outputs: str
+    own: tuple[str, ...] = ()
+
+    def inside(self, part: Part) -> Place:
+        """The folder that holds this part; for the rest the whole folder."""
+        below = {Part.LOGS: self.logs, Part.OUTPUTS: self.outputs}.get(part, "")
+        return Place(self.place.container, f"{self.place.prefix}{below}")
+
+    def part_of(self, name: str) -> Part | None:
+        """The part that this name in the folder belongs to; None for a file of the backend."""
+        if name.startswith(self.logs):
+            return Part.LOGS
+        if name.startswith(self.outputs):
+            return Part.OUTPUTS
+        return None if name.startswith(self.own) else Part.REST
 
 
 @dataclass(frozen=True)

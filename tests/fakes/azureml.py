@@ -11,9 +11,10 @@ from typing import Any
 
 from shared.adapters.azureml.document import document
 from shared.adapters.azureml.failures import failure_of, summary
+from shared.adapters.azureml.job_folder import job_folder, rank_of
 from shared.clusters.model import Cluster
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobState, JobStatus, JobTimes, StepStatus
+from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobFolder, JobState, JobStatus, JobTimes, StepStatus
 from shared.jobs.problem import Problem
 from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.readers.place_text import place_text
@@ -143,8 +144,11 @@ class FakeJobs:
         alive = [(n, j) for n, j in reversed(self.jobs.items()) if _RAW_STATES[j.raw] not in ENDED]
         return [(name, _cluster_of(job.spec)) for name, job in alive]
 
-    def logs(self, name: str) -> Place:
-        return Place("azureml", f"ExperimentRun/dcid.{name}/")
+    def folder(self, name: str) -> JobFolder:
+        return job_folder("azureml", name)
+
+    def rank_of(self, log: str) -> int | None:
+        return rank_of(log)
 
     def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
         self._answer()

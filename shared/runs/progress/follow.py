@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 from typing import Protocol
 
 from msgspec.structs import replace as with_
 
-from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobState, JobStatus, state_of
+from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobState, JobStatus, Part, state_of
 from shared.jobs.ports import Jobs
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import BadInput, NotFound
@@ -18,6 +19,7 @@ from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, failing_log, is_over
 from shared.runs.facts import RunLosesNodes, RunSubmitted, RunTakesStep
+from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState
 from shared.runs.names import run_of_job
 from shared.runs.ports import SaysMore
@@ -39,7 +41,7 @@ class Ports(CancelPorts, HasBlobs, SaysMore, Protocol):
     """What is needed here from outside."""
 
 
-def follow_job(ports: Ports, job: str, told: str = "") -> None:
+def follow_job(ports: Ports, event: JobEvent) -> None:
     """Bring the run's row up to what this job of its is now. Names of other people's jobs do nothing.
 
     An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
@@ -47,7 +49,7 @@ def follow_job(ports: Ports, job: str, told: str = "") -> None:
     None if the event told of the status that the row has already, or of no end while Azure ML takes few questions: the
     look at the run's hour asks for many jobs at once.
     """
-    name = run_of_job(job)
+    job, told, name = event.job, event.status, run_of_job(event.job)
     try:
         stored = ports.runs.recent(name)
         if not _tells_enough(ports.jobs, stored.value, job, told):
@@ -160,14 +162,13 @@ def _explained_failure(ports: Ports, step: NextStep) -> JobFailure:
 def _failing_log(ports: Ports, job: str, named: str) -> tuple[str, str]:
     """The name and the last lines of the log that explains the failure: the named one, or one of those that exist."""
     try:
-        place = ports.jobs.logs(job)
+        place = ports.jobs.folder(job).inside(Part.LOGS)
     except (NotFound, BadInput):  # a workspace without the datastore that holds them
         return "", ""
     names = [named] if named else _log_names(ports.blobs, place)
-    tails = {n: ports.blobs.tail(place.container, f"{place.prefix}user_logs/{n}", TAIL_BYTES) for n in names}
+    tails = {n: ports.blobs.tail(place.container, f"{place.prefix}{n}", TAIL_BYTES) for n in names}
     return failing_log(tails, TAIL_LINES)
 
 
 def _log_names(blobs: Blobs, place: Place) -> list[str]:
-    logs = blobs.list(Place(place.container, f"{place.prefix}user_logs/"))
-    return [blob.name.rpartition("/")[2] for blob, _ in zip(logs, range(LOGS_READ), strict=False)]
+    return [blob.name.rpartition("/")[2] for blob in islice(blobs.list(place), LOGS_READ)]

@@ -31,6 +31,7 @@ from shared.runs.data import LISTING, change_at_end
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
+from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasDatasets, HasRuns, SaysMore
 from shared.runs.progress.transitions import ask_for_archive
@@ -59,11 +60,12 @@ class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, HasDatase
     """What is needed here from outside."""
 
 
-def archive_run(ports: Ports, name: str) -> None:
+def archive_run(ports: Ports, message: ArchiveRun) -> None:
     """Archive a final run, or as much of it as PATIENCE allows: a message goes on with the rest.
 
     After a crash it may be called again: existing copies are kept.
     """
+    name = message.run
     stored = ports.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
     run = stored.value
     if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
@@ -172,11 +174,12 @@ class _Found:
     def _copies(self, some: list[Output]) -> Iterator[tuple[Output, Copy]]:
         """What is there of outputs that lie in one folder; those of a job's own folder come from one listing."""
         if some[0].job and not some[0].path:
-            own = self.ports.jobs.logs(some[0].job)
-            for blob in self.ports.blobs.list(own):
-                for output in some:
-                    if output.takes(blob.name.removeprefix(own.prefix)):
-                        yield output, self._copy(output, blob, Place(own.container, f"{own.prefix}{output.root}"))
+            own = self.ports.jobs.folder(some[0].job)
+            by_part = {output.part: output for output in some}
+            for blob in self.ports.blobs.list(own.place):
+                part = own.part_of(blob.name.removeprefix(own.place.prefix))
+                if part and (output := by_part.get(part)):
+                    yield output, self._copy(output, blob, own.inside(part))
             return
         for output in some:
             yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))
