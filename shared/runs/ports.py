@@ -191,5 +191,5 @@ class RunPorts(WorkspacePorts, Protocol):
     @property
     def datasets(self) -> Datasets: ...
 
-    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> dict[str, Any]:
-        """The columns that follow from the fact in the write that makes it true."""
+    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> Run:
+        """The run with what follows from the fact in the write that makes it true."""
