@@ -26,7 +26,7 @@ from azure.storage.queue import QueueClient
 
 from benchmarks._options import options
 from emulators.process import wait_for
-from functions import clusters, jobs, telemetry
+from functions import telemetry, timers
 from local.cloud import Cloud, Options
 from shared import bootstrap
 from shared.drops.model import Drop, DropState
@@ -80,7 +80,7 @@ def _pairs(log: Path, count: int) -> Requests:
 
 def _pair(log: Path) -> Counter[str]:
     before = len(log.read_text().splitlines())
-    for builder in (jobs.reconcile_timer, clusters.sweep_timer):
+    for builder in (timers.reconcile_timer, timers.sweep_timer):
         function: Any = builder
         function.build().get_user_function()(None)
     return Counter(_shape(line) for line in log.read_text().splitlines()[before:])
@@ -97,7 +97,7 @@ def _use_every_route(connection_string: str) -> None:
         for route in system.routes:
             container.upload_blob(f"{route}/first/1.bin", b"1")
             system.drops.insert(Drop(DropKey(route, "first"), DropState.SEALED, "", now))
-    with QueueClient.from_connection_string(connection_string, places.DROP_EVENTS) as events:
+    with QueueClient.from_connection_string(connection_string, "drop-events") as events:
         wait_for(lambda: len(events.peek_messages(32)) == len(system.routes), 60, "the uploads' events")
         events.clear_messages()
 

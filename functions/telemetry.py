@@ -18,15 +18,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from functions import monitor
-from functions.on_demand import on_demand
 from shared.kernel import measure
-from shared.kernel.errors import NotFound
 from shared.kernel.memory import Topic
-from shared.kernel.places import QUEUES
 from shared.kernel.turns import Turns
-
-with on_demand():
-    from shared.money import admission
+from shared.messages.declared import QUEUES
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
@@ -79,19 +74,6 @@ def span(name: str, *, run: str = "", drop: str = "", follows: str = "") -> Iter
         yield
 
 
-@contextmanager
-def submission(system: System, run: str) -> Iterator[None]:
-    """The span that submits a run, linked to the drop that it came from."""
-    drop = ""
-    if on():
-        try:
-            drop = system.runs.get(run).value.asked.drop
-        except NotFound:
-            log.info("run %s is not there", run)
-    with span("submit run", run=run, follows=drop):
-        yield
-
-
 def gauge(name: str, value: float, unit: str = "1", **attributes: str) -> None:
     """Set a gauge: trainyard.<name>."""
     if on():
@@ -118,6 +100,8 @@ def measure_clusters(system: System) -> None:
     """Gauges of nodes: all, those that idle, and what they cost an hour."""
     if not on():
         return
+    from shared.money import admission
+
     price_list = admission.prices(system)
     for cluster in system.clusters.list():
         gauge("nodes", cluster.nodes, cluster=cluster.name)

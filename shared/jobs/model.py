@@ -1,4 +1,4 @@
-"""A job's status as Azure ML tells it, and a fault in a job."""
+"""A job's status as Azure ML tells it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 
 import msgspec
+
+from shared.kernel.storage import Place
 
 
 class JobState(StrEnum):
@@ -102,18 +104,41 @@ class JobStatus:
     failure: JobFailure = UNKNOWN_FAILURE
 
 
+class Part(StrEnum):
+    """A part of what a job leaves in its own folder."""
+
+    LOGS = "logs"  # what its processes printed, a file for each rank
+    OUTPUTS = "outputs"  # what it wrote to ./outputs
+    REST = "rest"  # what it saved through MLflow
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """The folder that the compute backend gives a job. `logs` and `outputs` are folders in it that end with '/'; names
+    that begin like one of `own` are written by the backend itself."""
+
+    place: Place
+    logs: str
+    outputs: str
+    own: tuple[str, ...] = ()
+
+    def inside(self, part: Part) -> Place:
+        """The folder that holds this part; for the rest the whole folder."""
+        below = {Part.LOGS: self.logs, Part.OUTPUTS: self.outputs}.get(part, "")
+        return Place(self.place.container, f"{self.place.prefix}{below}")
+
+    def part_of(self, name: str) -> Part | None:
+        """The part that this name in the folder belongs to; None for a file of the backend."""
+        if name.startswith(self.logs):
+            return Part.LOGS
+        if name.startswith(self.outputs):
+            return Part.OUTPUTS
+        return None if name.startswith(self.own) else Part.REST
+
+
 @dataclass(frozen=True)
 class JobTimes:
     """When Azure ML last gave a job its nodes, and when it ended. None where it has not, or nobody tells."""
 
     began: datetime | None = None
     ended: datetime | None = None
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One fault in a job: where (a path like `limits.timeout`), what, and a stable code."""
-
-    path: str
-    message: str
-    code: str = "bad_job"

@@ -8,21 +8,20 @@ second send of the same id.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
 
-from shared.kernel.errors import BadMessage, Changed, Impossible, Unavailable
-from shared.kernel.has import HasClock, HasQueues
-from shared.kernel.places import DELIVERIES, NOTICES
+from shared.events.messages import Notify
+from shared.kernel.errors import Changed, Impossible, Unavailable
+from shared.kernel.message import is_old
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.notices import render
 from shared.notices.compose import compose
 from shared.notices.decide import CLAIM_SECONDS, KEPT, TRIES, pause, wants
+from shared.notices.messages import DeliverNotice
 from shared.notices.model import Channel, Delivery, DeliveryState, Notice, Subscription
-from shared.notices.ports import Notices, Sender
-from shared.runs.ports import HasRuns
+from shared.notices.ports import NoticePorts, Post, Sender
 
 log = logging.getLogger(__name__)
 
@@ -31,32 +30,21 @@ PRUNED_AT_ONCE = 5000  # two seconds' writes for each thousand; what is left goe
 _HELD = "It is being tried."  # what a delivery says while a try holds it
 
 
-class Ports(HasClock, HasQueues, HasRuns, Protocol):
-    """What is needed here from outside."""
-
-
-@dataclass(frozen=True)
-class Post:
-    """The ports of notices beside those of the system."""
-
-    notices: Notices
-    sender: Sender
-
-
-def spread(ports: Ports, post: Post, message: dict[str, Any]) -> None:
+def spread(ports: NoticePorts, message: Notify) -> None:
     """Make a delivery for each subscription that wants this event, or as many as PATIENCE allows: a message goes on.
 
     A repeated event makes none.
     """
-    after, until = str(message.get("after", "")), ports.clock() + PATIENCE
-    subscriptions = sorted((each for each in post.notices.all() if each.id > after), key=lambda each: each.id)
-    if not subscriptions or (notice := compose(ports.runs, *_event(message))) is None:
+    post, until = ports.post, ports.clock() + PATIENCE
+    subscriptions = sorted((each for each in post.notices.all() if each.id > message.after), key=lambda each: each.id)
+    event = message.kind, message.subject, message.at, message.data
+    if not subscriptions or (notice := compose(ports.runs, *event)) is None:
         return
     for subscription in subscriptions:
         if wants(subscription, notice):
             begin(ports.queues, post, subscription, notice)
         if ports.clock() > until:
-            ports.queues.send(NOTICES, {**message, "after": subscription.id})
+            ports.queues.send(replace(message, after=subscription.id))
             return
 
 
@@ -69,8 +57,9 @@ def begin(queues: Queues, post: Post, subscription: Subscription, notice: Notice
     _send_message(queues, subscription.id, notice.id)
 
 
-def deliver(ports: Ports, post: Post, subscription_id: str, event: str) -> None:
+def deliver(ports: NoticePorts, message: DeliverNotice) -> None:
     """Try a delivery once, if it is due and no other handler tries it now; it ends, or is tried again later."""
+    post, subscription_id, event = ports.post, message.subscription, message.notice
     stored = post.notices.delivery(subscription_id, event)
     if stored is None or stored.value.state is not DeliveryState.PENDING:
         return
@@ -92,7 +81,7 @@ def deliver(ports: Ports, post: Post, subscription_id: str, event: str) -> None:
     _try(ports, post, subscription, held)
 
 
-def prune(ports: Ports, post: Post) -> int:
+def prune(ports: NoticePorts, post: Post) -> int:
     """Forget old deliveries, as many as a timer has time for. Returns how many."""
     pruned = post.notices.prune(ports.clock() - KEPT, PRUNED_AT_ONCE)
     if pruned:
@@ -100,7 +89,7 @@ def prune(ports: Ports, post: Post) -> int:
     return pruned
 
 
-def _try(ports: Ports, post: Post, subscription: Subscription, held: Stored[Delivery]) -> None:
+def _try(ports: NoticePorts, post: Post, subscription: Subscription, held: Stored[Delivery]) -> None:
     delivery = held.value
     try:
         wait, error = _send(ports, post.sender, subscription, delivery.notice)
@@ -124,7 +113,7 @@ def _try(ports: Ports, post: Post, subscription: Subscription, held: Stored[Deli
         post.notices.update(held, error=error, next_at=now + timedelta(seconds=delay))
 
 
-def _send(ports: Ports, sender: Sender, subscription: Subscription, notice: Notice) -> tuple[float, str]:
+def _send(ports: NoticePorts, sender: Sender, subscription: Subscription, notice: Notice) -> tuple[float, str]:
     """Seconds until the next try, and the error; '' if it has arrived."""
     if subscription.channel is Channel.MAIL:
         subject, text = render.mail(notice)
@@ -140,11 +129,19 @@ def _send(ports: Ports, sender: Sender, subscription: Subscription, notice: Noti
 
 
 def _send_message(queues: Queues, subscription: str, event: str, delay: float = 0.0) -> None:
-    queues.send(DELIVERIES, {"subscription": subscription, "notice": event}, delay)
+    queues.send(DeliverNotice(subscription, event), delay)
 
 
-def _event(message: dict[str, Any]) -> tuple[str, str, datetime, dict[str, Any]]:
-    try:
-        return message["kind"], message["subject"], datetime.fromisoformat(message["at"]), dict(message["data"])
-    except (KeyError, TypeError, ValueError) as exc:
-        raise BadMessage(f"No event to tell of: {exc!r} in {str(message)[:200]}.") from exc
+def is_spread(ports: NoticePorts, message: Notify) -> bool:
+    """Whether nobody wants notices, or the event is old."""
+    nobody = ports.audience is not None and not ports.audience.anyone()
+    return nobody or is_old(ports.clock(), message.at)
+
+
+def is_delivered(ports: NoticePorts, message: DeliverNotice) -> bool:
+    """Whether the notice was delivered, or never will be."""
+    return ports.audience is not None and pending_since(ports, message) is None
+
+
+def pending_since(ports: NoticePorts, message: DeliverNotice) -> datetime | None:
+    return ports.audience.pending(message.subscription, message.notice) if ports.audience else None

@@ -8,13 +8,14 @@ from typing import Any, Protocol
 
 from shared.kernel.versioned import Stored
 from shared.notices.model import Delivery, Subscription
+from shared.runs.ports import RunPorts
 
 
 class Notices(Protocol):
     """The subscriptions, and one delivery for each of their events."""
 
     def add(self, subscription: Subscription) -> None:
-        """Store a subscription, replacing one of the same id."""
+        """Store a new subscription. Raises Changed if its id is taken."""
 
     def get(self, subscription: str) -> Subscription | None:
         """The subscription, or None."""
@@ -62,3 +63,18 @@ class Sender(Protocol):
     @property
     def reaches_inside(self) -> bool:
         """Whether plain http and addresses inside may be sent to: on a laptop."""
+
+
+@dataclass(frozen=True)
+class Post:
+    """Where notices are kept, and how they are sent."""
+
+    notices: Notices
+    sender: Sender
+
+
+class NoticePorts(RunPorts, Protocol):
+    """Those of runs, and the post."""
+
+    @property
+    def post(self) -> Post: ...

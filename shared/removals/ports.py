@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
+from shared.drops.ports import DropPorts
 from shared.kernel.drop_key import DropKey
 from shared.removals.model import Removal, What
 
@@ -19,11 +20,6 @@ class Named(Protocol):
         """The versions that were trained on this drop, its whole route, or something in it."""
 
 
-class HasNamed(Protocol):
-    @property
-    def named(self) -> Named: ...
-
-
 class Removals(Protocol):
     """One record for each removal, for ever."""
 
@@ -35,3 +31,12 @@ class Removals(Protocol):
 
     def newest(self, limit: int = 100) -> list[Removal]:
         """Up to `limit` records, the newest first."""
+
+
+class RemovalPorts(DropPorts, Protocol):
+    """Those of drops, the removals, and what models need."""
+
+    @property
+    def named(self) -> Named: ...
+    @property
+    def removals(self) -> Removals: ...

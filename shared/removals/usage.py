@@ -6,21 +6,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from shared.jobs.location import OUTPUT_STORE, Location
-from shared.jobs.ports import HasJobs
+from shared.jobs.ports import Jobs
 from shared.kernel.drop_key import DropKey
-from shared.kernel.has import HasBlobs
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Place
+from shared.removals.ports import RemovalPorts
 from shared.runs.data import LISTING
 
 BUDGET_SECONDS = 60.0  # of one answer; what was not counted by then is said to be missing
-
-
-class Ports(HasBlobs, HasJobs, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass
@@ -33,7 +28,7 @@ class Usage:
     complete: bool = True
 
 
-def usage(ports: Ports) -> Usage:
+def usage(ports: RemovalPorts) -> Usage:
     """Count every blob of ours once."""
     counts, until = Usage(), time.monotonic() + BUDGET_SECONDS
     for kind, name, size in _sizes(ports):
@@ -46,7 +41,7 @@ def usage(ports: Ports) -> Usage:
     return counts
 
 
-def _sizes(ports: Ports) -> Iterator[tuple[str, str, int]]:
+def _sizes(ports: RemovalPorts) -> Iterator[tuple[str, str, int]]:
     for blob in ports.blobs.list(Place(DROPS_CONTAINER, "")):
         yield "drops", str(DropKey.of(blob.name)), blob.size
     for blob in ports.blobs.list(Place(OUTPUT_CONTAINER, "")):
@@ -57,6 +52,13 @@ def _sizes(ports: Ports) -> Iterator[tuple[str, str, int]]:
     for blob in ports.blobs.list(jobs):
         run, _, rest = blob.name.removeprefix(jobs.prefix).partition("/")
         yield "checkpoints" if rest.startswith("checkpoints/") else "copies", run, blob.size
-    logs = Place(ports.jobs.logs("x").container, "ExperimentRun/dcid.")
+    logs = _folders_of_jobs(ports.jobs)
     for blob in ports.blobs.list(logs):
         yield "logs", blob.name.removeprefix(logs.prefix).partition("/")[0], blob.size
+
+
+def _folders_of_jobs(jobs: Jobs) -> Place:
+    """Where the folders of all jobs begin: the names of the jobs follow."""
+    any_job = "job"
+    folder = jobs.folder(any_job).place
+    return Place(folder.container, folder.prefix.rpartition(any_job)[0])

@@ -14,7 +14,7 @@ from shared.kernel.reply import Reply
 from shared.runs.intake.request import RunRequest
 from shared.schedules import model, plan
 from shared.schedules.model import CatchUp, Overlap
-from shared.schedules.ports import Schedules
+from shared.schedules.ports import SchedulePorts, Schedules
 
 Json = dict[str, Any]
 ScheduleName = Annotated[str, Meta(pattern="^[a-z0-9-]{1,40}$")]
@@ -82,10 +82,11 @@ def list_schedules(schedules: Schedules) -> Annotated[list[Json], list[Schedule]
 
 
 def add_schedule(
-    ports: plan.Ports,
+    ports: SchedulePorts,
     schedules: Schedules,
     query: DryRunQuery,
     body: ScheduleRequest,
+    key: str | None,
     by: Person,
     admit_code: Callable[[], None],
 ) -> Annotated[Reply, {200: Preview, 201: Added}]:
@@ -95,7 +96,7 @@ def add_schedule(
     wish = body.wish(by)
     if query.dry_run:
         return Reply(plan.preview(ports, wish))
-    made = plan.add(ports, schedules, wish)
+    made = plan.add(ports, schedules, wish, key)
     reasons = plan.why_not_now(ports, wish.request)
     return Reply(schedule_fields(made) | {"reasons": reasons}, 201, {"Location": f"/api/schedules/{made.id}"})
 
@@ -106,13 +107,13 @@ def remove_schedule(schedules: Schedules, schedule: ScheduleName) -> Annotated[J
 
 
 def pause_schedule(
-    ports: plan.Ports, schedules: Schedules, schedule: ScheduleName, by: Person
+    ports: SchedulePorts, schedules: Schedules, schedule: ScheduleName, by: Person
 ) -> Annotated[Json, Schedule]:
     return schedule_fields(plan.pause(ports, schedules, schedule, True, by))
 
 
 def resume_schedule(
-    ports: plan.Ports, schedules: Schedules, schedule: ScheduleName, by: Person
+    ports: SchedulePorts, schedules: Schedules, schedule: ScheduleName, by: Person
 ) -> Annotated[Json, Schedule]:
     return schedule_fields(plan.pause(ports, schedules, schedule, False, by))
 

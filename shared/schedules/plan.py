@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from shared.kernel.compare_and_set import compare_and_set
-from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.idempotency import id_for, used_for_another
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.suggest import did_you_mean
 from shared.kernel.versioned import Stored
@@ -16,17 +17,12 @@ from shared.runs.intake.request import RunRequest, as_given
 from shared.runs.ports import Reason
 from shared.schedules.count import files_in, from_here
 from shared.schedules.decide import next_instants
-from shared.schedules.fire import Ports as FirePorts
 from shared.schedules.fire import ask_for_look
 from shared.schedules.model import CatchUp, Overlap, Schedule
 from shared.schedules.names import Meant, meant, with_meaning
-from shared.schedules.ports import Schedules
+from shared.schedules.ports import SchedulePorts, Schedules
 
 SHOWN = 5  # of the next instants
-
-
-class Ports(FirePorts, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -44,30 +40,50 @@ class Wish:
     owner_id: str = ""
 
 
-def preview(ports: Ports, wish: Wish) -> dict[str, Any]:
+def preview(ports: SchedulePorts, wish: Wish) -> dict[str, Any]:
     """What the schedule would do: its next instants, and the job that each would send. Makes nothing."""
     schedule = _made(ports, wish)
     instants_ahead = next_instants(schedule, ports.clock(), SHOWN)
     return {"next": [at.isoformat() for at in instants_ahead], **_tried(ports, wish.request)}
 
 
-def add(ports: Ports, schedules: Schedules, wish: Wish) -> Schedule:
-    """Store a schedule. Raises Impossible if its request can never start a run."""
-    schedule = _made(ports, wish)
+def add(ports: SchedulePorts, schedules: Schedules, wish: Wish, key: str | None = None) -> Schedule:
+    """Store a schedule. The same key gives the same schedule, while it is there.
+
+    Raises Impossible if its request can never start a run, Conflict if the key was used for another request.
+    """
+    name = id_for("s", key, ports.new_token)
+    if key and (stored := schedules.get(name)):
+        return _same(stored.value, wish)
+    schedule = replace(_made(ports, wish), id=name)
     _tried(ports, wish.request)
-    schedules.add(schedule)
+    try:
+        schedules.add(schedule)
+    except Changed:
+        if not (key and (stored := schedules.get(name))):
+            raise
+        return _same(stored.value, wish)
     if schedule.next_at:
         ask_for_look(ports, schedule.id, schedule.next_at)
     return schedule
 
 
-def why_not_now(ports: Ports, request: RunRequest) -> list[Reason]:
+def _same(schedule: Schedule, wish: Wish) -> Schedule:
+    """The schedule, if this wish made it."""
+    asked = (as_given(wish.request), wish.cron, wish.timezone, wish.route, wish.new_files, wish.catch_up, wish.overlap)
+    made = (schedule.request, schedule.cron, schedule.timezone, schedule.route, schedule.new_files, schedule.catch_up)
+    if (*made, schedule.overlap) != asked or (schedule.owner, schedule.owner_id) != (wish.owner, wish.owner_id):
+        raise used_for_another(f"schedule {schedule.id}")
+    return schedule
+
+
+def why_not_now(ports: SchedulePorts, request: RunRequest) -> list[Reason]:
     """What would keep a run of this request from starting now, as data that are not there."""
     reasons: list[Reason] = _tried(ports, request)["reasons"]
     return reasons
 
 
-def _tried(ports: Ports, request: RunRequest) -> dict[str, Any]:
+def _tried(ports: SchedulePorts, request: RunRequest) -> dict[str, Any]:
     """The dry run of what the request's names mean now; every closed drop counts as new."""
     try:
         names = meant(ports, request, None)
@@ -78,7 +94,7 @@ def _tried(ports: Ports, request: RunRequest) -> dict[str, Any]:
     return dry_run(ports, with_meaning(request, names.changes))
 
 
-def pause(ports: Ports, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
+def pause(ports: SchedulePorts, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
     """Pause or resume. Firings missed while paused are skipped."""
 
     def write(stored: Stored[Schedule] | None) -> Schedule:
@@ -106,7 +122,8 @@ def remove(schedules: Schedules, name: str) -> None:
         raise unknown(name)
 
 
-def _made(ports: Ports, wish: Wish) -> Schedule:
+def _made(ports: SchedulePorts, wish: Wish) -> Schedule:
+    """What the wish becomes, without an id."""
     if bool(wish.cron) == bool(wish.new_files):
         raise Impossible("Give either cron or new_files: when is it to run?", "bad_schedule")
     if wish.new_files and wish.route not in ports.routes:
@@ -117,7 +134,7 @@ def _made(ports: Ports, wish: Wish) -> Schedule:
         )
     now = ports.clock()
     schedule = Schedule(
-        id=f"s-{ports.new_token()}",
+        id="",
         request=as_given(wish.request),
         created_at=now,
         decided_until=now,

@@ -17,12 +17,14 @@ from shared.adapters.azureml.document import document
 from shared.adapters.azureml.failures import failure_of
 from shared.adapters.azureml.inline_environment import inline_environment
 from shared.adapters.azureml.job_body import job_body
+from shared.adapters.azureml.job_folder import job_folder, rank_of
 from shared.adapters.azureml.job_forms import form_of
 from shared.adapters.azureml.pipelines import moment
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, state_of
+from shared.jobs.model import ENDED, JobFolder, JobState, JobStatus, JobTimes, state_of
+from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import environment_document
 from shared.jobs.readers.place_text import PLACE_FORM, SCHEME, place_text, read_place
 from shared.jobs.spec import HOUR_PROPERTY, JobSpec
@@ -128,8 +130,11 @@ class AzureMLJobs:
         alive = (job for job in jobs if _listed_status(job).state not in ENDED)
         return [(str(job["name"]), _compute_name(job)) for job in alive]
 
-    def logs(self, name: str) -> Place:
-        return Place(self._container(_ARTIFACTS), f"ExperimentRun/dcid.{name}/")
+    def folder(self, name: str) -> JobFolder:
+        return job_folder(self._container(_ARTIFACTS), name)
+
+    def rank_of(self, log: str) -> int | None:
+        return rank_of(log)
 
     def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
         return mlflow.logged(self._connection.arm, name)
@@ -146,6 +151,12 @@ class AzureMLJobs:
 
     def register_environment(self, file: str, digest: str) -> Asset:
         return _asset(self._assets.environment(file, digest))
+
+    def vm_size(self, cluster: str) -> str:
+        sizes = self._connection.vm_sizes
+        if cluster not in sizes and (compute := self._connection.arm.find(f"computes/{cluster}")):
+            sizes[cluster] = str((compute["properties"].get("properties") or {}).get("vmSize") or "")
+        return sizes.get(cluster, "")
 
     def code_id(self, digest: str) -> Asset:
         return _asset(self._assets.code_id(digest))

@@ -13,15 +13,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby, islice
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from shared.jobs.ports import HasJobs
 from shared.jobs.readers.place_text import place_text
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import BadInput, NotFound, TrainyardError, Unavailable
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.parsing import read_json
 from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -31,8 +29,9 @@ from shared.runs.data import LISTING, change_at_end
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
+from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasDatasets, HasRuns, SaysMore
+from shared.runs.ports import RunPorts
 from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
 from shared.runs.results import metric_files, mlflow_metrics
@@ -55,15 +54,12 @@ class OutOfTime(Exception):
     """There is more to copy than one invocation should."""
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, HasDatasets, SaysMore, Protocol):
-    """What is needed here from outside."""
-
-
-def archive_run(ports: Ports, name: str) -> None:
+def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
     """Archive a final run, or as much of it as PATIENCE allows: a message goes on with the rest.
 
     After a crash it may be called again: existing copies are kept.
     """
+    name = message.run
     stored = ports.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
     run = stored.value
     if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
@@ -88,7 +84,7 @@ def archive_run(ports: Ports, name: str) -> None:
     _record(ports, stored, finished | {"archive_error": "", "archived_at": ports.clock()})
 
 
-def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
+def archive_at_once(ports: RunPorts, run: Run) -> dict[str, Any]:
     """Archive a small run at its last step, and return the fields that this step writes.
 
     Nothing is returned of a run that is not over by it, of one with several jobs, many data or much to copy, and where
@@ -110,13 +106,13 @@ def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
     return finished | {"archived_at": ports.clock()}
 
 
-def _tell(ports: Ports, run: Run, output: str, notice_after: float = 0.0) -> None:
+def _tell(ports: RunPorts, run: Run, output: str, notice_after: float = 0.0) -> None:
     ports.happened(RunArchived(run, output, notice_after))
     log.info("run %s: archived to %s", run.name, output)
 
 
 def _archive(
-    ports: Ports, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
+    ports: RunPorts, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
 ) -> dict[str, Any]:
     """Archive what `source` left as the run's: its own, or that of a sweep's best trial."""
     folder, files = run_outputs.folder, list[Blob]()
@@ -138,7 +134,7 @@ def _archive(
 class _Found:
     """What the outputs hold: the copies to make, and the fate of each output."""
 
-    ports: Ports
+    ports: RunPorts
     folder: str
     expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the blob that the job wrote
     fates: list[dict[str, Any]] = field(default_factory=list)  # of declared outputs, and of logs that can't be read
@@ -172,11 +168,12 @@ class _Found:
     def _copies(self, some: list[Output]) -> Iterator[tuple[Output, Copy]]:
         """What is there of outputs that lie in one folder; those of a job's own folder come from one listing."""
         if some[0].job and not some[0].path:
-            own = self.ports.jobs.logs(some[0].job)
-            for blob in self.ports.blobs.list(own):
-                for output in some:
-                    if output.takes(blob.name.removeprefix(own.prefix)):
-                        yield output, self._copy(output, blob, Place(own.container, f"{own.prefix}{output.root}"))
+            own = self.ports.jobs.folder(some[0].job)
+            by_part = {output.part: output for output in some}
+            for blob in self.ports.blobs.list(own.place):
+                part = own.part_of(blob.name.removeprefix(own.place.prefix))
+                if part and (output := by_part.get(part)):
+                    yield output, self._copy(output, blob, own.inside(part))
             return
         for output in some:
             yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))
@@ -232,7 +229,7 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
         yield blob
 
 
-def _metrics(ports: Ports, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
+def _metrics(ports: RunPorts, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
     """The last and best metrics of the archived files; without a curve among them, of what was printed too."""
     with_metrics = metric_files.archived(archive_folder(run), files)
     if not any(file.has_curves for file in with_metrics):
@@ -262,7 +259,7 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
     blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", data, "application/json")
 
 
-def _record(ports: Ports, stored: Stored[Run], facts: dict[str, Any]) -> None:
+def _record(ports: RunPorts, stored: Stored[Run], facts: dict[str, Any]) -> None:
     name = stored.value.name
 
     def write(stored: Stored[Run]) -> None:

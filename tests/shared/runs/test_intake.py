@@ -16,7 +16,6 @@ from shared.jobs.location import Location
 from shared.jobs.readers.pipeline import steps
 from shared.jobs.spec import FILE, DataInput, JobSpec
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
-from shared.kernel.places import SUBMISSIONS
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
@@ -170,6 +169,17 @@ def test_a_dry_run_says_why_not_now(world: World) -> None:
     assert codes(template="mnist", data="drops/mnist/a") == ["drop_open", "cluster_busy"]
 
 
+@pytest.mark.parametrize(
+    ("job", "lacks"),
+    [({}, "no command"), ({"environment": "azureml:e:1"}, "no command"), ({"command": "x"}, "no environment")],
+)
+def test_a_job_without_what_every_job_has_makes_no_run(world: World, job: dict[str, Any], lacks: str) -> None:
+    """Who asks reads which field is missing, at once; no run is made that could only fail."""
+    with pytest.raises(Impossible, match=lacks) as refused:
+        create.create_run(world.system, RunRequest(job=job, cluster="cpu-cluster"))
+    assert (refused.value.code, world.runs.rows) == ("bad_job", {})
+
+
 def test_a_pipeline_that_can_not_be_is_refused_before_there_is_a_run(world: World) -> None:
     """A component that is not registered, and what the schema refuses, by the step; a dry run says the same. On the
     cluster that a request names runs every step."""
@@ -259,13 +269,13 @@ def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: s
     """Wherever submission or cancellation dies, a run whose cancel was accepted ends and its job does not run on."""
     run = asked(world)
     if first == "submission":
-        world.handle(SUBMISSIONS, crashes=schedule)
+        world.handle("submissions", crashes=schedule)
         cancel_run(world.system, run.name)
     else:
         with suppress(Crash, TrainyardError):
             cancel_run(world.crashing(schedule), run.name)
         cancel_run(world.system, run.name)
-        world.handle(SUBMISSIONS, crashes=schedule)
+        world.handle("submissions", crashes=schedule)
     for _ in range(4):
         world.clock.advance(61)
         world.run_until_idle()
@@ -285,5 +295,5 @@ def test_a_cancel_during_the_submission_cancels_the_job(world: World) -> None:
         return status
 
     world.jobs.submit = slow  # type: ignore[method-assign]
-    world.handle(SUBMISSIONS)
+    world.handle("submissions")
     assert world.jobs.jobs[run.name].raw == "Canceled"

