@@ -6,19 +6,18 @@ from types import ModuleType
 from typing import Any
 
 from shared.clusters import messages as clusters
-from shared.deadlines import messages as deadlines
 from shared.drops import messages as drops
 from shared.events import incoming
 from shared.events import messages as events
+from shared.features import modules
 from shared.kernel.message import Message, function, is_event, kind_of
 from shared.models import messages as models
 from shared.notices import messages as notices
 from shared.removals import messages as removals
 from shared.runs import messages as runs
 from shared.schedules import messages as schedules
-from shared.sweeps import messages as sweeps
 
-FEATURES = (drops, runs, clusters, events, notices, schedules, removals, models, deadlines, sweeps)
+FEATURES = (drops, runs, clusters, events, notices, schedules, removals, models, *modules("messages"))
 
 
 def _by_queue() -> dict[str, list[type[Message]]]:
