@@ -36,6 +36,7 @@ from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
 from shared.runs.results import metric_files, mlflow_metrics
 from shared.runs.results.metric_files import Mark
+from shared.runs.results.node_facts import hardware, read_node_facts
 from shared.runs.results.outputs import Output, archive_folder, outputs
 
 log = logging.getLogger(__name__)
@@ -125,7 +126,9 @@ def _archive(
     of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, source, folder)
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
     last, best = _metrics(ports, run, files)
+    node = read_node_facts(ports.blobs, folder, (file.name.removeprefix(f"{folder}/") for file in files))
     finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
+    finished |= {"hardware": hardware(node)}
     _write_manifest(ports.blobs, run, files, run_outputs, finished)
     return finished
 
