@@ -82,6 +82,9 @@ class Jobs(Protocol):
     def register_environment(self, file: str, digest: str) -> Asset:
         """The id of the environment that this YAML file describes. Registered once per digest, then only looked up."""
 
+    def vm_size(self, cluster: str) -> str:
+        """The VM size of a cluster's nodes, '' for a cluster that is not there. Azure never changes that of one."""
+
     def code_id(self, digest: str) -> Asset:
         """The id that `register_code` gives, without registering anything."""
 

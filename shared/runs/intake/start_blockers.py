@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from shared.jobs.assets import assets
+from shared.jobs.assets import assets, resolve
 from shared.jobs.data import Data
 from shared.jobs.kinds import kind_of
 from shared.jobs.location import Location
 from shared.jobs.ports import Jobs
-from shared.jobs.spec import JobSpec, resolve, uses_own_environment
+from shared.jobs.spec import JobSpec, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
@@ -105,8 +105,7 @@ def looked_over(ports: RunPorts, job: JobSpec, fewest: int) -> tuple[JobSpec, li
     reasons: list[Reason] = []
     original_job = job
     try:
-        ids = assets(ports.jobs, ports.trainers, job, register=False)
-        job = resolve(job, ids.code, ids.environment, ids.code_digest)
+        job = resolve(job, assets(ports.jobs, ports.trainers, job, register=False))
         reasons += _refused(ports.jobs, job)
         reasons += _lacks(ports.jobs, original_job)
         if job.cluster:
