@@ -32,7 +32,6 @@ from shared import bootstrap
 from shared.drops.model import Drop, DropState
 from shared.kernel import places
 from shared.kernel.drop_key import DropKey
-from shared.kernel.turns import Turns
 
 FLEX = {"WEBSITE_SKU": "FlexConsumption", "FUNCTIONS_TARGET_GROUP": "http"}
 LIST_BLOBS = "GET /devstoreaccount1/drops 200"
@@ -74,7 +73,6 @@ def measure(home: Path, pairs: int) -> dict[str, Requests]:
 def _pairs(log: Path, count: int) -> Requests:
     """Those of a process that has just begun, as far as its turns go, and what follows."""
     bootstrap.system.cache_clear()
-    telemetry._turns = Turns(telemetry.LOOKS_FOR_ALL)
     first = _pair(log)
     _pair(log)  # what the first found is looked at again
     return Requests(first, [_pair(log) for _ in range(count)])
@@ -99,7 +97,7 @@ def _use_every_route(connection_string: str) -> None:
         for route in system.routes:
             container.upload_blob(f"{route}/first/1.bin", b"1")
             system.drops.insert(Drop(DropKey(route, "first"), DropState.SEALED, "", now))
-    with QueueClient.from_connection_string(connection_string, places.DROP_EVENTS) as events:
+    with QueueClient.from_connection_string(connection_string, "drop-events") as events:
         wait_for(lambda: len(events.peek_messages(32)) == len(system.routes), 60, "the uploads' events")
         events.clear_messages()
 

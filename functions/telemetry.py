@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from functions import monitor
 from functions.on_demand import on_demand
 from shared.kernel import measure
-from shared.kernel.errors import NotFound
-from shared.kernel.places import QUEUES
+from shared.kernel.memory import Topic
 from shared.kernel.turns import Turns
+from shared.messages.declared import QUEUES
 
 with on_demand():
     from shared.money import admission
@@ -38,7 +38,7 @@ EXPORT_MILLISECONDS = 10_000
 LOOKS_FOR_ALL = 6  # of measure_queues
 
 log = logging.getLogger(__name__)
-_turns = Turns(LOOKS_FOR_ALL)
+TURNS = Topic[Turns]("turns of the measured queues")
 
 
 @cache
@@ -78,19 +78,6 @@ def span(name: str, *, run: str = "", drop: str = "", follows: str = "") -> Iter
         yield
 
 
-@contextmanager
-def submission(system: System, run: str) -> Iterator[None]:
-    """The span that submits a run, linked to the drop that it came from."""
-    drop = ""
-    if on():
-        try:
-            drop = system.runs.get(run).value.asked.drop
-        except NotFound:
-            log.info("run %s is not there", run)
-    with span("submit run", run=run, follows=drop):
-        yield
-
-
 def gauge(name: str, value: float, unit: str = "1", **attributes: str) -> None:
     """Set a gauge: trainyard.<name>."""
     if on():
@@ -104,8 +91,9 @@ def measure_queues(system: System) -> None:
     """
     if not on():
         return
-    counts = system.queues.counts(_turns.next(QUEUES))
-    _turns.saw(counts)
+    turns = system.memory.one(TURNS, lambda: Turns(LOOKS_FOR_ALL))
+    counts = system.queues.counts(turns.next(QUEUES))
+    turns.saw(counts)
     ages = system.queues.ages(queue for queue, waiting in counts.items() if waiting)
     for queue, waiting in counts.items():
         gauge("queue.messages", waiting, queue=queue)

@@ -35,7 +35,7 @@ EVENT_SECONDS = 60.0  # an end that is known sooner was told by an event; the ti
 MOUNT = reference("outputs", "mount")
 NOTICE_SECONDS = 5.0  # for a node of the local cloud
 MOST_RUNS = 200  # that are looked through for one that lost its nodes
-TAKEN, LOST = "preemption words", "Its nodes were taken"
+TAKEN, LOST = "preemption words", "lost_nodes"
 BY_TIMER = "no event came: the timer told it, up to five minutes late"
 
 
@@ -234,7 +234,7 @@ class Smoke:
             self.note(TAKEN, row["state"] == "completed" and bool(_taken(row)), _taken(row) or str(row["reason"]))
             return
         evicted = next(filter(None, map(_taken, self.api.get("runs", limit=MOST_RUNS)["runs"])), "")
-        advice = f"no run lost its nodes yet; look at the first one that does: its history must say {LOST!r}"
+        advice = f"no run lost its nodes yet; the history of the first one that does must have a failure {LOST}"
         self.note(TAKEN, OK if evicted else NOT_SHOWN, evicted or advice)
 
     def _file(self, run: str, name: str) -> bytes:
@@ -274,8 +274,8 @@ def _lines(log: bytes) -> Iterator[dict[str, Any]]:
 
 def _taken(run: dict[str, Any]) -> str:
     """What was said when a job of this run lost its nodes; nothing if none did."""
-    whys = [str(moment["why"]) for moment in run.get("history") or []]
-    return next((why for why in whys if why.startswith(LOST)), "")
+    history = run.get("history") or []
+    return next((str(moment["why"]) for moment in history if moment.get("failure") == LOST), "")
 
 
 WORDS = {

@@ -291,7 +291,7 @@ def _history(run: dict[str, Any]) -> RenderableType:
 
 
 def _is_eviction(entry: dict[str, Any]) -> bool:
-    return "evicted" in str(entry["what"])
+    return bool(entry["deed"] == "evicted")
 
 
 def _asked(entry: dict[str, Any]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from math import inf
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from msgspec import UNSET
 
@@ -16,20 +15,19 @@ from shared.api import queries
 from shared.api.queries import Ports as QueriesPorts
 from shared.api.requests import CurvesQuery, LiveQuery
 from shared.kernel.errors import Impossible
-from shared.kernel.has import HasBlobs
+from shared.kernel.has import HasBlobs, HasClock, HasMemory
+from shared.kernel.memory import Topic
 from shared.runs.model import Run
 from shared.runs.views import logs, metrics
 from shared.runs.views.metrics import Cursor, Series
 
 LOG_BYTES = 256 * 1024  # of the log in one answer; the log's own route gives ranges of it
 MOST_RUNS = 50  # in one answer of curves
-SKETCH = 100  # points; curves of as few are kept in memory
-MOST_SKETCHES = 1000  # of some 10 kB each
-
-_sketches: WeakKeyDictionary[object, dict[tuple[str, str, int], Series]] = WeakKeyDictionary()
+SKETCH = 100  # points; curves of as few are remembered
+SKETCHES = Topic[Series]("sketches of curves", most=1000)  # of some 10 kB each
 
 
-class Ports(QueriesPorts, HasBlobs, Protocol):
+class Ports(QueriesPorts, HasClock, HasMemory, HasBlobs, Protocol):
     """What is needed here from outside."""
 
 
@@ -69,10 +67,8 @@ def _curves(ports: Ports, run: Run, query: CurvesQuery) -> Series:
     steps = (-inf if query.first is UNSET else query.first, inf if query.last is UNSET else query.last)
     if run.archive.at is None or query.points > SKETCH or steps != metrics.EVERYWHERE:
         return metrics.since(ports, run, Cursor(), query.name or None, query.points, steps)
-    kept = _sketches.setdefault(ports, {})
-    key = run.name, query.name or "", query.points
-    if key not in kept:
-        if len(kept) >= MOST_SKETCHES:
-            kept.clear()
-        kept[key] = metrics.since(ports, run, Cursor(), query.name or None, query.points)
-    return kept[key]
+
+    def draw() -> Series:
+        return metrics.since(ports, run, Cursor(), query.name or None, query.points)
+
+    return ports.memory.answer(SKETCHES, ports.clock(), draw, (run.name, query.name or "", query.points))

@@ -14,7 +14,7 @@ from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
-from shared.kernel.has import HasClock
+from shared.kernel.has import HasClock, HasMemory
 from shared.kernel.parsing import read_time
 from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
@@ -30,7 +30,7 @@ MOST_COMPARED = 20
 HINTED_FROM = 200  # of the newest runs come the names that a hint knows
 
 
-class Ports(HasClock, HasJobs, HasRoutes, HasRuns, HasPurse, HasClusters, HasDrops, Protocol):
+class Ports(HasClock, HasMemory, HasJobs, HasRoutes, HasRuns, HasPurse, HasClusters, HasDrops, Protocol):
     """What is needed here from outside."""
 
 

@@ -20,7 +20,7 @@ from shared.drops import model as drops
 from shared.kernel.encode import Json, model_of, plain, plain_fields
 from shared.kernel.parts import FeaturePart
 from shared.runs import model as runs
-from shared.runs import steps
+from shared.runs import old_sentences, steps
 from shared.runs.features import parts
 from shared.runs.model import RunState
 from shared.runs.progress.capabilities import HasMembers
@@ -38,6 +38,7 @@ class Moment(Struct):
     state: RunState
     at: datetime
     why: str
+    failure: Annotated[str, Meta(description="Why a job failed, where that led to this step; see the run's failure.")]
 
 
 class Metrics(Struct):
@@ -59,6 +60,7 @@ class Audited(Struct):
     by: Annotated[str, Meta(description="Who did it; empty where nobody said it.")]
     by_id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
     at: datetime
+    deed: Annotated[str, Meta(description="tags or evicted: what was done.")]
 
 
 class Member(Struct):
@@ -144,6 +146,10 @@ _SUMMARY: dict[str, Any] = {
     "best": Annotated[Best | None, Meta(description="The metric that tells most, and its best value.")],
     "duration_seconds": Annotated[float | None, Meta(description="From its first node's start; null before that.")],
     "cause": Annotated[str, Meta(description="Why it failed or was canceled, in one sentence.")],
+    "reason": Annotated[str, Meta(description="The same at length, with the end of the log that explains a failure.")],
+    "failure": Annotated[
+        str, Meta(description="Why its job failed: lost_nodes, process, image, cluster or other; empty if unknown.")
+    ],
 }
 _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
 _Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
@@ -199,7 +205,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
-        **plain_fields(record, (*_RUN_SKIPS, "elastic", "steps", "history", "notes", "audit", "cost")),
+        **plain_fields(record, (*_RUN_SKIPS, "elastic", "steps", "history", "notes", "audit", "cost", "failure")),
         **{part.name: _added(record, part) for part in parts()},
         "elastic": _members(record),
         "steps": [_step(step) for step in record.jobs.steps],
@@ -209,9 +215,17 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         **_summary(record),
         "git": git(record.asked.request),
         "notes": [{"text": n.text, "by": n.by, "by_id": n.by_id, "at": plain(n.at)} for n in record.people.notes],
-        "audit": [{"what": a.what, "by": a.by, "by_id": a.by_id, "at": plain(a.at)} for a in record.people.audit],
-        "history": [{"state": m.state, "at": plain(m.at), "why": m.why} for m in record.progress.history],
+        "audit": [_audited(entry) for entry in record.people.audit],
+        "history": [
+            {"state": m.state, "at": plain(m.at), "why": m.why, "failure": str(m.failure or "")}
+            for m in record.progress.history
+        ],
     }
+
+
+def _audited(entry: runs.Audited) -> Json:
+    deed = entry.deed or old_sentences.deed(entry.what)
+    return {"what": entry.what, "by": entry.by, "by_id": entry.by_id, "at": plain(entry.at), "deed": str(deed)}
 
 
 def _added(record: runs.Run, part: FeaturePart[Any]) -> Json | None:
@@ -231,6 +245,8 @@ def _summary(record: runs.Run) -> Json:
         "best": best and {"metric": best[0], "value": best[1]},
         "duration_seconds": summary.duration_seconds(record, datetime.now(UTC)),
         "cause": summary.cause(record),
+        "reason": summary.reason_with_log(record),
+        "failure": str(record.progress.failure.code) if record.progress.failure else "",
     }
 
 

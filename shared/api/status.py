@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from shared.api import queries, records
 from shared.api.queries import Ports as QueriesPorts
@@ -17,24 +17,20 @@ from shared.clusters.ports import HasLeases, HasSweeps
 from shared.clusters.waiting import WAITING
 from shared.kernel.encode import plain
 from shared.kernel.errors import NoAnswer, TrainyardError
-from shared.kernel.places import QUEUES
+from shared.kernel.memory import Topic
+from shared.messages.declared import QUEUES
+from shared.messages.poison import POISON, is_done
+from shared.messages.poison import DonePorts as PoisonPorts
 from shared.runs.model import Run
 from shared.runs.views.run_list import in_state
-from shared.settled import Ports as SettledPorts
-from shared.settled import is_settled
 
-KEPT_FOR = timedelta(seconds=10)
-_lock = threading.Lock()
-_kept: WeakKeyDictionary[object, tuple[datetime | None, dict[str, Any]]] = WeakKeyDictionary()
+HEALTH = Topic[dict[str, Any]]("health", timedelta(seconds=10))
 PATIENCE = 3.0  # seconds that an answer may take
-_asking = threading.Lock()
-_open: WeakKeyDictionary[object, dict[str, Future[None]]] = WeakKeyDictionary()
-_ASIDE = ThreadPoolExecutor(8, "check")
 LISTED = 50  # open and rejected drops shown, and runs that wait for a cluster
 MOST_WAITING = 1000  # waiting runs of each state that are read: one request
 
 
-class Ports(QueriesPorts, SettledPorts, HasSweeps, HasLeases, Protocol):
+class Ports(QueriesPorts, PoisonPorts, HasSweeps, HasLeases, Protocol):
     """What is needed here from outside."""
 
 
@@ -43,12 +39,7 @@ def health(ports: Ports) -> dict[str, Any]:
 
     The answer is kept for some seconds: whoever asks often costs no more than whoever asks once.
     """
-    with _lock:
-        asked_at, answer = _kept.get(ports, (None, {}))
-        if asked_at is None or ports.clock() - asked_at >= KEPT_FOR:
-            answer = _health(ports)
-            _kept[ports] = (ports.clock(), answer)
-    return answer
+    return ports.memory.answer(HEALTH, ports.clock(), lambda: _health(ports))
 
 
 def _health(ports: Ports) -> dict[str, Any]:
@@ -72,28 +63,42 @@ def _error(name: str, answer: Future[None]) -> TrainyardError | None:
     return exc
 
 
+class Questions:
+    """Whether services answer. One question to each is open at a time: who asks meanwhile gets the same answer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(8, "check")
+        self._open: dict[str, Future[None]] = {}
+
+    def ask(self, checks: Mapping[str, Callable[[], None]]) -> dict[str, Future[None]]:
+        with self._lock:
+            for name, check in checks.items():
+                if name not in self._open or self._open[name].done():
+                    self._open[name] = self._threads.submit(check)
+            return dict(self._open)
+
+
+QUESTIONS = Topic[Questions]("questions to services")
+
+
 def asked(ports: Ports) -> dict[str, Future[None]]:
-    """Ask storage and workspace whether they answer. One question to each is open at a time: who asks meanwhile gets
-    the same answer."""
-    with _asking:
-        open_questions = _open.setdefault(ports, {})
-        for name, check in {"storage": ports.blobs.check, "workspace": ports.jobs.check}.items():
-            if name not in open_questions or open_questions[name].done():
-                open_questions[name] = _ASIDE.submit(check)
-        return dict(open_questions)
+    """Ask storage and workspace whether they answer."""
+    checks = {"storage": ports.blobs.check, "workspace": ports.jobs.check}
+    return ports.memory.one(QUESTIONS, Questions).ask(checks)
 
 
 def status(ports: Ports) -> dict[str, Any]:
     """Queues with poison messages that still matter, drops that wait or were rejected, newest runs, and clusters."""
     errors = _errors(ports)
-    waiting, aside = ports.queues.counts(QUEUES), ports.queues.counts(f"{q}-poison" for q in QUEUES)
-    texts = {q: ports.queues.peek(f"{q}-poison") for q in QUEUES if aside[f"{q}-poison"]}
-    poison = {q: [text for text in its if not is_settled(ports, q, text)] for q, its in texts.items()}
-    done = {q: len(its) - len(poison[q]) for q, its in texts.items()}
+    waiting, poison = ports.queues.counts(QUEUES), ports.queues.counts(f"{q}{POISON}" for q in QUEUES)
+    texts = {q: ports.queues.peek(f"{q}{POISON}") for q in QUEUES if poison[f"{q}{POISON}"]}
+    left = {q: [text for text in its if not is_done(ports, q, text)] for q, its in texts.items()}
+    done = {q: len(its) - len(left[q]) for q, its in texts.items()}
     return {
         "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
-        "queues": {q: {"messages": waiting[q], "poison": aside[f"{q}-poison"] - done.get(q, 0)} for q in QUEUES},
-        "poison": {q: its for q, its in poison.items() if its},
+        "queues": {q: {"messages": waiting[q], "poison": poison[f"{q}{POISON}"] - done.get(q, 0)} for q in QUEUES},
+        "poison": {q: its for q, its in left.items() if its},
         "drops": [
             records.drop(drop)
             for drop in (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 from shared.clusters.forecast import Claim, begins, usual_start
 from shared.clusters.model import Cluster
@@ -15,19 +14,19 @@ from shared.clusters.ports import HasClusters
 from shared.clusters.waiting import COMES, WAITING, Waiting, why_waiting
 from shared.jobs.ports import HasJobs
 from shared.kernel.errors import TrainyardError
-from shared.kernel.has import HasClock
+from shared.kernel.has import HasClock, HasMemory
+from shared.kernel.memory import Topic
 from shared.runs.model import LIVE, Run, RunState
 from shared.runs.ports import HasPurse, HasRuns, RunFilter
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import in_state
 from shared.runs.views.summary import duration_seconds
 
-KEPT_FOR = timedelta(seconds=5)
 MOST_LIVE = 1000  # runs of each state that a forecast reads; with more there is none
 ENDED = 100  # newest completed runs, for how long new nodes take
 
 
-class Ports(HasClock, HasJobs, HasClusters, HasRuns, HasPurse, Protocol):
+class Ports(HasClock, HasMemory, HasJobs, HasClusters, HasRuns, HasPurse, Protocol):
     """What is needed here from outside."""
 
 
@@ -40,15 +39,12 @@ class Sight:
     begins: dict[str, datetime] = field(default_factory=dict)  # when waiting runs will probably begin
 
 
-_kept: WeakKeyDictionary[object, Sight] = WeakKeyDictionary()
+SIGHT = Topic[Sight]("clusters and jobs of Azure ML", timedelta(seconds=5))
 
 
 def sight(ports: Ports) -> Sight:
-    """An answer of Azure ML, cached for seconds; returned stale if Azure ML is away."""
-    last_sight = _kept.get(ports)
-    if last_sight is None or ports.clock() - last_sight.at >= KEPT_FOR:
-        last_sight = _kept[ports] = _look(ports)
-    return last_sight
+    """What Azure ML answered within the last seconds, an error too."""
+    return ports.memory.answer(SIGHT, ports.clock(), lambda: _look(ports))
 
 
 def waiting(ports: Ports, run: Run) -> Waiting | None:

@@ -44,7 +44,8 @@ class Need:
 def judge_cluster(cluster: Cluster, need: Need, latest: Decision | None, now: datetime) -> Decision:
     """One decision about a cluster, whatever is known of it. It goes to zero only when nothing needs it."""
     held = nodes_held(need.leases, now)
-    decision = Decision(cluster.name, "keep", "", "", now, findings=(*need.warnings, *_findings(cluster, held)))
+    decision = Decision(cluster.name, "keep", "", "", now)
+    decision = replace(decision, findings=(*need.warnings, *_findings(cluster, held)), of_runs=tuple(need.warnings))
     if in_use := _in_use(cluster, need):
         # A change that was under way when its maker died may have taken what is needed now.
         nodes = max(held, latest.replaces if latest else 0)

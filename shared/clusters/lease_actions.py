@@ -11,13 +11,12 @@ from shared.clusters.lease_model import Lease, Wish, lease_id
 from shared.clusters.look import ask_for_both_looks, ask_for_look
 from shared.clusters.model import INSTANCE, Cluster
 from shared.clusters.ports import HasBudgets, HasClusters, HasLeases
-from shared.kernel.errors import Changed, Conflict, Impossible, NotFound
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.has import HasClock, HasQueues, HasRules, HasTokens
 from shared.kernel.person import Person
 from shared.kernel.settings import Rules
 from shared.kernel.versioned import Stored
-
-WRITE_ATTEMPTS = 10
 
 
 class Ports(HasClock, HasTokens, HasQueues, HasRules, HasClusters, HasLeases, HasBudgets, Protocol):
@@ -100,11 +99,8 @@ def _check_length(rules: Rules, made_at: datetime, until: datetime) -> None:
 
 
 def _changed(ports: Ports, name: str, change: Callable[[Lease, datetime], Lease]) -> Lease:
-    for _ in range(WRITE_ATTEMPTS):
-        stored: Stored[Lease] = ports.leases.get(name)
+    def write(stored: Stored[Lease]) -> Lease:
         after = change(stored.value, ports.clock())
-        try:
-            return after if after == stored.value else ports.leases.replace(after, stored).value
-        except Changed:
-            continue
-    raise Changed(f"Lease {name} changed {WRITE_ATTEMPTS} times meanwhile.")
+        return after if after == stored.value else ports.leases.replace(after, stored).value
+
+    return compare_and_set(ports.clock, f"Lease {name}", lambda: ports.leases.get(name), write)

@@ -4,8 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 CLUSTER, INSTANCE = "cluster", "instance"
+
+
+class AllocationCode(StrEnum):
+    """Why nodes can't be allocated, as far as code needs to know. The adapter translates Azure's message."""
+
+    QUOTA = "quota"
+    CAPACITY = "capacity"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class AllocationError:
+    """Why the cluster can't allocate nodes, in Azure's words. A message about a quota may name more than its code:
+    the family of machines, the cores in use, and the cores allowed."""
+
+    words: str
+    code: AllocationCode = AllocationCode.OTHER
+    family: str = ""
+    used: int | None = None
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        return self.words
 
 
 @dataclass(frozen=True)
@@ -13,8 +37,8 @@ class Cluster:
     """An Azure ML compute as it is now: an AmlCompute, or a compute instance as a cluster of one node.
 
     `nodes` are those that cost money, whatever they do; `busy_nodes` those that prepare or run something. `allocation`
-    is Azure ML's word, Steady or Resizing, since `allocation_since`. `errors` are its own words for what it can't
-    allocate: quota, capacity. `pin`, `project` and `idle_auto` are the administrator's, from the compute's tags.
+    is Azure ML's word, Steady or Resizing, since `allocation_since`. `errors` say why it can't
+    allocate nodes. `pin`, `project` and `idle_auto` are the administrator's, from the compute's tags.
     """
 
     name: str
@@ -33,7 +57,7 @@ class Cluster:
     unusable_nodes: int = 0
     allocation: str = ""
     allocation_since: datetime | None = None
-    errors: tuple[str, ...] = ()
+    errors: tuple[AllocationError, ...] = ()
     kind: str = CLUSTER
     pin: str = ""  # why it must stay as it is
     project: str = ""  # whose budget it is charged to
@@ -58,6 +82,7 @@ class Decision:
     min_nodes: int | None = None
     replaces: int = 0
     findings: tuple[str, ...] = ()
+    of_runs: tuple[str, ...] = ()  # the findings that are about runs on it
     dry_run: bool = False
     asked_by: str = ""
     asked_by_id: str = ""

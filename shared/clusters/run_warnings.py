@@ -11,6 +11,7 @@ from typing import Protocol
 from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
 from shared.kernel.errors import TrainyardError
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
+from shared.runs.codes import CancelCode
 from shared.runs.decide import idle_gpus, preemptions
 from shared.runs.intake.retry_and_continue import move_run
 from shared.runs.model import Run, RunState
@@ -57,16 +58,16 @@ def watch(ports: Ports, live: Collection[RunState]) -> dict[str, list[str]]:
     for run in running:
         try:
             words = workload(run).overdue(run, ports.clock())
-            cancels = words is not None
+            cancels, code = words is not None, CancelCode.TIME_LIMIT
             if words is None and run.name in due and (words := _idle(ports, run)):
-                cancels = ports.rules.cancel_idle_gpus
+                cancels, code = ports.rules.cancel_idle_gpus, CancelCode.IDLE_GPUS
         except TrainyardError as exc:
             log.warning("run %s is not watched: %s", run.name, exc)
             continue
         if words:
             warnings[run.asked.cluster].append(f"Run {run.name}: {words}")
             if cancels and not ports.rules.dry_run:
-                cancel_run(ports, run.name, words)
+                cancel_run(ports, run.name, words, code=code)
     return warnings
 
 

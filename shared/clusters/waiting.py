@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.clusters.model import Cluster
+from shared.clusters.model import AllocationCode, AllocationError, Cluster
 from shared.runs.model import Run, RunState
 from shared.runs.progress.workloads import workload
 
 WAITING = frozenset({RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED})
 COMES = frozenset({"submission", "allocating", "other_run"})  # codes of what ends by itself
 
-# Resource Manager's sentences about quotas: the family's name, what is used, what is allowed.
-_FAMILY = re.compile(
-    r"exceeding approved (\S+) Cores quota|has an? (\S+)(?: family)? (?:vCPU|core) quota"
-    r"|quota limits of ([\w ]+?) Cores?\b"
-)
-_LIMIT = re.compile(r"(?:Current Limit|Maximum allowed|quota of)[: ]+(\d+)")
-_USED = re.compile(r"(?:Current Usage|Current in use)[: ]+(\d+)")
-
 
 @dataclass(frozen=True)
 class Waiting:
     """`code` is submission, allocating, quota, other_run, too_many_nodes, broken or no_answer; `why` a sentence.
 
-    Of a quota there are the family of machines, the cores in use and the cores allowed, as far as Azure's words tell;
-    `words` are those, unchanged. `expected_at` goes by how long the newest runs of each kind took, None if none did.
+    Of a quota there are the family of machines, the cores in use and the cores allowed, as far as Azure's message has
+    them; `words` is that message. `expected_at` goes by how long the newest runs of each kind took, None if none did.
     """
 
     code: str
@@ -67,25 +58,18 @@ def refusal(cluster: Cluster, nodes: int) -> Waiting | None:
         return Waiting("too_many_nodes", why)
     if not cluster.errors or cluster.idle_nodes >= nodes:
         return None
-    words = cluster.errors[0]
-    if "quota" not in words.lower():
-        why = f"{cluster.name} gets no nodes. Azure ML says: {words}"
-        return Waiting("broken", why, cluster.allocation_since, words=words)
-    return _quota(cluster, words)
+    error = cluster.errors[0]
+    if error.code is AllocationCode.QUOTA:
+        return _quota(cluster, error)
+    why = f"{cluster.name} gets no nodes. Azure ML says: {error}"
+    return Waiting("broken", why, cluster.allocation_since, words=error.words)
 
 
-def _quota(cluster: Cluster, words: str) -> Waiting:
-    match = _FAMILY.search(words)
-    family = next((name for name in match.groups() if name), "") if match else ""
-    used, limit = _number(_USED, words), _number(_LIMIT, words)
-    usage = f", {used} of {limit} cores are in use" if used is not None and limit is not None else ""
-    why = f"The quota of {family or cluster.vm_size or 'this size'} is reached{usage}. Azure ML says: {words}"
-    return Waiting("quota", why, cluster.allocation_since, family, used, limit, words)
-
-
-def _number(pattern: re.Pattern[str], words: str) -> int | None:
-    match = pattern.search(words)
-    return int(match[1]) if match else None
+def _quota(cluster: Cluster, error: AllocationError) -> Waiting:
+    known = error.used is not None and error.limit is not None
+    usage = f", {error.used} of {error.limit} cores are in use" if known else ""
+    why = f"The quota of {error.family or cluster.vm_size or 'this size'} is reached{usage}. Azure ML says: {error}"
+    return Waiting("quota", why, cluster.allocation_since, error.family, error.used, error.limit, error.words)
 
 
 def _count(nodes: int) -> str:

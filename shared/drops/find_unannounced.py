@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 from shared.drops.checks import open_drop
 from shared.drops.model import DropState
@@ -19,7 +18,8 @@ from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasRoutes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
-from shared.kernel.has import HasBlobs, HasClock, HasQueues, HasTokens
+from shared.kernel.has import HasBlobs, HasClock, HasMemory, HasQueues, HasTokens
+from shared.kernel.memory import Topic
 from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place
 from shared.kernel.turns import Turns
@@ -29,10 +29,8 @@ log = logging.getLogger(__name__)
 FOLDERS_A_LOOK = 5000  # one request's worth
 LOOKS_FOR_ALL = 3  # so a drop without any event waits for three periods at most
 
-_walks: WeakKeyDictionary[object, Walks] = WeakKeyDictionary()
 
-
-class Ports(HasClock, HasTokens, HasQueues, HasBlobs, HasRoutes, HasDrops, Protocol):
+class Ports(HasClock, HasMemory, HasTokens, HasQueues, HasBlobs, HasRoutes, HasDrops, Protocol):
     """What is needed here from outside."""
 
 
@@ -68,9 +66,12 @@ class Walks:
         self._turns.saw({route: opened + bool(page.token)})
 
 
+WALKS = Topic[Walks]("walks over the routes' folders")
+
+
 def walks(ports: Ports) -> Walks:
     """Those of this process."""
-    return _walks.setdefault(ports, Walks())
+    return ports.memory.one(WALKS, Walks)
 
 
 def _walk(route: str) -> str:

@@ -80,7 +80,7 @@ class Drops(Protocol):
     def take_loose(self, key: DropKey, limit: int) -> bool:
         """Count this one among its route's loose files, unless `limit` others are. True for one that is counted.
 
-        Of several at once no more than `limit` are. Raises Unavailable if others were quicker again and again.
+        Of several at once no more than `limit` are. Raises Changed if others were quicker again and again.
         """
 
     def give_loose(self, key: DropKey) -> None:

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+import msgspec
+
+from shared.kernel.storage import Place
+
 
 class JobState(StrEnum):
     """What a job is, of all that Azure ML tells of it. Each is the state of a run, too."""
@@ -35,9 +39,46 @@ def state_of(status: str) -> JobState:
     return _STATES.get(status.replace("_", "").lower(), JobState.RUNNING)
 
 
+class FailureCode(StrEnum):
+    """Why a job failed, as far as code needs to know. The adapter translates the backend's message."""
+
+    LOST_NODES = "lost_nodes"  # its nodes were taken; another job can go on
+    PROCESS = "process"  # a process of the job ended with an exit code
+    IMAGE = "image"  # the environment's image could not be built or pulled
+    CLUSTER = "cluster"  # the cluster is broken
+    OTHER = "other"
+
+    @classmethod
+    def _missing_(cls, value: object) -> FailureCode | None:
+        """A code of a later version, which may work on the same rows."""
+        return cls.OTHER if isinstance(value, str) else None
+
+
+class JobFailure(msgspec.Struct, frozen=True, array_like=True):
+    """Why a job failed. `summary` is the backend's message on one line, without the process's own output.
+
+    `exit_code` is that of the process, 0 if the message has none. `log` is the name of the log that explains the
+    failure, '' if unknown, and `tail` the log's last lines. `package` is one that the environment needs and that no
+    package index offers.
+    """
+
+    code: FailureCode = FailureCode.OTHER
+    summary: str = ""
+    exit_code: int = 0
+    log: str = ""
+    package: str = ""
+    tail: str = ""
+
+
+UNKNOWN_FAILURE = JobFailure()
+
+
 @dataclass(frozen=True)
 class StepStatus:
-    """A step of a pipeline that has begun, by its name in the pipeline, and the job that it is."""
+    """A step of a pipeline that has begun, by its name in the pipeline, and the job that it is.
+
+    `error` is the backend's message on one line.
+    """
 
     name: str
     job: str
@@ -49,14 +90,50 @@ class StepStatus:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """A job as Azure ML tells it now. `error` is its own account of a failure; `steps` those of a pipeline that have
-    begun, None where nobody asked for them: in a list of jobs."""
+    """A job as Azure ML tells it now.
+
+    `error` is Azure ML's message about a failure or a cancel, `failure` the same as a code. `steps` are the steps of a
+    pipeline that have begun, None where nobody asked for them: in a list of jobs.
+    """
 
     name: str
     state: JobState
     raw: str
     error: str = ""
     steps: tuple[StepStatus, ...] | None = ()
+    failure: JobFailure = UNKNOWN_FAILURE
+
+
+class Part(StrEnum):
+    """A part of what a job leaves in its own folder."""
+
+    LOGS = "logs"  # what its processes printed, a file for each rank
+    OUTPUTS = "outputs"  # what it wrote to ./outputs
+    REST = "rest"  # what it saved through MLflow
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """The folder that the compute backend gives a job. `logs` and `outputs` are folders in it that end with '/'; names
+    that begin like one of `own` are written by the backend itself."""
+
+    place: Place
+    logs: str
+    outputs: str
+    own: tuple[str, ...] = ()
+
+    def inside(self, part: Part) -> Place:
+        """The folder that holds this part; for the rest the whole folder."""
+        below = {Part.LOGS: self.logs, Part.OUTPUTS: self.outputs}.get(part, "")
+        return Place(self.place.container, f"{self.place.prefix}{below}")
+
+    def part_of(self, name: str) -> Part | None:
+        """The part that this name in the folder belongs to; None for a file of the backend."""
+        if name.startswith(self.logs):
+            return Part.LOGS
+        if name.startswith(self.outputs):
+            return Part.OUTPUTS
+        return None if name.startswith(self.own) else Part.REST
 
 
 @dataclass(frozen=True)

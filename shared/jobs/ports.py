@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from shared.jobs.limits import Limits
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import JobStatus, JobTimes, Problem
+from shared.jobs.model import JobFolder, JobStatus, JobTimes, Problem
 from shared.jobs.readers.job_file import JobFile
 from shared.jobs.route import Routes
 from shared.jobs.spec import JobSpec, Layer
@@ -59,8 +59,11 @@ class Jobs(Protocol):
     def active(self) -> list[tuple[str, str]]:
         """(job, cluster) of the workspace's jobs that haven't ended, whoever sent them; the newest few hundred."""
 
-    def logs(self, name: str) -> Place:
-        """The folder that holds the job's `user_logs/` and `outputs/`."""
+    def folder(self, name: str) -> JobFolder:
+        """The folder of the job's own. The folders of all jobs begin alike, up to the name."""
+
+    def rank_of(self, log: str) -> int | None:
+        """The rank whose log a file of this name is; None for another file. Asks no service."""
 
     def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
         """What the job logged to MLflow, by metric: step, value, unix time, oldest first. Empty for nothing."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Protocol
 
+from shared.kernel.clock import Clock
 from shared.kernel.facts import Fact
+from shared.kernel.memory import Memory
 from shared.kernel.parallel import Each
 from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
@@ -24,7 +25,12 @@ class HasQueues(Protocol):
 
 class HasClock(Protocol):
     @property
-    def clock(self) -> Callable[[], datetime]: ...
+    def clock(self) -> Clock: ...
+
+
+class HasMemory(Protocol):
+    @property
+    def memory(self) -> Memory: ...
 
 
 class HasTokens(Protocol):

@@ -11,8 +11,10 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Protocol
 
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
 from shared.kernel.has import HasClock, HasFacts, HasTokens
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -36,7 +38,6 @@ from shared.runs.results.outputs import archive_folder
 
 log = logging.getLogger(__name__)
 
-WRITE_ATTEMPTS = 10
 SEEN = 50  # lines of the history among which one that was just written stands
 JSON, MARKDOWN, BUNDLE = "application/json", "text/markdown", "application/vnd.dev.sigstore.bundle.v0.3+json"
 Move = Callable[[Model], tuple[Model, list[Change]]]
@@ -56,16 +57,12 @@ def promote_run(ports: Ports, run: str, name: str, alias: str, asked: Asked, all
     if alias:
         check_alias(alias)
     run_record = _promotable(ports, run)
-    evidence: Evidence | None = None
-    for _ in range(WRITE_ATTEMPTS):
-        stored = ports.models.get(name)
-        if version := _version_of(ports.models, name, run):
-            break
-        evidence = evidence or _checked(ports, gather(ports, run_record), allow_code)
-        if version := _try(ports, stored, evidence, name, asked):
-            break
-    else:
-        raise Changed(f"Model {name} changed {WRITE_ATTEMPTS} times while {run} was promoted.")
+    evidence = cache(lambda: _checked(ports, gather(ports, run_record), allow_code))
+
+    def write(stored: Stored[Model] | None) -> Version:
+        return _version_of(ports.models, name, run) or _make(ports, stored, evidence(), name, asked)
+
+    version = compare_and_set(ports.clock, f"Model {name}", lambda: ports.models.get(name), write)
     _still_there(ports, version, asked)
     _register(ports, version, run_record)
     if alias:
@@ -94,14 +91,15 @@ def undo(ports: Ports, name: str, alias: str, asked: Asked) -> Model:
 
 def let_go(ports: Ports, name: str, number: int, asked: Asked) -> Version:
     """Keep a version no longer: its run and its data may go. Raises Conflict while an alias points at it."""
-    for _ in range(WRITE_ATTEMPTS):
-        stored = _stored(ports.models, name)
+
+    def write(stored: Stored[Model]) -> Version:
         version = version_named(ports.models, name, number)
         after, changes = without(stored.value, version, asked)
         released = replace(version, let_go_at=asked.at)
-        if _written(ports.models, stored, Write(after, changes, released)):
-            return released
-    raise Changed(f"Model {name} changed {WRITE_ATTEMPTS} times while version {number} was let go.")
+        _write(ports.models, stored, Write(after, changes, released))
+        return released
+
+    return compare_and_set(ports.clock, f"Model {name}", lambda: _stored(ports.models, name), write)
 
 
 def _promotable(ports: Ports, name: str) -> Run:
@@ -132,14 +130,16 @@ def _checked(ports: Ports, evidence: Evidence, allow_code: bool) -> Evidence:
     return evidence
 
 
-def _try(ports: Ports, stored: Stored[Model] | None, evidence: Evidence, name: str, asked: Asked) -> Version | None:
-    """The version, or None if somebody else changed the model first."""
+def _make(ports: Ports, stored: Stored[Model] | None, evidence: Evidence, name: str, asked: Asked) -> Version:
+    """The new version. Raises Changed if somebody else changed the model first."""
     model = stored.value if stored else Model(name)
     version = _prove(ports, evidence, name, model.latest + 1, asked)
     after, changes = with_version(model, version.number, asked)
-    if not _written(ports.models, stored, Write(after, changes, version)):
+    try:
+        _write(ports.models, stored, Write(after, changes, version))
+    except Changed:
         _remove_proof(ports, version)
-        return None
+        raise
     log.info("%s: promoted run %s", version, version.run)
     return version
 
@@ -211,29 +211,32 @@ def _register(ports: Ports, version: Version, run: Run) -> None:
 
 
 def _changed(ports: Ports, name: str, alias: str, move: Move) -> Model:
-    for _ in range(WRITE_ATTEMPTS):
-        stored = _stored(ports.models, name)
+    def write(stored: Stored[Model]) -> tuple[Model, list[Change]]:
         after, lines = move(stored.value)
-        if not lines:
-            lines = [line for line in ports.models.history(name, SEEN) if line.alias == alias][:1]
-        elif not _written(ports.models, stored, Write(after, lines)):
-            continue
-        for line in lines:
-            ports.happened(AliasMoved(line))
-        return after
-    raise Changed(f"Model {name} changed {WRITE_ATTEMPTS} times while {alias} was moved.")
+        if lines:
+            _write(ports.models, stored, Write(after, lines))
+        return after, lines or [line for line in ports.models.history(name, SEEN) if line.alias == alias][:1]
+
+    after, lines = compare_and_set(ports.clock, f"Model {name}", lambda: _stored(ports.models, name), write)
+    for line in lines:
+        ports.happened(AliasMoved(line))
+    return after
 
 
-def _written(models: Models, before: Stored[Model] | None, write: Write) -> bool:
-    """Whether the write was made, also if it was tried again and met itself; False if somebody else was first."""
+def _write(models: Models, before: Stored[Model] | None, write: Write) -> None:
+    """Make the write; one that was tried again and meets itself was made. Raises Changed if somebody else was first."""
     try:
         models.write(before, write)
     except Changed:
-        if (version := write.version) is None:
-            return write.changes[-1] in models.history(write.model.name, SEEN)
-        stored = models.version(version.model, version.number)
-        return stored is not None and (stored.proof, stored.let_go_at) == (version.proof, version.let_go_at)
-    return True
+        if not _is_made(models, write):
+            raise
+
+
+def _is_made(models: Models, write: Write) -> bool:
+    if (version := write.version) is None:
+        return write.changes[-1] in models.history(write.model.name, SEEN)
+    stored = models.version(version.model, version.number)
+    return stored is not None and (stored.proof, stored.let_go_at) == (version.proof, version.let_go_at)
 
 
 def _stored(models: Models, name: str) -> Stored[Model]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol
@@ -26,14 +25,10 @@ from shared.runs.model import FINAL, Moment, Run, RunState
 from shared.runs.names import asked_run_name
 from shared.runs.ports import Runs
 from shared.runs.progress.workloads import workload
-from shared.runs.views.summary import best_metric
+from shared.runs.views.summary import best_metric, first_line
 
 WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".onnx", ".npz", ".pkl", ".joblib", ".h5", ".ckpt")
 NAMED = 5
-PACKAGE_GONE = re.compile(  # in the words of pip and of uv
-    r"(?:No matching distribution found for|there is no version of) ([\w.\[\]=<>!~-]+)"
-    r"|([\w.-]+) was not found in the package registry"
-)
 REPRODUCES = "trainyard.reproduces"  # the tag of a job that trains another run's model again
 
 
@@ -125,13 +120,12 @@ def compare(ports: Ports, version: Version, name: str) -> Comparison:
 
 
 def _why_not(run: Run) -> str:
-    if match := PACKAGE_GONE.search(run.progress.reason):
+    if run.progress.failure and run.progress.failure.package:
         return (
-            f"package {match[1] or match[2]} of its environment can't be had any more (run {run.name}). "
+            f"package {run.progress.failure.package} of its environment can't be had any more (run {run.name}). "
             "Let the nodes' package index offer it."
         )
-    first, _, _ = run.progress.reason.partition("\n")
-    return f"run {run.name} is {run.progress.state}. {first}"
+    return f"run {run.name} is {run.progress.state}. {first_line(run)}"
 
 
 def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:

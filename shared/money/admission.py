@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from statistics import median
-from typing import Any, Protocol, TypeVar, cast
-from weakref import WeakKeyDictionary
+from typing import Any, Protocol
 
 from shared.clusters.model import Cluster
 from shared.clusters.ports import HasClusters
 from shared.jobs.ports import HasRoutes
-from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
-from shared.kernel.has import HasClock
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import Conflict, Impossible, TrainyardError
+from shared.kernel.has import HasClock, HasMemory
+from shared.kernel.memory import Topic
 from shared.kernel.names import NAME
 from shared.kernel.suggest import did_you_mean, there_are
+from shared.kernel.versioned import Stored
 from shared.money import decide
 from shared.money.model import Account, Quote, month_of
 from shared.money.ports import HasBooks, HasPolicy
@@ -26,19 +26,18 @@ from shared.runs.node_use import seconds_of
 from shared.runs.ports import HasRuns, Refusal
 from shared.runs.progress.workloads import workload
 
-T = TypeVar("T")
 PROJECT_TAG = "project"
-WRITE_ATTEMPTS = 20
-CLUSTERS_KEPT = timedelta(minutes=5)
-RUNS_KEPT = timedelta(minutes=1)
 RUNS_READ = 200  # for the estimate: one request
 RUNS_USED = 20  # of the same kind, the newest
+NEW_CLUSTER = timedelta(seconds=30)  # until a cluster that was made just now is known
 
-_lock = threading.Lock()
-_kept: WeakKeyDictionary[object, dict[str, tuple[datetime, Any]]] = WeakKeyDictionary()
+# While a service does not answer, what is known of it is what was known last.
+CLUSTERS = Topic[list[Cluster]]("clusters", timedelta(minutes=5), else_last=True)
+PRICES = Topic[list[Price]]("prices", timedelta(minutes=1), else_last=True)
+NEWEST_RUNS = Topic[list[Run]]("newest runs", timedelta(minutes=1), else_last=True)
 
 
-class Ports(HasClock, HasRoutes, HasRuns, HasClusters, HasBooks, HasPolicy, Protocol):
+class Ports(HasClock, HasMemory, HasRoutes, HasRuns, HasClusters, HasBooks, HasPolicy, Protocol):
     """What is needed here from outside."""
 
 
@@ -93,7 +92,7 @@ def priced(ports: Ports, run: Run) -> Run:
     if not workload(run).has_own_nodes:  # a sweep, whose trials have prices
         return _with_most(ports, run)
     try:
-        cluster, before = clusters(ports).get(run.asked.cluster), seconds_before(ports, run)
+        cluster, before = _cluster(ports, run.asked.cluster), seconds_before(ports, run)
     except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that
         return run if run.money.price else run.changed(price_from=str(exc))
     if not run.money.project and cluster and cluster.project:
@@ -113,7 +112,7 @@ def priced(ports: Ports, run: Run) -> Run:
 def _with_most(ports: Ports, run: Run) -> Run:
     """A sweep with the most that its trials may cost, if that is known."""
     try:
-        cluster = clusters(ports).get(run.asked.request.cluster)
+        cluster = _cluster(ports, run.asked.request.cluster)
     except TrainyardError:
         return run
     price = price_of(ports, cluster) if cluster else None
@@ -136,22 +135,18 @@ def admit(ports: Ports, run: Run) -> None:
     budget = ports.money.budgets.get(run.money.project)
     if budget is None or not workload(run).has_own_nodes:
         return
-    for _ in range(WRITE_ATTEMPTS):
-        now, stored = ports.clock(), ports.books.account(run.money.project)
-        before = stored.value if stored else Account(run.money.project, month_of(now))
+    project = run.money.project
+
+    def write(stored: Stored[Account] | None) -> None:
+        now = ports.clock()
+        before = stored.value if stored else Account(project, month_of(now))
         after = decide.admit(budget, before, run, _quote(run), now)
         if isinstance(after, Refusal):
             raise Conflict(after.why, after.code)
-        if after == before:
-            return
-        try:
+        if after != before:
             ports.books.write_account(stored, after) if stored else ports.books.open_account(after)
-        except Changed:
-            continue
-        return
-    raise Changed(
-        f"The account of project {run.money.project} changed {WRITE_ATTEMPTS} times while run {run.name} was asked."
-    )
+
+    compare_and_set(ports.clock, f"The account of project {project}", lambda: ports.books.account(project), write)
 
 
 def refusal(ports: Ports, run: Run) -> Refusal | None:
@@ -171,8 +166,8 @@ def _quote(run: Run) -> Quote:
 
 def prices(ports: Ports) -> Prices:
     """All prices that are known: the money file's own, over those that were refreshed, over those of the app."""
-    refreshed = Prices(_remembered(ports, "prices", RUNS_KEPT, ports.books.prices))
-    return ports.money.prices.over(refreshed).over(ports.money.shipped)
+    refreshed = ports.memory.answer(PRICES, ports.clock(), ports.books.prices)
+    return ports.money.prices.over(Prices(refreshed)).over(ports.money.shipped)
 
 
 def price_of(ports: Ports, cluster: Cluster) -> Price | None:
@@ -184,13 +179,20 @@ def clusters(ports: Ports) -> dict[str, Cluster]:
 
     While Azure ML does not answer they are those that were known last. Raises Unavailable if none ever were.
     """
-    all_clusters: list[Cluster] = _remembered(ports, "clusters", CLUSTERS_KEPT, ports.clusters.list)
+    all_clusters = ports.memory.answer(CLUSTERS, ports.clock(), ports.clusters.list)
     return {cluster.name: cluster for cluster in all_clusters}
 
 
+def _cluster(ports: Ports, name: str) -> Cluster | None:
+    """The cluster as it was minutes ago. One that was not there then may be new, and is looked for again."""
+    if known := clusters(ports).get(name):
+        return known
+    recent = ports.memory.answer(replace(CLUSTERS, max_age=NEW_CLUSTER), ports.clock(), ports.clusters.list)
+    return next((cluster for cluster in recent if cluster.name == name), None)
+
+
 def newest_runs(ports: Ports) -> list[Run]:
-    newest: list[Run] = _remembered(ports, "runs", RUNS_KEPT, lambda: ports.runs.newest(RUNS_READ))
-    return newest
+    return ports.memory.answer(NEWEST_RUNS, ports.clock(), lambda: ports.runs.newest(RUNS_READ))
 
 
 def seconds_before(ports: Ports, run: Run) -> list[float]:
@@ -199,21 +201,3 @@ def seconds_before(ports: Ports, run: Run) -> list[float]:
     kind = (run.asked.experiment, run.asked.route, run.asked.nodes)
     durations = [seconds_of(old) for old in newest if (old.asked.experiment, old.asked.route, old.asked.nodes) == kind]
     return [seconds for seconds in durations if seconds is not None][:RUNS_USED]
-
-
-def _remembered(ports: Ports, name: str, kept: timedelta, ask: Callable[[], T]) -> T:
-    """A cached answer, or a new one; if that fails, the last one. Raises if there is none."""
-    now = ports.clock()
-    with _lock:
-        at, last_answer = _kept.setdefault(ports, {}).get(name, (None, None))
-    if at is not None and now - at < kept:
-        return cast("T", last_answer)
-    try:
-        answer = ask()
-    except TrainyardError:
-        if at is None:
-            raise
-        return cast("T", last_answer)
-    with _lock:
-        _kept[ports][name] = (now, answer)
-    return answer

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 from shared.kernel.attempts import Attempts
-from shared.kernel.errors import Changed, TrainyardError
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import TrainyardError
+from shared.kernel.memory import Topic
+from shared.kernel.versioned import Stored
 from shared.money import decide
 from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_runs
 from shared.money.daily_charges import Ports as DailyChargesPorts
@@ -25,6 +27,7 @@ from shared.money.paid import HOLDS
 from shared.money.policy import Budget
 from shared.money.ports import HasRetail
 from shared.money.prices import RETAIL
+from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.model import Cost, Run
 from shared.runs.progress.cancel import Ports as CancelPorts
@@ -36,14 +39,19 @@ REFRESHED_EVERY = timedelta(days=1)
 CHARGED_EVERY = timedelta(hours=1)  # where no cluster has a node: a day is to be closed, a month begins
 CLOCKS_DIFFER = timedelta(minutes=1)
 NEVER = datetime.min.replace(tzinfo=UTC)
-WRITE_ATTEMPTS = 20
 MOST_RUNS = 200  # told what they cost in one look; the others in the next one
 LEAST_CHANGE = 0.01  # of what a run has cost; less is not worth a write
 
-_asked_at: WeakKeyDictionary[object, dict[str, datetime]] = (
-    WeakKeyDictionary()
-)  # when each size's prices were asked for
-_charged_at: WeakKeyDictionary[object, datetime] = WeakKeyDictionary()  # when all was charged and told
+
+@dataclass
+class Done:
+    """What this process has done: when it asked for the prices of each size, and when it charged and told all."""
+
+    asked_at: dict[str, datetime] = field(default_factory=dict)
+    charged_at: datetime = NEVER
+
+
+DONE = Topic[Done]("books done")
 
 
 class Ports(DailyChargesPorts, CancelPorts, HasRetail, Protocol):
@@ -65,7 +73,7 @@ def _refresh_prices(ports: Ports) -> None:
     """Ask Azure for the prices of the clusters' sizes, once a day each."""
     if ports.retail is None:
         return
-    now, asked_at = ports.clock(), _asked_at.setdefault(ports, {})
+    now, asked_at = ports.clock(), ports.memory.one(DONE, Done).asked_at
     sizes = sorted({cluster.vm_size for cluster in ports.clusters.list() if cluster.vm_size})
     if all(now - asked_at.get(size.lower(), NEVER) < REFRESHED_EVERY for size in sizes):
         return
@@ -91,12 +99,12 @@ def _charge(ports: Ports) -> None:
     for project, budget in sorted(ports.money.budgets.items()):
         _hold_to(ports, project, budget, _spent(project, books, costs, now))
     if all_told and all(map(is_over, books.runs.values())):
-        _charged_at[ports] = now
+        ports.memory.one(DONE, Done).charged_at = now
 
 
 def _is_charged(ports: Ports, clusters: Iterable[str], now: datetime) -> bool:
     """Whether this process has charged all there is: shortly ago, no run is newer, and no cluster had a node."""
-    charged_at = _charged_at.get(ports, NEVER)
+    charged_at = ports.memory.one(DONE, Done).charged_at
     if now - charged_at >= CHARGED_EVERY:
         return False
     if any(run.created_at > charged_at - CLOCKS_DIFFER for run in ports.runs.newest(1)):
@@ -151,22 +159,21 @@ def _spent(project: str, books: Charged, costs: dict[str, dict[str, Row]], now: 
 
 def _hold_to(ports: Ports, project: str, budget: Budget, spent: Spent) -> None:
     """Update the account to what was spent, and act on it."""
-    for _ in range(WRITE_ATTEMPTS):
-        now, stored = ports.clock(), ports.books.account(project)
+
+    def write(stored: Stored[Account] | None) -> list[Consequence]:
+        now = ports.clock()
         before = stored.value if stored else Account(project, month_of(now))
         after, consequences = decide.consequences(budget, decide.settle(before, spent, now), now)
         # Before the write: who dies in between tells it again under the same id.
         _tell_events(ports, project, consequences)
-        try:
-            if stored is None:
-                ports.books.open_account(after)
-            elif after != before:
-                ports.books.write_account(stored, after)
-        except Changed:
-            continue
-        _cancel(ports, spent, consequences)
-        return
-    raise Changed(f"The account of project {project} changed {WRITE_ATTEMPTS} times while it was brought up to date.")
+        if stored is None:
+            ports.books.open_account(after)
+        elif after != before:
+            ports.books.write_account(stored, after)
+        return consequences
+
+    what = f"The account of project {project}"
+    _cancel(ports, spent, compare_and_set(ports.clock, what, lambda: ports.books.account(project), write))
 
 
 def _tell_events(ports: Ports, project: str, consequences: list[Consequence]) -> None:
@@ -182,4 +189,4 @@ def _cancel(ports: Ports, spent: Spent, consequences: list[Consequence]) -> None
         for run in consequence.cancel:
             if run in spent.live:
                 log.warning("run %s is canceled: %s", run, consequence.why)
-                cancel_run(ports, run, consequence.why)
+                cancel_run(ports, run, consequence.why, code=CancelCode.BUDGET)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -16,6 +15,7 @@ from shared.clusters.ports import HasLeases, HasSamples, Samples
 from shared.clusters.samples import Sample, day_of
 from shared.jobs.ports import HasLimits
 from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.memory import Topic
 from shared.kernel.person import NOBODY, Person
 from shared.money.admission import Ports as AdmissionPorts
 from shared.money.admission import clusters, prices
@@ -37,9 +37,24 @@ KEPT = timedelta(days=35)  # a month, and runs that began before it; older days 
 QUEUED = timedelta(days=2)  # so long before its time limit begins a run may have been made
 _HOUR = 3600
 
-_first: WeakKeyDictionary[object, dict[str, datetime]] = WeakKeyDictionary()
-_old: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
-_closed: WeakKeyDictionary[object, dict[str, list[Day]]] = WeakKeyDictionary()
+MOST_DAYS = 800  # closed days that a process remembers: two years of reports
+
+
+@dataclass
+class Seen:
+    """What this process has seen: each cluster's first day, and old runs that were still waiting or running."""
+
+    first: dict[str, datetime] = field(default_factory=dict)
+    old: set[str] = field(default_factory=set)
+
+
+def _is_whole(charges: list[Day] | None) -> bool:
+    """Whether the day is closed, and each part of it could be read."""
+    return charges is not None and not any(day.problem for day in charges)
+
+
+SEEN = Topic[Seen]("clusters and runs seen")
+CLOSED_DAYS = Topic[list[Day] | None]("closed days", most=MOST_DAYS, keeps=_is_whole)
 
 
 class Ports(AdmissionPorts, HasLimits, HasSamples, HasLeases, Protocol):
@@ -106,7 +121,7 @@ def close_days(ports: Ports) -> list[str]:
 
 def _books_begin(ports: Ports, sampled: list[str], now: datetime) -> datetime:
     """A moment before which no cluster had a node that anybody counted. Each cluster's is read once by a process."""
-    first = _first.setdefault(ports, {})
+    first = ports.memory.one(SEEN, Seen).first
     for name in sampled:
         if name not in first and (day := ports.samples.first_day(name)):
             first[name] = day
@@ -123,13 +138,7 @@ def _days(since: datetime, until: datetime) -> Iterator[datetime]:
 
 def _kept_day(ports: Ports, day: str) -> list[Day] | None:
     """A closed day, read once by this process, or again as long as a part of it can't be read."""
-    kept = _closed.setdefault(ports, {})
-    if day in kept:
-        return kept[day]
-    charges = ports.books.day(day)
-    if charges is not None and not any(each.problem for each in charges):
-        kept[day] = charges
-    return charges
+    return ports.memory.answer(CLOSED_DAYS, ports.clock(), lambda: ports.books.day(day), day)
 
 
 def _known(ports: Ports, since: datetime, now: datetime) -> Known:
@@ -161,7 +170,7 @@ def _runs(ports: Ports, since: datetime) -> Iterator[Run]:
     for run in matching(ports.runs, RunFilter(since=since - longest - QUEUED)):
         recent_names.add(run.name)
         yield run
-    old = _old.setdefault(ports, set())
+    old = ports.memory.one(SEEN, Seen).old
     old |= {name for name, _, _ in ports.runs.live()} - recent_names
     for name in sorted(old):
         try:

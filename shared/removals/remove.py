@@ -17,15 +17,18 @@ from shared.drops.model import DropState
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasJobs
 from shared.jobs.spec import LEFT_OUTPUT
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import Changed, Conflict, NotFound
+from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.has import HasBlobs, HasClock, HasQueues
 from shared.kernel.person import NOBODY, Person
-from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS
+from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Place, Queues
+from shared.kernel.versioned import Stored
 from shared.removals.chain import own_paths
+from shared.removals.messages import CarryOutRemoval
 from shared.removals.model import Removal, What
-from shared.removals.ports import HasNamed, Removals
+from shared.removals.ports import HasNamed, HasRemovals, Removals
 from shared.runs.content import drop_blobs
 from shared.runs.data import LISTING, kept_listing
 from shared.runs.decide import is_over, reads
@@ -36,7 +39,6 @@ from shared.runs.views.run_list import in_state
 
 log = logging.getLogger(__name__)
 
-WRITE_ATTEMPTS = 10
 SENT_AGAIN = 1000  # the newest removals: one request
 LOST_AFTER, SENT_FOR = timedelta(hours=1), timedelta(days=30)
 _BATCH = 200  # blobs deleted before the next are listed
@@ -64,34 +66,44 @@ def remove_run(ports: Ports, removals: Removals, name: str, asked: Asked) -> Rem
 
     Raises Conflict while it, or a run that goes on from it, has not ended.
     """
-    for _ in range(WRITE_ATTEMPTS):
-        stored = ports.runs.get(name)
-        run, now = stored.value, ports.clock()
-        if not is_over(run) or (run.archive.at is None and run.archive.gave_up_at is None):
-            raise Conflict(
-                f"Run {name} is {run.progress.state} and not archived. Cancel it, or wait for its end.", "not_final"
-            )
-        if user := next(
-            (other for other in _live(ports.runs) if name in (other.asked.continues, other.asked.from_run)), None
-        ):
-            raise Conflict(f"Run {user.name} goes on from run {name} and is {user.progress.state}.", "needed")
-        _check_unnamed(ports.named.needing_run(name), f"Run {name}")
-        if run.removed.at is not None:
-            earlier_removal = removals.get(What.RUN, name, run.removed.at)
-            if earlier_removal and earlier_removal.done_at is None:
-                _send(ports.queues, earlier_removal)
-            return earlier_removal or _ask(ports.queues, removals, asked.removal(What.RUN, name, run.removed.at))
-        try:
-            marked = ports.runs.update(
-                stored, stored.value.changed(removed_at=now, removed_by=asked.by.name, removed_by_id=asked.by.id)
-            )
-        except Changed:
-            continue
-        if promoted := ports.named.needing_run(name):  # meanwhile; a promotion looks at the mark in the same way
-            ports.runs.update(marked, marked.value.changed(removed_at=None, removed_by="", removed_by_id=""))
-            _check_unnamed(promoted, f"Run {name}")
-        return _ask(ports.queues, removals, asked.removal(What.RUN, name, now))
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was removed.")
+
+    now = ports.clock()
+
+    def mark(stored: Stored[Run]) -> tuple[Stored[Run], datetime | None]:
+        """The run marked as removed, and when it was marked before."""
+        _check_needless(ports, stored.value)
+        if earlier := stored.value.removed.at:
+            return stored, earlier
+        by = {"removed_by": asked.by.name, "removed_by_id": asked.by.id}
+        return ports.runs.update(stored, stored.value.changed(removed_at=now, **by)), None
+
+    marked, earlier = compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), mark)
+    if earlier:
+        return _ask_again(ports.queues, removals, asked.removal(What.RUN, name, earlier))
+    if promoted := ports.named.needing_run(name):  # meanwhile; a promotion looks at the mark in the same way
+        ports.runs.update(marked, marked.value.changed(removed_at=None, removed_by="", removed_by_id=""))
+        _check_unnamed(promoted, f"Run {name}")
+    return _ask(ports.queues, removals, asked.removal(What.RUN, name, now))
+
+
+def _check_needless(ports: Ports, run: Run) -> None:
+    """Raise Conflict while the run, or one that goes on from it, has not ended, or a model needs it."""
+    if not is_over(run) or (run.archive.at is None and run.archive.gave_up_at is None):
+        raise Conflict(
+            f"Run {run.name} is {run.progress.state} and not archived. Cancel it, or wait for its end.", "not_final"
+        )
+    users = (other for other in _live(ports.runs) if run.name in (other.asked.continues, other.asked.from_run))
+    if user := next(users, None):
+        raise Conflict(f"Run {user.name} goes on from run {run.name} and is {user.progress.state}.", "needed")
+    _check_unnamed(ports.named.needing_run(run.name), f"Run {run.name}")
+
+
+def _ask_again(queues: Queues, removals: Removals, removal: Removal) -> Removal:
+    """The removal that was asked for before; its message is sent again while it is not done."""
+    known = removals.get(removal.what, removal.name, removal.asked_at)
+    if known and known.done_at is None:
+        _send(queues, known)
+    return known or _ask(queues, removals, removal)
 
 
 def remove_drop(ports: Ports, removals: Removals, key: DropKey, asked: Asked) -> Removal:
@@ -129,8 +141,13 @@ def _check_unnamed(versions: list[str], what: str) -> None:
         )
 
 
-def carry_out(ports: Ports, removals: Removals, what: What, name: str, asked_at: datetime) -> None:
+class CarryOutPorts(Ports, HasRemovals, Protocol):
+    """What is needed to carry a removal out: where removals are recorded, too."""
+
+
+def carry_out(ports: CarryOutPorts, message: CarryOutRemoval) -> None:
     """Carry out a removal, and record that it is done; or as much as PATIENCE allows, and a message does the rest."""
+    removals, what, name, asked_at = ports.removals, message.what, message.name, message.asked_at
     removal = removals.get(what, name, asked_at)
     if removal is None or removal.done_at is not None:
         return
@@ -145,7 +162,7 @@ def carry_out(ports: Ports, removals: Removals, what: What, name: str, asked_at:
     if what is What.DROP:
         _forget_drop(ports, DropKey.of(name), asked_at)
     elif what is not What.RUN:
-        _mark_cleared(ports.runs, name, what)
+        _mark_cleared(ports, name, what)
     removals.put(replace(removal, files=files, bytes=size, done_at=ports.clock()))
     log.info("%s %s: removed %d files, %d bytes. %s", what, name, files, size, removal.why)
 
@@ -167,8 +184,8 @@ def places(ports: Ports, what: What, run: Run) -> Iterator[Place]:
         left = output.name == LEFT_OUTPUT
         if (what is What.CHECKPOINTS and not left) or (what is What.COPIES and left):
             continue
-        if output.job and not output.path:
-            yield Place(ports.jobs.logs(output.job).container, f"{ports.jobs.logs(output.job).prefix}{output.part}")
+        if output.part:
+            yield ports.jobs.folder(output.job).inside(output.part)
         elif output.path in own:
             yield ports.jobs.place(output.path)
 
@@ -180,8 +197,7 @@ def _ask(queues: Queues, removals: Removals, removal: Removal) -> Removal:
 
 
 def _send(queues: Queues, removal: Removal) -> None:
-    message = {"what": removal.what, "name": removal.name, "asked_at": removal.asked_at.isoformat()}
-    queues.send(REMOVALS, message)
+    queues.send(CarryOutRemoval(removal.what, removal.name, removal.asked_at))
 
 
 def _going(ports: Ports, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
@@ -236,15 +252,12 @@ def _forget_drop(ports: Ports, key: DropKey, asked_at: datetime) -> None:
     ports.drops.forget(stored)
 
 
-def _mark_cleared(runs: Runs, name: str, what: What) -> None:
-    for _ in range(WRITE_ATTEMPTS):
-        stored = runs.get(name)
-        try:
-            runs.update(stored, stored.value.changed(cleared=tuple(sorted({*stored.value.removed.cleared, str(what)}))))
-        except Changed:
-            continue
-        return
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while its {what} were removed.")
+def _mark_cleared(ports: Ports, name: str, what: What) -> None:
+    def write(stored: Stored[Run]) -> None:
+        cleared = tuple(sorted({*stored.value.removed.cleared, str(what)}))
+        ports.runs.update(stored, stored.value.changed(cleared=cleared))
+
+    compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)
 
 
 def _live(runs: Runs) -> Iterator[Run]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from shared.jobs.location import OUTPUT_STORE, Location
-from shared.jobs.ports import HasJobs
+from shared.jobs.ports import HasJobs, Jobs
 from shared.kernel.drop_key import DropKey
 from shared.kernel.has import HasBlobs
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
@@ -57,6 +57,13 @@ def _sizes(ports: Ports) -> Iterator[tuple[str, str, int]]:
     for blob in ports.blobs.list(jobs):
         run, _, rest = blob.name.removeprefix(jobs.prefix).partition("/")
         yield "checkpoints" if rest.startswith("checkpoints/") else "copies", run, blob.size
-    logs = Place(ports.jobs.logs("x").container, "ExperimentRun/dcid.")
+    logs = _folders_of_jobs(ports.jobs)
     for blob in ports.blobs.list(logs):
         yield "logs", blob.name.removeprefix(logs.prefix).partition("/")[0], blob.size
+
+
+def _folders_of_jobs(jobs: Jobs) -> Place:
+    """Where the folders of all jobs begin: the names of the jobs follow."""
+    any_job = "job"
+    folder = jobs.folder(any_job).place
+    return Place(folder.container, folder.prefix.rpartition(any_job)[0])

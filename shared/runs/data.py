@@ -20,14 +20,17 @@ from shared.jobs.data import below_drops
 from shared.jobs.model import JobTimes
 from shared.jobs.ports import HasJobs
 from shared.jobs.spec import DataInput
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import Changed, NotFound, TrainyardError
+from shared.kernel.errors import NotFound, TrainyardError
 from shared.kernel.has import HasBlobs, HasClock, HasQueues
 from shared.kernel.parsing import read_json
-from shared.kernel.places import OUTPUT_CONTAINER, RUN_LOOKS
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Queues
+from shared.kernel.versioned import Stored
 from shared.runs.content import SUCCESS_MARKER, ListingTooLong, drop_blobs, in_time, survey
 from shared.runs.decide import has_run, is_over
+from shared.runs.messages import CheckData
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasDatasets, HasRuns
 from shared.runs.progress.workloads import workload
@@ -38,7 +41,6 @@ MOST_LISTED = 100_000  # blobs; of a larger drop the fingerprint tells whether i
 COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
 _LIMIT = 64 << 20  # bytes of a listing as it is stored
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
-WRITE_ATTEMPTS = 10
 log = logging.getLogger(__name__)
 
 
@@ -106,27 +108,24 @@ def verdict_at_end(ports: Ports, run: Run) -> dict[str, Any]:
 
 def ask_for_check(queues: Queues, run: Run) -> None:
     """Ask for a look at the data of a run whose jobs began or ended, once the row says so."""
-    queues.send(RUN_LOOKS, {"data_of": run.name}, 1.0)
+    queues.send(CheckData(run.name), 1.0)
 
 
-def check_data(ports: Ports, name: str) -> None:
+def check_data(ports: Ports, message: CheckData) -> None:
     """Note on the run if its drop's content differs from what the run was made for. A repeat changes nothing."""
+    name = message.data_of
     try:
         stored = ports.runs.recent(name)
     except NotFound:
         return
     verdict = _verdict(ports, stored.value)
-    for _ in range(WRITE_ATTEMPTS):
+
+    def write(stored: Stored[Run]) -> None:
         changes = _doubt(_note(stored.value, verdict))
-        if not changes or stored.value.archive.at is not None:
-            return
-        try:
+        if changes and stored.value.archive.at is None:
             ports.runs.update(stored, stored.value.changed(**changes))
-        except Changed:
-            stored = ports.runs.get(name)
-        else:
-            return
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while its data were checked.")
+
+    compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write, first=lambda: stored)
 
 
 def _is_recorded(run: Run) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from shared.jobs.model import JobState, JobStatus
+from shared.jobs.model import FailureCode, JobState, JobStatus
 from shared.kernel.drop_key import DropKey
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
@@ -16,11 +16,16 @@ WHY_LIMIT = 1000  # characters of a moment's reason
 HISTORY_LIMIT = 100  # moments kept; a job that is preempted more often keeps its first half and its last
 
 
-def advance(run: Run, state: RunState, now: datetime, why: str = "") -> dict[str, Any]:
-    """The changes to the run's fields when its job is seen in `state`, empty if the table forbids that step."""
+def advance(
+    run: Run, state: RunState, now: datetime, why: str = "", failure: FailureCode | None = None
+) -> dict[str, Any]:
+    """The changes to the run's fields when its job is seen in `state`, empty if the table forbids that step.
+
+    `failure` says why a job failed, where that led to this step.
+    """
     if state not in TRANSITIONS[run.progress.state]:
         return {}
-    history = (*run.progress.history, Moment(state, now, why[:WHY_LIMIT]))
+    history = (*run.progress.history, Moment(state, now, why[:WHY_LIMIT], failure))
     if len(history) > HISTORY_LIMIT:
         history = history[: HISTORY_LIMIT // 2] + history[-HISTORY_LIMIT // 2 :]
     changes: dict[str, Any] = {"state": state, "history": history}
@@ -82,12 +87,6 @@ def idle_gpus(points: Sequence[tuple[float, float | None]], now: datetime, quiet
         return None
     minutes = quiet / timedelta(minutes=1)
     return f"Its GPUs have been idle for {minutes:.0f} min: at most {max(recent):.0f} % of their time in use."
-
-
-def first_line(text: str) -> str:
-    """The first sentence-like line of an error, without what follows "Error:" (the log tells that better)."""
-    line = text.strip().partition("\n")[0]
-    return f"{line} ".partition(" Error: ")[0].strip()
 
 
 def failing_log(tails: Mapping[str, str], lines: int) -> tuple[str, str]:

@@ -24,8 +24,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from shared.jobs.model import FailureCode, JobFailure
 from shared.jobs.spec import JobSpec
 from shared.kernel.parts import column, from_columns, of_features, part, with_columns
+from shared.runs.codes import CancelCode, Deed
 from shared.runs.steps import Step
 
 P = TypeVar("P")
@@ -64,11 +66,12 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
 
 
 class Moment(msgspec.Struct, frozen=True, array_like=True):
-    """One line of a run's history."""
+    """One line of a run's history. `failure` is set if a job failed, and says why."""
 
     state: RunState
     at: datetime
     why: str = ""
+    failure: FailureCode | None = None
 
 
 class Note(msgspec.Struct, frozen=True, array_like=True):
@@ -87,6 +90,7 @@ class Audited(msgspec.Struct, frozen=True, array_like=True):
     by: str
     at: datetime
     by_id: str = ""
+    deed: Deed = Deed.NONE
 
 
 DEDICATED_FROM = 1000  # the numbers of members on dedicated nodes, in a run with a date
@@ -100,6 +104,8 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
     In a run with a date: `cluster` is where its job is, '' where the run's other ones are; `moves_to` where its next
     job goes, once this one has ended. It has had no node since `asked_at`; the last one took `waited` seconds.
+
+    `failure` says why its present job failed, or that the job lost its node and waits for another.
     """
 
     index: int
@@ -112,6 +118,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     moves_to: str = ""
     asked_at: datetime | None = None
     waited: float = 0.0
+    failure: JobFailure | None = None
 
     @property
     def is_dedicated(self) -> bool:
@@ -224,6 +231,7 @@ class Progress:
     reason: str = ""
     data_note: str = ""
     trained_on: str = ""
+    failure: JobFailure | None = None  # of the job that made it fail; None in rows of older versions
 
 
 @dataclass(frozen=True)
@@ -299,6 +307,7 @@ class Cancel:
 
     asked_at: datetime | None = column("cancel_asked_at", None)
     why: str = column("cancel_why", "")
+    code: CancelCode = column("cancel_code", CancelCode.NONE)
     by: str = column("canceled_by", "")
     by_id: str = column("canceled_by_id", "")
 

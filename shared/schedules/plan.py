@@ -6,9 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from shared.kernel.errors import Changed, Impossible, NotFound, Unavailable
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.suggest import did_you_mean
+from shared.kernel.versioned import Stored
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest, as_given
 from shared.runs.ports import Reason
@@ -78,8 +80,8 @@ def _tried(ports: Ports, request: RunRequest) -> dict[str, Any]:
 
 def pause(ports: Ports, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
     """Pause or resume. Firings missed while paused are skipped."""
-    for _ in range(10):
-        stored = schedules.get(name)
+
+    def write(stored: Stored[Schedule] | None) -> Schedule:
         if stored is None:
             raise unknown(name)
         now, before = ports.clock(), stored.value
@@ -90,14 +92,12 @@ def pause(ports: Ports, schedules: Schedules, name: str, paused: bool, by: Perso
         if not paused:
             changes |= {"paused_at": None, "paused_by": "", "paused_by_id": ""}
             changes |= {"decided_until": now, "next_at": _first(before, now)}
-        try:
-            after = schedules.update(stored, **changes).value
-        except Changed:
-            continue
+        after = schedules.update(stored, **changes).value
         if after.next_at:
             ask_for_look(ports, name, after.next_at)
         return after
-    raise Unavailable(f"Schedule {name} changes all the time; try again.")
+
+    return compare_and_set(ports.clock, f"Schedule {name}", lambda: schedules.get(name), write)
 
 
 def remove(schedules: Schedules, name: str) -> None:

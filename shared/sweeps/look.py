@@ -15,20 +15,24 @@ from typing import Protocol
 
 from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.search import MOST_TRIALS, Sweep
-from shared.kernel.errors import Changed, Conflict, Impossible, NotFound, Unavailable
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import Changed, Conflict, Impossible, NotFound
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
+from shared.runs import old_sentences
+from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.insert_run import record
 from shared.runs.model import SWEEP, Run, RunState
 from shared.runs.node_use import Use
 from shared.runs.ports import HasPurse, HasRendezvous, HasRuns, RunFilter
 from shared.runs.progress.cancel import cancel_run
-from shared.runs.progress.transitions import ask_for_sweep_look, transition
+from shared.runs.progress.transitions import transition
 from shared.runs.progress.workloads import workload
 from shared.runs.views.metrics import Cursor, since
 from shared.sweeps.decide import best_trial, losers, to_start
+from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState, trial_run
-from shared.sweeps.ports import Studies, Study
+from shared.sweeps.ports import HasStudies, Studies, Study
 from shared.sweeps.sampling import draw, possible
 from shared.sweeps.trial_run import SWEEP_TAG, run_of_trial
 
@@ -37,7 +41,6 @@ log = logging.getLogger(__name__)
 BOOKS = 60  # looks by the clock between two at what the books have charged a sweep with a budget
 LOOK_SECONDS = 5.0  # between two looks by the clock at a sweep that stops trials, or has a budget or a time limit
 TOLD_KEPT = 200  # values of one trial that the study keeps
-LOST = "Stopped by its sweep: "
 
 
 class Ports(
@@ -51,31 +54,32 @@ class Ports(
     HasRuns,
     HasPurse,
     HasRendezvous,
+    HasStudies,
     Protocol,
 ):
     """What is needed here from outside."""
 
 
-def look_at_sweep(ports: Ports, studies: Studies, name: str, number: int | None = None) -> None:
+def look_at_sweep(ports: Ports, message: CheckSweep) -> None:
     """Bring a sweep on as far as it can go now. Twice, late, or for a run that is over does no harm.
 
-    `number` is that of a look by the clock: only the one that the row waits for asks for the next. Raises Unavailable
+    `number` is that of a look by the clock: only the one that the row waits for asks for the next. Raises Changed
     if others were quicker every time: the message comes again.
     """
+    name, number, studies = message.sweep, message.number, ports.studies
     parent = ports.runs.get(name).value
     if parent.asked.kind != SWEEP or parent.asked.request.sweep is None:
         return
     if is_over(parent):
         _end_stragglers(ports, studies, parent, parent.asked.request.sweep)
         return
-    for _ in range(5):
-        try:
-            _Look(ports, studies, parent, parent.asked.request.sweep).go_on(number is not None and number % BOOKS == 0)
-            break
-        except Changed:
-            parent = ports.runs.get(name).value
-    else:
-        raise Unavailable(f"Others look at sweep {name} all the time.")
+    books = number is not None and number % BOOKS == 0
+
+    def go_on(parent: Run) -> None:
+        if sweep := parent.asked.request.sweep:
+            _Look(ports, studies, parent, sweep).go_on(books)
+
+    compare_and_set(ports.clock, f"Sweep {name}", lambda: ports.runs.get(name).value, go_on, first=lambda: parent)
     _ask_for_next(ports, name, number)
 
 
@@ -84,7 +88,7 @@ def _end_stragglers(ports: Ports, studies: Studies, parent: Run, sweep: Sweep) -
     for trial in studies.open(parent.name, sweep).trials:
         if trial.is_live:
             try:
-                cancel_run(ports, trial_run(parent.name, trial.number), f"{LOST}it is over.")
+                _stop(ports, trial_run(parent.name, trial.number), "it is over.")
             except NotFound:
                 continue
 
@@ -99,7 +103,7 @@ def _ask_for_next(ports: Ports, name: str, number: int | None) -> None:
         after = ports.runs.update(stored, stored.value.changed(sweep_look=number + 1)).value
     except Changed:
         after = ports.runs.get(name).value  # by a look of a fact, mostly: then this number is still waited for
-    ask_for_sweep_look(ports.queues, after, LOOK_SECONDS)
+    ports.queues.send(CheckSweep(after.name, after.trials.look), LOOK_SECONDS)
 
 
 @dataclass
@@ -146,7 +150,7 @@ class _Look:
         if run.progress.state is RunState.COMPLETED and best is not None:
             state = TrialState.COMPLETED
         else:
-            state = TrialState.STOPPED if run.cancel.why.startswith(LOST) else TrialState.FAILED
+            state = TrialState.STOPPED if _stopped(run) else TrialState.FAILED
         study.end(number, state, None if state is TrialState.FAILED else best, self._cost(run))
 
     def _told(self, run: Run) -> list[float]:
@@ -190,7 +194,7 @@ class _Look:
         for number, why in ends.items():
             run = runs.get(number)
             if run and not is_over(run) and run.cancel.asked_at is None:
-                cancel_run(self.ports, run.name, f"{LOST}{why}")
+                _stop(self.ports, run.name, why)
 
     def _record_runs(self, trials: list[Trial], runs: dict[int, Run | None], closing: str) -> str:
         """Make the runs that trials lack. What keeps one from being made keeps the sweep from beginning more."""
@@ -226,6 +230,15 @@ class _Look:
         state = RunState.RUNNING if began or begun > len(live) else self.parent.progress.state
         if state is not self.parent.progress.state or _differs(self.parent, standing):
             transition(self.ports, self.parent.name, state, "", lambda _: standing)
+
+
+def _stop(ports: Ports, trial: str, why: str) -> None:
+    cancel_run(ports, trial, f"Stopped by its sweep: {why}", code=CancelCode.SWEEP)
+
+
+def _stopped(run: Run) -> bool:
+    """Whether its sweep ended the trial."""
+    return (run.cancel.code or old_sentences.cancel_code(run.cancel.why)) is CancelCode.SWEEP
 
 
 def _cost(run: Run, uses: list[Use]) -> float:

@@ -19,7 +19,7 @@ from shared.adapters.tables.asset_table import TableAssets
 from shared.jobs.batchai.job import Beside
 from shared.jobs.batchai.job import read_job as read_batchai
 from shared.jobs.location import Asset, Location
-from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes
+from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Part
 from shared.jobs.parameters import wrong_parameters
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.readers.place_text import read_place
@@ -118,7 +118,7 @@ def test_a_pipeline_tells_its_steps_and_those_within_them(side: Side, unique: Ca
     assert "exited with status code 3" in steps["inner.train"].error
     assert all(step.began and step.ended and step.began <= step.ended for step in status.steps)
     assert len({name, *(step.job for step in status.steps)}) == 4
-    assert side.jobs.logs(steps["prepare"].job).prefix.startswith("ExperimentRun/dcid.")
+    assert side.jobs.folder(steps["prepare"].job).place.prefix.startswith("ExperimentRun/dcid.")
     assert side.jobs.submit(pipeline_of(name)).state is JobState.FAILED
 
 
@@ -278,9 +278,9 @@ def test_a_job_runs_in_its_registered_code(
     command = "python train.py && find . -type f | sort"
     real.jobs.submit(replace(real.job(name), command=read_command(command), code=code))
     assert real.until(name, *ENDED).state is JobState.COMPLETED
-    place = real.jobs.logs(name)
+    place = real.jobs.folder(name).inside(Part.LOGS)
     blobs = StorageBlobs(clients.blob)
-    (log,) = [b.name for b in blobs.list(Place(place.container, f"{place.prefix}user_logs/"))]
+    (log,) = [b.name for b in blobs.list(place)]
     lines = list(blobs.lines(place.container, log))
     assert "helper says übung" in lines
     assert [line for line in lines if line.startswith("./") and "__pycache__" not in line] == [

@@ -10,7 +10,7 @@ import pytest
 from emulators.process import wait_for
 from shared.adapters.azureml.jobs import AzureMLClusters
 from shared.adapters.azureml.workspace import connect
-from shared.clusters.model import INSTANCE, Cluster
+from shared.clusters.model import INSTANCE, AllocationCode, Cluster
 from shared.clusters.ports import Clusters
 from shared.kernel.errors import Changed, NotFound
 from tests.contract.wire import LocalAzureML
@@ -121,7 +121,7 @@ def test_azure_mls_words_for_a_quota_come_through(azureml: LocalAzureML) -> None
         azureml.put(path, {"quotas": {"standardDSv5Family": 2 * there}})
         set_minimum(azureml, "warm", 3)
         refused: Cluster = wait_for(lambda: next((c for c in real.list() if c.errors), None), 60, "the refusal")
-        assert refused.errors[0].startswith("QuotaExceeded: Operation could not be completed")
+        assert (refused.errors[0].code, refused.errors[0].limit) == (AllocationCode.QUOTA, 2 * there)
         assert (refused.target_nodes, refused.nodes - refused.leaving_nodes) == (3, there)
     finally:
         azureml.put(path, {})

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -19,9 +18,11 @@ from emulators.process import wait_for
 from local.cloud import Cloud, Options
 from shared import wiring
 from shared.clusters.sweep import sweep
+from shared.kernel.clock import SystemClock
 from shared.kernel.settings import Settings
 from shared.system import System
 from tests.e2e.desk import Desk
+from tests.fakes.storage import OtherClock
 
 FILE = """
 clusters:
@@ -57,7 +58,7 @@ class Office(Desk):
     def sweep_in(self, minutes: float) -> None:
         """The sweep as it will be made then."""
         assert self.system is not None
-        sweep(replace(self.system, clock=lambda: datetime.now(UTC) + timedelta(minutes=minutes)))
+        sweep(replace(self.system, clock=OtherClock(SystemClock(), minutes * 60)))
 
     def cluster(self, name: str) -> dict[str, Any]:
         return next(c for c in self.get("clusters") if c["name"] == name)

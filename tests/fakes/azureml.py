@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from shared.adapters.azureml.document import document
+from shared.adapters.azureml.failures import failure_of, summary
+from shared.adapters.azureml.job_folder import job_folder, rank_of
 from shared.clusters.model import Cluster
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, StepStatus
+from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobFolder, JobState, JobStatus, JobTimes, Problem, StepStatus
 from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec
@@ -76,7 +78,7 @@ class FakeJobs:
         state = _RAW_STATES[raw]
         began = before.began if before and before.began else now if raw != "Queued" else None
         ended = now if state in ENDED else None
-        self.steps[name][step] = StepStatus(step, f"{name}-of-{step}", state, began, ended, error)
+        self.steps[name][step] = StepStatus(step, f"{name}-of-{step}", state, began, ended, summary(error))
 
     def submit(self, job: JobSpec) -> JobStatus:
         self._answer()
@@ -141,8 +143,11 @@ class FakeJobs:
         alive = [(n, j) for n, j in reversed(self.jobs.items()) if _RAW_STATES[j.raw] not in ENDED]
         return [(name, _cluster_of(job.spec)) for name, job in alive]
 
-    def logs(self, name: str) -> Place:
-        return Place("azureml", f"ExperimentRun/dcid.{name}/")
+    def folder(self, name: str) -> JobFolder:
+        return job_folder("azureml", name)
+
+    def rank_of(self, log: str) -> int | None:
+        return rank_of(log)
 
     def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
         self._answer()
@@ -179,7 +184,9 @@ class FakeJobs:
 
     def _status(self, name: str) -> JobStatus:
         job = self.jobs[name]
-        return JobStatus(name, _RAW_STATES[job.raw], job.raw, job.error, tuple(self.steps.get(name, {}).values()))
+        state, steps = _RAW_STATES[job.raw], tuple(self.steps.get(name, {}).values())
+        failure = failure_of(job.error) if state is JobState.FAILED else UNKNOWN_FAILURE
+        return JobStatus(name, state, job.raw, job.error, steps, failure)
 
     def _answer(self) -> None:
         if self.down:

@@ -10,22 +10,41 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+from shared.kernel import message as kernel
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Blob, Copy, FolderPage, Place, Sent
 from tests.fakes.records import Etags
 
 
 class Clock:
-    """A clock that moves only by `advance`. Calling it gives the time."""
+    """A clock that moves only by `advance` and `pause`. Calling it gives the time; `paused` are the pauses made."""
 
     def __init__(self, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self.now = now
+        self.paused: list[float] = []
 
     def __call__(self) -> datetime:
         return self.now
 
     def advance(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
+
+    def pause(self, seconds: float) -> None:
+        self.paused.append(seconds)
+        self.advance(seconds)
+
+
+class OtherClock:
+    """A clock that goes by another one: each time it is read, `seconds` later than that."""
+
+    def __init__(self, clock: Callable[[], datetime], seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+
+    def __call__(self) -> datetime:
+        return self._clock() + timedelta(seconds=self._seconds)
+
+    def pause(self, seconds: float) -> None:
+        self._seconds += seconds
 
 
 BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -54,10 +73,16 @@ class FakeQueues:
         self.messages: dict[str, list[Message]] = {}
         self.sent = 0
 
-    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
+    def send(self, message: kernel.Message, delay: float = 0.0) -> Sent:
+        return self._put(message.queue, kernel.encode(message), delay)
+
+    def put(self, queue: str, text: str) -> None:
+        self._put(queue, text)
+
+    def _put(self, queue: str, text: str, delay: float = 0.0) -> Sent:
         visible_at = self.clock() + timedelta(seconds=min(max(delay, 0.0), self.LONGEST_DELAY))
         self.sent += 1
-        sent = Message(json.dumps(message), visible_at, self.clock(), self.sent)
+        sent = Message(text, visible_at, self.clock(), self.sent)
         self.messages.setdefault(queue, []).append(sent)
         return Sent(str(sent.number), "")
 
@@ -82,8 +107,8 @@ class FakeQueues:
             self.messages[source].remove(message)
         return len(moved)
 
-    def clear(self, queue: str, settled: Callable[[str], bool], limit: int) -> int:
-        gone = [message for message in self.visible(queue)[:limit] if settled(message.text)]
+    def clear(self, queue: str, done: Callable[[str], bool], limit: int) -> int:
+        gone = [message for message in self.visible(queue)[:limit] if done(message.text)]
         for message in gone:
             self.messages[queue].remove(message)
         return len(gone)

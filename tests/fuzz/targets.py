@@ -15,11 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import azure.functions as func
-
 from functions import access
-from functions import drops as functions_drops
-from functions import jobs as functions_jobs
+from functions import queues as functions_queues
+from shared.adapters.azureml.failures import failure_of
 from shared.adapters.tables.records import from_row, to_row
 from shared.adapters.tables.run_table import _run
 from shared.api import records
@@ -35,12 +33,13 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
 from shared.kernel.operation import READER
 from shared.kernel.parsing import read_body, read_key, read_query, read_time
-from shared.runs.decide import failing_log, first_line, fold_metrics
+from shared.messages.declared import QUEUES
+from shared.runs.decide import failing_log, fold_metrics
 from shared.runs.intake.create import digest
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
 from shared.runs.results.archive import MANIFEST
-from shared.runs.results.artifacts import _read_once
+from shared.runs.results.artifacts import files_of
 from shared.runs.results.metric_files import json_row
 from shared.runs.views.logs import whole_characters
 from tests.fakes.ports import FakeBlobs
@@ -121,12 +120,11 @@ def event(data: bytes) -> None:
 
 
 def message(data: bytes) -> None:
-    """A message on each of the queues, given to the very functions that the host calls."""
-    for module in (functions_drops, functions_jobs):
-        vars(module)["the_system"] = lambda: _world().system
-    for handler in _handlers():
+    """A message on each of the queues, given to what the host calls."""
+    vars(functions_queues)["the_system"] = lambda: _world().system
+    for queue in QUEUES:
         with suppress(TrainyardError):
-            handler(func.QueueMessage(body=data))
+            functions_queues.receive(queue, data)
 
 
 def metrics(data: bytes) -> None:
@@ -158,7 +156,7 @@ def log(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     file, tail = failing_log({"std_log_process_0.txt": text, "std_log_process_1.txt": text[::-1]}, 15)
     assert not tail or file
-    first_line(text)
+    failure_of(text)
 
 
 def manifest(data: bytes) -> None:
@@ -166,7 +164,7 @@ def manifest(data: bytes) -> None:
     blobs = FakeBlobs()
     blobs.put("output", f"e/mnist-0/{MANIFEST}", data)
     with suppress(BadInput):
-        found = _read_once.__wrapped__(blobs, "e/mnist-0")
+        found = files_of(blobs, "e/mnist-0")
         assert all(isinstance(name, str) for name in found.files)
 
 
@@ -199,14 +197,6 @@ def _comes_back(run: Run) -> None:
         columns = {name: cell[0] if isinstance(cell, tuple) else cell for name, cell in to_row(run).items()}
         assert from_row(Run, columns) == run
         json.dumps(records.run(run), allow_nan=False)
-
-
-@cache
-def _handlers() -> list[Any]:
-    builders = [getattr(functions_drops, name) for name in ("drop_events", "drop_checks")]
-    names = ("submissions", "job_events", "run_looks", "archives", "announcements")
-    builders += [getattr(functions_jobs, name) for name in names]
-    return [builder._function.get_user_function() for builder in builders]
 
 
 @cache

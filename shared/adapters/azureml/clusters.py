@@ -9,8 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.adapters.azureml.failures import allocation_errors
 from shared.adapters.azureml.workspace import connect
-from shared.adapters.translation import without_secrets
 from shared.clusters.model import INSTANCE, Cluster
 from shared.kernel.errors import Changed
 from shared.kernel.settings import Workspace
@@ -18,7 +18,6 @@ from shared.kernel.settings import Workspace
 _TIERS = {"lowpriority": "low_priority", "dedicated": "dedicated"}  # as the YAML schema of clusters names them
 _STATES = ("running", "idle", "preparing", "leaving", "unusable")  # that cost money: a preempted node is gone
 _OFF = frozenset({"Stopped", "Stopping", "Deleting", "CreateFailed"})  # of a compute instance: it costs no node
-_WORDS_LIMIT = 1000  # characters of one error
 _DEFAULT_IDLE_SECONDS = 120.0  # of a cluster that says nothing, as Azure ML documents it
 
 
@@ -87,7 +86,10 @@ def _cluster(resource: dict[str, Any]) -> Cluster:
         **nodes,
         allocation=str(compute.get("allocationState") or ""),
         allocation_since=_time(compute.get("allocationStateTransitionTime")),
-        errors=tuple(_words(compute.get("errors")) + _words(resource["properties"].get("provisioningErrors"))),
+        errors=(
+            *allocation_errors(compute.get("errors")),
+            *allocation_errors(resource["properties"].get("provisioningErrors")),
+        ),
         **_tags(resource),
     )
 
@@ -108,7 +110,7 @@ def _instance(resource: dict[str, Any]) -> Cluster:
         running_nodes=on,
         allocation=str(compute.get("state") or ""),
         allocation_since=_time((compute.get("lastOperation") or {}).get("operationTime")),
-        errors=tuple(_words(compute.get("errors"))),
+        errors=allocation_errors(compute.get("errors")),
         kind=INSTANCE,
         **_tags(resource),
     )
@@ -125,13 +127,6 @@ def _tags(resource: dict[str, Any]) -> dict[str, Any]:
         "project": str(tags.get("trainyard.project") or ""),
         "idle_auto": tags.get("trainyard.idle") == "auto",
     }
-
-
-def _words(errors: Any) -> list[str]:
-    """Azure ML's sentences out of its error objects, each with its code."""
-    error_bodies = [error.get("error") or error for error in errors or [] if isinstance(error, dict)]
-    pairs = [(str(error.get("code") or ""), str(error.get("message") or "")) for error in error_bodies]
-    return [without_secrets(f"{code}: {message}".strip(": "))[:_WORDS_LIMIT] for code, message in pairs]
 
 
 def _time(text: Any) -> datetime | None:

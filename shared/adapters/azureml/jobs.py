@@ -14,14 +14,16 @@ from shared.adapters.azureml import mlflow, pipelines, sdk_job
 from shared.adapters.azureml.clusters import AzureMLClusters
 from shared.adapters.azureml.code_assets import Assets, Files, Known, environment_id
 from shared.adapters.azureml.document import document
+from shared.adapters.azureml.failures import failure_of
 from shared.adapters.azureml.inline_environment import inline_environment
 from shared.adapters.azureml.job_body import job_body
+from shared.adapters.azureml.job_folder import job_folder, rank_of
 from shared.adapters.azureml.job_forms import form_of
 from shared.adapters.azureml.pipelines import moment
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Problem, state_of
+from shared.jobs.model import ENDED, JobFolder, JobState, JobStatus, JobTimes, Problem, state_of
 from shared.jobs.readers.azureml import environment_document
 from shared.jobs.readers.place_text import PLACE_FORM, SCHEME, place_text, read_place
 from shared.jobs.spec import HOUR_PROPERTY, JobSpec
@@ -127,8 +129,11 @@ class AzureMLJobs:
         alive = (job for job in jobs if _listed_status(job).state not in ENDED)
         return [(str(job["name"]), _compute_name(job)) for job in alive]
 
-    def logs(self, name: str) -> Place:
-        return Place(self._container(_ARTIFACTS), f"ExperimentRun/dcid.{name}/")
+    def folder(self, name: str) -> JobFolder:
+        return job_folder(self._container(_ARTIFACTS), name)
+
+    def rank_of(self, log: str) -> int | None:
+        return rank_of(log)
 
     def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
         return mlflow.logged(self._connection.arm, name)
@@ -177,7 +182,8 @@ class AzureMLJobs:
             log.warning("no reason for the failure of %s: %s", status.name, exc)
             return status
         message = (error.get("error") or {}).get("message") or ""
-        return replace(status, error=without_secrets(message))
+        message = without_secrets(message)
+        return replace(status, error=message, failure=failure_of(message))
 
     def _container(self, datastore: str) -> str:
         """The datastore's container; datastores don't move, so it is asked for once."""

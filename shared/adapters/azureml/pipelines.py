@@ -10,6 +10,7 @@ from typing import Any
 
 from shared.adapters.azureml import sdk_job
 from shared.adapters.azureml.document import document
+from shared.adapters.azureml.failures import summary
 from shared.adapters.translation import without_secrets
 from shared.jobs.location import Asset, Location
 from shared.jobs.model import Problem, StepStatus, state_of
@@ -110,7 +111,7 @@ def _step_status(name: str, run: Json) -> StepStatus:
         state_of(str(run.get("status") or "")),
         moment(run.get("startTimeUtc")),
         moment(run.get("endTimeUtc")),
-        without_secrets(str(error)),
+        summary(without_secrets(str(error))),
     )
 
 

@@ -26,14 +26,15 @@ from shared.adapters.tables.records import Row, from_row, readable, to_row
 from shared.adapters.tables.table import RowMissing, Table
 from shared.drops.model import Drop, DropState, Generation, generation_of, is_loose
 from shared.drops.ports import Taken
+from shared.kernel.clock import SystemClock
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import BadInput, Changed, Unavailable
+from shared.kernel.errors import BadInput, Changed
 from shared.kernel.versioned import Stored
 
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
-_ATTEMPTS = 20
 _BATCH = 100  # rows that one transaction may hold
 _MET = 10_000  # drops that are remembered to have a record, 2 MiB
 _LAST_GENERATION = 10**8 - 1
@@ -138,19 +139,21 @@ class TableDrops:
 
     def take_loose(self, key: DropKey, limit: int) -> bool:
         mark = _mark(Drop(key, DropState.OPEN, "", keys.EPOCH))
-        for _ in range(_ATTEMPTS):
-            count, counted = self.loose(key.route, limit), self._table.get(self._PARTITION, str(mark["RowKey"]))
+
+        def take(count: int) -> bool:
+            counted = self._table.get(self._PARTITION, str(mark["RowKey"]))
             if counted or count >= limit:
                 return counted is not None
             low, _ = keys.route_range(key.route)
             route = self._table.get(self._PARTITION, f"l!{low}")
             if route is None or self.loose(key.route, limit) != count:
-                continue
+                raise Changed(f"Another loose file of route {key.route} was counted just now.")
             row = {"PartitionKey": self._PARTITION, "RowKey": f"l!{low}"}
-            with suppress(Changed):  # another one of this route was counted since it was read
-                self._table.write(table.replace(row, table.etag(route)), table.put(mark))
-                return True
-        raise Unavailable(f"The loose files of route {key.route} were counted {_ATTEMPTS} times at once.")
+            self._table.write(table.replace(row, table.etag(route)), table.put(mark))
+            return True
+
+        what = f"The count of route {key.route}'s loose files"
+        return compare_and_set(SystemClock(), what, lambda: self.loose(key.route, limit), take)
 
     def give_loose(self, key: DropKey) -> None:
         with suppress(RowMissing):

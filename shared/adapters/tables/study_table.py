@@ -10,6 +10,7 @@ A log is inserted under the next number. So of two writers one is first, and the
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ from optuna.storages.journal import BaseJournalBackend
 
 from shared.adapters.tables import keys, table
 from shared.adapters.tables.table import Table
-from shared.kernel.errors import BadInput, Changed
+from shared.kernel.clock import SystemClock
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import BadInput
 
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
@@ -54,14 +57,16 @@ class TableJournal(BaseJournalBackend):
             self._append(logs[begin : begin + _AT_ONCE])
 
     def _append(self, logs: list[Log]) -> None:
-        while True:
-            try:
-                self.append_at(self._end, logs)
-            except Changed:  # by one who wrote them
-                for _ in self.read_logs(self._end):
-                    pass
-            else:
-                return
+        def read_new() -> None:
+            deque(self.read_logs(self._end), maxlen=0)  # to know where they end
+
+        compare_and_set(
+            SystemClock(),
+            f"Study {self._name}",
+            read_new,
+            lambda _: self.append_at(self._end, logs),
+            first=lambda: None,
+        )
 
     def append_at(self, number: int, logs: list[Log]) -> None:
         """Write these logs, at most 100, from this number on. Raises Changed, and writes none, if one is there."""

@@ -21,6 +21,7 @@ from shared.jobs.spec import JobSpec, Output, again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.has import HasBlobs, HasTokens
+from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import name_with_route, record
@@ -103,7 +104,7 @@ def move_run(ports: Ports, name: str, cluster: str, why: str) -> Run:
         if made.money.price and old.money.price
         else ""
     )
-    cancel_run(ports, name, f"{why} It goes on as run {new} on {cluster}{price}.")
+    cancel_run(ports, name, f"{why} It goes on as run {new} on {cluster}{price}.", code=CancelCode.MOVED)
     return made
 
 

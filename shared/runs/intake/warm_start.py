@@ -13,13 +13,14 @@ from typing import Protocol
 from shared.jobs.location import Location
 from shared.jobs.ports import HasJobs
 from shared.jobs.spec import FILE, Output
-from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.has import HasBlobs, HasClock
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Copy, Place
+from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasRuns, Runs
-from shared.runs.progress.transitions import WRITE_ATTEMPTS
+from shared.runs.ports import HasRuns
 
 COPIES = "copies"  # in `cleared`: retention let go of what the job itself wrote
 MODELS = "models/"  # in the archive
@@ -59,11 +60,11 @@ def bring_back(ports: Ports, run: Run) -> bool:
     if not _is_gone(ports, first, path):
         return True
     until = ports.clock() + PATIENCE
-    _mark(ports.runs, first.name, gone=True)
+    _mark(ports, first.name, gone=True)
     for _ in ports.blobs.copy(_copies(ports, first, path)):
         if ports.clock() > until:
             return False
-    _mark(ports.runs, first.name, gone=False)
+    _mark(ports, first.name, gone=False)
     return True
 
 
@@ -93,16 +94,11 @@ def _target(blob: Blob, source: Place, to: Place, is_file: bool) -> str:
     return to.prefix.rstrip("/") if is_file else f"{to.prefix}{blob.name.removeprefix(source.prefix)}"
 
 
-def _mark(runs: Runs, name: str, gone: bool) -> None:
-    for _ in range(WRITE_ATTEMPTS):
-        stored = runs.get(name)
+def _mark(ports: Ports, name: str, gone: bool) -> None:
+    def write(stored: Stored[Run]) -> None:
         others = [kind for kind in stored.value.removed.cleared if kind != COPIES]
         cleared = tuple(sorted([*others, COPIES] if gone else others))
-        if cleared == stored.value.removed.cleared:
-            return
-        try:
-            runs.update(stored, stored.value.changed(cleared=cleared))
-        except Changed:
-            continue
-        return
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while its model was copied back.")
+        if cleared != stored.value.removed.cleared:
+            ports.runs.update(stored, stored.value.changed(cleared=cleared))
+
+    compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Protocol
 
 from shared.jobs.ports import HasJobs, HasTrainers
-from shared.kernel.errors import Changed
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.has import HasClock, HasFacts, HasQueues
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.versioned import Stored
+from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasRendezvous, HasRuns
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_submission, transition
+from shared.runs.progress.transitions import ask_for_submission, transition
 from shared.runs.progress.workloads import workload
 
 
@@ -31,29 +32,35 @@ def give_up(ports: Ports, run: Run, why: str) -> None:
     workload(after).cancel(ports, after)
 
 
-def cancel_run(ports: Ports, name: str, why: str = "", by: Person = NOBODY) -> Run:
+def cancel_run(
+    ports: Ports, name: str, why: str = "", by: Person = NOBODY, code: CancelCode = CancelCode.PERSON
+) -> Run:
     """Mark the run to be canceled, and queue that. A final run, or a repeat, changes nothing.
 
-    `why` becomes the run's reason where the system asks, and not a person.
+    Where the system asks, and not a person, `why` becomes the run's reason, and `code` says what asked.
 
     The mark makes it stick: a submission that is under way sees it afterwards, and the reconcile timer repeats it.
     """
-    for _ in range(WRITE_ATTEMPTS):
-        stored = ports.runs.get(name)
-        if is_over(stored.value):
+
+    def mark(stored: Stored[Run]) -> Run:
+        if is_over(stored.value) or stored.value.cancel.asked_at is not None:
             return stored.value
-        try:
-            if stored.value.cancel.asked_at is None:
-                stored = _asked_to_end(ports, stored, why, by)
-        except Changed:
-            continue
-        ask_for_submission(ports.queues, name)
-        return stored.value
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was canceled.")
+        return _asked_to_end(ports, stored, why, by, code).value
+
+    run = compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), mark)
+    if not is_over(run):
+        ask_for_submission(ports.queues, run)
+    return run
 
 
-def _asked_to_end(ports: Ports, stored: Stored[Run], why: str, by: Person) -> Stored[Run]:
+def _asked_to_end(ports: Ports, stored: Stored[Run], why: str, by: Person, code: CancelCode) -> Stored[Run]:
     return ports.runs.update(
         stored,
-        stored.value.changed(cancel_asked_at=ports.clock(), cancel_why=why, canceled_by=by.name, canceled_by_id=by.id),
+        stored.value.changed(
+            cancel_asked_at=ports.clock(),
+            cancel_why=why,
+            cancel_code=code,
+            canceled_by=by.name,
+            canceled_by_id=by.id,
+        ),
     )

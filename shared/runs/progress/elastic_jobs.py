@@ -127,7 +127,7 @@ class ElasticJobs(Workload, HasMembers):
         changes = {"elastic": plan.elastic} if plan.elastic != run.jobs.elastic else {}
         to_cancel = tuple(_job(run, member) for member in plan.to_cancel)
         failed_job = plan.failed_job if plan.state is RunState.FAILED else ""
-        return NextStep(plan.state, plan.why, changes, to_cancel, failed_job, plan.why)
+        return NextStep(plan.state, plan.why, changes, to_cancel, failed_job, plan.failure)
 
     def evict(self, ports: Ports, run: Run, index: int) -> str:
         members = {member.index: member for member in _elastic(run).members}

@@ -11,7 +11,6 @@ the training is done. The run is over when all of its members are, and it went a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,9 +19,9 @@ from itertools import pairwise
 from msgspec.structs import replace as with_
 
 from shared.jobs.limits import DAY
-from shared.jobs.model import JobState, JobStatus
+from shared.jobs.model import FailureCode, JobFailure, JobState, JobStatus
 from shared.jobs.spec import JobSpec, on_each_node
-from shared.runs.decide import first_line
+from shared.runs import old_sentences
 from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size
 from shared.runs.names import member_job
 from shared.runs.node_use import Spell, Use, use_of_one_job
@@ -33,7 +32,7 @@ SIZES_KEPT = 200
 LOSSES_KEPT = 100
 MAX_RESTARTS = 20  # of a node's workers, which end whenever another node does; then its member takes a new job
 NODE_LOST, NODE_BACK = "It lost its node and waits for another.", "It lost its node, and has another."
-_BAD_INPUT = re.compile(r"status code 2\b")  # the trainers' exit code for data and arguments that no node can use
+BAD_INPUT = 2  # the trainers' exit code for data and arguments that no node can use
 
 
 def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic:
@@ -113,7 +112,8 @@ class MembersPlan:
     state: RunState
     why: str
     to_cancel: tuple[Member, ...] = ()
-    failed_job: str = ""  # the job whose log says why the run failed
+    failed_job: str = ""  # the job whose log explains why the run failed
+    failure: JobFailure | None = None  # of that job
 
 
 def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> MembersPlan:
@@ -136,8 +136,8 @@ def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Membe
         return _ending(elastic, RunState.COMPLETED, "", _overdue(members, min(m.at for m in done), now))
     if run.cancel.asked_at is not None:
         return _ending(elastic, RunState.CANCELED, run.cancel.why or "Canceled as asked.", _alive(members))
-    if bad := next((m for m in members if m.state is RunState.FAILED and _BAD_INPUT.search(m.why)), None):
-        return _ending(elastic, RunState.FAILED, bad.why, _alive(members), member_job(run.name, bad.index, bad.attempt))
+    if bad := next((m for m in members if m.state is RunState.FAILED and _exit_code(m) == BAD_INPUT), None):
+        return _ending(elastic, RunState.FAILED, bad.why, _alive(members), (run, bad))
     return _going_on(run, elastic, now)
 
 
@@ -155,7 +155,7 @@ def _going_on(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
     if ended is None:
         return _ending(elastic, RunState.FAILED, why, alive)
     job = member_job(run.name, ended.index, ended.attempt)
-    return _ending(elastic, RunState.FAILED, f"{why} {job}: {ended.why}", alive, job)
+    return _ending(elastic, RunState.FAILED, f"{why} {job}: {ended.why}", alive, (run, ended))
 
 
 def _too_few(elastic: Elastic, alive: tuple[Member, ...]) -> str:
@@ -176,21 +176,30 @@ def _seen(member: Member, status: JobStatus | None, now: datetime) -> Member:
         waited = (now - (member.asked_at or member.at)).total_seconds()
         member = with_(member, asked_at=None, waited=waited)
     if state is RunState.FAILED:
-        return with_(member, state=state, at=now, why=first_line(status.error) or "Its job failed.")
+        why = status.failure.summary or "Its job failed."
+        return with_(member, state=state, at=now, why=why, failure=status.failure)
     if state is RunState.CANCELED:
         return with_(member, state=state, at=now, why=status.error or "Its job was canceled.")
     if state is RunState.COMPLETED:
         return with_(member, state=state, at=now, why="")
-    back = member.state is RunState.RUNNING and state is RunState.QUEUED
-    why = NODE_LOST if back else NODE_BACK if member.why == NODE_LOST and state is RunState.RUNNING else member.why
-    return with_(member, state=state, at=now, why=why)
+    if member.state is RunState.RUNNING and state is RunState.QUEUED:
+        return with_(member, state=state, at=now, why=NODE_LOST, failure=JobFailure(FailureCode.LOST_NODES))
+    if member.failure and state is RunState.RUNNING:
+        return with_(member, state=state, at=now, why=NODE_BACK, failure=None)
+    return with_(member, state=state, at=now)
+
+
+def _exit_code(member: Member) -> int:
+    """The exit code of a failed member's process; 0 if unknown."""
+    return member.failure.exit_code if member.failure else old_sentences.exit_code(member.why)
 
 
 def _lost(member: Member, now: datetime) -> JobStatus | None:
     """The status of a job that Azure ML has not known for long."""
     if member.state in (RunState.RECEIVED, *FINAL) or now - member.at < MISSING_FOR:
         return None
-    return JobStatus("", JobState.FAILED, "", "Azure ML has no such job any more.")
+    words = "Azure ML has no such job any more."
+    return JobStatus("", JobState.FAILED, "", words, failure=JobFailure(summary=words))
 
 
 def with_next_job(member: Member, now: datetime) -> Member:
@@ -203,6 +212,7 @@ def with_next_job(member: Member, now: datetime) -> Member:
         cluster=member.moves_to or member.cluster,
         moves_to="",
         asked_at=member.asked_at or now,
+        failure=None,
     )
 
 
@@ -239,13 +249,21 @@ def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> t
 
 
 def _ending(
-    elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed_job: str = ""
+    elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed: tuple[Run, Member] | None = None
 ) -> MembersPlan:
-    """The run is in its last state once all members have ended; until then it is what they are."""
+    """The run is in its last state once all members have ended; until then it is what they are.
+
+    `failed` is the run and the member whose job explains a failure.
+    """
     never_sent = {m.index for m in to_cancel if m.state is RunState.RECEIVED}
     members = tuple(with_(m, state=RunState.CANCELED) if m.index in never_sent else m for m in elastic.members)
     elastic, alive = replace(elastic, members=members), _alive(members)
-    return MembersPlan(elastic, _together(alive) if alive else state, why, to_cancel, failed_job)
+    plan = MembersPlan(elastic, _together(alive) if alive else state, why, to_cancel)
+    if failed is None:
+        return plan
+    run, member = failed
+    job = member_job(run.name, member.index, member.attempt)
+    return replace(plan, failed_job=job, failure=member.failure)
 
 
 def _together(alive: tuple[Member, ...]) -> RunState:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 from typing import Protocol
 
-from shared.jobs.model import JobState, JobStatus, state_of
+from msgspec.structs import replace as with_
+
+from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobState, JobStatus, Part, state_of
 from shared.jobs.ports import Jobs
-from shared.kernel.errors import BadInput, Changed, NotFound
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.has import HasBlobs
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, failing_log, is_over
 from shared.runs.facts import RunLosesNodes, RunSubmitted, RunTakesStep
+from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState
 from shared.runs.names import run_of_job
 from shared.runs.ports import SaysMore
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, write_transition
+from shared.runs.progress.transitions import ask_for_archive, write_transition
 from shared.runs.progress.workload import NextStep, Statuses
 from shared.runs.progress.workloads import workload
 
@@ -28,15 +33,15 @@ ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was asked for 
 LOGS_READ = 16  # at most so many ranks' logs are looked at for the reason of a failure
 TAIL_BYTES = 4096
 _UNEXPLAINED = "The job failed."
-REASON_LINES = 15
-REASON_LIMIT = 8000  # characters
+TAIL_LINES = 15
+TAIL_LIMIT = 7000  # characters
 
 
 class Ports(CancelPorts, HasBlobs, SaysMore, Protocol):
     """What is needed here from outside."""
 
 
-def follow_job(ports: Ports, job: str, told: str = "") -> None:
+def follow_job(ports: Ports, event: JobEvent) -> None:
     """Bring the run's row up to what this job of its is now. Names of other people's jobs do nothing.
 
     An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
@@ -44,35 +49,49 @@ def follow_job(ports: Ports, job: str, told: str = "") -> None:
     None if the event told of the status that the row has already, or of no end while Azure ML takes few questions: the
     look at the run's hour asks for many jobs at once.
     """
-    name = run_of_job(job)
-    for attempt in range(WRITE_ATTEMPTS):
-        try:
-            stored = ports.runs.get(name) if attempt else ports.runs.recent(name)
-        except NotFound:
-            return
-        if is_over(stored.value):
-            waited = ports.clock() - stored.value.progress.history[-1].at
-            if stored.value.archive.at is None and waited > ARCHIVE_PATIENCE:
-                ask_for_archive(ports.queues, name)
-            return
-        if told and _can_ignore(ports.jobs, stored.value, RunState(state_of(told))):
-            return
-        live = workload(stored.value).live_jobs(stored.value)
-        jobs_to_ask = [job] if job in live else live if job == name else []
-        if attempt == 0 and (workload(stored.value).replaces_jobs or not jobs_to_ask):
-            continue
-        try:
-            follow(ports, stored, {each: ports.jobs.status(each) for each in jobs_to_ask}, archives=True)
-        except Changed:
-            continue
+    job, told, name = event.job, event.status, run_of_job(event.job)
+    try:
+        stored = ports.runs.recent(name)
+        if not _tells_enough(ports.jobs, stored.value, job, told):
+            stored = ports.runs.get(name)
+    except NotFound:
         return
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was followed.")
+
+    def bring_up(stored: Stored[Run]) -> None:
+        if is_over(stored.value):
+            _check_archived(ports, stored.value)
+        elif not _can_ignore(ports.jobs, stored.value, told):
+            jobs_to_ask = _jobs_to_ask(stored.value, job)
+            follow(ports, stored, {each: ports.jobs.status(each) for each in jobs_to_ask}, archives=True)
+
+    compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), bring_up, first=lambda: stored)
 
 
-def _can_ignore(jobs: Jobs, run: Run, told: RunState) -> bool:
-    if run.progress.state is RunState.RECEIVED:
+def _tells_enough(jobs: Jobs, run: Run, job: str, told: str) -> bool:
+    """Whether the run as it was seconds ago says which jobs to ask for, or that none need be asked."""
+    if is_over(run) or _can_ignore(jobs, run, told):
+        return True
+    return bool(_jobs_to_ask(run, job)) and not workload(run).replaces_jobs
+
+
+def _jobs_to_ask(run: Run, job: str) -> Collection[str]:
+    """The jobs whose status an event of this job makes us ask for: all live ones where it is the run's own."""
+    live = workload(run).live_jobs(run)
+    return [job] if job in live else live if job == run.name else []
+
+
+def _check_archived(ports: Ports, run: Run) -> None:
+    """Ask for the archive of a run that should have one by now."""
+    waited = ports.clock() - run.progress.history[-1].at
+    if run.archive.at is None and waited > ARCHIVE_PATIENCE:
+        ask_for_archive(ports.queues, run.name)
+
+
+def _can_ignore(jobs: Jobs, run: Run, told: str) -> bool:
+    """Whether an event that told of this status, '' of none, needs no question to Azure ML."""
+    if not told or run.progress.state is RunState.RECEIVED:
         return False
-    return workload(run).can_ignore(run, told, jobs.scarce())
+    return workload(run).can_ignore(run, RunState(state_of(told)), jobs.scarce())
 
 
 def follow(ports: Ports, stored: Stored[Run], statuses: Statuses, archives: bool = False) -> None:
@@ -87,7 +106,10 @@ def follow(ports: Ports, stored: Stored[Run], statuses: Statuses, archives: bool
     if step is None:
         return
     _before_the_write(ports, run, step)
-    changes = advance(run, step.state, ports.clock(), _reason(ports, step)) | step.changes
+    changes = advance(run, step.state, ports.clock(), step.why, step.failure.code if step.failure else None)
+    if changes and step.state is RunState.FAILED:
+        changes["failure"] = _explained_failure(ports, step)
+    changes |= step.changes
     after = run.changed(**changes)
     if (losses := how.losses(run)) != how.losses(after):  # before the step is written: after a crash both are repeated
         ports.happened(RunLosesNodes(run, losses, how.losses(after)))
@@ -130,26 +152,23 @@ def _unexplained(status: JobStatus | None) -> JobStatus | None:
     return replace(status, error=status.error or _UNEXPLAINED) if status and status.state is JobState.FAILED else status
 
 
-def _reason(ports: Ports, step: NextStep) -> str:
-    """Why the run takes this step. For a failure: Azure ML's words and the end of the failing rank's log."""
-    if not step.failed_job:
-        return step.why
-    file, tail = _failing_log(ports, step.failed_job, step.error)
-    return f"{step.why}\n{file}:\n{tail}"[:REASON_LIMIT] if tail else step.why
+def _explained_failure(ports: Ports, step: NextStep) -> JobFailure:
+    """Why the run fails, with the end of the log that explains the failure."""
+    failure = step.failure or UNKNOWN_FAILURE
+    log, tail = _failing_log(ports, step.failed_job, failure.log) if step.failed_job else ("", "")
+    return with_(failure, log=log, tail=tail[:TAIL_LIMIT])
 
 
-def _failing_log(ports: Ports, job: str, error: str) -> tuple[str, str]:
-    """The name and the last lines of the log that explains the failure, of those that are there."""
+def _failing_log(ports: Ports, job: str, named: str) -> tuple[str, str]:
+    """The name and the last lines of the log that explains the failure: the named one, or one of those that exist."""
     try:
-        place = ports.jobs.logs(job)
+        place = ports.jobs.folder(job).inside(Part.LOGS)
     except (NotFound, BadInput):  # a workspace without the datastore that holds them
         return "", ""
-    named = re.search(r"user_logs/([\w.-]+\.txt)", error)
-    names = [named.group(1)] if named else _log_names(ports.blobs, place)
-    tails = {n: ports.blobs.tail(place.container, f"{place.prefix}user_logs/{n}", TAIL_BYTES) for n in names}
-    return failing_log(tails, REASON_LINES)
+    names = [named] if named else _log_names(ports.blobs, place)
+    tails = {n: ports.blobs.tail(place.container, f"{place.prefix}{n}", TAIL_BYTES) for n in names}
+    return failing_log(tails, TAIL_LINES)
 
 
 def _log_names(blobs: Blobs, place: Place) -> list[str]:
-    logs = blobs.list(Place(place.container, f"{place.prefix}user_logs/"))
-    return [blob.name.rpartition("/")[2] for blob, _ in zip(logs, range(LOGS_READ), strict=False)]
+    return [blob.name.rpartition("/")[2] for blob in islice(blobs.list(place), LOGS_READ)]

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from shared.jobs.model import JobState
 from shared.jobs.spec import HOUR_PROPERTY, JobSpec
-from shared.runs.decide import first_line, why_step
+from shared.runs.decide import why_step
 from shared.runs.model import Run, RunState
 from shared.runs.names import hour_of, plain_job
 from shared.runs.progress.workload import NextStep, Statuses, Workload
@@ -34,8 +34,8 @@ class OneJob(Workload):
         if (status := statuses[job]) is None:
             return _after_missing(run, job, now)
         if status.state is JobState.FAILED:
-            words = first_line(status.error) or "The job failed."
-            return NextStep(RunState.FAILED, words, failed_job=job, error=status.error)
+            words = status.failure.summary or "The job failed."
+            return NextStep(RunState.FAILED, words, failed_job=job, failure=status.failure)
         return NextStep(RunState(status.state), status.error or why_step(run, status, now))
 
     def ranks(self, _run: Run) -> list[int] | None:

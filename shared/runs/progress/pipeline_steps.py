@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from shared.jobs.kinds import kind_of
 from shared.jobs.model import StepStatus
 from shared.jobs.spec import JobSpec
-from shared.runs.decide import first_line
 from shared.runs.steps import Step, StepState
 
 WHY_LIMIT = 500  # characters
@@ -49,7 +48,7 @@ def _as_told(step: Step, status: StepStatus | None, ended: bool) -> Step:
     if status is None:
         never = ended and step.state is StepState.WAITING
         return replace(step, state=StepState.SKIPPED) if never else step
-    why = first_line(status.error)[:WHY_LIMIT]
+    why = status.error[:WHY_LIMIT]
     state = StepState(status.state)
     return replace(step, state=state, job=status.job, began=status.began, ended=status.ended, why=why)
 

@@ -6,22 +6,20 @@ the checkpoints, which are where the first one left them, until the run's resubm
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from shared.jobs.assets import assets
-from shared.jobs.model import JobState, JobStatus
+from shared.jobs.model import FailureCode, JobFailure, JobState, JobStatus
 from shared.jobs.spec import JobSpec, resolve
-from shared.runs.decide import first_line, is_over
+from shared.runs.decide import is_over
 from shared.runs.model import Moment, Placed, Run, RunState
 from shared.runs.names import plain_job
 from shared.runs.node_use import Use, by_place, use_of_one_job
 from shared.runs.progress.one_job import OneJob, present_job
 from shared.runs.progress.workload import NextStep, Ports, Statuses, Submitted
 
-PREEMPTED = re.compile(r"\W*(PreemptionError\b|Nodes of this job got pre-?empted)", re.IGNORECASE)
 LEAST_SECONDS = 60  # a job that may run for less is not submitted
 
 
@@ -60,8 +58,8 @@ class SingleJob(OneJob):
             return self._decide_on_further_job(run, status, now)
         if status and status.state is JobState.CANCELED and run.jobs.moves_to and run.cancel.asked_at is None:
             return _moved(run, now)
-        if status and status.state is JobState.FAILED and lost_its_nodes(status):
-            return _after_a_loss(run, first_line(status.error), now)
+        if status and status.failure.code is FailureCode.LOST_NODES:
+            return _after_a_loss(run, status.failure.summary, now)
         return super().decide(run, statuses, now)
 
     def _decide_on_further_job(self, run: Run, status: JobStatus | None, now: datetime) -> NextStep:
@@ -85,14 +83,6 @@ class SingleJob(OneJob):
             self.cancel(ports, run)
 
 
-def lost_its_nodes(status: JobStatus) -> bool:
-    """Whether a job failed because its nodes were taken, in Azure ML's own words, and not in those of a script.
-
-    https://github.com/Azure/MachineLearningNotebooks/issues/1242 has them.
-    """
-    return bool(PREEMPTED.match(status.error))
-
-
 def _after_a_loss(run: Run, words: str, now: datetime) -> NextStep:
     """A further job, if one may follow. `words` are Azure ML's."""
     if run.cancel.asked_at is not None:
@@ -102,10 +92,11 @@ def _after_a_loss(run: Run, words: str, now: datetime) -> NextStep:
     if spent or (left is not None and left < LEAST_SECONDS):
         end = _count(used) if spent else "its time limit is used up."
         why = f"Its nodes were taken, and {end}"
-        return NextStep(RunState.FAILED, why, failed_job=present_job(run), error=why)
+        return NextStep(RunState.FAILED, why, failed_job=present_job(run), failure=JobFailure(FailureCode.LOST_NODES))
     why = f"Its nodes were taken; job {run.jobs.number + 1} goes on from its checkpoints. Azure ML: {words}"
     moved = _moved(run, now).changes if run.jobs.moves_to else {}
-    return NextStep(RunState.QUEUED, why, {"job_number": run.jobs.number + 1, "resubmit": True} | moved)
+    changes = {"job_number": run.jobs.number + 1, "resubmit": True} | moved
+    return NextStep(RunState.QUEUED, why, changes, failure=JobFailure(FailureCode.LOST_NODES))
 
 
 def _moved(run: Run, now: datetime) -> NextStep:

@@ -7,19 +7,17 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from shared.kernel import measure
-from shared.kernel.errors import Changed
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.has import HasClock, HasFacts
-from shared.kernel.places import ARCHIVES, RUN_LOOKS, SUBMISSIONS
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import RunEnded, RunStarted
+from shared.runs.messages import ArchiveRun, SubmitRun
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasRuns
 
 log = logging.getLogger(__name__)
-
-WRITE_ATTEMPTS = 10
 
 
 class Ports(HasClock, HasFacts, HasRuns, Protocol):
@@ -46,26 +44,18 @@ def transition(
     ports: Ports, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
 ) -> Stored[Run]:
     """Bring the run to a state, if the table allows it, with further columns of the row as it is then."""
-    for attempt in range(WRITE_ATTEMPTS):
-        try:
-            stored = ports.runs.get(name) if attempt else ports.runs.recent(name)
-            changes = advance(stored.value, state, ports.clock(), why) | (facts(stored.value) if facts else {})
-            return write_transition(ports, stored, changes)
-        except Changed:
-            continue
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it went to {state}.")
+
+    def write(stored: Stored[Run]) -> Stored[Run]:
+        changes = advance(stored.value, state, ports.clock(), why) | (facts(stored.value) if facts else {})
+        return write_transition(ports, stored, changes)
+
+    runs = ports.runs
+    return compare_and_set(ports.clock, f"Run {name}", lambda: runs.get(name), write, first=lambda: runs.recent(name))
 
 
-def ask_for_submission(queues: Queues, run: str) -> None:
-    """Ask for the run's job to be put to Azure ML, or for its cancellation if someone asked for that."""
-    queues.send(SUBMISSIONS, {"run": run})
-
-
-def ask_for_sweep_look(queues: Queues, run: Run, delay: float = 0.0) -> None:
-    """Ask for a look at a sweep. Only the one that has the number of the row's next look asks for another."""
-    queues.send(RUN_LOOKS, {"sweep": run.name, "number": run.trials.look}, delay)
+def ask_for_submission(queues: Queues, run: Run, delay: float = 0.0) -> None:
+    queues.send(SubmitRun(run.name, run.asked.drop), delay)
 
 
 def ask_for_archive(queues: Queues, run: str) -> None:
-    """Ask for a final run's archive. One that is there already is left as it is."""
-    queues.send(ARCHIVES, {"run": run})
+    queues.send(ArchiveRun(run))

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Protocol
 
 from shared.jobs.assets import Assets
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobFailure, JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.spec import JobSpec
 from shared.kernel.has import HasClock
@@ -59,7 +59,7 @@ class Submitted:
 class NextStep:
     """What the statuses of jobs mean for the run: its state and the reason, changes of its fields, jobs to cancel.
 
-    `failed_job` is the job whose log explains why the run failed, `error` Azure ML's message about that job.
+    `failed_job` is the job whose log explains why the run failed, `failure` why a job failed.
     """
 
     state: RunState
@@ -67,7 +67,7 @@ class NextStep:
     changes: dict[str, Any] = field(default_factory=dict)
     to_cancel: tuple[str, ...] = ()
     failed_job: str = ""
-    error: str = ""
+    failure: JobFailure | None = None
 
 
 class JobLifecycle(ABC):

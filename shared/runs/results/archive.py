@@ -19,7 +19,8 @@ import msgspec
 
 from shared.jobs.ports import HasJobs
 from shared.jobs.readers.place_text import place_text
-from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import BadInput, NotFound, TrainyardError, Unavailable
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.parsing import read_json
 from shared.kernel.parts import flat
@@ -30,8 +31,9 @@ from shared.runs.data import LISTING, change_at_end
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
+from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasDatasets, HasRuns, Runs, SaysMore
+from shared.runs.ports import HasDatasets, HasRuns, SaysMore
 from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
 from shared.runs.results import metric_files, mlflow_metrics
@@ -42,7 +44,6 @@ log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 256 << 20  # bytes; a file takes some 150 of them
-WRITE_ATTEMPTS = 10
 PATIENCE = timedelta(minutes=4)  # one copy may take as long once more; functionTimeout, 10 minutes, ends the worker
 LEAST_COPYING = timedelta(minutes=1)  # however long the drop was listed
 AT_ONCE_FILES, AT_ONCE_BYTES = 100, 64 << 20  # copied by the service itself within a second
@@ -59,11 +60,12 @@ class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, HasDatase
     """What is needed here from outside."""
 
 
-def archive_run(ports: Ports, name: str) -> None:
+def archive_run(ports: Ports, message: ArchiveRun) -> None:
     """Archive a final run, or as much of it as PATIENCE allows: a message goes on with the rest.
 
     After a crash it may be called again: existing copies are kept.
     """
+    name = message.run
     stored = ports.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
     run = stored.value
     if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
@@ -77,15 +79,15 @@ def archive_run(ports: Ports, name: str) -> None:
         finished = verdict | _archive(ports, run, run_outputs, run_outputs.copies(source), source, until)
     except OutOfTime:
         if verdict:  # so that the next message need not list the drop again
-            _record(ports.runs, stored, verdict)
+            _record(ports, stored, verdict)
         ask_for_archive(ports.queues, name)
         log.info("run %s: its archive goes on in the next message", name)
         return
     except TrainyardError as exc:
-        _record(ports.runs, stored, {"archive_error": str(exc)})
+        _record(ports, stored, {"archive_error": str(exc)})
         raise
     _tell(ports, run, finished["output"])
-    _record(ports.runs, stored, finished | {"archive_error": "", "archived_at": ports.clock()})
+    _record(ports, stored, finished | {"archive_error": "", "archived_at": ports.clock()})
 
 
 def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
@@ -172,11 +174,12 @@ class _Found:
     def _copies(self, some: list[Output]) -> Iterator[tuple[Output, Copy]]:
         """What is there of outputs that lie in one folder; those of a job's own folder come from one listing."""
         if some[0].job and not some[0].path:
-            own = self.ports.jobs.logs(some[0].job)
-            for blob in self.ports.blobs.list(own):
-                for output in some:
-                    if output.takes(blob.name.removeprefix(own.prefix)):
-                        yield output, self._copy(output, blob, Place(own.container, f"{own.prefix}{output.root}"))
+            own = self.ports.jobs.folder(some[0].job)
+            by_part = {output.part: output for output in some}
+            for blob in self.ports.blobs.list(own.place):
+                part = own.part_of(blob.name.removeprefix(own.place.prefix))
+                if part and (output := by_part.get(part)):
+                    yield output, self._copy(output, blob, own.inside(part))
             return
         for output in some:
             yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))
@@ -262,15 +265,13 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
     blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", data, "application/json")
 
 
-def _record(runs: Runs, stored: Stored[Run], facts: dict[str, Any]) -> None:
-    for _ in range(WRITE_ATTEMPTS):
-        try:
-            runs.update(stored, stored.value.changed(**facts))
-        except Changed:
-            stored = runs.get(stored.value.name)
-        else:
-            return
-    raise Changed(f"Run {stored.value.name} changed {WRITE_ATTEMPTS} times while it was archived.")
+def _record(ports: Ports, stored: Stored[Run], facts: dict[str, Any]) -> None:
+    name = stored.value.name
+
+    def write(stored: Stored[Run]) -> None:
+        ports.runs.update(stored, stored.value.changed(**facts))
+
+    compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write, first=lambda: stored)
 
 
 def read_manifest(blobs: Blobs, folder: str) -> dict[str, Any]:

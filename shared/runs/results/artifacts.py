@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol
 
 from shared.kernel.errors import BadInput, NotFound
-from shared.kernel.has import HasBlobs
+from shared.kernel.has import HasBlobs, HasClock, HasMemory
+from shared.kernel.memory import Topic
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs
 from shared.runs.model import Run
@@ -16,13 +16,12 @@ from shared.runs.results.archive import MANIFEST, read_manifest
 from shared.runs.results.outputs import archive_folder
 
 ADDRESS_LIFE = 900  # seconds that a signed address works
-_MANIFESTS = 16  # kept in memory; thousand files of one run are fetched with thousand calls
 
 
 PICTURES, MOST_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif"), 24
 
 
-class Ports(HasBlobs, HasRuns, Protocol):
+class Ports(HasClock, HasMemory, HasBlobs, HasRuns, Protocol):
     """What is needed here from outside."""
 
 
@@ -36,7 +35,7 @@ def artifacts(ports: Ports, name: str, pictures: bool = False) -> dict[str, Any]
     if run.archive.at is None:
         return {"complete": False, "files": [], "outputs": [], "pictures": {}}
     folder = archive_folder(run)
-    manifest = _manifest(ports.blobs, folder)
+    manifest = _manifest(ports, folder)
     shown = [file for file in manifest.files if pictures and file.lower().endswith(PICTURES)][:MOST_PICTURES]
     return {
         "complete": True,
@@ -53,7 +52,7 @@ def address(ports: Ports, name: str, path: str) -> str:
     if run.archive.at is None:
         raise NotFound(f"Run {name} is {run.progress.state} and not archived yet; there is nothing to fetch.")
     folder = archive_folder(run)
-    if path != MANIFEST and path not in _manifest(ports.blobs, folder).files:
+    if path != MANIFEST and path not in _manifest(ports, folder).files:
         raise NotFound(f"Run {name} left no file {path[:200]!r}. Its artifacts list what there is.")
     return ports.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE)
 
@@ -70,13 +69,16 @@ class _Manifest:
     outputs: list[dict[str, Any]]
 
 
-def _manifest(blobs: Blobs, folder: str) -> _Manifest:
-    return _read_once(blobs, folder)  # type: ignore[arg-type]  # mypy takes no protocol for hashable
+MANIFESTS = Topic[_Manifest]("manifests", most=16)  # thousand files of one run are fetched with thousand calls
 
 
-@lru_cache(maxsize=_MANIFESTS)
-def _read_once(blobs: Blobs, folder: str) -> _Manifest:
-    """The manifest. An archive that is complete doesn't change. Manifests of version 1 have no outputs."""
+def _manifest(ports: Ports, folder: str) -> _Manifest:
+    """The manifest, read once: an archive that is complete doesn't change."""
+    return ports.memory.answer(MANIFESTS, ports.clock(), lambda: files_of(ports.blobs, folder), folder)
+
+
+def files_of(blobs: Blobs, folder: str) -> _Manifest:
+    """What the manifest in the folder says. Manifests of version 1 have no outputs."""
     manifest = read_manifest(blobs, folder)
     try:
         files = {str(file["name"]): file for file in manifest["files"]}

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
+from shared.jobs.model import Part
 from shared.jobs.ports import HasJobs
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.has import HasBlobs
@@ -146,14 +147,13 @@ def _live(ports: Ports, run: Run) -> list[tuple[str, Place]]:
     """The folders of the run's outputs, by their places in the archive. One that can't be reached is left out."""
     folders = []
     for output in outputs(run):
-        if output.name == "logs" or output.is_file or not output.folder:
+        if output.part in (Part.LOGS, Part.REST) or output.is_file or not output.folder:
             continue
         try:
             if output.path:
                 folders.append((output.folder, ports.jobs.place(output.path)))
             elif output.job:
-                own = ports.jobs.logs(output.job)
-                folders.append((output.folder, Place(own.container, f"{own.prefix}{output.part}")))
+                folders.append((output.folder, ports.jobs.folder(output.job).inside(Part.OUTPUTS)))
         except NotFound:
             continue
     return folders

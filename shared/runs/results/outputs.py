@@ -16,22 +16,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shared.jobs.location import Pattern, Where
+from shared.jobs.model import Part
 from shared.jobs.spec import FILE, LEFT_OUTPUT
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload
-
-REST = "*"
-LOGS, OUTPUTS = "user_logs/", "outputs/"
-NOT_MLFLOW = (LOGS, OUTPUTS, "system_logs/", "azureml-logs/", "logs/azureml/")
 
 
 @dataclass(frozen=True)
 class Output:
     """Something that a job wrote, or may have written.
 
-    `path` is where it lies, or for logs and ./outputs '' with the `job` and the `part` of its own folder. `folder` is
-    where it goes in the archive, '' if it is left where it is. The part REST is what is in no other part, but for
-    what Azure ML itself writes beside a job's files.
+    `path` is where it lies. Of what is in the job's own folder, `path` is '', and `job` and `part` say where it lies.
+    `folder` is where it goes in the archive, '' if it is left where it is.
     """
 
     name: str
@@ -39,17 +35,8 @@ class Output:
     path: Where | Pattern = ""
     is_file: bool = False
     job: str = ""
-    part: str = ""
+    part: Part | None = None
     asset: str = ""  # the name, or name:version, under which it is registered
-
-    def takes(self, name: str) -> bool:
-        """Whether a file of the job's own folder is of this part."""
-        return not name.startswith(NOT_MLFLOW) if self.part == REST else name.startswith(self.part)
-
-    @property
-    def root(self) -> str:
-        """The part's folder in the job's own."""
-        return "" if self.part == REST else self.part
 
 
 def archive_folder(run: Run) -> str:
@@ -62,9 +49,9 @@ def outputs(run: Run) -> Iterator[Output]:
     how = workload(run)
     for job in how.jobs(run).values():  # one that was never submitted has no logs
         folder = how.job_folder(run, job)
-        yield Output("logs", f"logs/{folder}", job=job, part=LOGS)
-        yield Output("outputs", f"outputs/{folder}", job=job, part=OUTPUTS)
-        yield Output("mlflow", f"mlflow/{folder}", job=job, part=REST)
+        yield Output("logs", f"logs/{folder}", job=job, part=Part.LOGS)
+        yield Output("outputs", f"outputs/{folder}", job=job, part=Part.OUTPUTS)
+        yield Output("mlflow", f"mlflow/{folder}", job=job, part=Part.REST)
     declared = run.asked.request.outputs
     for name, output in declared.items():
         folder = "" if name == LEFT_OUTPUT else _folder(name, "models" in declared)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol
 
+from shared.jobs.model import Part
 from shared.jobs.ports import HasJobs
 from shared.kernel.errors import NotFound
 from shared.kernel.has import HasBlobs
 from shared.kernel.places import OUTPUT_CONTAINER
-from shared.kernel.storage import Blob, Blobs, Place
+from shared.kernel.storage import Blob, Place
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
 
 RANKS_LISTED = 1000
-_FILE = re.compile(r"std_log(?:_process_(?P<rank>\d+))?\.txt")  # Azure ML's names; the only process has no number
 
 
 class Ports(HasBlobs, HasJobs, Protocol):
@@ -44,17 +44,14 @@ def rank_log(ports: Ports, run: Run, rank: int) -> RankLog:
         place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/logs/{how.job_folder(run, job)}")
     else:
         try:
-            live = ports.jobs.logs(job)
+            place = ports.jobs.folder(job).inside(Part.LOGS)
         except NotFound:  # a workspace without the datastore that holds them
             return RankLog("", whole=False)
-        place = Place(live.container, f"{live.prefix}user_logs/")
-    files = _by_rank(ports.blobs, place)
+    files = _by_rank(ports, place)
     return RankLog(place.container, archived, files.get(number), sorted(files) if ranks is None else ranks)
 
 
-def _by_rank(blobs: Blobs, place: Place) -> dict[int, Blob]:
-    blobs_by_rank = {}
-    for blob, _ in zip(blobs.list(place), range(RANKS_LISTED), strict=False):
-        if match := _FILE.fullmatch(blob.name.removeprefix(place.prefix)):
-            blobs_by_rank[int(match["rank"] or 0)] = blob
-    return blobs_by_rank
+def _by_rank(ports: Ports, place: Place) -> dict[int, Blob]:
+    logs = islice(ports.blobs.list(place), RANKS_LISTED)
+    by_rank = {ports.jobs.rank_of(blob.name.removeprefix(place.prefix)): blob for blob in logs}
+    return {rank: blob for rank, blob in by_rank.items() if rank is not None}

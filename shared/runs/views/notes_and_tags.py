@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from shared.kernel.errors import Changed, Impossible
+from shared.kernel.compare_and_set import compare_and_set
+from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
 from shared.kernel.person import Person
 from shared.kernel.versioned import Stored
+from shared.runs.codes import Deed
 from shared.runs.model import Audited, Note, Run
-from shared.runs.ports import HasRuns, Runs
-from shared.runs.progress.transitions import WRITE_ATTEMPTS
+from shared.runs.ports import HasRuns
 from shared.runs.results import printed_metrics
 
 MOST_NOTES = 20  # of at most 500 characters: lists hold copies of a run's row
@@ -40,7 +41,7 @@ def add_note(ports: Ports, name: str, text: str, by: Person) -> Run:
             raise Impossible(f"Run {name} has {MOST_NOTES} notes, and takes no more.", "too_many")
         return {"notes": (*run.people.notes, Note(text, by.name, ports.clock(), by.id))}
 
-    return _written(ports.runs, name, noted)
+    return _written(ports, name, noted)
 
 
 def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
@@ -59,29 +60,28 @@ def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequ
             return {}
         words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.people.tags.get(key) != value]
         words += [f"without {key}" for key in sorted(run.people.tags.keys() - tags.keys())]
-        return {"tags": tags, "audit": _audited(ports, run, f"tags: {', '.join(words)}", by)}
+        return {"tags": tags, "audit": _audited(ports, run, f"tags: {', '.join(words)}", by, Deed.TAGS)}
 
-    return _written(ports.runs, name, tagged)
+    return _written(ports, name, tagged)
 
 
-def note_deed(ports: Ports, name: str, what: str, by: Person) -> Run:
+def note_deed(ports: Ports, name: str, what: str, by: Person, deed: Deed) -> Run:
     """Add what someone did to the run to its audit."""
-    return _written(ports.runs, name, lambda run: {"audit": _audited(ports, run, what, by)})
+    return _written(ports, name, lambda run: {"audit": _audited(ports, run, what, by, deed)})
 
 
-def _audited(ports: Ports, run: Run, what: str, by: Person) -> tuple[Audited, ...]:
+def _audited(ports: Ports, run: Run, what: str, by: Person, deed: Deed) -> tuple[Audited, ...]:
     short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
-    return (*run.people.audit, Audited(short, by.name, ports.clock(), by.id))[-MOST_AUDITED:]
+    return (*run.people.audit, Audited(short, by.name, ports.clock(), by.id, deed))[-MOST_AUDITED:]
 
 
-def _written(runs: Runs, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
+def _written(ports: Ports, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
     """Write the changes that are right for the run's newest row."""
-    for _ in range(WRITE_ATTEMPTS):
-        stored: Stored[Run] = runs.get(name)
-        if not (field_changes := changes(stored.value)):
+
+    def write(stored: Stored[Run]) -> Run:
+        field_changes = changes(stored.value)
+        if not field_changes:
             return stored.value
-        try:
-            return runs.update(stored, stored.value.changed(**field_changes)).value
-        except Changed:
-            continue
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was written to.")
+        return ports.runs.update(stored, stored.value.changed(**field_changes)).value
+
+    return compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)

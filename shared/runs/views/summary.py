@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.kernel.parts import columns
+from shared.runs import old_sentences
 from shared.runs.decide import LOWER_IS_BETTER
 from shared.runs.model import FINAL, Run, RunState
 
@@ -61,20 +62,30 @@ def duration_seconds(run: Run, now: datetime | None = None) -> float | None:
     return (ended - began).total_seconds() if began and ended else None
 
 
+def first_line(run: Run) -> str:
+    """The first line of the reason for the run's end."""
+    return run.progress.reason.partition("\n")[0]
+
+
+def reason_with_log(run: Run) -> str:
+    """The reason for the run's end, followed by the end of the log that explains a failure."""
+    failure = run.progress.failure
+    return f"{run.progress.reason}\n{failure.log}:\n{failure.tail}" if failure and failure.tail else run.progress.reason
+
+
 def cause(run: Run) -> str:
-    """Why it failed, in the trainer's own sentence if it left one; '' for a run that did not."""
+    """Why the run failed, in the trainer's own sentence if it left one; '' for a run that did not fail."""
     if run.progress.state is not RunState.FAILED:
-        return (
-            "" if run.progress.state is not RunState.CANCELED else run.progress.reason.partition("\n")[0][:CAUSE_LIMIT]
-        )
-    head, _, log = run.progress.reason.partition(":\n")
+        return first_line(run)[:CAUSE_LIMIT] if run.progress.state is RunState.CANCELED else ""
+    failure = run.progress.failure
+    log = failure.tail if failure else old_sentences.log_of(run.progress.reason)
     for pattern in (_ENDED, _MEMBER, _ARGUMENTS):
         if matches := pattern.findall(log):
             return str(matches[-1]).strip()[:CAUSE_LIMIT]
     if matches := _RAISED.findall(log):
         return str(matches[-1]).strip()[:CAUSE_LIMIT]
     lines = [line for line in log.splitlines() if line.strip()]
-    return (lines[-1].strip() if lines else head.partition("\n")[0])[:CAUSE_LIMIT]
+    return (lines[-1].strip() if lines else first_line(run))[:CAUSE_LIMIT]
 
 
 def value_of(run: Run, name: str, now: datetime | None = None) -> Value | None:

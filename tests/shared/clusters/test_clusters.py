@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shared.clusters import sweep
 from shared.clusters.decide import Need, judge_cluster, judge_instance
 from shared.clusters.lease_model import Lease, nodes_held
-from shared.clusters.model import INSTANCE, Cluster, Decision
+from shared.clusters.model import INSTANCE, AllocationCode, AllocationError, Cluster, Decision
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.settings import Rules
 from shared.runs.intake.create import create_run
@@ -24,7 +24,7 @@ from tests.fakes.world import World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WARM = Cluster("c", min_nodes=1, max_nodes=4, idle_seconds=120, nodes=1, idle_nodes=1)
-QUOTA = "ClusterCoreQuotaReached: The limit of 10 cores of Standard NCv3 is reached."
+QUOTA = AllocationError("The specified subscription has a total vCPU quota of 0.", AllocationCode.QUOTA)
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ import pytest
 from rich.console import Console
 
 from cli.show import clusters as show_clusters
+from shared.adapters.azureml.failures import allocation_error
 from shared.api import queries, status
 from shared.api.requests import RunsQuery
-from shared.clusters.model import Cluster
+from shared.clusters.model import AllocationError, Cluster
 from shared.clusters.waiting import refusal, why_waiting
 from shared.runs.intake import create
 from shared.runs.intake.dry_run import dry_run
@@ -45,7 +46,15 @@ REGIONAL = (
     "OperationNotAllowed: Operation results in exceeding quota limits of Total Regional Cores. Maximum allowed: 20, "
     "Current in use: 18, Additional requested: 4."
 )
-BATCH = "ClusterCoreQuotaReached: The specified subscription has a Dsv2 family vCPU quota of 10 and cannot take more."
+FAMILY = (
+    "The specified subscription has a Standard DSv2 family vCPU quota of 10 and is less than the requested job node "
+    "count of 6 which maps to 12 vCPUs."
+)
+
+
+def error(words: str) -> AllocationError:
+    """The allocation error that the adapter makes of these words of Azure's."""
+    return allocation_error("", words)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +63,9 @@ BATCH = "ClusterCoreQuotaReached: The specified subscription has a Dsv2 family v
         (QUEUED.changed(job="", state=RunState.RECEIVED), EMPTY, [], "submission", "on its way"),
         (QUEUED, None, [], "broken", "no cluster c"),
         (QUEUED.changed(nodes=9), EMPTY, [], "too_many_nodes", "at most 4"),
-        (QUEUED, replace(EMPTY, errors=(ARM,)), [], "quota", "6 of 10 cores"),
-        (QUEUED, replace(EMPTY, errors=("AllocationFailed: No capacity.",)), [], "broken", "No capacity."),
-        (QUEUED, replace(EMPTY, errors=(ARM,), idle_nodes=2), [], "allocating", "2 idle"),
+        (QUEUED, replace(EMPTY, errors=(error(ARM),)), [], "quota", "6 of 10 cores"),
+        (QUEUED, replace(EMPTY, errors=(error("AllocationFailed: No capacity."),)), [], "broken", "No capacity."),
+        (QUEUED, replace(EMPTY, errors=(error(ARM),), idle_nodes=2), [], "allocating", "2 idle"),
         (QUEUED, replace(EMPTY, busy_nodes=4), ["other", "third"], "other_run", "other and 1 more came before it"),
         (QUEUED, replace(EMPTY, busy_nodes=2), ["other"], "allocating", "0 idle, 0 being allocated"),
         (QUEUED, replace(EMPTY, target_nodes=2), [], "allocating", "2 nodes of c: 0 idle, 2 being allocated"),
@@ -82,13 +91,13 @@ def test_nodes_on_their_way_are_waited_for_since_they_were_asked_for() -> None:
     [
         (ARM, "standardNCSv3Family", 6, 10),
         (REGIONAL, "Total Regional", 18, 20),
-        (BATCH, "Dsv2", None, 10),
+        (FAMILY, "Standard DSv2", None, 10),
         ("QuotaExceeded: Some quota is reached.", "", None, None),
     ],
 )
 def test_azures_words_about_a_quota(words: str, family: str, used: int | None, limit: int | None) -> None:
     """Family, use and limit are read out of the sentences that Azure writes; the words themselves stay as they are."""
-    found = refusal(replace(EMPTY, errors=(words,)), 1)
+    found = refusal(replace(EMPTY, errors=(error(words),)), 1)
     assert found is not None
     assert (found.code, found.family, found.used, found.limit, found.words) == ("quota", family, used, limit, words)
 
@@ -137,7 +146,7 @@ def test_many_runs_that_wait_cost_one_look(world: World, monkeypatch: pytest.Mon
 
 def test_a_dry_run_says_it_before_anything_is_sent(world: World) -> None:
     """What Azure ML refuses the cluster now is among the reasons of a dry run, with its words."""
-    world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", errors=(ARM,))
+    world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", errors=(error(ARM),))
     plan = dry_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
     assert [reason["code"] for reason in plan["reasons"]] == ["quota"]
     assert "standardNCSv3Family" in plan["reasons"][0]["message"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from shared.drops.find_unannounced import LOOKS_FOR_ALL
+from shared.kernel.memory import Memory
 from shared.kernel.storage import FolderPage, Place
 from shared.reconcile import reconcile
 from tests.fakes.world import ROUTE, World, trainers_folder
@@ -72,5 +73,5 @@ def test_a_walk_that_is_not_at_its_end_goes_on_each_time(world: World, monkeypat
     for looks in range(1, 4):
         reconcile(world.system)
         assert len(world.drops.rows) == 2 * looks
-    reconcile(replace(world.system))
+    reconcile(replace(world.system, memory=Memory()))
     assert len(world.drops.rows) == 8

@@ -16,6 +16,7 @@ from random import Random
 
 from shared.clusters import lease_actions, sweep
 from shared.clusters.lease_model import Wish
+from shared.clusters.messages import CheckCluster
 from shared.clusters.model import Cluster
 from shared.clusters.samples import Sample
 from shared.kernel.errors import TrainyardError, Unavailable
@@ -143,7 +144,7 @@ class Month:
         self.world.system = replace(
             self.world.system,
             samples=self.samples,
-            clusters=Clusters(self.pools, self.dice, errors),
+            clusters=Clusters(self.pools, Random(self.seed), errors),
             money=policy,
             budgets=AccountBudgets(self.world.books, policy, self.world.clock),
         )
@@ -206,11 +207,11 @@ class Month:
         self._settle()
 
     def _lower_a_budget(self) -> None:
-        """An administrator takes half of what a project may spend; what it has spent by then is spent."""
+        """An administrator leaves a project a dollar, or half of its budget if that is less."""
         project = self.dice.choice([*self.budgets])
         spent = self.spent().get((project, month_of(self.now)), 0.0)
         budget = self.budgets[project]
-        amount = max(1.0, (budget.month or 0.0) / 2)
+        amount = max(1.0, min((budget.month or 0.0) / 2, spent + 1.0))
         self.budgets[project] = replace(budget, month=amount)
         for month in {month_of(self.now), month_of(END)}:
             self.amounts[project, month] = amount
@@ -235,7 +236,7 @@ class Month:
         for name, pool in self.pools.items():
             events = pool.step(self.now, self.dice)
             if self.watched and pool.nodes != self.samples.newest().get(name, 0):
-                sweep.sweep_one(self.world.system, name)
+                sweep.sweep_one(self.world.system, CheckCluster(name))
             for job, raw in events:
                 self.world.job_goes(job, raw)
         self._settle()

@@ -10,6 +10,7 @@ import pytest
 
 from shared.clusters.lease_model import Lease
 from shared.kernel.errors import Impossible
+from shared.kernel.memory import Memory
 from shared.money.api import CostsQuery, get_costs
 from shared.money.charge_costs import keep_books
 from shared.money.model import Day, Row
@@ -129,7 +130,7 @@ def test_a_day_whose_record_can_not_be_read_is_told(world: World) -> None:
     assert (whole["missing"], whole["total"]["spent"] > 0) == ([], True)
 
     world.books.closed["20260110"] = [Day("cpu-cluster", "20260110", problem="Column rows can't be read.")]
-    world.system = replace(world.system)  # another process: this one remembers the day as it was
+    world.system = replace(world.system, memory=Memory())  # another process: this one remembers the day as it was
     (gap,) = get_costs(world.system, CostsQuery())["missing"]
     assert (gap["day"], gap["cluster"]) == ("2026-01-10", "cpu-cluster")
     assert gap["why"] == "Column rows can't be read."
@@ -141,6 +142,6 @@ def test_a_day_whose_record_can_not_be_read_is_told(world: World) -> None:
 
     world.books.closed["20260110"] = [Day("cpu-cluster", "20260110", problem="Column rows can't be read.")]
     world.clock.advance(35 * 86_400)
-    world.system = replace(world.system)
+    world.system = replace(world.system, memory=Memory())
     (gap,) = get_costs(world.system, CostsQuery(since="2026-01-09"))["missing"]
     assert gap["advice"].startswith("Restore its row from a backup")

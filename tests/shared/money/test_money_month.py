@@ -70,11 +70,11 @@ def test_months_add_up(tmp_path: Path) -> None:
 
 def test_a_month_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing follows from a budget that is spent, or idle nodes are charged to nobody, a month tells."""
-    month = Month(0, trainers_folder(tmp_path))
+    month = Month(3, trainers_folder(tmp_path))
     with monkeypatch.context() as patch:
         patch.setattr(decide, "consequences", lambda _budget, account, _now: (account, []))
         month.play()
-    with pytest.raises(AssertionError, match="text spent"):
+    with pytest.raises(AssertionError, match="audio spent"):
         check(month)
     month, charge = Month(0, tmp_path), ledger.split
     monkeypatch.setattr(daily_charges, "split", lambda *known: [s for s in charge(*known) if s.kind != "unexplained"])

@@ -24,6 +24,7 @@ from shared.removals.remove import Asked, remove_drop, remove_run, send_again
 from shared.runs.data import kept_listing
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
+from shared.runs.messages import SubmitRun
 from shared.runs.model import Run, RunState
 from shared.runs.progress import submit
 from shared.runs.results import artifacts
@@ -58,15 +59,16 @@ def left(world: World, container: str, prefix: str = "") -> list[str]:
 
 
 def test_a_removed_run_leaves_its_record(world: World) -> None:
-    """Archive, checkpoints, and the job's own outputs and logs go; other runs' stay; the record says who and when."""
+    """Archive, checkpoints, and all that the job wrote go; other runs' stay; the record says who and when."""
     run, other = trained(world), trained(world, name="b")
+    world.blobs.put("azureml", f"ExperimentRun/dcid.{run.name}/model/MLmodel", b"saved through MLflow")
     asked = remove_run(world.system, world.removals, run.name, Asked(Person("ada", "0a1b")))
     assert remove_run(world.system, world.removals, run.name, Asked(Person("eve"))) == asked
     world.run_until_idle()
 
     (removal,) = world.removals.newest()
     assert (removal.by, removal.by_id, removal.what, removal.done_at is not None) == ("ada", "0a1b", What.RUN, True)
-    assert removal.files == 8
+    assert removal.files == 9
     assert left(world, "output", f"digits/{run.name}/") == [f"digits/{run.name}/data.json.gz"]
     for container in ("output", "azureml-blobstore", "azureml"):
         names = left(world, container)
@@ -312,7 +314,7 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
     again = retry_and_continue.retry_run(world.system, other.name)
     for calls in range(40):
         with suppress(Crash):
-            submit.submit_run(world.crashing([*["pass"] * calls, "half"]), again.name)
+            submit.submit_run(world.crashing([*["pass"] * calls, "half"]), SubmitRun(again.name))
             break
     assert world.runs.get(again.name).value.jobs.job == again.name
     assert (

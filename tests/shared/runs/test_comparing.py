@@ -15,6 +15,7 @@ from shared.api import queries, rows
 from shared.api.requests import RunsQuery
 from shared.drops import find_name
 from shared.drops.model import Drop, DropState
+from shared.jobs.model import JobFailure
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.runs.model import Moment, Run, RunState
@@ -113,7 +114,9 @@ def test_a_run_in_a_line() -> None:
 def test_the_cause_is_the_trainers_own_sentence(log: str, sentence: str) -> None:
     """Of a failure the trainer's sentence is shown, and not that a user process has exited."""
     head = "Execution failed. User process 'python' exited with status code 2. Please check log file"
-    assert cause(run(state=RunState.FAILED, reason=f"{head}\nstd_log.txt:\n{log}")) == sentence
+    assert cause(run(state=RunState.FAILED, reason=head, failure=JobFailure(tail=log))) == sentence
+    old = run(state=RunState.FAILED, reason=f"{head}\nstd_log.txt:\n{log}")  # a row of the version before
+    assert cause(old) == sentence
     assert cause(run(state=RunState.FAILED, reason="No such image.")) == "No such image."
 
 

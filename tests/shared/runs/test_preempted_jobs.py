@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from shared.jobs.model import JobState, JobStatus
 from shared.kernel.drop_key import DropKey
 from shared.runs.model import Run, RunState
 from shared.runs.names import run_of_job
 from shared.runs.progress.cancel import cancel_run
-from shared.runs.progress.single_job import lost_its_nodes
 from shared.runs.results import mlflow_metrics
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 # As users of Azure ML saw it: https://github.com/Azure/MachineLearningNotebooks/issues/1242
-TAKEN = "PreemptionError: Nodes of this job got pre-empted. Please resubmit the job."
+TAKEN = (
+    "AzureMLCompute job failed. PreemptionError: Nodes of this job got pre-empted. Check if the run has failed or "
+    "restarted. Reason: Received pre-emption warning signal"
+)
 A = DropKey("mnist", "a")
 
 
@@ -116,20 +117,6 @@ def test_a_crash_loses_no_further_job(world: World, crash: int, when: str) -> No
     run = world.only_run()
     assert (run.progress.state, run.jobs.number, run.jobs.resubmit) == (RunState.COMPLETED, 2, False)
     assert [job for job in world.jobs.jobs if job.startswith(name)] == [name, f"{name}-a2"]
-
-
-@pytest.mark.parametrize(
-    ("words", "lost"),
-    [
-        (TAKEN, True),
-        ('{"code": "PreemptionError"}', False),
-        ("Execution failed. User process 'python' exited with status code 1. Error: PreemptionError: mine", False),
-        ("", False),
-    ],
-)
-def test_only_azure_mls_own_words_count(words: str, lost: bool) -> None:
-    """What a script writes into its error is no preemption."""
-    assert lost_its_nodes(JobStatus("a", JobState.FAILED, "Failed", words)) is lost
 
 
 def test_what_each_job_logged_is_one_curve(world: World) -> None:

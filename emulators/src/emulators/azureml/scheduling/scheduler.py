@@ -25,7 +25,10 @@ from emulators.private import remove_folder
 log = logging.getLogger(__name__)
 
 # https://github.com/Azure/MachineLearningNotebooks/issues/1242
-PREEMPTED = "PreemptionError: Nodes of this job got pre-empted. Please resubmit the job."
+PREEMPTED = (  # https://github.com/Azure/MachineLearningNotebooks/issues/1242 has these words
+    "AzureMLCompute job failed. PreemptionError: Nodes of this job got pre-empted. Check if the run has failed or "
+    "restarted. Reason: Received pre-emption warning signal"
+)
 UNREADABLE = "What the workspace has stored of this job can't be read; the control plane's log has the traceback."
 
 ALLOCATE_AGAIN_SECONDS = 1.0  # until nodes that were refused are asked for again

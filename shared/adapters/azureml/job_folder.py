@@ -1,0 +1,26 @@
+"""What Azure ML calls the folder of a job, and what is in it.
+
+https://learn.microsoft.com/azure/machine-learning/how-to-track-monitor-analyze-runs
+"""
+
+from __future__ import annotations
+
+import re
+
+from shared.jobs.model import JobFolder
+from shared.kernel.storage import Place
+
+_LOGS, _OUTPUTS = "user_logs/", "outputs/"
+_OWN = ("system_logs/", "azureml-logs/", "logs/azureml/")
+_RANK = re.compile(r"std_log(?:_process_(\d+))?\.txt")  # a job of one process has no number
+
+
+def job_folder(container: str, name: str) -> JobFolder:
+    """The job's folder in the container of the workspace's artifacts."""
+    return JobFolder(Place(container, f"ExperimentRun/dcid.{name}/"), _LOGS, _OUTPUTS, _OWN)
+
+
+def rank_of(log: str) -> int | None:
+    """The rank whose log this file is."""
+    match = _RANK.fullmatch(log)
+    return int(match[1] or 0) if match else None

@@ -1,0 +1,48 @@
+"""Read a record, decide, and write it under the etag that was read; start again when another writer was quicker.
+
+Each round waits longer than the one before, by a random time, so that two writers of one record do not meet again and
+again (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/, "full jitter").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from shared.kernel.clock import Clock
+from shared.kernel.errors import Changed
+
+ATTEMPTS = 12  # they take three seconds on average, six at most
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0  # seconds: at most so much, before the second attempt and between later ones
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+def compare_and_set(
+    clock: Clock,
+    what: str,
+    read: Callable[[], R],
+    write: Callable[[R], T],
+    *,
+    first: Callable[[], R] | None = None,
+) -> T:
+    """Return what `write` returns for the record that `read` returned. When `write` raises Changed, begin again.
+
+    `first` reads the record the first time where that is cheaper: a row from memory, or one that the caller holds.
+    Raises Changed when every attempt met another writer; `what` begins its sentence.
+    """
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            clock.pause(_jittered(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
+        try:
+            return write((read if attempt or first is None else first)())
+        except Changed:
+            continue
+    raise Changed(f"{what} was changed by others {ATTEMPTS} times in a row, so this change was not made. Try again.")
+
+
+def _jittered(longest: float) -> float:
+    import random  # not at a cold start: most writes meet nobody
+
+    return random.uniform(0.0, longest)  # noqa: S311  # it only spreads the writers

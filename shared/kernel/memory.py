@@ -1,0 +1,110 @@
+"""What a process remembers of answers from outside, in one place: how old each may be, and how many are kept.
+
+A module that wants to remember something declares a Topic, and asks the system's Memory about it. Copies of the system
+share one Memory, so the handlers of one process know what the others read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar, cast
+
+from shared.kernel.errors import TrainyardError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Topic(Generic[T]):
+    """Something that is remembered: `most` answers, the latest used ones, each for `max_age`; None: for good.
+
+    `else_last`: when reading fails, the last answer is returned, however old it is. `keeps` says which answers are
+    remembered.
+    """
+
+    name: str
+    max_age: timedelta | None = None
+    most: int = 1
+    else_last: bool = False
+    keeps: Callable[[T], bool] = field(default=lambda _: True)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    at: datetime
+    value: Any
+
+
+class Memory:
+    """The answers by topic and key. Any number of threads may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._answers: dict[str, OrderedDict[Hashable, _Answer]] = {}
+        self._reading: dict[tuple[str, Hashable], Future[Any]] = {}
+
+    def answer(self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable = ()) -> T:
+        """The answer that is remembered of the key, or a new one, read by `read`.
+
+        One thread reads a key at a time; whoever asks meanwhile gets the answer, or the error, of that thread.
+        """
+        place = topic.name, key
+        with self._lock:
+            last = self._last(topic, key)
+            if last and (topic.max_age is None or now - last.at < topic.max_age):
+                return cast("T", last.value)
+            reading = self._reading.get(place)
+            if reading is None:
+                self._reading[place] = Future()
+        if reading is not None:
+            return cast("T", reading.result())
+        return self._read(topic, now, read, key, last)
+
+    def one(self, topic: Topic[T], make: Callable[[], T]) -> T:
+        """The one object of this topic, made when somebody first asks for it."""
+        return self.answer(topic, datetime.min, make)
+
+    def _last(self, topic: Topic[T], key: Hashable) -> _Answer | None:
+        answers = self._answers.get(topic.name, OrderedDict())
+        if key in answers:
+            answers.move_to_end(key)
+        return answers.get(key)
+
+    def _read(self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable, last: _Answer | None) -> T:
+        reading = self._reading[topic.name, key]
+        try:
+            value = self._new_or_last(topic, now, read, key, last)
+            reading.set_result(value)
+            return value
+        except BaseException as exc:
+            reading.set_exception(exc)
+            raise
+        finally:
+            with self._lock:
+                del self._reading[topic.name, key]
+
+    def _new_or_last(
+        self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable, last: _Answer | None
+    ) -> T:
+        try:
+            value = read()
+        except TrainyardError:
+            if last is None or not topic.else_last:
+                raise
+            return cast("T", last.value)
+        if topic.keeps(value):
+            self._keep(topic, key, _Answer(now, value))
+        return value
+
+    def _keep(self, topic: Topic[T], key: Hashable, answer: _Answer) -> None:
+        with self._lock:
+            answers = self._answers.setdefault(topic.name, OrderedDict())
+            answers[key] = answer
+            answers.move_to_end(key)
+            if len(answers) > topic.most:
+                answers.popitem(last=False)

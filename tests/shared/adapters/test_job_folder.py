@@ -1,0 +1,42 @@
+"""The folder that Azure ML gives a job, in our own words."""
+
+import pytest
+
+from shared.adapters.azureml.job_folder import job_folder, rank_of
+from shared.jobs.model import Part
+from shared.kernel.storage import Place
+
+FOLDER = job_folder("azureml", "run-0")
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("user_logs/std_log.txt", Part.LOGS),
+        ("outputs/a.csv", Part.OUTPUTS),
+        ("model/MLmodel", Part.REST),
+        ("logs/mine.txt", Part.REST),
+        ("system_logs/lifecycler.log", None),
+        ("azureml-logs/70_driver_log.txt", None),
+        ("logs/azureml/job.log", None),
+    ],
+)
+def test_each_file_is_of_one_part(name: str, part: Part | None) -> None:
+    """Logs, outputs, and what MLflow saved; what Azure ML itself wrote is of none."""
+    assert FOLDER.part_of(name) is part
+
+
+def test_a_part_has_a_folder() -> None:
+    """The rest lies in the whole folder."""
+    assert FOLDER.inside(Part.LOGS) == Place("azureml", "ExperimentRun/dcid.run-0/user_logs/")
+    assert FOLDER.inside(Part.OUTPUTS) == Place("azureml", "ExperimentRun/dcid.run-0/outputs/")
+    assert FOLDER.inside(Part.REST) == FOLDER.place
+
+
+@pytest.mark.parametrize(
+    ("log", "rank"),
+    [("std_log.txt", 0), ("std_log_process_0.txt", 0), ("std_log_process_12.txt", 12), ("other.txt", None)],
+)
+def test_a_log_is_of_a_rank(log: str, rank: int | None) -> None:
+    """The number in its name; the log of the only process has none."""
+    assert rank_of(log) == rank

@@ -1,0 +1,83 @@
+"""Read, decide, write: again when another writer was quicker, with growing pauses, and not for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.kernel import compare_and_set as module
+from shared.kernel.compare_and_set import ATTEMPTS, LONGEST_PAUSE, compare_and_set
+from shared.kernel.errors import Changed, Conflict
+from tests.fakes.storage import Clock
+
+
+class Record:
+    """A number under an etag, which others change `busy` times, each time before we write."""
+
+    def __init__(self, busy: int = 0) -> None:
+        self.value, self.etag, self.busy, self.reads = 0, 0, busy, 0
+
+    def read(self) -> tuple[int, int]:
+        self.reads += 1
+        return self.value, self.etag
+
+    def add_one(self, stored: tuple[int, int]) -> int:
+        if self.busy:
+            self.busy -= 1
+            self.value, self.etag = self.value + 10, self.etag + 1
+        value, etag = stored
+        if etag != self.etag:
+            raise Changed("412")
+        self.value, self.etag = value + 1, etag + 1
+        return self.value
+
+
+def test_a_write_nobody_met_reads_once_and_waits_for_nothing() -> None:
+    record, clock = Record(), Clock()
+    assert compare_and_set(clock, "It", record.read, record.add_one) == 1
+    assert (record.reads, clock.paused) == (1, [])
+
+
+def test_each_attempt_reads_what_others_wrote() -> None:
+    """No write is lost: the two of the others and our own are all there."""
+    record, clock = Record(busy=2), Clock()
+    assert compare_and_set(clock, "It", record.read, record.add_one) == 21
+    assert (record.reads, len(clock.paused)) == (3, 2)
+
+
+def test_pauses_grow_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their bound doubles up to LONGEST_PAUSE; after ATTEMPTS the error names what was changed."""
+    monkeypatch.setattr(module, "_jittered", lambda longest: longest)
+    record, clock = Record(busy=1000), Clock()
+    with pytest.raises(Changed, match=f"^Run a was changed by others {ATTEMPTS} times"):
+        compare_and_set(clock, "Run a", record.read, record.add_one)
+    assert record.reads == ATTEMPTS
+    assert clock.paused[:3] == [0.02, 0.04, 0.08]
+    assert clock.paused == sorted(clock.paused)
+    assert (clock.paused[-1], sum(clock.paused) < 7) == (LONGEST_PAUSE, True)
+
+
+def test_pauses_differ_between_writers() -> None:
+    """Two writers that met do not wait equally long, so that they do not meet again."""
+    one, other = Clock(), Clock()
+    for clock in (one, other):
+        record = Record(busy=8)
+        compare_and_set(clock, "It", record.read, record.add_one)
+    assert one.paused != other.paused
+
+
+def test_the_first_read_may_be_another_one() -> None:
+    """`first` is what the caller holds already; once it proved old, the record is read."""
+    record, clock = Record(busy=1), Clock()
+    held = record.read()
+    assert compare_and_set(clock, "It", record.read, record.add_one, first=lambda: held) == 11
+    assert record.reads == 2
+
+
+def test_other_errors_end_it() -> None:
+    def refuse(_: object) -> None:
+        raise Conflict("no", "no")
+
+    clock = Clock()
+    with pytest.raises(Conflict):
+        compare_and_set(clock, "It", Record().read, refuse)
+    assert clock.paused == []
