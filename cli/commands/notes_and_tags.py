@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from ..results import prints
 from ..session import Session, command
 from . import options
 
@@ -16,6 +17,7 @@ Remove = Annotated[list[str] | None, Option("--remove", metavar="NAME", help="A 
 
 
 @command
+@prints("POST runs/{run}/notes")
 def note(session: Session, run: options.Run, text: NoteText) -> None:
     """Write a note on a run; `show` prints the notes with their authors and times.
 
@@ -27,6 +29,7 @@ def note(session: Session, run: options.Run, text: NoteText) -> None:
 
 
 @command
+@prints("POST runs/{run}/tags")
 def tag(session: Session, run: options.Run, tags: Tags = None, remove: Remove = None) -> None:
     """Set or remove tags of a run; `runs --where` finds runs by tags.
 

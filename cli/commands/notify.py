@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from .. import show
 from ..api import run_list
+from ..results import prints
 from ..session import Session, command_of
 from ..setup import tab_completion
 from . import options
@@ -40,6 +41,7 @@ SubscriptionName = Annotated[
 
 
 @command_of("notify")
+@prints("POST notices")
 def notify_add(
     session: Session,
     on: On,
@@ -66,6 +68,7 @@ def notify_add(
 
 
 @command_of("notify")
+@prints("GET notices")
 def notify_list(session: Session, mine: options.Mine = False) -> None:
     """List the subscriptions: who is told what, and where.
 
@@ -77,6 +80,7 @@ def notify_list(session: Session, mine: options.Mine = False) -> None:
 
 
 @command_of("notify")
+@prints("DELETE notices/{subscription}")
 def notify_remove(session: Session, subscription: SubscriptionName) -> None:
     """Remove a subscription.
 
@@ -87,6 +91,7 @@ def notify_remove(session: Session, subscription: SubscriptionName) -> None:
 
 
 @command_of("notify")
+@prints("POST notices/{subscription}/test")
 def notify_test(session: Session, subscription: SubscriptionName) -> None:
     """Send a test to a subscription.
 
@@ -97,6 +102,7 @@ def notify_test(session: Session, subscription: SubscriptionName) -> None:
 
 
 @command_of("notify")
+@prints("GET notices/{subscription}/deliveries")
 def notify_log(session: Session, subscription: SubscriptionName) -> None:
     """Show the results of the newest notices of a subscription.
 

@@ -20,6 +20,7 @@ from ..errors import CliError
 from ..files import arguments, folder_job
 from ..files.job_form import is_remote
 from ..files.job_upload import sent_data
+from ..results import prints
 from ..session import Session, command, command_as, user_path
 from ..show import comparison
 from ..show.costs import before
@@ -35,6 +36,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @command_as(SubmitCommand)
+@prints("POST runs", "GET runs/{run}")
 def submit(
     session: Session,
     trainer: options.Trainer = "",
@@ -155,6 +157,7 @@ def sweep(words: dict[str, Any]) -> dict[str, Any]:
 
 
 @command
+@prints("GET runs > runs")
 def runs(
     session: Session,
     experiment: options.OfExperiment = "",
@@ -189,6 +192,7 @@ def runs(
 
 
 @command
+@prints("GET compare")
 def compare(session: Session, runs: options.Runs, name: options.Metrics = None) -> None:
     """Show the differences between runs, with their curves in one plot.
 
@@ -207,6 +211,7 @@ def compare(session: Session, runs: options.Runs, name: options.Metrics = None) 
 
 
 @command
+@prints("GET runs/{run}", "GET drops/{route}/{name}")
 def _show(session: Session, name: options.RunOrDrop) -> None:
     """Show a run's history, or why a drop did not start.
 
@@ -221,6 +226,7 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
 
 
 @command
+@prints("POST runs/{run}/cancel")
 def cancel(session: Session, run: options.Run) -> None:
     """Cancel a run.
 
@@ -235,6 +241,7 @@ def cancel(session: Session, run: options.Run) -> None:
 
 
 @command
+@prints("POST runs/{run}/retry", "GET runs/{run}")
 def retry(
     session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
 ) -> None:
@@ -250,6 +257,7 @@ def retry(
 
 
 @command
+@prints("POST runs/{run}/continue", "GET runs/{run}")
 def _continue(
     session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
 ) -> None:

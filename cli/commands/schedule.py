@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 from .. import show
 from ..api import run_list
+from ..results import prints
 from ..session import Session, app, command_of
 from ..setup import tab_completion
 from . import options
@@ -51,6 +52,7 @@ class ScheduleCommand(typer.core.TyperCommand):
 
 
 @command_of("schedule", ScheduleCommand)
+@prints("POST schedules")
 def schedule_add(
     session: Session,
     words: Words,
@@ -99,6 +101,7 @@ def schedule_add(
 
 
 @command_of("schedule")
+@prints("GET schedules")
 def schedule_list(session: Session, mine: options.Mine = False) -> None:
     """List the schedules, with their next firings.
 
@@ -110,6 +113,7 @@ def schedule_list(session: Session, mine: options.Mine = False) -> None:
 
 
 @command_of("schedule")
+@prints("GET schedules/{schedule}/firings")
 def schedule_log(session: Session, schedule: Name) -> None:
     """Show the results of the newest firings of a schedule.
 
@@ -120,6 +124,7 @@ def schedule_log(session: Session, schedule: Name) -> None:
 
 
 @command_of("schedule")
+@prints("POST schedules/{schedule}/pause")
 def schedule_pause(session: Session, schedule: Name) -> None:
     """Start no further runs until the schedule is resumed.
 
@@ -129,6 +134,7 @@ def schedule_pause(session: Session, schedule: Name) -> None:
 
 
 @command_of("schedule")
+@prints("POST schedules/{schedule}/resume")
 def schedule_resume(session: Session, schedule: Name) -> None:
     """Resume from now. Firings missed while paused are skipped.
 
@@ -141,6 +147,7 @@ def schedule_resume(session: Session, schedule: Name) -> None:
 
 
 @command_of("schedule")
+@prints("DELETE schedules/{schedule}")
 def schedule_remove(session: Session, schedule: Name) -> None:
     """Remove a schedule. Runs that it started continue.
 

@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from ..api.client import Api
 from ..errors import CliError
-from ..results import Address, Completion, LoggedIn, LoggedOut
+from ..results import Address, Completion, LoggedIn, LoggedOut, prints
 from ..session import Session, command
 from ..setup import doctor as examining
 from ..setup import shell_completion as completing
@@ -52,6 +52,7 @@ Shell = Annotated[
 
 
 @command
+@prints(LoggedIn)
 def login(
     session: Session,
     address: Url,
@@ -87,6 +88,7 @@ def login(
 
 
 @command
+@prints(LoggedOut)
 def logout(session: Session, name: OldName = "") -> None:
     """Forget a deployment and its key.
 
@@ -100,6 +102,7 @@ def logout(session: Session, name: OldName = "") -> None:
 
 
 @command
+@prints(list[examining.Finding])
 def doctor(session: Session) -> None:
     """Check this set-up, and say how to fix what is wrong.
 
@@ -112,6 +115,7 @@ def doctor(session: Session) -> None:
 
 
 @command
+@prints(Completion)
 def completion(session: Session, shell: Shell) -> None:
     """Print the script with which bash, zsh or fish completes commands, options and names.
 
@@ -128,6 +132,7 @@ def completion(session: Session, shell: Shell) -> None:
 
 
 @command
+@prints(Address)
 def _open(session: Session, run: OpenWhat = "", show_only: PrintOnly = False) -> None:
     """Open the page in the browser: a run, or all of them.
 

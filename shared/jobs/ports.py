@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from shared.jobs.limits import Limits
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import JobFolder, JobStatus, JobTimes, Problem
+from shared.jobs.model import JobFolder, JobStatus, JobTimes
+from shared.jobs.problem import Problem
 from shared.jobs.readers.job_file import JobFile
 from shared.jobs.route import Routes
 from shared.jobs.spec import JobSpec, Layer

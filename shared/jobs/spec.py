@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.jobs.command import Command
 from shared.jobs.location import OUTPUT_STORE, Asset, Location, Pattern, Where
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 
 if TYPE_CHECKING:
     from shared.jobs.search import Sweep

@@ -14,7 +14,8 @@ from shared.adapters.azureml.failures import failure_of, summary
 from shared.adapters.azureml.job_folder import job_folder, rank_of
 from shared.clusters.model import Cluster
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobFolder, JobState, JobStatus, JobTimes, Problem, StepStatus
+from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobFolder, JobState, JobStatus, JobTimes, StepStatus
+from shared.jobs.problem import Problem
 from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec

@@ -48,8 +48,24 @@ def check_possible(ports: Ports, run: Run) -> None:
 
 
 def _never(jobs: Jobs, job: JobSpec) -> list[Reason]:
-    """What the schema refuses of a pipeline, which nothing read whole before; then what the workspace can't give."""
-    return ([] if kind_of(job).runs_a_command else _refused(jobs, job)) or _lacks(jobs, job)
+    """What a job of its own lacks, or what the schema refuses of a pipeline, which nothing read whole before; then what
+    the workspace can't give."""
+    wrong = _missing(job) if kind_of(job).runs_a_command else _refused(jobs, job)
+    return wrong or _lacks(jobs, job)
+
+
+def _missing(job: JobSpec) -> list[Reason]:
+    """The fields without which no command runs. The rest of the schema is asked at the submission, for it takes seconds
+    to import."""
+    needed = {
+        "command": (job.command, "Say what runs on each node."),
+        "environment": (job.environment, "Name a registered one, or give an image."),
+    }
+    return [
+        Reason(code="bad_job", message=f"The job has no {name}. {advice}")
+        for name, (value, advice) in needed.items()
+        if not value
+    ]
 
 
 def _refused(jobs: Jobs, job: JobSpec) -> list[Reason]:
