@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from shared.events.ports import EventPorts
 from shared.jobs.limits import Limits
 from shared.jobs.location import Asset, Location, Pattern, Where
 from shared.jobs.model import JobFolder, JobStatus, JobTimes
@@ -81,6 +82,9 @@ class Jobs(Protocol):
     def register_environment(self, file: str, digest: str) -> Asset:
         """The id of the environment that this YAML file describes. Registered once per digest, then only looked up."""
 
+    def vm_size(self, cluster: str) -> str:
+        """The VM size of a cluster's nodes, '' for a cluster that is not there. Azure never changes that of one."""
+
     def code_id(self, digest: str) -> Asset:
         """The id that `register_code` gives, without registering anything."""
 
@@ -98,26 +102,6 @@ class Stores(Protocol):
     def blobs(self) -> Blobs: ...
     @property
     def jobs(self) -> Jobs: ...
-
-
-class HasJobs(Protocol):
-    @property
-    def jobs(self) -> Jobs: ...
-
-
-class HasRoutes(Protocol):
-    @property
-    def routes(self) -> Routes: ...
-
-
-class HasTrainers(Protocol):
-    @property
-    def trainers(self) -> Path: ...
-
-
-class HasLimits(Protocol):
-    @property
-    def limits(self) -> Limits: ...
 
 
 @dataclass(frozen=True)
@@ -179,6 +163,18 @@ class Readers:
         return next(reader for reader in self.readers if reader.reads(document))
 
 
-class HasReader(Protocol):
+class WorkspacePorts(EventPorts, Protocol):
+    """Those of events, the workspace, and what jobs are made from."""
+
+    @property
+    def jobs(self) -> Jobs: ...
     @property
     def reader(self) -> Reader: ...
+    @property
+    def routes(self) -> Routes: ...
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def trainers(self) -> Path: ...
+    @property
+    def rendezvous(self) -> str: ...

@@ -25,7 +25,7 @@ from shared.kernel.at_once import at_once
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Place
 from shared.messages import declared
-from shared.notices.deliver import Post
+from shared.notices.ports import Post
 from shared.reconcile import reconcile
 from shared.runs.model import Run
 from shared.runs.names import run_of_job
@@ -71,7 +71,7 @@ ROUTE = Route("mnist", read_job(TEMPLATE), "mnist", "cpu-cluster", 2, 4, "digits
 
 def trainers_folder(tmp: Path) -> Path:
     """A small code snapshot."""
-    for name in ("environment.yaml", "conda.yaml", "train.py"):
+    for name in ("environment.yaml", "conda.yaml", "environment-gpu.yaml", "conda-gpu.yaml", "train.py"):
         (tmp / name).write_text(name)
     return tmp
 

@@ -152,6 +152,12 @@ class AzureMLJobs:
     def register_environment(self, file: str, digest: str) -> Asset:
         return _asset(self._assets.environment(file, digest))
 
+    def vm_size(self, cluster: str) -> str:
+        sizes = self._connection.vm_sizes
+        if cluster not in sizes and (compute := self._connection.arm.find(f"computes/{cluster}")):
+            sizes[cluster] = str((compute["properties"].get("properties") or {}).get("vmSize") or "")
+        return sizes.get(cluster, "")
+
     def code_id(self, digest: str) -> Asset:
         return _asset(self._assets.code_id(digest))
 

@@ -9,14 +9,15 @@ from typing import Any
 
 from msgspec.structs import replace as with_
 
-from shared.jobs.assets import assets
+from shared.jobs.assets import Assets, assets, resolve
 from shared.jobs.model import JobStatus
-from shared.jobs.spec import JobSpec, resolve
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.runs.decide import is_over
 from shared.runs.model import DEDICATED_FROM, ELASTIC, FINAL, Elastic, Member, Run, RunState
 from shared.runs.names import member_job
 from shared.runs.node_use import Use
+from shared.runs.ports import RunPorts
 from shared.runs.progress.capabilities import HasMembers, MembersView
 from shared.runs.progress.elastic_policy import (
     begin,
@@ -25,7 +26,7 @@ from shared.runs.progress.elastic_policy import (
     uses_of_members,
 )
 from shared.runs.progress.one_job import for_every_job
-from shared.runs.progress.workload import NewRun, NextStep, Ports, Statuses, Submitted, Workload
+from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted, Workload
 
 log = logging.getLogger(__name__)
 
@@ -95,15 +96,17 @@ class ElasticJobs(Workload, HasMembers):
     def has_unsent_jobs(self, run: Run) -> bool:
         return run.progress.state is not RunState.RECEIVED and bool(_unsent(run))
 
-    def submit(self, ports: Ports, run: Run) -> Submitted:
-        ids = assets(ports.jobs, ports.trainers, run.asked.request)
-        waiting = _unsent(run)
+    def submit(self, ports: RunPorts, run: Run) -> Submitted:
+        waiting, of_cluster = _unsent(run), dict[str, Assets]()
         for member in waiting:
             job = self.job_spec(run, _job(run, member), ports.rendezvous, ports.clock())
-            ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
+            ids = of_cluster.get(job.cluster) or assets(ports.jobs, ports.trainers, job)
+            of_cluster[job.cluster] = ids
+            ports.jobs.submit(resolve(job, ids))
             log.info("run %s: submitted member %s as job %s. %s", run.name, member.index, job.name, member.why)
         if waiting:
             self._cancel_if_ended(ports, run.name, waiting)
+        ids = next(iter(of_cluster.values()), None) or assets(ports.jobs, ports.trainers, run.asked.request)
         return Submitted(ids, tuple(_job(run, member) for member in waiting))
 
     def after_submission(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
@@ -129,7 +132,7 @@ class ElasticJobs(Workload, HasMembers):
         failed_job = plan.failed_job if plan.state is RunState.FAILED else ""
         return NextStep(plan.state, plan.why, changes, to_cancel, failed_job, plan.failure)
 
-    def evict(self, ports: Ports, run: Run, index: int) -> str:
+    def evict(self, ports: RunPorts, run: Run, index: int) -> str:
         members = {member.index: member for member in _elastic(run).members}
         if index not in members:
             raise NotFound(f"Run {run.name} has no member {index}; it has 0 to {run.asked.nodes - 1}.")
@@ -149,7 +152,7 @@ class ElasticJobs(Workload, HasMembers):
         job = self.jobs(run).get(rank)
         return (job, 0) if job else None
 
-    def _cancel_if_ended(self, ports: Ports, name: str, sent: list[Member]) -> None:
+    def _cancel_if_ended(self, ports: RunPorts, name: str, sent: list[Member]) -> None:
         """Cancel these jobs if the run ended while they were on their way."""
         run = ports.runs.get(name).value
         for member in sent:

@@ -7,15 +7,16 @@ from datetime import datetime
 from typing import Any
 
 from shared.jobs import spec
-from shared.jobs.assets import Assets, assets
+from shared.jobs.assets import Assets, assets, resolve
 from shared.jobs.model import ENDED, JobState
 from shared.jobs.readers.pipeline import with_steps
-from shared.jobs.spec import JobSpec, resolve
+from shared.jobs.spec import JobSpec
 from shared.runs.model import PIPELINE, Run, RunState
 from shared.runs.node_use import Spell, Use, end_of
+from shared.runs.ports import RunPorts
 from shared.runs.progress.one_job import OneJob
 from shared.runs.progress.pipeline_steps import as_told, steps_at_first, why_failed
-from shared.runs.progress.workload import NewRun, NextStep, Ports, Statuses, Submitted
+from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted
 
 
 class PipelineJob(OneJob):
@@ -43,10 +44,10 @@ class PipelineJob(OneJob):
             Use(run.name, cluster, run.created_at, ran=spells, ended=end_of(run)) for cluster, spells in ran.items()
         ]
 
-    def submit(self, ports: Ports, run: Run) -> Submitted:
+    def submit(self, ports: RunPorts, run: Run) -> Submitted:
         def with_ids(step: JobSpec) -> JobSpec:
-            ids = assets(ports.jobs, ports.trainers, step)
-            return resolve(step, ids.code, ids.environment, ids.code_digest)
+            placed = replace(step, cluster=step.cluster or run.asked.cluster)
+            return resolve(step, assets(ports.jobs, ports.trainers, placed))
 
         job = self.job_spec(run, run.name, ports.rendezvous, ports.clock())
         answer = ports.jobs.submit(with_steps(job, with_ids))

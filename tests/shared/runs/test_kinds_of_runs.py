@@ -9,22 +9,23 @@ from pathlib import Path
 import pytest
 
 from shared.deadlines.intake import with_date
-from shared.jobs.assets import assets
+from shared.jobs.assets import assets, resolve
 from shared.jobs.limits import Limits
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.search import Sweep
 from shared.jobs.spec import PIPELINE as PIPELINE_JOB
-from shared.jobs.spec import JobSpec, resolve
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Impossible
 from shared.runs.features import Origin
 from shared.runs.intake.from_job import run_of
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import Use, use_of_one_job
+from shared.runs.ports import RunPorts
 from shared.runs.progress import workloads
 from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.one_job import OneJob
 from shared.runs.progress.submit import evict
-from shared.runs.progress.workload import Ports, Submitted
+from shared.runs.progress.workload import Submitted
 from shared.runs.progress.workloads import WORKLOADS, workload
 from tests.fakes.world import World, trainers_folder
 
@@ -93,10 +94,10 @@ class Labeled(OneJob):
     def takes(self, job: JobSpec) -> bool:
         return job.experiment == "digits"
 
-    def submit(self, ports: Ports, run: Run) -> Submitted:
+    def submit(self, ports: RunPorts, run: Run) -> Submitted:
         ids = assets(ports.jobs, ports.trainers, run.asked.request)
         job = self.job_spec(run, run.name, ports.rendezvous, ports.clock())
-        ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
+        ports.jobs.submit(resolve(job, ids))
         return Submitted(ids, (run.name,))
 
     def uses(self, run: Run, now: datetime) -> list[Use]:
