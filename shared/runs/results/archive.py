@@ -36,6 +36,7 @@ from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
 from shared.runs.results import metric_files, mlflow_metrics
 from shared.runs.results.metric_files import Mark
+from shared.runs.results.node_facts import hardware, read_node_facts
 from shared.runs.results.outputs import Output, archive_folder, outputs
 
 log = logging.getLogger(__name__)
@@ -136,8 +137,10 @@ def _archive(
     of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, source, folder)
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
     last, best = _metrics(ports, run, files)
+    node = read_node_facts(ports.blobs, folder, (file.name.removeprefix(f"{folder}/") for file in files))
     output = f"{OUTPUT_CONTAINER}/{folder}"
-    archived = replace(run, archive=replace(run.archive, output=output, last_metrics=last, best_metrics=best))
+    archive = replace(run.archive, output=output, last_metrics=last, best_metrics=best, hardware=hardware(node))
+    archived = replace(run, archive=archive)
     _write_manifest(ports.blobs, archived, files, run_outputs)
     return archived
 
