@@ -8,7 +8,7 @@ import { to } from "../../route.js";
 import { W } from "../../words.js";
 import { useRef } from "preact/hooks";
 
-const FIELDS = ["experiment", "route", "cluster", "nodes", "attempts", "trained_on", "data_note", "archive_error"];
+const FIELDS = ["experiment", "route", "cluster", "nodes", "hardware", "attempts", "trained_on", "data_note", "archive_error"];
 
 const OF_NODES = ["cluster", "nodes"]; // which a sweep's trials have, and not it
 
@@ -47,8 +47,8 @@ export function What({ run }) {
               .join(", "),
           ],
           [W.run.cost, run.cost ? `${money(cost(run))}${run.cost.unpriced ? W.run.unpriced : ""}` : ""],
-          [W.run.cost, run.kind === "sweep" && money(run.trials_dollars)],
-          [W.run.trialOf, run.sweep && <a href={to("run", [run.sweep])}>{visible(run.sweep)}</a>],
+          [W.run.cost, run.sweep && money(run.sweep.trials_dollars)],
+          [W.run.trialOf, run.trial && <a href={to("run", [run.trial.sweep])}>{visible(run.trial.sweep)}</a>],
           [
             f.drop,
             run.drop && (
@@ -89,7 +89,7 @@ export function What({ run }) {
             ),
           ],
           [W.run.canceledBy, run.canceled_by],
-          ...FIELDS.filter((name) => run.kind !== "sweep" || !OF_NODES.includes(name)).map(known),
+          ...FIELDS.filter((name) => !run.sweep || !OF_NODES.includes(name)).map(known),
           [
             f.git,
             run.git && (
