@@ -283,6 +283,7 @@ WORDS = {
     "announced": "eviction announced to its node",
     "again": "another job after an eviction",
     "token": "token on a node",
+    "gpu": "GPU on a node",
     "rename": "rename on a mount",
     "mount": "mount seen by another node",
     "back": "mount seen by the first node",
