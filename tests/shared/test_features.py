@@ -56,8 +56,8 @@ def test_features_share_no_column() -> None:
 
 
 def test_a_run_is_of_its_own_size() -> None:
-    """What a run has that no feature adds takes at most 65 columns: 94 before features had parts of their own."""
-    assert len(columns(Run)) <= 65
+    """What a run has that no feature adds takes at most 70 columns: 94 before features had parts of their own."""
+    assert len(columns(Run)) <= 70
 
 
 def test_without_dates_the_rest_works(tmp_path: Path) -> None:
