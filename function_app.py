@@ -11,20 +11,17 @@ from functions import (
     api,
     attribution,
     clusters,
-    drops,
     jobs,
-    models,
     monitor,
-    notices,
     page,
+    queues,
     removals,
-    schedules,
 )
 
 attribution.prepare_logging()
 monitor.prepare()
 app = func.FunctionApp(http_auth_level=access.level())
-for family in (drops, jobs, clusters, notices, schedules, removals, models, api, page):
+for family in (queues, jobs, clusters, removals, api, page):
     app.register_functions(family.blueprint)
 gc.freeze()  # nor is it looked through again
 gc.enable()

@@ -22,19 +22,15 @@ from azure.storage.blob import ContainerClient
 from benchmarks._options import options
 from benchmarks.scaling.cloud import Plan, ScaleCloud, running
 from emulators import process
+from functions.queues import function_of
 from shared.kernel import places
 from shared.kernel.storage import Queues
+from shared.messages.declared import QUEUES
 from shared.runs.model import RunState
 from shared.runs.ports import RunFilter
 
 FLEX = {"WEBSITE_SKU": "FlexConsumption", "FUNCTIONS_TARGET_GROUP": "http"}
-SHARED_NAMES = {places.NOTICES, places.DELIVERIES, places.REMOVALS}  # of a queue and of something else
 PATIENCE = 180.0
-
-
-def function_of(queue: str) -> str:
-    name = queue.replace("-", "_")
-    return f"{name}_queue" if queue in SHARED_NAMES else name
 
 
 @dataclass
@@ -46,7 +42,7 @@ class Platform:
     hosts: dict[str, process.Part] = field(default_factory=dict)
 
     def look(self) -> None:
-        for queue in places.QUEUES:
+        for queue in QUEUES:
             if function_of(queue) not in self.hosts and self.queues.peek(queue, 1):
                 self._start(function_of(queue))
 

@@ -97,7 +97,7 @@ def _use_every_route(connection_string: str) -> None:
         for route in system.routes:
             container.upload_blob(f"{route}/first/1.bin", b"1")
             system.drops.insert(Drop(DropKey(route, "first"), DropState.SEALED, "", now))
-    with QueueClient.from_connection_string(connection_string, places.DROP_EVENTS) as events:
+    with QueueClient.from_connection_string(connection_string, "drop-events") as events:
         wait_for(lambda: len(events.peek_messages(32)) == len(system.routes), 60, "the uploads' events")
         events.clear_messages()
 

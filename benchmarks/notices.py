@@ -24,7 +24,6 @@ from typing import Any
 
 from benchmarks._options import options
 from shared.adapters.outgoing.sending import NoticeSender
-from shared.kernel import places
 from shared.notices import deliver
 from shared.notices.model import DeliveryState, Kind, Notice
 from shared.notices.subscribe import Wish, subscribe
@@ -85,7 +84,7 @@ def measure(events: int, seed: int) -> dict[str, Any]:
 
 def _deliver(world: World) -> None:
     """Let time pass until no delivery waits for its next try."""
-    while waiting := world.queues.messages.get(places.DELIVERIES, []):
+    while waiting := world.queues.messages.get("deliveries", []):
         world.clock.now = max(world.clock.now, min(message.visible_at for message in waiting))
         world.run_until_idle()
 

@@ -28,6 +28,7 @@ from benchmarks._options import options
 from shared.jobs.search import ASHA, CHOICE, Parameter, Stopping, Sweep
 from shared.sweeps import decide, sampling
 from shared.sweeps.look import look_at_sweep
+from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState
 from tests.shared.sweeps import lab
 
@@ -280,10 +281,10 @@ def looking(times: int) -> dict[str, float]:
         world = lab.new_world(Path(folder))
         sweep = lab.crowded(world, MANY, AT_ONCE)
         world.run_until_idle()
-        studies = world.studies()
+        system = replace(world.system, studies=world.studies())
         for _ in range(times):
             began = time.process_time()
-            look_at_sweep(world.system, studies, sweep.name)
+            look_at_sweep(system, CheckSweep(sweep.name))
             took.append((time.process_time() - began) * 1000)
     return {"median": round(statistics.median(took[1:]), 1), "most": round(max(took[1:]), 1)}
 

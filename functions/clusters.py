@@ -10,16 +10,13 @@ from functions.attribution import attributed
 from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
 from shared.kernel.index_settings import sweep_schedule
-from shared.kernel.places import CLUSTER_LOOKS
 
 with on_demand():
     from shared.clusters import auto_idle, sweep
-    from shared.events import incoming
     from shared.kernel import attempts
     from shared.money import charge_costs
 
 blueprint = func.Blueprint()
-STORAGE = "AzureWebJobsStorage"
 
 
 @blueprint.timer_trigger("timer", sweep_schedule(os.environ))
@@ -36,10 +33,3 @@ def sweep_timer(timer: func.TimerRequest) -> None:
         with telemetry.span("keep books"):
             charge_costs.keep_books(the_system())
         telemetry.measure_clusters(the_system())
-
-
-@blueprint.queue_trigger("message", CLUSTER_LOOKS, STORAGE)
-@attributed
-def cluster_looks(message: func.QueueMessage) -> None:
-    """A cluster on which a run has begun or ended."""
-    sweep.sweep_one(the_system(), incoming.text(incoming.decode(message.get_body()), "cluster"))

@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any
 from functions import monitor
 from functions.on_demand import on_demand
 from shared.kernel import measure
-from shared.kernel.errors import NotFound
 from shared.kernel.memory import Topic
-from shared.kernel.places import QUEUES
 from shared.kernel.turns import Turns
+from shared.messages.declared import QUEUES
 
 with on_demand():
     from shared.money import admission
@@ -76,19 +75,6 @@ def span(name: str, *, run: str = "", drop: str = "", follows: str = "") -> Iter
     attributes = {f"{NAME}.{key}": text for key, text in (("run", run), ("drop", drop or follows)) if text}
     tracer = trace.get_tracer(NAME)
     with tracer.start_as_current_span(name, parent, trace.SpanKind.CONSUMER, attributes, links):
-        yield
-
-
-@contextmanager
-def submission(system: System, run: str) -> Iterator[None]:
-    """The span that submits a run, linked to the drop that it came from."""
-    drop = ""
-    if on():
-        try:
-            drop = system.runs.get(run).value.asked.drop
-        except NotFound:
-            log.info("run %s is not there", run)
-    with span("submit run", run=run, follows=drop):
         yield
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from shared.kernel.index_settings import TRAINERS, money_file, routes_file
 from shared.money import money_file as money
 
 if TYPE_CHECKING:
-    from shared.adapters.tables.notice_table import TableNotices
     from shared.kernel.settings import Settings
     from shared.notices.deliver import Post
     from shared.removals.ports import Removals
@@ -41,52 +39,24 @@ def system() -> System:
     """The system of this process, made on the first call from os.environ. Raises BadSetting."""
     from shared import wiring
 
-    return replace(wiring.build(_settings()), audience=_notices())
+    return wiring.build(_settings())
 
 
-@cache
 def post() -> Post:
-    """How notices are kept and sent, made on the first call from os.environ. Raises BadSetting."""
-    from shared.adapters.outgoing import sending
-    from shared.notices.deliver import Post
-
-    settings = _settings()
-    sender = sending.NoticeSender(settings.mail, settings.notices_inside)
-    return Post(_notices(), sender)
+    """How notices are kept and sent."""
+    return system().post
 
 
-@cache
-def _notices() -> TableNotices:
-    from shared.adapters.storage import account
-    from shared.adapters.tables import notice_table
-
-    return notice_table.TableNotices(account.clients(_settings().storage).table)
-
-
-@cache
 def schedules() -> Schedules:
-    """Where schedules are kept, made on the first call from os.environ. Raises BadSetting."""
-    from shared.adapters.storage import account
-    from shared.adapters.tables import schedule_table
-
-    return schedule_table.TableSchedules(account.clients(_settings().storage).table)
+    """Where schedules are kept."""
+    return system().schedules
 
 
-@cache
 def studies() -> Studies:
-    """Where sweeps keep what they learned, made on the first call from os.environ. Raises BadSetting."""
-    from shared.adapters.storage import account
-    from shared.adapters.studies import JournalStudies
-    from shared.adapters.tables.study_table import TableJournal
-
-    tables = account.clients(_settings().storage).table
-    return JournalStudies(lambda name: TableJournal(lambda: tables, name))
+    """Where sweeps keep what they learned."""
+    return system().studies
 
 
-@cache
 def removals() -> Removals:
-    """Where removals are recorded, made on the first call from os.environ. Raises BadSetting."""
-    from shared.adapters.storage import account
-    from shared.adapters.tables import removal_table
-
-    return removal_table.TableRemovals(account.clients(_settings().storage).table)
+    """Where removals are recorded."""
+    return system().removals

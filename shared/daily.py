@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from shared.events.poison import Ports as PoisonPorts
-from shared.events.poison import keep_poison
 from shared.kernel.attempts import Attempts
+from shared.messages.poison import Ports as PoisonPorts
+from shared.messages.poison import keep_poison
 from shared.notices import deliver
 from shared.removals import retention
 from shared.removals.ports import Removals

@@ -20,18 +20,19 @@ from shared.events import announce as events
 from shared.events import facts as messages
 from shared.events.announce import announce, tell
 from shared.kernel.facts import Fact
-from shared.kernel.places import PROMOTIONS, RUN_LOOKS
 from shared.models import facts as models
 from shared.models.challenge import is_challenger
+from shared.models.messages import Challenge
 from shared.money import facts as money
 from shared.notices.decide import crossed, is_idle_too_long
 from shared.runs import data
 from shared.runs import facts as runs
 from shared.runs.features import features
 from shared.runs.model import SWEEP
-from shared.runs.progress.transitions import ask_for_archive, ask_for_submission, ask_for_sweep_look
+from shared.runs.progress.transitions import ask_for_archive, ask_for_submission
 from shared.runs.results import archive as archives
 from shared.schedules import facts as schedules
+from shared.sweeps.messages import CheckSweep
 
 
 class Ports(events.Ports, warm.Ports, look.Ports, archives.Ports, data.Ports, recording.Ports, Protocol):
@@ -39,7 +40,7 @@ class Ports(events.Ports, warm.Ports, look.Ports, archives.Ports, data.Ports, re
 
 
 def submit(ports: Ports, fact: runs.RunRecorded) -> None:
-    ask_for_submission(ports.queues, fact.run.name)
+    ask_for_submission(ports.queues, fact.run)
 
 
 def announce_submitted(ports: Ports, fact: runs.RunSubmitted) -> None:
@@ -83,13 +84,13 @@ def look_at_cluster(ports: Ports, fact: runs.RunStarted | runs.RunEnded) -> None
 def look_at_sweep(ports: Ports, fact: runs.RunSubmitted | runs.CancelCarriedOut | runs.RunReconciled) -> None:
     """A sweep begins, is to end, or may have lost its next look."""
     if fact.run.asked.kind == SWEEP:
-        ask_for_sweep_look(ports.queues, fact.run)
+        ports.queues.send(CheckSweep(fact.run.name, fact.run.trials.look))
 
 
 def look_at_its_sweep(ports: Ports, fact: runs.RunStarted | runs.RunEnded) -> None:
     """A trial says something of its sweep, which looks without a number: it asks for no look after it."""
     if fact.run.asked.sweep:
-        ports.queues.send(RUN_LOOKS, {"sweep": fact.run.asked.sweep})
+        ports.queues.send(CheckSweep(fact.run.asked.sweep))
 
 
 def announce_archived(ports: Ports, fact: runs.RunArchived) -> None:
@@ -153,7 +154,7 @@ def tell_of_lost_challenge(ports: Ports, fact: models.ChallengeLost) -> None:
 def challenge(ports: Ports, fact: runs.RunArchived) -> None:
     """Where the run's route names a model: after the row says that it is archived."""
     if is_challenger(ports.routes, fact.run):
-        ports.queues.send(PROMOTIONS, {"run": fact.run.name}, fact.seconds)
+        ports.queues.send(Challenge(fact.run.name), fact.seconds)
 
 
 def tell_of_poison(ports: Ports, fact: messages.MessagePoisoned) -> None:

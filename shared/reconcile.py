@@ -10,17 +10,16 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
-from shared import settled
 from shared.drops.checks import send_check
 from shared.drops.find_unannounced import walks
 from shared.drops.model import DropState
-from shared.events.poison import look_at_poison, poisoned
 from shared.events.ports import HasAudience, HasEvents
 from shared.jobs.register import register_assets
 from shared.kernel import measure
 from shared.kernel.attempts import Attempts
 from shared.kernel.errors import Unavailable
 from shared.kernel.has import HasMemory
+from shared.messages import poison
 from shared.removals.ports import HasNamed
 from shared.runs.ports import SaysMore
 from shared.runs.progress.hourly_reconcile import ask_for_looks
@@ -47,10 +46,10 @@ def reconcile(ports: Ports, schedules: Schedules | None = None) -> None:
     steps.do("workspace", ports.jobs.check)
     steps.do("assets", partial(register_assets, ports.jobs, ports.trainers))
     steps.do("runs", partial(ask_for_looks, ports))
-    aside = list[str]()
-    steps.do("poison queues", lambda: aside.extend(poisoned(ports)))
-    steps.do("settled poison", partial(settled.clear, ports, aside))
-    steps.do("poison", partial(look_at_poison, ports, aside))
+    poisoned = list[str]()
+    steps.do("poison queues", lambda: poisoned.extend(poison.poisoned(ports)))
+    steps.do("poison that is done", partial(poison.clear, ports, poisoned))
+    steps.do("poison", partial(poison.state_poison, ports, poisoned))
     if schedules:
         steps.do("schedules", partial(ask_for_overdue, ports, schedules))
     routes = list[str]()

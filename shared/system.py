@@ -27,18 +27,21 @@ from shared.models.ports import Models, Registry, Signer
 from shared.money.admission import ProjectPurse
 from shared.money.policy import Policy
 from shared.money.ports import Books, RetailPrices
+from shared.notices.deliver import Post
 from shared.reactions import react, written_with
-from shared.removals.ports import Named
+from shared.removals.ports import Named, Removals
 from shared.runs.facts import RunBeingArchived, RunTakesStep
 from shared.runs.ports import Capacity, Datasets, Purse, Runs
-from shared.schedules.ports import Versions
+from shared.schedules.ports import Schedules, Versions
+from shared.sweeps.ports import Studies
 
 
 @dataclass(frozen=True, eq=False)
 class System:
     """Everything outside that a use case touches. `events` is None where no topic is configured.
 
-    `audience` is None where subscriptions are unknown: assume that there are some.
+    `audience` is None where subscriptions are unknown: assume that there are some. `removals` and `schedules`: where
+    they are recorded; `studies`: where sweeps keep what they learned; `post`: how notices are kept and sent.
     """
 
     drops: Drops
@@ -67,6 +70,10 @@ class System:
     budgets: Budgets = field(default_factory=NoBudgets)
     audience: Audience | None = None
     each: Each = in_turn  # how what is slow is done to many
+    post: Post = field(kw_only=True)
+    schedules: Schedules = field(kw_only=True)
+    removals: Removals = field(kw_only=True)
+    studies: Studies = field(kw_only=True)
     memory: Memory = field(default_factory=Memory)  # one of the process: `replace` hands it on to a copy
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet
 

@@ -7,7 +7,8 @@ import secrets
 from shared.adapters.azureml import jobs as azureml
 from shared.adapters.azureml import models as azureml_models
 from shared.adapters.keys import signing
-from shared.adapters.outgoing import eventgrid, retail_prices
+from shared.adapters.later_studies import LaterStudies
+from shared.adapters.outgoing import eventgrid, retail_prices, sending
 from shared.adapters.storage import account, blobs, queues
 from shared.adapters.tables import (
     asset_table,
@@ -15,8 +16,11 @@ from shared.adapters.tables import (
     lease_table,
     model_table,
     money_table,
+    notice_table,
+    removal_table,
     run_table,
     sample_table,
+    schedule_table,
     sweep_table,
 )
 from shared.jobs.batchai.reader import BatchAIJobs
@@ -29,6 +33,7 @@ from shared.kernel.parallel import in_threads
 from shared.kernel.settings import Settings
 from shared.money import money_file as money
 from shared.money.budgets import AccountBudgets
+from shared.notices.deliver import Post
 from shared.system import System
 
 
@@ -37,6 +42,7 @@ def build(settings: Settings) -> System:
     now = SystemClock()
     clients, routes = account.clients(settings.storage), load(settings.routes_file, TRAINERS)
     files = blobs.StorageBlobs(clients.blob)
+    notices = notice_table.TableNotices(clients.table)
     books, policy = money_table.TableBooks(clients.table), money.load(settings.money_file, settings.region)
     return System(
         drops=drop_table.TableDrops(clients.table),
@@ -57,6 +63,11 @@ def build(settings: Settings) -> System:
         retail=retail_prices.AzureRetailPrices(settings.prices_url, now) if settings.prices_url else None,
         budgets=AccountBudgets(books, policy, now),
         each=in_threads,
+        audience=notices,
+        post=Post(notices, sending.NoticeSender(settings.mail, settings.notices_inside)),
+        schedules=schedule_table.TableSchedules(clients.table),
+        removals=removal_table.TableRemovals(clients.table),
+        studies=LaterStudies(clients.table),
         events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
         routes=routes.routes,
         limits=routes.limits,

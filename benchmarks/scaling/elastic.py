@@ -10,6 +10,7 @@ from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, running
 from shared.jobs.command import LAUNCHER, Command
 from shared.jobs.spec import JobSpec
 from shared.runs.decide import first_moment
+from shared.runs.messages import JobEvent, SubmitRun
 from shared.runs.model import Run
 from shared.runs.progress.elastic_policy import begin
 from shared.runs.progress.follow import follow_job
@@ -26,7 +27,7 @@ def measure(home: Path, members: int) -> dict[str, Any]:
         cloud.lose_events(1.0)  # the events come from here, one at a time
         system, run = cloud.system(), _run(members)
         system.runs.insert(run)
-        submit_run(system, run.name)
+        submit_run(system, SubmitRun(run.name))
         jobs = workload(run).jobs(run)
         reads = [_event(cloud, system, job) for job in jobs.values()]
         for index in range(min(FATES[-1][0], members)):
@@ -46,7 +47,7 @@ def measure(home: Path, members: int) -> dict[str, Any]:
 def _event(cloud: ScaleCloud, system: System, job: str) -> int:
     """Handle an event of this job; how many reads that cost."""
     before = cloud.reads()
-    follow_job(system, job)
+    follow_job(system, JobEvent(job))
     return cloud.reads() - before
 
 

@@ -27,7 +27,6 @@ from shared.adapters.azureml.document import document
 from shared.adapters.azureml.job_body import job_body
 from shared.jobs.command import Command
 from shared.jobs.spec import JobSpec
-from shared.kernel.places import RUN_LOOKS
 from shared.runs.decide import first_moment
 from shared.runs.model import Run, RunState
 from shared.runs.names import hour_of
@@ -90,7 +89,7 @@ def _round(cloud: ScaleCloud, system: System, unseen: list[Run], seen: list[Run]
 
 
 def _looks_wait(system: System) -> int:
-    return system.queues.counts([RUN_LOOKS])[RUN_LOOKS]
+    return system.queues.counts(["run-looks"])["run-looks"]
 
 
 def _longest_look(cloud: ScaleCloud) -> float:

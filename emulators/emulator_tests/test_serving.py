@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientError, ClientSession, web
+from aiohttp import ClientSession, web
 
 from emulators import serving
 from emulators.origin import refusal
@@ -79,37 +79,93 @@ def test_the_storage_services_wait_as_long(monkeypatch: pytest.MonkeyPatch, tmp_
     assert asyncio.run(talk()).startswith(b"HTTP/1.1 408")
 
 
-def test_connections_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above the limit a connection is closed at once; when others have gone there is room again."""
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+WHOLE = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\n\r\nx"
+
+
+async def asked(connection: Connection) -> bytes:
+    """The answer to a request on this connection, which stays open; nothing if the server has closed it."""
+    reader, writer = connection
+    with contextlib.suppress(ConnectionError):
+        writer.write(WHOLE)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        return head + await asyncio.wait_for(reader.readexactly(1), 10)
+    return b""
+
+
+async def is_closed(connection: Connection) -> bool:
+    """Wait for the end that the server makes of a connection."""
+    reader, writer = connection
+    try:
+        return await asyncio.wait_for(reader.read(), 10) == b""
+    except ConnectionError:
+        return True
+    finally:
+        writer.close()
+
+
+def test_idle_connections_make_room(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """At the limit the connection that has been idle longest is closed for a new one, and the log says so once."""
     monkeypatch.setattr(serving, "CONNECTIONS", 3)
 
     async def talk(port: int) -> None:
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
-        await asyncio.sleep(0)  # the server has not yet heard of the third
-        async with asyncio.timeout(10):
-            while True:  # until the server has counted those three
-                reader, writer = await asyncio.open_connection("127.0.0.1", port)
-                try:
-                    refused = await asyncio.wait_for(reader.read(), 0.5) == b""
-                except TimeoutError:
-                    refused = False
-                except ConnectionResetError:
-                    refused = True
-                writer.close()
-                if refused:
-                    break
-        for _, writer in held:
+        for number in (1, 0, 2):
+            assert (await asked(held[number])).startswith(b"HTTP/1.1 200")
+        later = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for connection in (*later, held[2]):
+            assert (await asked(connection)).startswith(b"HTTP/1.1 200")
+        assert await is_closed(held[1])
+        assert await is_closed(held[0])
+        for _, writer in (*held, *later):
             writer.close()
-        async with asyncio.timeout(10), ClientSession() as session:
-            while True:
-                try:
-                    async with session.post(f"http://127.0.0.1:{port}/", data=b"x") as response:
-                        assert await response.read() == b"x"
-                        return
-                except (OSError, ClientError):
-                    await asyncio.sleep(0.02)
 
     asyncio.run(serve(talk))
+    assert [r.getMessage() for r in caplog.records if r.name == "emulators.serving"] == [
+        "3 connections are open: the one that was idle longest is closed for each new one"
+    ]
+
+
+def test_busy_connections_are_kept(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A connection with a request under way is never closed for a new one: the new one is, with a sentence in the log;
+    when one has its answer there is room again."""
+    monkeypatch.setattr(serving, "CONNECTIONS", 2)
+
+    async def talk(port: int) -> None:
+        busy = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for reader, writer in busy:
+            writer.write(WHOLE[:-5] + b"\r\nExpect: 100-continue\r\n\r\n")
+            assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert await is_closed(await asyncio.open_connection("127.0.0.1", port))
+        for reader, writer in busy:
+            writer.write(b"x")
+            assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 200")
+        after = await asyncio.open_connection("127.0.0.1", port)
+        assert (await asked(after)).startswith(b"HTTP/1.1 200")
+        for _, writer in (*busy, after):
+            writer.close()
+
+    asyncio.run(serve(talk))
+    assert "2 connections are busy: a new one was closed" in caplog.text
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /a HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"], ids=["new", "after an answer"])
+def test_the_storage_services_end_idle_connections(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: bytes
+) -> None:
+    """A connection to the storage services without a next request is closed after IDLE_SECONDS."""
+    monkeypatch.setattr(serving, "IDLE_SECONDS", 0.2)
+
+    async def talk() -> None:
+        with contextlib.closing(Queues(tmp_path / "queues.sqlite")) as queues:
+            async with served(QueueService(queues, Account(ACCOUNT, KEY, "queue")), "127.0.0.1", 0) as port:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(said)
+                answer = await asyncio.wait_for(reader.read(), 10)
+                assert answer.startswith(b"HTTP/1.1 4" if said else b"")
+                writer.close()
+
+    asyncio.run(talk())
 
 
 @pytest.mark.parametrize("text", [b"{", b"\xff", b'{"a": NaN}', b"-Infinity", b"[" * 100_000, b"1" * 5000])

@@ -10,12 +10,12 @@ from msgspec import Meta
 from shared.api import answers, catalogue, openapi, status
 from shared.api.requests import ReplayQuery, RouteCheck
 from shared.clusters.ports import HasClusters
-from shared.events import replay as poison
 from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
 from shared.jobs.register import register
 from shared.kernel.encode import Json
-from shared.kernel.places import QUEUES
 from shared.kernel.reply import Caller, Reply
+from shared.messages import replay as poison
+from shared.messages.declared import QUEUES
 
 QueueName = Annotated[str, Meta(extra_json_schema={"enum": list(QUEUES)})]
 RouteName = Annotated[str, Meta(min_length=1)]

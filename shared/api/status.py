@@ -18,11 +18,11 @@ from shared.clusters.waiting import WAITING
 from shared.kernel.encode import plain
 from shared.kernel.errors import NoAnswer, TrainyardError
 from shared.kernel.memory import Topic
-from shared.kernel.places import QUEUES
+from shared.messages.declared import QUEUES
+from shared.messages.poison import POISON, is_done
+from shared.messages.poison import DonePorts as PoisonPorts
 from shared.runs.model import Run
 from shared.runs.views.run_list import in_state
-from shared.settled import Ports as SettledPorts
-from shared.settled import is_settled
 
 HEALTH = Topic[dict[str, Any]]("health", timedelta(seconds=10))
 PATIENCE = 3.0  # seconds that an answer may take
@@ -30,7 +30,7 @@ LISTED = 50  # open and rejected drops shown, and runs that wait for a cluster
 MOST_WAITING = 1000  # waiting runs of each state that are read: one request
 
 
-class Ports(QueriesPorts, SettledPorts, HasSweeps, HasLeases, Protocol):
+class Ports(QueriesPorts, PoisonPorts, HasSweeps, HasLeases, Protocol):
     """What is needed here from outside."""
 
 
@@ -91,14 +91,14 @@ def asked(ports: Ports) -> dict[str, Future[None]]:
 def status(ports: Ports) -> dict[str, Any]:
     """Queues with poison messages that still matter, drops that wait or were rejected, newest runs, and clusters."""
     errors = _errors(ports)
-    waiting, aside = ports.queues.counts(QUEUES), ports.queues.counts(f"{q}-poison" for q in QUEUES)
-    texts = {q: ports.queues.peek(f"{q}-poison") for q in QUEUES if aside[f"{q}-poison"]}
-    poison = {q: [text for text in its if not is_settled(ports, q, text)] for q, its in texts.items()}
-    done = {q: len(its) - len(poison[q]) for q, its in texts.items()}
+    waiting, poison = ports.queues.counts(QUEUES), ports.queues.counts(f"{q}{POISON}" for q in QUEUES)
+    texts = {q: ports.queues.peek(f"{q}{POISON}") for q in QUEUES if poison[f"{q}{POISON}"]}
+    left = {q: [text for text in its if not is_done(ports, q, text)] for q, its in texts.items()}
+    done = {q: len(its) - len(left[q]) for q, its in texts.items()}
     return {
         "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
-        "queues": {q: {"messages": waiting[q], "poison": aside[f"{q}-poison"] - done.get(q, 0)} for q in QUEUES},
-        "poison": {q: its for q, its in poison.items() if its},
+        "queues": {q: {"messages": waiting[q], "poison": poison[f"{q}{POISON}"] - done.get(q, 0)} for q in QUEUES},
+        "poison": {q: its for q, its in left.items() if its},
         "drops": [
             records.drop(drop)
             for drop in (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Protocol
 
 from shared.clusters.lease_model import Lease
+from shared.clusters.messages import CheckCluster
 from shared.clusters.ports import HasSweeps
 from shared.kernel.has import HasClock, HasQueues
-from shared.kernel.places import CLUSTER_LOOKS
 from shared.kernel.storage import Queues
 
 LOOK_SECONDS = 5.0  # a thousand runs that end together cost one look at their cluster
@@ -19,7 +19,7 @@ class Ports(HasClock, HasQueues, HasSweeps, Protocol):
 
 
 def ask_for_look(queues: Queues, cluster: str, delay: float = 0.0) -> None:
-    queues.send(CLUSTER_LOOKS, {"cluster": cluster}, delay)
+    queues.send(CheckCluster(cluster), delay)
 
 
 def ask_for_look_soon(ports: Ports, cluster: str) -> None:

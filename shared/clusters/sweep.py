@@ -16,6 +16,7 @@ from typing import Protocol
 from shared.clusters.decide import Need, judge_cluster, judge_instance, refused
 from shared.clusters.facts import ClusterAtZero, ClusterIdles
 from shared.clusters.lease_model import Lease, nodes_held
+from shared.clusters.messages import CheckCluster
 from shared.clusters.model import INSTANCE, Cluster, Decision
 from shared.clusters.needs import Ports as NeedsPorts
 from shared.clusters.needs import Use, need, use
@@ -47,9 +48,9 @@ def sweep(ports: Ports) -> list[Decision]:
     return _swept(_Pass(ports, used, "sweep", warnings), clusters)
 
 
-def sweep_one(ports: Ports, name: str) -> None:
+def sweep_one(ports: Ports, message: CheckCluster) -> None:
     """The same for one cluster, as soon as a run on it has begun or ended. Nothing happens to one that is gone."""
-    clusters = [cluster for cluster in ports.clusters.list() if cluster.name == name]
+    clusters = [cluster for cluster in ports.clusters.list() if cluster.name == message.cluster]
     if clusters:
         _swept(_Pass(ports, use(ports), "event"), clusters)
 

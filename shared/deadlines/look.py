@@ -18,9 +18,9 @@ from shared.deadlines.decide import choose, keeper_pays
 from shared.deadlines.facts import RunWillBeLate
 from shared.deadlines.holding import HeldNodes
 from shared.deadlines.kinds import holding
+from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date, Pace, span
 from shared.deadlines.outlook import plan_for, terms_of
-from shared.deadlines.pace_looks import ask_for_pace
 from shared.deadlines.plan import Hold, Plan, Standing
 from shared.jobs.ports import HasJobs, HasTrainers
 from shared.kernel.errors import TrainyardError
@@ -57,12 +57,13 @@ def plan_of(run: Run, date: Date) -> Plan:
     return plan_for(terms, due.pool, left, left - due.takes_seconds)
 
 
-def look_at_pace(ports: Ports, name: str, token: str | None = None) -> None:
+def look_at_pace(ports: Ports, message: CheckPace) -> None:
     """Choose what the run holds until the next look, write it down, and act on it.
 
     With the token that the row names it is the next of the run's chain of looks, and sends its successor; one with an
     older token is a repeat, and does nothing. Raises Changed if the row was changed meanwhile: the message comes again.
     """
+    name, token = message.paced, message.token
     stored = ports.runs.get(name)
     run, now, date = stored.value, ports.clock(), stored.value.feature(Date)
     if date is None or is_over(run) or run.cancel.asked_at is not None or token not in (None, date.pace.next_look):
@@ -74,7 +75,7 @@ def look_at_pace(ports: Ports, name: str, token: str | None = None) -> None:
     elif token is not None:  # it is on its way to Azure ML
         ports.runs.update(stored, run.having(replace(date, pace=replace(date.pace, next_look=following))))
     if token is not None:
-        ask_for_pace(ports.queues, name, following, step)
+        ports.queues.send(CheckPace(name, following), step)
 
 
 def _steer(ports: Ports, stored: Stored[Run], date: Date, following: str) -> None:

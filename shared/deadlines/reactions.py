@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from shared.deadlines.facts import RunWillBeLate
+from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
-from shared.deadlines.pace_looks import ask_for_pace
 from shared.events.announce import Ports, tell
 from shared.runs import facts as runs
 
@@ -16,20 +16,20 @@ PACE_PATIENCE = timedelta(minutes=11)  # twice the longest time between two look
 def begin_pace(ports: Ports, fact: runs.RunRecorded) -> None:
     """The first look at a run that has a date; each sends the next."""
     if fact.run.feature(Date):
-        ask_for_pace(ports.queues, fact.run.name, "")
+        ports.queues.send(CheckPace(fact.run.name, ""))
 
 
 def look_at_pace(ports: Ports, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
     """A look out of turn: its nodes came or went. The row says so only after the fact is stated."""
     if fact.run.feature(Date):
-        ask_for_pace(ports.queues, fact.run.name, delay=1.0)
+        ports.queues.send(CheckPace(fact.run.name), 1.0)
 
 
 def look_at_pace_again(ports: Ports, fact: runs.RunReconciled) -> None:
     """Begin the chain of looks anew where it was lost."""
     run, date = fact.run, fact.run.feature(Date)
     if date and run.jobs.job and ports.clock() - (date.pace.paced_at or run.created_at) > PACE_PATIENCE:
-        ask_for_pace(ports.queues, run.name, date.pace.next_look)
+        ports.queues.send(CheckPace(run.name, date.pace.next_look))
 
 
 def tell_of_lateness(ports: Ports, fact: RunWillBeLate) -> None:

@@ -7,11 +7,11 @@ from typing import Protocol
 
 import msgspec
 
+from shared.drops.messages import CheckDrop
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import Drops, HasDrops
 from shared.kernel.drop_key import DropKey
 from shared.kernel.has import HasClock, HasQueues, HasTokens
-from shared.kernel.places import DROP_CHECKS
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.content import SoFar
@@ -44,8 +44,8 @@ def send_check(queues: Queues, drop: Drop, delay: float = 0.0, last: bool = Fals
 
     With `so_far` it goes on with a listing that took too long for one message.
     """
-    message = {"route": drop.key.route, "name": drop.key.name, "token": drop.token, "last": last}
-    queues.send(DROP_CHECKS, message | ({"so_far": msgspec.to_builtins(so_far)} if so_far else {}), delay)
+    listed = msgspec.to_builtins(so_far) if so_far else None
+    queues.send(CheckDrop(drop.key.route, drop.key.name, drop.token, last, listed), delay)
 
 
 def write(drops: Drops, stored: Stored[Drop] | None, drop: Drop) -> Stored[Drop]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 from shared.drops.checks import open_drop, send_check, write
 from shared.drops.decide import (
@@ -19,6 +19,7 @@ from shared.drops.decide import (
     one_too_many,
     why_not_a_drop,
 )
+from shared.drops.messages import CheckDrop, FileUploaded
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
@@ -30,7 +31,7 @@ from shared.kernel.errors import Changed
 from shared.kernel.has import HasQueues, HasTokens
 from shared.kernel.parsing import convert
 from shared.kernel.versioned import Stored
-from shared.runs.content import SoFar, Survey, drop_blobs, in_time, survey, survey_in_time
+from shared.runs.content import SoFar, Survey, survey_in_time
 from shared.runs.data import Listing
 
 log = logging.getLogger(__name__)
@@ -69,19 +70,8 @@ def note_upload(ports: Ports, blob_name: str, at: datetime | None, form: str = "
     compare_and_set(ports.clock, f"Drop {key}", lambda: ports.drops.get(key), write, first=first)
 
 
-def is_noted(ports: Ports, blob_name: str) -> bool:
-    """Whether an upload of this blob is known by now: its drop is open, or closed with what it holds."""
-    stored = ports.drops.get(DropKey.of(blob_name))
-    return stored is not None and (stored.value.state is DropState.OPEN or holds_what_was_listed(ports, stored.value))
-
-
-def holds_what_was_listed(ports: Ports, drop: Drop) -> bool:
-    """Whether it is closed, and holds what the listing that closed it showed; one may be rejected by its name alone."""
-    if drop.state is DropState.REJECTED and not drop.listed:
-        return True
-    closed = drop.state in (DropState.SEALED, DropState.REJECTED)
-    inside = in_time(drop_blobs(ports.blobs, drop.key), ports.clock)
-    return closed and survey(drop.key, inside).fingerprint == drop.listed
+def note_event(ports: Ports, event: FileUploaded) -> None:
+    note_upload(ports, event.name, event.at, event.form)
 
 
 @dataclass(frozen=True)
@@ -125,17 +115,15 @@ def _take_in(ports: Ports, stored: Stored[Drop], form: str, look: bool) -> None:
         send_check(ports.queues, drop, last=drop.state is not DropState.OPEN)
 
 
-def check_drop(ports: Ports, key: DropKey, token: str, last: bool = False, so_far: Any = None) -> None:
-    """Look at a drop: seal it, reject it, or look again later. A stale token does nothing.
-
-    `so_far` is what an earlier message had listed of it when its time was over.
+def check_drop(ports: Ports, message: CheckDrop) -> None:
+    """Check a drop: seal it, reject it, or check it again later. A stale token does nothing.
 
     A drop that was just closed is looked at once more, for uploads between the listing that closed it and the write:
     their events saw an open drop, and did nothing.
     """
-    stored = ports.drops.get(key)
-    if stored is not None and stored.value.token == token:
-        _look(ports, stored, last, convert(so_far or {}, SoFar))
+    stored = ports.drops.get(DropKey(message.route, message.name))
+    if stored is not None and stored.value.token == message.token:
+        _look(ports, stored, message.last, convert(message.so_far or {}, SoFar))
 
 
 def _look(ports: Ports, stored: Stored[Drop], last: bool = False, so_far: SoFar = BEGIN) -> None:

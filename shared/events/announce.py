@@ -9,10 +9,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Protocol
 
+from shared.events.messages import Announce, Notify
 from shared.events.ports import HasAudience, HasEvents
-from shared.kernel.errors import BadMessage, TrainyardError
+from shared.kernel.errors import TrainyardError
 from shared.kernel.has import HasClock, HasQueues
-from shared.kernel.places import ANNOUNCEMENTS, NOTICES
+from shared.kernel.message import is_old
 
 
 class Ports(HasClock, HasQueues, HasEvents, HasAudience, Protocol):
@@ -22,30 +23,30 @@ class Ports(HasClock, HasQueues, HasEvents, HasAudience, Protocol):
 def announce(ports: Ports, kind: str, subject: str, data: dict[str, Any]) -> None:
     """Send an event to the topic, if there is one. The same (kind, subject) is the same event."""
     if ports.events is not None:
-        message = _message(ports, kind, subject, data)
+        message = Announce(kind, subject, ports.clock(), data)
         try:
             publish(ports, message)
         except TrainyardError:
-            ports.queues.send(ANNOUNCEMENTS, message)
+            ports.queues.send(message)
 
 
 def tell(ports: Ports, kind: str, subject: str, data: dict[str, Any], after: float = 0.0) -> None:
     """Queue an event for those who want notices, to be read after so many seconds."""
     if ports.audience is None or ports.audience.anyone():
-        ports.queues.send(NOTICES, _message(ports, kind, subject, data), after)
+        ports.queues.send(Notify(kind, subject, ports.clock(), data), after)
 
 
-def _message(ports: Ports, kind: str, subject: str, data: dict[str, Any]) -> dict[str, Any]:
-    return {"kind": kind, "subject": subject, "at": ports.clock().isoformat(), "data": data}
-
-
-def publish(ports: Ports, message: dict[str, Any]) -> None:
+def publish(ports: Ports, message: Announce) -> None:
     """Send an event to the topic. Does nothing if the topic was taken away meanwhile."""
-    if ports.events is None:
-        return
-    try:
-        kind, subject, at = message["kind"], message["subject"], datetime.fromisoformat(message["at"])
-        data = message["data"]
-    except (KeyError, TypeError, ValueError) as exc:
-        raise BadMessage(f"No announcement: {exc!r} in {str(message)[:200]}.") from exc
-    ports.events.publish(kind, subject, data, event_id=f"{kind}:{subject}", at=at)
+    if ports.events is not None:
+        event_id = f"{message.kind}:{message.subject}"
+        ports.events.publish(message.kind, message.subject, message.data, event_id=event_id, at=message.at)
+
+
+def is_published(ports: Ports, message: Announce) -> bool:
+    """Whether there is no topic, or the event is old."""
+    return ports.events is None or is_old(ports.clock(), message.at)
+
+
+def happened_at(ports: Ports, message: Announce | Notify) -> datetime:  # noqa: ARG001 - others ask the ports
+    return message.at

@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from shared.kernel.errors import TrainyardError
+from shared.kernel.message import Message
 from shared.kernel.storage import Queues, Sent
 
 log = logging.getLogger(__name__)
@@ -26,44 +27,47 @@ P = TypeVar("P", bound=Any)  # a dataclass with the fields `queues` and `clock`
 
 
 @contextmanager
-def at_once(ports: P, queues: Collection[str], handle: Callable[[P, str, dict[str, Any]], None]) -> Iterator[P]:
-    """Let messages that are sent to these queues inside, without delay, be handled right after it; theirs too.
+def at_once(ports: P, kinds: Collection[type[Message]], handle: Callable[[P, Message], None]) -> Iterator[P]:
+    """Let messages of these kinds that are sent inside, without delay, be handled right after it; theirs too.
 
     An error of ours in one leaves its message where it is; nothing else of the invocation fails by it. So does an
     invocation that has taken so long that the message comes by itself.
     """
-    going_on, until = GoingOn(ports.queues, queues), ports.clock() + timedelta(seconds=CAUGHT_AFTER)
+    going_on, until = GoingOn(ports.queues, kinds), ports.clock() + timedelta(seconds=CAUGHT_AFTER)
     inner = replace(ports, queues=going_on)
     yield inner
-    for queue, message, sent in going_on.pending():
+    for message, sent in going_on.pending():
         if ports.clock() >= until:
             return
         try:
-            handle(inner, queue, message)
-            going_on.take_back(queue, sent)
+            handle(inner, message)
+            going_on.take_back(message.queue, sent)
         except TrainyardError as exc:
-            log.info("%s: not at once: %s", queue, exc)
+            log.info("%s: not at once: %s", message.queue, exc)
 
 
 class GoingOn:
     """Implements storage.Queues on others, and remembers what can go on at once."""
 
-    def __init__(self, queues: Queues, names: Collection[str]) -> None:
+    def __init__(self, queues: Queues, kinds: Collection[type[Message]]) -> None:
         self._queues = queues
-        self._names = names
-        self._pending: list[tuple[str, dict[str, Any], Sent]] = []
+        self._kinds = kinds
+        self._pending: list[tuple[Message, Sent]] = []
 
-    def pending(self) -> Iterator[tuple[str, dict[str, Any], Sent]]:
+    def pending(self) -> Iterator[tuple[Message, Sent]]:
         """What was sent to be done now, the oldest first; more may come meanwhile."""
         while self._pending:
             yield self._pending.pop(0)
 
-    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
-        if delay > 0 or queue not in self._names:
-            return self._queues.send(queue, message, delay)
-        sent = self._queues.send(queue, message, CAUGHT_AFTER)
-        self._pending.append((queue, message, sent))
+    def send(self, message: Message, delay: float = 0.0) -> Sent:
+        if delay > 0 or type(message) not in self._kinds:
+            return self._queues.send(message, delay)
+        sent = self._queues.send(message, CAUGHT_AFTER)
+        self._pending.append((message, sent))
         return sent
+
+    def put(self, queue: str, text: str) -> None:
+        self._queues.put(queue, text)
 
     def take_back(self, queue: str, sent: Sent) -> None:
         self._queues.take_back(queue, sent)

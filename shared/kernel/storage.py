@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
+
+from shared.kernel.message import Message
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,11 @@ class Sent:
 class Queues(Protocol):
     """Storage queues with JSON messages. Delivery is at least once and in no order."""
 
-    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
-        """Put a message, invisible for `delay` seconds (at most 7 days; more is cut to that)."""
+    def send(self, message: Message, delay: float = 0.0) -> Sent:
+        """Put a message in its queue, invisible for `delay` seconds (at most 7 days; more is cut to that)."""
+
+    def put(self, queue: str, text: str) -> None:
+        """Put a text in a queue as it is: an event of another service, or a message from elsewhere."""
 
     def take_back(self, queue: str, sent: Sent) -> None:
         """Delete a message that was sent. One that somebody has taken since, or deleted, is theirs."""
@@ -56,8 +61,8 @@ class Queues(Protocol):
         all. Those that somebody else has just taken stay.
         """
 
-    def clear(self, queue: str, settled: Callable[[str], bool], limit: int) -> int:
-        """Delete those of up to `limit` messages that are there now whose text is settled; returns how many.
+    def clear(self, queue: str, done: Callable[[str], bool], limit: int) -> int:
+        """Delete those of up to `limit` messages that are there now whose text is done; returns how many.
 
         The others stay. Those that somebody else has just taken are left alone.
         """

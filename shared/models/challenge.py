@@ -7,8 +7,10 @@ the challenger's, or it stays and the notice says how to decide by hand. The fir
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
+from shared.jobs.ports import HasRoutes
 from shared.jobs.route import Routes
 from shared.jobs.route_model import RouteModel
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
@@ -18,9 +20,12 @@ from shared.models.champion_test import challenger_of
 from shared.models.decide import Asked
 from shared.models.facts import ChallengeLost
 from shared.models.find import version_named
+from shared.models.messages import Challenge
 from shared.models.model import Version
 from shared.models.reproduce import REPRODUCES
+from shared.removals.ports import HasNamed
 from shared.runs.model import Run, RunState
+from shared.runs.ports import HasRuns
 from shared.runs.views.summary import lower_is_better, metric_named
 
 BY = Person("challenger")
@@ -29,6 +34,10 @@ BY_HAND = "Promote it by hand if it is better."
 
 class Ports(champion_test.Ports, Protocol):
     """What is needed here from outside."""
+
+
+class DonePorts(HasRuns, HasRoutes, HasNamed, Protocol):
+    """What the questions after a poison message need from outside."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +58,31 @@ def is_challenger(routes: Routes, run: Run) -> bool:
     return run.progress.state is RunState.COMPLETED and not again and route is not None and route.model is not None
 
 
-def challenge(ports: Ports, name: str) -> None:
+def is_decided(ports: DonePorts, message: Challenge) -> bool:
+    """Whether the run became a version, or its route names no model any more."""
+    run = _run(ports, message.run)
+    return run is None or not is_challenger(ports.routes, run) or bool(ports.named.needing_run(run.name))
+
+
+def archived_at(ports: DonePorts, message: Challenge) -> datetime | None:
+    run = _run(ports, message.run)
+    return run.archive.at if run else None
+
+
+def _run(ports: DonePorts, name: str) -> Run | None:
+    try:
+        return ports.runs.get(name).value
+    except NotFound:
+        return None
+
+
+def challenge(ports: Ports, message: Challenge) -> None:
     """Promote the run if it beats the champion, else say that it does not. Twice is once.
 
     If the two were measured on other data, and the route says how, the champion is tested on the run's first; the end
     of that test asks again.
     """
-    run = _archived(ports, name)
+    run = _archived(ports, message.run)
     if challenger := challenger_of(run):
         run = _archived(ports, challenger)
     route = ports.routes.get(run.asked.route)

@@ -8,18 +8,21 @@ second send of the same id.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
-from shared.kernel.errors import BadMessage, Changed, Impossible, Unavailable
+from shared.events.messages import Notify
+from shared.events.ports import HasAudience
+from shared.kernel.errors import Changed, Impossible, Unavailable
 from shared.kernel.has import HasClock, HasQueues
-from shared.kernel.places import DELIVERIES, NOTICES
+from shared.kernel.message import is_old
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.notices import render
 from shared.notices.compose import compose
 from shared.notices.decide import CLAIM_SECONDS, KEPT, TRIES, pause, wants
+from shared.notices.messages import DeliverNotice
 from shared.notices.model import Channel, Delivery, DeliveryState, Notice, Subscription
 from shared.notices.ports import Notices, Sender
 from shared.runs.ports import HasRuns
@@ -43,20 +46,30 @@ class Post:
     sender: Sender
 
 
-def spread(ports: Ports, post: Post, message: dict[str, Any]) -> None:
+class PostPorts(Ports, Protocol):
+    @property
+    def post(self) -> Post: ...
+
+
+class PoisonPorts(HasClock, HasAudience, Protocol):
+    """What the questions after a poison message need from outside."""
+
+
+def spread(ports: PostPorts, message: Notify) -> None:
     """Make a delivery for each subscription that wants this event, or as many as PATIENCE allows: a message goes on.
 
     A repeated event makes none.
     """
-    after, until = str(message.get("after", "")), ports.clock() + PATIENCE
-    subscriptions = sorted((each for each in post.notices.all() if each.id > after), key=lambda each: each.id)
-    if not subscriptions or (notice := compose(ports.runs, *_event(message))) is None:
+    post, until = ports.post, ports.clock() + PATIENCE
+    subscriptions = sorted((each for each in post.notices.all() if each.id > message.after), key=lambda each: each.id)
+    event = message.kind, message.subject, message.at, message.data
+    if not subscriptions or (notice := compose(ports.runs, *event)) is None:
         return
     for subscription in subscriptions:
         if wants(subscription, notice):
             begin(ports.queues, post, subscription, notice)
         if ports.clock() > until:
-            ports.queues.send(NOTICES, {**message, "after": subscription.id})
+            ports.queues.send(replace(message, after=subscription.id))
             return
 
 
@@ -69,8 +82,9 @@ def begin(queues: Queues, post: Post, subscription: Subscription, notice: Notice
     _send_message(queues, subscription.id, notice.id)
 
 
-def deliver(ports: Ports, post: Post, subscription_id: str, event: str) -> None:
+def deliver(ports: PostPorts, message: DeliverNotice) -> None:
     """Try a delivery once, if it is due and no other handler tries it now; it ends, or is tried again later."""
+    post, subscription_id, event = ports.post, message.subscription, message.notice
     stored = post.notices.delivery(subscription_id, event)
     if stored is None or stored.value.state is not DeliveryState.PENDING:
         return
@@ -140,11 +154,19 @@ def _send(ports: Ports, sender: Sender, subscription: Subscription, notice: Noti
 
 
 def _send_message(queues: Queues, subscription: str, event: str, delay: float = 0.0) -> None:
-    queues.send(DELIVERIES, {"subscription": subscription, "notice": event}, delay)
+    queues.send(DeliverNotice(subscription, event), delay)
 
 
-def _event(message: dict[str, Any]) -> tuple[str, str, datetime, dict[str, Any]]:
-    try:
-        return message["kind"], message["subject"], datetime.fromisoformat(message["at"]), dict(message["data"])
-    except (KeyError, TypeError, ValueError) as exc:
-        raise BadMessage(f"No event to tell of: {exc!r} in {str(message)[:200]}.") from exc
+def is_spread(ports: PoisonPorts, message: Notify) -> bool:
+    """Whether nobody wants notices, or the event is old."""
+    nobody = ports.audience is not None and not ports.audience.anyone()
+    return nobody or is_old(ports.clock(), message.at)
+
+
+def is_delivered(ports: PoisonPorts, message: DeliverNotice) -> bool:
+    """Whether the notice was delivered, or never will be."""
+    return ports.audience is not None and pending_since(ports, message) is None
+
+
+def pending_since(ports: PoisonPorts, message: DeliverNotice) -> datetime | None:
+    return ports.audience.pending(message.subscription, message.notice) if ports.audience else None

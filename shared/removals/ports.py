@@ -35,3 +35,8 @@ class Removals(Protocol):
 
     def newest(self, limit: int = 100) -> list[Removal]:
         """Up to `limit` records, the newest first."""
+
+
+class HasRemovals(Protocol):
+    @property
+    def removals(self) -> Removals: ...

@@ -22,12 +22,13 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.has import HasBlobs, HasClock, HasQueues
 from shared.kernel.person import NOBODY, Person
-from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS
+from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Place, Queues
 from shared.kernel.versioned import Stored
 from shared.removals.chain import own_paths
+from shared.removals.messages import CarryOutRemoval
 from shared.removals.model import Removal, What
-from shared.removals.ports import HasNamed, Removals
+from shared.removals.ports import HasNamed, HasRemovals, Removals
 from shared.runs.content import drop_blobs
 from shared.runs.data import LISTING, kept_listing
 from shared.runs.decide import is_over, reads
@@ -140,8 +141,13 @@ def _check_unnamed(versions: list[str], what: str) -> None:
         )
 
 
-def carry_out(ports: Ports, removals: Removals, what: What, name: str, asked_at: datetime) -> None:
+class CarryOutPorts(Ports, HasRemovals, Protocol):
+    """What is needed to carry a removal out: where removals are recorded, too."""
+
+
+def carry_out(ports: CarryOutPorts, message: CarryOutRemoval) -> None:
     """Carry out a removal, and record that it is done; or as much as PATIENCE allows, and a message does the rest."""
+    removals, what, name, asked_at = ports.removals, message.what, message.name, message.asked_at
     removal = removals.get(what, name, asked_at)
     if removal is None or removal.done_at is not None:
         return
@@ -191,8 +197,7 @@ def _ask(queues: Queues, removals: Removals, removal: Removal) -> Removal:
 
 
 def _send(queues: Queues, removal: Removal) -> None:
-    message = {"what": removal.what, "name": removal.name, "asked_at": removal.asked_at.isoformat()}
-    queues.send(REMOVALS, message)
+    queues.send(CarryOutRemoval(removal.what, removal.name, removal.asked_at))
 
 
 def _going(ports: Ports, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:

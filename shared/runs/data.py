@@ -25,11 +25,12 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound, TrainyardError
 from shared.kernel.has import HasBlobs, HasClock, HasQueues
 from shared.kernel.parsing import read_json
-from shared.kernel.places import OUTPUT_CONTAINER, RUN_LOOKS
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Queues
 from shared.kernel.versioned import Stored
 from shared.runs.content import SUCCESS_MARKER, ListingTooLong, drop_blobs, in_time, survey
 from shared.runs.decide import has_run, is_over
+from shared.runs.messages import CheckData
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasDatasets, HasRuns
 from shared.runs.progress.workloads import workload
@@ -107,11 +108,12 @@ def verdict_at_end(ports: Ports, run: Run) -> dict[str, Any]:
 
 def ask_for_check(queues: Queues, run: Run) -> None:
     """Ask for a look at the data of a run whose jobs began or ended, once the row says so."""
-    queues.send(RUN_LOOKS, {"data_of": run.name}, 1.0)
+    queues.send(CheckData(run.name), 1.0)
 
 
-def check_data(ports: Ports, name: str) -> None:
+def check_data(ports: Ports, message: CheckData) -> None:
     """Note on the run if its drop's content differs from what the run was made for. A repeat changes nothing."""
+    name = message.data_of
     try:
         stored = ports.runs.recent(name)
     except NotFound:

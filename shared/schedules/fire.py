@@ -16,7 +16,6 @@ import msgspec
 from shared.drops.ports import HasDrops
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
 from shared.kernel.parsing import convert
-from shared.kernel.places import SCHEDULE_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
@@ -29,9 +28,10 @@ from shared.runs.progress.cancel import cancel_run
 from shared.schedules.count import count
 from shared.schedules.decide import Due, due, enough_new, next_instants, order_of
 from shared.schedules.facts import ScheduleFailed
+from shared.schedules.messages import CheckSchedule
 from shared.schedules.model import Firing, Outcome, Overlap, Schedule, firing_key
 from shared.schedules.names import Meant, meant, with_meaning
-from shared.schedules.ports import HasVersions, Schedules
+from shared.schedules.ports import HasSchedules, HasVersions, Schedules
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +44,17 @@ class Ports(CreatePorts, HasRendezvous, HasDrops, HasVersions, Protocol):
     """What is needed here from outside."""
 
 
-def look(ports: Ports, schedules: Schedules, name: str, meant: str = "") -> None:
+class LookPorts(Ports, HasSchedules, Protocol):
+    """What a check needs besides: where schedules are kept."""
+
+
+def look(ports: LookPorts, message: CheckSchedule) -> None:
     """Decide the firings that are due since the last look, and ask for the next look.
 
-    `meant` is the instant that this look was asked for. One that came too early is asked for again; one whose instant
+    A check that came too early is asked for again; one whose instant
     was decided meanwhile asks for nothing, so that looks don't breed.
     """
+    schedules, name = ports.schedules, message.schedule
     stored = schedules.get(name)
     if stored is None or stored.value.paused:
         return
@@ -74,15 +79,14 @@ def look(ports: Ports, schedules: Schedules, name: str, meant: str = "") -> None
             schedules.update(stored, decided_until=until, next_at=next_at, **changes)
         except Changed:
             return  # another look was quicker, and asks for the next one
-    if next_at and (due_instants or next_at.isoformat() == meant):
+    if next_at and (due_instants or next_at.isoformat() == message.meant):
         ask_for_look(ports, name, next_at)
 
 
 def ask_for_look(ports: Ports, name: str, at: datetime | None) -> None:
     """Ask for a look at this instant, or now."""
     delay = max((at - ports.clock()).total_seconds(), 0.0) if at else 0.0
-    message = {"schedule": name, "meant": at.isoformat() if at else ""}
-    ports.queues.send(SCHEDULE_LOOKS, message, delay)
+    ports.queues.send(CheckSchedule(name, at.isoformat() if at else ""), delay)
 
 
 def ask_for_overdue(ports: Ports, schedules: Schedules) -> None:

@@ -47,3 +47,8 @@ class Versions(Protocol):
 class HasVersions(Protocol):
     @property
     def versions(self) -> Versions: ...
+
+
+class HasSchedules(Protocol):
+    @property
+    def schedules(self) -> Schedules: ...

@@ -26,12 +26,13 @@ from shared.runs.model import SWEEP, Run, RunState
 from shared.runs.node_use import Use
 from shared.runs.ports import HasPurse, HasRendezvous, HasRuns, RunFilter
 from shared.runs.progress.cancel import cancel_run
-from shared.runs.progress.transitions import ask_for_sweep_look, transition
+from shared.runs.progress.transitions import transition
 from shared.runs.progress.workloads import workload
 from shared.runs.views.metrics import Cursor, since
 from shared.sweeps.decide import best_trial, losers, to_start
+from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState, trial_run
-from shared.sweeps.ports import Studies, Study
+from shared.sweeps.ports import HasStudies, Studies, Study
 from shared.sweeps.sampling import draw, possible
 from shared.sweeps.trial_run import SWEEP_TAG, run_of_trial
 
@@ -53,17 +54,19 @@ class Ports(
     HasRuns,
     HasPurse,
     HasRendezvous,
+    HasStudies,
     Protocol,
 ):
     """What is needed here from outside."""
 
 
-def look_at_sweep(ports: Ports, studies: Studies, name: str, number: int | None = None) -> None:
+def look_at_sweep(ports: Ports, message: CheckSweep) -> None:
     """Bring a sweep on as far as it can go now. Twice, late, or for a run that is over does no harm.
 
     `number` is that of a look by the clock: only the one that the row waits for asks for the next. Raises Changed
     if others were quicker every time: the message comes again.
     """
+    name, number, studies = message.sweep, message.number, ports.studies
     parent = ports.runs.get(name).value
     if parent.asked.kind != SWEEP or parent.asked.request.sweep is None:
         return
@@ -100,7 +103,7 @@ def _ask_for_next(ports: Ports, name: str, number: int | None) -> None:
         after = ports.runs.update(stored, stored.value.changed(sweep_look=number + 1)).value
     except Changed:
         after = ports.runs.get(name).value  # by a look of a fact, mostly: then this number is still waited for
-    ask_for_sweep_look(ports.queues, after, LOOK_SECONDS)
+    ports.queues.send(CheckSweep(after.name, after.trials.look), LOOK_SECONDS)
 
 
 @dataclass

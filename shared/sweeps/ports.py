@@ -55,3 +55,8 @@ class Studies(Protocol):
 
     def trials(self, name: str, sweep: Sweep) -> list[Trial]:
         """Its trials as they are now, to be looked at."""
+
+
+class HasStudies(Protocol):
+    @property
+    def studies(self) -> Studies: ...

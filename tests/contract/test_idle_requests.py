@@ -28,6 +28,7 @@ from shared.drops.model import Drop, DropState
 from shared.kernel import places
 from shared.kernel.drop_key import DropKey
 from shared.kernel.settings import Storage
+from shared.messages.declared import QUEUES
 from shared.money.charge_costs import keep_books
 from shared.reconcile import reconcile
 from tests.contract.wire import Recording
@@ -35,7 +36,7 @@ from tests.fakes.world import PERIOD, ROUTE, World, trainers_folder
 
 MOST = 25
 ROUTES = ("bert", "cifar", "data", "detection", "mnist", "transfer")  # as many as routes.yaml has
-QUEUES = [*places.QUEUES, *(f"{queue}-poison" for queue in places.QUEUES)]  # as infra/ makes them
+DECLARED = [*QUEUES, *(f"{queue}-poison" for queue in QUEUES)]  # as infra/ makes them
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def timers(recording: Recording, account: azurite.Azurite, tmp_path: Path) -> It
     with closing(made.blob), closing(made.queue), closing(made.table):
         for table in made.table.list_tables():
             made.table.delete_table(table.name)
-        for queue in QUEUES:
+        for queue in DECLARED:
             made.queue.create_queue(queue)
         world = World(trainers_folder(tmp_path), [replace(ROUTE, name=route) for route in ROUTES])
         real = replace(
@@ -80,7 +81,7 @@ def timers(recording: Recording, account: azurite.Azurite, tmp_path: Path) -> It
             telemetry.measure_queues(real)
 
         yield both
-        for queue in QUEUES:
+        for queue in DECLARED:
             made.queue.delete_queue(queue)
 
 

@@ -235,7 +235,7 @@ def test_a_dead_account_is_unavailable_within_seconds(dead: StorageClients) -> N
     calls: list[Callable[[], Any]] = [
         lambda: StorageBlobs(dead.blob).check(),
         lambda: list(StorageBlobs(dead.blob).list(Place("drops", "a/"))),
-        lambda: StorageQueues(dead.queue).send("drop-events", {}),
+        lambda: StorageQueues(dead.queue).put("drop-events", "{}"),
         lambda: TableDrops(dead.table).get(DropKey("a", "b")),
         lambda: TableDrops(dead.table).insert(Drop(DropKey("a", "b"), DropState.OPEN, "t", NOW)),
     ]

@@ -89,14 +89,14 @@ def test_a_runs_way_is_one_trace(collector: tuple[str, Collector], tmp_path: Pat
         def all_there() -> bool:
             names = {span.name for span in told.of("trainyard.run", run)}
             metrics = {"trainyard.runs", "trainyard.queue.messages", "trainyard.drops.open", "trainyard.nodes.idle"}
-            return {"submit run", "follow run"} <= names and metrics <= told.metrics.keys()
+            return {"submit run", "job event"} <= names and metrics <= told.metrics.keys()
 
         wait_for(all_there, PATIENCE, "spans and metrics", 0.5)
     spans = told.of("trainyard.run", run)
     (trace,) = {span.trace_id for span in spans}
     uploads = told.of("trainyard.drop", "tell/a")
     (submit,) = [span for span in spans if span.name == "submit run"]
-    of_drop = {span.trace_id for span in uploads if span.name in ("note upload", "look at drop")}
+    of_drop = {span.trace_id for span in uploads if span.name in ("file uploaded", "check drop")}
     assert {link.trace_id for link in submit.links} == of_drop != {trace}
     states = {point.attributes[0].value.string_value for point in told.metrics["trainyard.runs"].sum.data_points}
     assert {"submitted", "completed"} <= states

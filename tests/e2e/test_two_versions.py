@@ -16,7 +16,7 @@ from azure.storage.blob import ContainerClient
 from benchmarks.scaling.cloud import Plan, ScaleCloud, running
 from emulators.process import wait_for
 from local.record import REPOSITORY
-from shared.kernel import places
+from shared.schedules.messages import CheckSchedule
 
 BEFORE = "f61e8b74"  # it counts new files by what all drops hold, and leaves no rows of closings
 PATIENCE = 90.0
@@ -75,9 +75,9 @@ class Yard:
     def look(self, schedule: str) -> None:
         """The version that is at work looks at the schedule."""
         queues = self.cloud.system().queues
-        before = queues.counts([places.SCHEDULE_LOOKS])
-        queues.send(places.SCHEDULE_LOOKS, {"schedule": schedule, "meant": ""})
-        wait_for(lambda: queues.counts([places.SCHEDULE_LOOKS]) == before, PATIENCE, "a look at the schedule", 0.3)
+        before = queues.counts(["schedule-looks"])
+        queues.send(CheckSchedule(schedule))
+        wait_for(lambda: queues.counts(["schedule-looks"]) == before, PATIENCE, "a look at the schedule", 0.3)
 
     def schedule(self, name: str) -> Any:
         return next(one for one in self.api("GET", "schedules") if one["id"] == name)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+from shared.kernel import message as kernel
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Blob, Copy, FolderPage, Place, Sent
 from tests.fakes.records import Etags
@@ -72,10 +73,16 @@ class FakeQueues:
         self.messages: dict[str, list[Message]] = {}
         self.sent = 0
 
-    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
+    def send(self, message: kernel.Message, delay: float = 0.0) -> Sent:
+        return self._put(message.queue, kernel.encode(message), delay)
+
+    def put(self, queue: str, text: str) -> None:
+        self._put(queue, text)
+
+    def _put(self, queue: str, text: str, delay: float = 0.0) -> Sent:
         visible_at = self.clock() + timedelta(seconds=min(max(delay, 0.0), self.LONGEST_DELAY))
         self.sent += 1
-        sent = Message(json.dumps(message), visible_at, self.clock(), self.sent)
+        sent = Message(text, visible_at, self.clock(), self.sent)
         self.messages.setdefault(queue, []).append(sent)
         return Sent(str(sent.number), "")
 
@@ -100,8 +107,8 @@ class FakeQueues:
             self.messages[source].remove(message)
         return len(moved)
 
-    def clear(self, queue: str, settled: Callable[[str], bool], limit: int) -> int:
-        gone = [message for message in self.visible(queue)[:limit] if settled(message.text)]
+    def clear(self, queue: str, done: Callable[[str], bool], limit: int) -> int:
+        gone = [message for message in self.visible(queue)[:limit] if done(message.text)]
         for message in gone:
             self.messages[queue].remove(message)
         return len(gone)

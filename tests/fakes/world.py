@@ -10,42 +10,27 @@ import itertools
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from functions.going_on import AT_ONCE
 from shared.adapters.studies import JournalStudies
-from shared.clusters import sweep
 from shared.clusters.model import Cluster
-from shared.deadlines import look as dates
-from shared.drops import collect
-from shared.events import announce, incoming
 from shared.jobs.batchai.reader import BatchAIJobs
 from shared.jobs.ports import Readers
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.readers.command_job import CommandJobs
 from shared.jobs.route import JobFileRule, Route
-from shared.kernel import places
 from shared.kernel.at_once import at_once
-from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Place
-from shared.models import challenge
-from shared.notices import deliver
+from shared.messages import declared
 from shared.notices.deliver import Post
 from shared.reconcile import reconcile
-from shared.removals import remove
-from shared.removals.model import What
-from shared.runs import data
 from shared.runs.model import Run
 from shared.runs.names import run_of_job
-from shared.runs.progress import follow, hourly_reconcile, submit
-from shared.runs.results import archive
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.outputs import archive_folder
-from shared.schedules import fire
-from shared.sweeps import look
 from shared.system import System
 from tests.fakes.ports import (
     Clock,
@@ -121,12 +106,14 @@ class World:
             self.leases, self.events,
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
             books=self.books, models=self.models, signer=self.signer, registry=self.registry,
-            reader=Readers((BatchAIJobs(), CommandJobs())),
+            reader=Readers((BatchAIJobs(), CommandJobs())), post=self.post, schedules=self.schedules,
+            removals=self.removals, studies=self.studies(),
         )  # fmt: skip
 
     def studies(self, words: Iterable[str] = ()) -> JournalStudies:
         """The sweeps' studies, as a process that has just begun has them."""
-        return JournalStudies(lambda name: Crashing(self.journals.setdefault(name, MemoryJournal()), iter(words)))
+        words = iter(words)
+        return JournalStudies(lambda name: Crashing(self.journals.setdefault(name, MemoryJournal()), words))
 
     @property
     def post(self) -> Post:
@@ -136,21 +123,12 @@ class World:
         """The system with every port but the clock behind one shared schedule of crashes."""
         words = iter(schedule)
         names = (
-            "drops",
-            "runs",
-            "queues",
-            "blobs",
-            "jobs",
-            "clusters",
-            "sweeps",
-            "samples",
-            "leases",
-            "books",
-            "models",
-            "events",
+            *("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "books"),
+            *("models", "events", "schedules", "removals"),
         )
         ports: dict[str, Any] = {name: Crashing(getattr(self.system, name), words) for name in names}
-        return replace(self.system, **ports)
+        post = Post(Crashing(self.notices, words), Crashing(self.sender, words))
+        return replace(self.system, post=post, studies=self.studies(words), **ports)
 
     # the uploader, Event Grid and Azure ML
 
@@ -182,9 +160,8 @@ class World:
 
     def deliver(self, event: dict[str, Any]) -> None:
         """Put an event on its queue, as Event Grid does. Any number of times."""
-        body = base64.b64encode(json.dumps(event).encode()).decode()
-        queue = places.JOB_EVENTS if "MachineLearning" in event["eventType"] else places.DROP_EVENTS
-        self.queues.send(queue, {"event": body})
+        queue = "job-events" if "MachineLearning" in event["eventType"] else "drop-events"
+        self.queues.put(queue, base64.b64encode(json.dumps(event).encode()).decode())
 
     def deliver_all(self) -> None:
         while self.in_flight:
@@ -213,15 +190,11 @@ class World:
         if message is None:
             return False
         try:
-            words = iter(crashes)
-            post = Post(Crashing(self.notices, words), Crashing(self.sender, words))
-            further: dict[str, Any] = {
-                "schedules": Crashing(self.schedules, words),
-                "removals": Crashing(self.removals, words),
-            }
-            further["studies"] = self.studies(words)
-            with at_once(self.crashing(words), AT_ONCE if self.goes_on else (), dispatch) as system:
-                dispatch(system, queue, message.body, post, further)
+            decoded = declared.decode(queue, message.text.encode())
+            if decoded is not None:
+                inline = decoded.inline if self.goes_on else ()
+                with at_once(self.crashing(crashes), inline, declared.handle) as system:
+                    declared.handle(system, decoded)
         except (Crash, TrainyardError):
             message.visible_at = self.clock() + timedelta(seconds=5)
             self.queues.messages[queue].append(message)
@@ -237,13 +210,13 @@ class World:
             reconcile(self.crashing(crashes), self.schedules)
         except (Crash, TrainyardError):
             return
-        while self.handle(places.RUN_LOOKS):
+        while self.handle("run-looks"):
             pass
 
     def run_until_idle(self, limit: int = 10_000) -> None:
         """Handle every visible message until there is none, without faults."""
         for _ in range(limit):
-            if not any(self.handle(queue) for queue in places.QUEUES):
+            if not any(self.handle(queue) for queue in declared.QUEUES):
                 return
         raise AssertionError(f"messages breed: {self.queues.messages}")
 
@@ -276,43 +249,3 @@ class World:
     def archived(self, run: Run) -> set[str]:
         place = Place("output", f"{archive_folder(run)}/")
         return {blob.name.removeprefix(place.prefix) for blob in self.blobs.list(place)}
-
-
-def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | None = None, further: Any = None) -> None:
-    if "event" in body:
-        event = incoming.decode(body["event"].encode())
-    if queue == places.DROP_EVENTS and (written := incoming.blob_written(event)):
-        collect.note_upload(system_, written.name, written.at, incoming.form(body["event"].encode(), event))
-    elif queue == places.DROP_CHECKS:
-        key, so_far = DropKey(body["route"], body["name"]), body.get("so_far")
-        collect.check_drop(system_, key, body["token"], body["last"], so_far)
-    elif queue == places.SUBMISSIONS:
-        submit.submit_run(system_, body["run"])
-    elif queue == places.JOB_EVENTS and (job := incoming.job_of(event)):
-        follow.follow_job(system_, job, incoming.status_of(event))
-    elif queue == places.RUN_LOOKS:
-        if "sweep" in body:
-            look.look_at_sweep(system_, further["studies"], body["sweep"], body.get("number"))
-        elif "data_of" in body:
-            data.check_data(system_, body["data_of"])
-        elif "paced" in body:
-            dates.look_at_pace(system_, body["paced"], body.get("token"))
-        else:
-            hourly_reconcile.look_at_hour(system_, body["hour"])
-    elif queue == places.CLUSTER_LOOKS:
-        sweep.sweep_one(system_, body["cluster"])
-    elif queue == places.ARCHIVES:
-        archive.archive_run(system_, body["run"])
-    elif queue == places.ANNOUNCEMENTS:
-        announce.publish(system_, body)
-    elif queue == places.NOTICES and post:
-        deliver.spread(system_, post, body)
-    elif queue == places.DELIVERIES and post:
-        deliver.deliver(system_, post, body["subscription"], body["notice"])
-    elif queue == places.SCHEDULE_LOOKS and further:
-        fire.look(system_, further["schedules"], body["schedule"], body["meant"])
-    elif queue == places.PROMOTIONS:
-        challenge.challenge(system_, body["run"])
-    elif queue == places.REMOVALS and further:
-        at = datetime.fromisoformat(body["asked_at"])
-        remove.carry_out(system_, further["removals"], What(body["what"]), body["name"], at)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from shared.kernel import places
 from shared.runs.model import RunState
 from tests.fakes.world import World, trainers_folder
 
@@ -23,16 +22,16 @@ def test_one_invocation_to_an_accepted_job_and_two_to_an_archive(world: World) -
     world.upload("mnist/a/1.bin", b"x")
     world.upload("mnist/a/_SUCCESS")
     world.deliver_all()
-    while world.handle(places.DROP_EVENTS):
+    while world.handle("drop-events"):
         pass
     run = world.only_run()
     assert list(world.jobs.jobs) == [run.name]
-    assert not world.queues.visible(places.SUBMISSIONS)
-    assert not world.queues.counts([places.SUBMISSIONS])[places.SUBMISSIONS]
+    assert not world.queues.visible("submissions")
+    assert not world.queues.counts(["submissions"])["submissions"]
 
     world.job_goes(run.name, "Completed")
     world.deliver_all()
-    while world.handle(places.JOB_EVENTS):
+    while world.handle("job-events"):
         pass
     assert world.only_run().archive.at is not None
 
@@ -42,7 +41,7 @@ def test_an_archive_needs_no_second_look(world: World, name: str) -> None:
     """A drop that is one file is looked at by its own event."""
     world.upload(name, b"x")
     world.deliver_all()
-    assert world.handle(places.DROP_EVENTS)
+    assert world.handle("drop-events")
     assert len(world.jobs.jobs) == 1
 
 
@@ -52,10 +51,10 @@ def test_what_cannot_go_on_comes_by_its_message(world: World) -> None:
     world.upload("mnist/a/_SUCCESS")
     world.upload("mnist/a/1.bin", b"x")
     world.deliver_all()
-    while world.handle(places.DROP_EVENTS):
+    while world.handle("drop-events"):
         pass
     assert world.only_run().progress.state is RunState.RECEIVED
-    assert world.queues.counts([places.SUBMISSIONS]) == {places.SUBMISSIONS: 1}
+    assert world.queues.counts(["submissions"]) == {"submissions": 1}
     world.jobs.down = False
     world.clock.advance(61)
     world.run_until_idle()

@@ -15,11 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import azure.functions as func
-
 from functions import access
-from functions import drops as functions_drops
-from functions import jobs as functions_jobs
+from functions import queues as functions_queues
 from shared.adapters.azureml.failures import failure_of
 from shared.adapters.tables.records import from_row, to_row
 from shared.adapters.tables.run_table import _run
@@ -36,6 +33,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
 from shared.kernel.operation import READER
 from shared.kernel.parsing import read_body, read_key, read_query, read_time
+from shared.messages.declared import QUEUES
 from shared.runs.decide import failing_log, fold_metrics
 from shared.runs.intake.create import digest
 from shared.runs.intake.request import RunRequest
@@ -122,12 +120,11 @@ def event(data: bytes) -> None:
 
 
 def message(data: bytes) -> None:
-    """A message on each of the queues, given to the very functions that the host calls."""
-    for module in (functions_drops, functions_jobs):
-        vars(module)["the_system"] = lambda: _world().system
-    for handler in _handlers():
+    """A message on each of the queues, given to what the host calls."""
+    vars(functions_queues)["the_system"] = lambda: _world().system
+    for queue in QUEUES:
         with suppress(TrainyardError):
-            handler(func.QueueMessage(body=data))
+            functions_queues.receive(queue, data)
 
 
 def metrics(data: bytes) -> None:
@@ -200,14 +197,6 @@ def _comes_back(run: Run) -> None:
         columns = {name: cell[0] if isinstance(cell, tuple) else cell for name, cell in to_row(run).items()}
         assert from_row(Run, columns) == run
         json.dumps(records.run(run), allow_nan=False)
-
-
-@cache
-def _handlers() -> list[Any]:
-    builders = [getattr(functions_drops, name) for name in ("drop_events", "drop_checks")]
-    names = ("submissions", "job_events", "run_looks", "archives", "announcements")
-    builders += [getattr(functions_jobs, name) for name in names]
-    return [builder._function.get_user_function() for builder in builders]
 
 
 @cache

@@ -230,7 +230,7 @@ def test_a_message_that_was_set_aside_goes_back_by_its_button(lab: Lab, trained:
         "eventTime": NOW.isoformat(),
         "data": {"api": "PutBlob"},
     }
-    lab.system.queues.send("drop-events-poison", message)
+    lab.system.queues.put("drop-events-poison", json.dumps(message))
     page = lab.page("health")
     expect(page.locator("pre.reason")).to_contain_text("left-1")
     page.get_by_role("button", name="Give back").click()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.drops.model import DropState
-from shared.kernel import places
+from shared.messages.declared import QUEUES
 from shared.runs.model import RunState
 from tests.fakes.crashing import Counting
 from tests.fakes.world import ROUTE, World, trainers_folder
@@ -29,7 +29,7 @@ def tell(world: World, crashes: Counting, files: dict[str, bytes]) -> None:
             world.job_goes(name, raw)
         world.deliver_all()
         for _ in range(3):
-            while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
+            while any(world.handle(queue, crashes=crashes) for queue in QUEUES):
                 pass
             world.clock.advance(61 if world.goes_on else 6)
 

@@ -11,7 +11,6 @@ import pytest
 
 from shared.daily import look_after
 from shared.jobs.route import Retention
-from shared.kernel import places
 from shared.kernel.errors import Unavailable
 from shared.notices.model import Delivery, Kind, Notice
 from shared.removals.model import What
@@ -19,7 +18,7 @@ from shared.removals.remove import Asked, clear
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 DAY = 86400.0
-POISON = f"{places.ARCHIVES}-poison"
+POISON = "archives-poison"
 FAILING = {"poison": ("queues", "counts"), "notices": ("notices", "prune"), "removals": ("removals", "newest")}
 
 
@@ -31,17 +30,17 @@ def yard(folder: Path) -> World:
     world.deliver_all()
     world.run_until_idle()
     world.notices.insert(Delivery("s1", Notice("n1", Kind.POISON, "Poison", world.clock())))
-    world.queues.send(POISON, {"run": "x"})
+    world.queues.put(POISON, '{"run": "x"}')
     world.clock.advance(100 * DAY)
     clear(world.system, world.removals, What.COPIES, world.only_run().name, Asked())
-    world.queues.messages[places.REMOVALS].clear()
+    world.queues.messages["removals"].clear()
     world.clock.advance(DAY / 2)
     return world
 
 
 def done(world: World) -> set[str]:
     """Which parts of the timer have done their work."""
-    asked = [message.body["what"] for message in world.queues.messages[places.REMOVALS]]
+    asked = [message.body["what"] for message in world.queues.messages["removals"]]
     renewed = world.queues.messages[POISON][0].visible_at == world.clock()
     parts = {"poison": renewed, "notices": not world.notices.rows}
     parts |= {"removals": What.COPIES in asked, "retention": What.CHECKPOINTS in asked}

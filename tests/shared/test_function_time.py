@@ -15,19 +15,23 @@ from typing import Any
 import pytest
 
 from shared.events.announce import tell
+from shared.events.messages import Announce
 from shared.jobs.route_model import RouteModel
-from shared.kernel import places
 from shared.kernel.drop_key import DropKey
 from shared.kernel.index_settings import ROOT
 from shared.kernel.person import NOBODY
 from shared.kernel.storage import Blob, Place
+from shared.messages.declared import QUEUES
+from shared.notices.deliver import Post
 from shared.notices.model import Channel, Kind, Subscription
 from shared.removals.model import What
 from shared.removals.remove import Asked, clear, remove_run
 from shared.runs.content import survey
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
+from shared.runs.messages import CheckData, CheckHour
 from shared.runs.model import Run
+from shared.schedules.messages import CheckSchedule
 from shared.schedules.model import CatchUp, Overlap, Schedule
 from tests.fakes.storage import Clock
 from tests.fakes.world import ROUTE, World, trainers_folder
@@ -40,7 +44,21 @@ RUNS = 200
 MANY = 100  # blobs after which a listing may go on in another message
 CALL = 0.2  # seconds of any call
 ITEM = 0.3  # of each thing that a call gives one after the other, as a listing of a very large folder would in sum
-SLOW = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "books", "events")
+SLOW = (
+    "drops",
+    "runs",
+    "queues",
+    "blobs",
+    "jobs",
+    "clusters",
+    "sweeps",
+    "samples",
+    "leases",
+    "books",
+    "events",
+    "schedules",
+    "removals",
+)
 
 
 class Slow:
@@ -84,8 +102,8 @@ def slow(world: World) -> None:
     ports: dict[str, Any] = {name: Slow(getattr(world.system, name), world.clock) for name in SLOW}
     world.system = replace(world.system, **ports)
     object.__setattr__(world, "crashing", lambda _: world.system)
-    for name in ("notices", "schedules", "removals"):
-        setattr(world, name, Slow(getattr(world, name), world.clock))
+    notices: Any = Slow(world.notices, world.clock)
+    world.system = replace(world.system, post=Post(notices, world.sender))
 
 
 def ended(world: World, files: int) -> Run:
@@ -133,7 +151,7 @@ def a_drop_of_many_files(world: World) -> Done:
     world.upload("mnist/a/_SUCCESS")
     world.deliver_all()
     slow(world)
-    return lambda: world.runs.rows and not world.queues.messages[places.DROP_CHECKS]
+    return lambda: world.runs.rows and not world.queues.messages["drop-checks"]
 
 
 def the_same_looked_at_by_its_event(world: World) -> Done:
@@ -146,7 +164,7 @@ def a_drop_whose_data_are_compared(world: World) -> Done:
         world.blobs.put("drops", f"mnist/a/{number:04}.bin", b"x")
     world.complete("1.bin")
     run = world.only_run()
-    world.queues.send(places.RUN_LOOKS, {"data_of": run.name})
+    world.queues.send(CheckData(run.name))
     slow(world)
     return lambda: "not known" in world.only_run().progress.data_note
 
@@ -160,7 +178,7 @@ def an_hour_of_many_runs(world: World) -> Done:
     for job in list(world.jobs.jobs):
         world.job_goes(job, "Failed")
     world.in_flight.clear()
-    world.queues.send(places.RUN_LOOKS, {"hour": world.runs.hours()[0]})
+    world.queues.send(CheckHour(world.runs.hours()[0]))
     slow(world)
     return lambda: not world.runs.live()
 
@@ -195,14 +213,13 @@ def a_schedule_that_missed_much(world: World) -> Done:
     rules: dict[str, Any] = {"catch_up": CatchUp.ALL, "overlap": Overlap.ALLOW}
     behind = now - timedelta(minutes=FILES)
     world.schedules.add(Schedule("often", request, behind, behind, "* * * * *", **rules))
-    world.queues.send(places.SCHEDULE_LOOKS, {"schedule": "often", "meant": ""})
+    world.queues.send(CheckSchedule("often"))
     slow(world)
     return lambda: len(world.runs.rows) >= FILES
 
 
 def a_lifecycle_event(world: World) -> Done:
-    message = {"kind": "RunSubmitted", "subject": "mnist-1", "at": world.clock().isoformat(), "data": {}}
-    world.queues.send(places.ANNOUNCEMENTS, message)
+    world.queues.send(Announce("RunSubmitted", "mnist-1", world.clock(), {}))
     slow(world)
     return lambda: world.events.published
 
@@ -223,25 +240,25 @@ def a_champion_of_much_data(world: World) -> Done:
 
 
 SCENARIOS: dict[str, tuple[Callable[[World], Done], ...]] = {
-    places.DROP_EVENTS: (the_same_looked_at_by_its_event,),
-    places.DROP_CHECKS: (a_drop_of_many_files,),
-    places.SUBMISSIONS: (a_model_that_is_brought_back,),
-    places.JOB_EVENTS: (a_run_with_as_many_files_as_its_last_step_copies,),
-    places.RUN_LOOKS: (an_hour_of_many_runs, a_drop_whose_data_are_compared),
-    places.CLUSTER_LOOKS: (a_run_with_as_many_files_as_its_last_step_copies,),
-    places.ARCHIVES: (an_archive_of_many_files,),
-    places.ANNOUNCEMENTS: (a_lifecycle_event,),
-    places.NOTICES: (an_event_for_many_subscribers,),
-    places.DELIVERIES: (an_event_for_many_subscribers,),
-    places.SCHEDULE_LOOKS: (a_schedule_that_missed_much,),
-    places.REMOVALS: (a_removal_of_many_files,),
-    places.PROMOTIONS: (a_champion_of_much_data,),
+    "drop-events": (the_same_looked_at_by_its_event,),
+    "drop-checks": (a_drop_of_many_files,),
+    "submissions": (a_model_that_is_brought_back,),
+    "job-events": (a_run_with_as_many_files_as_its_last_step_copies,),
+    "run-looks": (an_hour_of_many_runs, a_drop_whose_data_are_compared),
+    "cluster-looks": (a_run_with_as_many_files_as_its_last_step_copies,),
+    "archives": (an_archive_of_many_files,),
+    "announcements": (a_lifecycle_event,),
+    "notices": (an_event_for_many_subscribers,),
+    "deliveries": (an_event_for_many_subscribers,),
+    "schedule-looks": (a_schedule_that_missed_much,),
+    "removals": (a_removal_of_many_files,),
+    "promotions": (a_champion_of_much_data,),
 }
 
 
 def test_every_queue_has_its_longest_work() -> None:
     """A new queue needs a scenario here."""
-    assert SCENARIOS.keys() == {*places.QUEUES}
+    assert SCENARIOS.keys() == {*QUEUES}
 
 
 @pytest.mark.parametrize("scenario", list(dict.fromkeys(chain(*SCENARIOS.values()))))
@@ -254,7 +271,7 @@ def test_no_message_takes_long(
     done = scenario(world)
     handled, longest = set[str](), dict[str, timedelta]()
     for _ in range(100):
-        for queue in places.QUEUES:
+        for queue in QUEUES:
             began: datetime = world.clock()
             if world.handle(queue):
                 handled.add(queue)
@@ -272,8 +289,8 @@ def test_an_archive_that_takes_several_messages_is_whole(tmp_path: Path) -> None
     world = World(trainers_folder(tmp_path))
     done, messages = an_archive_of_many_files(world), 0
     while not done():
-        messages += world.handle(places.ARCHIVES)
-        world.handle(places.JOB_EVENTS)
+        messages += world.handle("archives")
+        world.handle("job-events")
         world.clock.advance(1)
     names = [file["name"] for file in world.manifest(world.only_run())["files"]]
     assert messages >= 3
@@ -287,7 +304,7 @@ def test_a_removal_that_takes_several_messages_counts_all(tmp_path: Path) -> Non
     world = World(trainers_folder(tmp_path))
     done, messages = a_removal_of_many_files(world), 0
     while not done():
-        messages += world.handle(places.REMOVALS)
+        messages += world.handle("removals")
         world.clock.advance(1)
     (removal,) = world.removals.newest()
     assert messages >= 2
@@ -303,8 +320,8 @@ def test_a_drop_that_takes_several_messages_makes_the_same_run(tmp_path: Path, m
     done = a_drop_of_many_files(world)
     whole = survey(KEY, world.blobs.list(Place("drops", KEY.prefix())))
     while not done():
-        messages += world.handle(places.DROP_CHECKS) and not world.runs.rows
-        world.handle(places.DROP_EVENTS)
+        messages += world.handle("drop-checks") and not world.runs.rows
+        world.handle("drop-events")
         world.blobs.put("drops", f"mnist/b/{messages}.bin", b"x")
         world.clock.advance(1)
     drop = world.drops.rows[KEY].value
@@ -315,7 +332,7 @@ def test_a_drop_that_takes_several_messages_makes_the_same_run(tmp_path: Path, m
     world.upload("mnist/a/one_more.bin")
     world.upload("mnist/a/_SUCCESS")
     world.deliver_all()
-    while world.handle(places.DROP_EVENTS) or world.handle(places.DROP_CHECKS):
+    while world.handle("drop-events") or world.handle("drop-checks"):
         world.clock.advance(1)
     assert world.drops.rows[KEY].value.code == "too_many_files"
 

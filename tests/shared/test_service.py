@@ -11,13 +11,11 @@ import pytest
 from shared.api import records, status
 from shared.clusters import sweep
 from shared.clusters.model import Cluster, Decision
-from shared.events import announce
 from shared.jobs.model import JobStatus
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import BadMessage, Unavailable
-from shared.kernel.places import DROP_CHECKS, DROP_EVENTS, SUBMISSIONS
+from shared.kernel.errors import Unavailable
 from shared.reconcile import reconcile
 from shared.runs.model import Run, RunState
 from tests.fakes.ports import Clock, FakeEvents
@@ -214,7 +212,7 @@ def test_sweep_leaves_other_clusters_alone(world: World) -> None:
 
 def test_status_shows_what_waits_and_what_failed(world: World) -> None:
     """Poison messages, open and rejected drops, runs and clusters are in one answer."""
-    world.queues.send("drop-events-poison", {"what": "is this"})
+    world.queues.put("drop-events-poison", '{"what": "is this"}')
     world.upload("nowhere/a/1")
     world.complete("1.bin")
     told = status.status(world.system)
@@ -247,19 +245,13 @@ def test_an_event_that_the_topic_does_not_take_is_sent_later(world: World) -> No
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/_SUCCESS", b"")
     world.deliver_all()
-    for queue in (DROP_EVENTS, DROP_EVENTS, SUBMISSIONS):
+    for queue in ("drop-events", "drop-events", "submissions"):
         assert world.handle(queue)
     assert world.only_run().progress.state is RunState.QUEUED
     assert not world.events.published
     world.system = told
     world.run_until_idle()
     assert {event.kind for event in world.events.distinct()} >= {"DropSealed", "RunSubmitted"}
-
-
-def test_a_malformed_announcement_is_refused(world: World) -> None:
-    """A message that is no announcement raises, and ends among the poison messages."""
-    with pytest.raises(BadMessage, match="No announcement"):
-        announce.publish(world.system, {"kind": "DropSealed"})
 
 
 def test_a_reconcile_ends_before_the_host_ends_it(world: World) -> None:
@@ -274,7 +266,7 @@ def test_a_reconcile_ends_before_the_host_ends_it(world: World) -> None:
             world.clock.advance(100)  # each step takes so long
             return world.clock()
 
-    before = len(world.queues.messages[DROP_CHECKS])
+    before = len(world.queues.messages["drop-checks"])
     with pytest.raises(Unavailable, match="took longer than 0:05:00"):
         reconcile(replace(world.crashing(()), clock=Slow()))
-    assert 0 < len(world.queues.messages[DROP_CHECKS]) - before < 6
+    assert 0 < len(world.queues.messages["drop-checks"]) - before < 6

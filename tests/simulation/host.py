@@ -7,13 +7,11 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from functions.going_on import AT_ONCE
-from shared.events import incoming
-from shared.kernel import places
+from shared.drops.messages import CheckDrop, FileUploaded
 from shared.kernel.at_once import at_once
 from shared.kernel.drop_key import DropKey
+from shared.messages import declared
 from tests.fakes.ports import Crash, Message
-from tests.fakes.world import dispatch
 from tests.simulation.scheduler import Invocation
 
 RETRY_SECONDS = 60  # host.json: visibilityTimeout
@@ -46,7 +44,7 @@ class Host:
 
     def handle(self, queue: str = "", index: int | None = None) -> None:
         """Give a visible message to a free worker."""
-        queues = [each for each in places.QUEUES if queue in ("", each) and self._world.queues.visible(each)]
+        queues = [each for each in declared.QUEUES if queue in ("", each) and self._world.queues.visible(each)]
         busy = sum(invocation.name.startswith("msg ") for invocation in self._scheduler.alive)
         if not queues or busy >= self._workers:
             return
@@ -57,21 +55,18 @@ class Host:
             again = Message(message.text, self._world.clock() + timedelta(seconds=self._random.choice((0, 5))))
             self._world.queues.messages[queue].append(again)
         name = f"msg {queue} {message.visible_at:%M%S}-{self._scheduler.steps}"
-        self._start(name, partial(self._dispatch, queue, message.body), partial(self._handled, queue, message))
+        self._start(name, partial(self._receive, queue, message.text), partial(self._handled, queue, message))
 
-    def _dispatch(self, queue: str, body: dict[str, Any]) -> None:
-        """As the app's triggers do it: what follows an upload goes on at once."""
-        if queue not in (places.DROP_EVENTS, places.DROP_CHECKS):
-            further = {"studies": self._simulation.studies()} if self._simulation.swept else None
-            dispatch(self._simulation.system, queue, body, further=further)
-            return
-        with at_once(self._simulation.system, AT_ONCE, dispatch) as system:
-            dispatch(system, queue, body)
+    def _receive(self, queue: str, text: str) -> None:
+        """As the app's triggers do it: what the message's kind declares as inline is handled at once."""
+        if message := declared.decode(queue, text.encode()):
+            with at_once(self._simulation.system_of_process(), message.inline, declared.handle) as system:
+                declared.handle(system, message)
 
     def _handled(self, queue: str, message: Message, error: BaseException | None) -> None:
         self._simulation.note(f"END {queue}: {error or 'done'}")
         if error is None:
-            self._oracle.handled(queue, message.body)
+            self._oracle.handled(declared.decode(queue, message.text.encode()))
             return
         tries = self._tries.get(id(message), (message, 0))[1] + 1
         if tries >= TRIES:
@@ -86,7 +81,8 @@ class Host:
         self._simulation.note(f"POISON {queue}", (message.text,))
         self._simulation.counts["messages put aside"] += 1
         self.poison.setdefault(queue, []).append(message.text)
-        if queue == places.DROP_EVENTS:
-            self._simulation.forget(incoming.decode(message.body["event"].encode()))
-        elif queue == places.DROP_CHECKS:
-            self._simulation.lost.add(DropKey(message.body["route"], message.body["name"]))
+        lost = declared.decode(queue, message.text.encode())
+        if isinstance(lost, FileUploaded):
+            self._simulation.lost.add(DropKey.of(lost.name))
+        elif isinstance(lost, CheckDrop):
+            self._simulation.lost.add(DropKey(lost.route, lost.name))

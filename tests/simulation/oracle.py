@@ -6,13 +6,16 @@ import json
 import re
 from typing import Any
 
+from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
 from shared.deadlines.plan import Hold
 from shared.drops.model import Drop, DropState
+from shared.events.messages import Announce
 from shared.jobs.spec import LEFT_OUTPUT as LEFT
 from shared.kernel.drop_key import DropKey
-from shared.kernel.places import ANNOUNCEMENTS, QUEUES, RUN_LOOKS
+from shared.kernel.message import Message
 from shared.kernel.storage import Place
+from shared.messages.declared import QUEUES
 from shared.runs.content import drop_blobs, survey
 from shared.runs.model import DEDICATED_FROM, FINAL, SWEEP, Run, RunState
 from shared.runs.names import member_job, run_of_job
@@ -123,9 +126,9 @@ class Oracle:
         if run.jobs.elastic and pace.holds in (Hold.LOW, Hold.NONE):
             require(not run.jobs.elastic.dedicated, f"run {run.name} holds {pace.holds}, and dedicated nodes too")
 
-    def handled(self, queue: str, message: dict[str, Any]) -> None:
+    def handled(self, message: Message | None) -> None:
         """After a look at a run with a date every job was told to end that the run, by its row, no longer needs."""
-        row = self.world.runs.rows.get(message.get("paced", "")) if queue == RUN_LOOKS else None
+        row = self.world.runs.rows.get(message.paced) if isinstance(message, CheckPace) else None
         run = row.value if row else None
         if run is None or run.jobs.elastic is None:
             return
@@ -133,7 +136,7 @@ class Oracle:
         elastic, most = run.jobs.elastic, DEDICATED_FROM + run.jobs.elastic.dedicated
         surplus = {member_job(run.name, m.index, m.attempt) for m in elastic.members if m.index >= most}
         left = surplus.intersection(self._live()).difference(self.world.jobs.to_end)
-        busy = any(f"msg {RUN_LOOKS}" in each.name for each in self.simulation.scheduler.alive)
+        busy = any(f"msg {CheckPace.queue}" in each.name for each in self.simulation.scheduler.alive)
         require(busy or not left, f"run {run.name} does not need {left}, which nobody told to end")
 
     def _models_write(self, args: tuple[Any, ...], result: Any) -> None:
@@ -157,8 +160,8 @@ class Oracle:
             require(len(same) <= 1, f"a member has several live jobs: {', '.join(same)}")
 
     def _queues_send(self, args: tuple[Any, ...], result: Any) -> None:
-        if args[0] == ANNOUNCEMENTS:
-            self._announced(args[1]["kind"], args[1]["data"])
+        if isinstance(args[0], Announce):
+            self._announced(args[0].kind, args[0].data)
 
     def _events_publish(self, args: tuple[Any, ...], result: Any) -> None:
         self._announced(args[0], args[2])
@@ -301,7 +304,7 @@ class Oracle:
                 require(same, f"drop {key} holds other content than run {drop.run} trained, and will stay so")
 
     def _told(self) -> None:
-        aside = self.simulation.host.poison.get(ANNOUNCEMENTS, [])
+        aside = self.simulation.host.poison.get(Announce.queue, [])
         told = {(event.kind, event.subject) for event in self.world.events.published}
         told |= {(message["kind"], message["subject"]) for message in map(json.loads, aside)}
         for key, row in self.world.drops.rows.items():

@@ -19,8 +19,8 @@ from shared.clusters.model import Cluster
 from shared.clusters.sweep import sweep
 from shared.events import incoming
 from shared.jobs.readers.azureml import read_job
-from shared.kernel import places
 from shared.kernel.drop_key import DropKey
+from shared.messages.declared import QUEUES
 from shared.reconcile import reconcile
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
@@ -29,6 +29,7 @@ from shared.runs.names import run_of_job
 from shared.runs.progress import submit
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
+from shared.system import System
 from tests.fakes.ports import Clock, FakeBlobs
 from tests.fakes.studies import MemoryJournal
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World
@@ -128,9 +129,12 @@ class Simulation:
     def _journal(self, name: str) -> Any:
         return Port("journals", self.world.journals.setdefault(name, MemoryJournal()), self)
 
-    def studies(self) -> JournalStudies:
-        """Those that a process has kept, or those of another one, which has read none yet."""
-        return self._kept if self.random.random() < 0.5 else JournalStudies(self._journal)
+    def system_of_process(self) -> System:
+        """The system of a process that has kept the studies of sweeps, or of another one, which has read none yet."""
+        if not self.swept:
+            return self.system
+        kept = self._kept if self.random.random() < 0.5 else JournalStudies(self._journal)
+        return replace(self.system, studies=kept)
 
     def run(self) -> Outcome:
         try:
@@ -218,7 +222,7 @@ class Simulation:
         self.note("UPLOAD", (name, data))
         if self.random.random() < 0.6:  # its event is there at once
             self.world.deliver(self.world.in_flight.pop())
-            self.host.handle(places.DROP_EVENTS, -1)
+            self.host.handle("drop-events", -1)
 
     def _delete(self) -> None:
         if names := list(self.world.blobs.containers.get("drops", {})):
@@ -362,10 +366,10 @@ class Simulation:
             while self.world.in_flight:
                 self.world.deliver(self.world.in_flight.pop(0))
             self.host.handle()
-            if not self.scheduler.alive and not any(self.world.queues.visible(queue) for queue in places.QUEUES):
+            if not self.scheduler.alive and not any(self.world.queues.visible(queue) for queue in QUEUES):
                 return
             self._go_on()
-        raise Violation(f"messages breed: {self.world.queues.counts(places.QUEUES)}")
+        raise Violation(f"messages breed: {self.world.queues.counts(QUEUES)}")
 
     def _jobs_go_on(self) -> list[str]:
         """A canceled job ends, others complete. A job whose run is over or is to end runs on, and

@@ -29,7 +29,7 @@ from tests.simulation.outcome import Outcome
 from tests.simulation.simulation import DATES, SWEEPS, play
 
 ROOT = Path(__file__).resolve().parents[2]
-A_TIME, DATED, SWEPT = 150, 6, 15
+A_TIME, DATED, SWEPT = 150, 6, 20
 SEEDS = 800
 
 

@@ -16,8 +16,8 @@ import requests
 from azure.storage.blob import BlobServiceClient, ContainerClient
 from azure.storage.queue import QueueServiceClient
 
+from emulator_tests import azurites
 from emulators import certs, process
-from emulators.testing import azurite
 from emulators.testing.azurite import Azurite
 
 RESOURCE = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Storage/storageAccounts/devstoreaccount1"
@@ -103,7 +103,7 @@ def azurite_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def store(azurite_home: Path) -> Iterator[Store]:
     with (
-        azurite.start(azurite_home) as running,
+        azurites.started(azurite_home) as running,
         BlobServiceClient.from_connection_string(running.connection_string) as blobs,
         QueueServiceClient.from_connection_string(running.connection_string) as queues,
     ):

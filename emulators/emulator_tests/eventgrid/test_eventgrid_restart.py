@@ -11,8 +11,8 @@ from typing import Any
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
+from emulator_tests import azurites
 from emulators.process import wait_for
-from emulators.testing import azurite
 
 
 def test_writes_made_while_it_was_down_are_told_after_a_restart(
@@ -36,7 +36,7 @@ def test_a_write_is_not_passed_over_while_azurite_is_away(
     new_grid: Any, to_queue: Any, tmp_path: Path, custom_event: Any
 ) -> None:
     """A write in the log waits for Azurite to come back, and is then told with the blob's facts."""
-    with azurite.start(tmp_path) as storage:
+    with azurites.started(tmp_path) as storage:
         with (
             BlobServiceClient.from_connection_string(storage.connection_string) as blobs,
             QueueServiceClient.from_connection_string(storage.connection_string) as queues,

@@ -21,6 +21,7 @@ import requests
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import QueueClient
 
+from emulator_tests import azurites
 from emulator_tests.places import asked_for
 from emulators import process
 from emulators.testing import azurite, other_host
@@ -33,7 +34,7 @@ SAMPLE = Path(__file__).parent / "apps" / "sample"
 
 @pytest.fixture(scope="session")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite]:
-    with azurite.start(tmp_path_factory.mktemp("azurite")) as running:
+    with azurites.started(tmp_path_factory.mktemp("azurite")) as running:
         yield running
 
 

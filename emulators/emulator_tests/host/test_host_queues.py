@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from emulator_tests import azurites
 from emulator_tests.host.conftest import SampleHost, StartHost
 from emulators.host.queues.listener import Backoff, poison_name
 from emulators.process import wait_for
-from emulators.testing import azurite
 
 
 def test_a_message_runs_once_and_is_deleted(sample_host: SampleHost) -> None:
@@ -98,7 +98,7 @@ def test_base64_encoding_and_undecodable_messages(
 
 def test_an_outage_of_storage_is_survived(start_host: StartHost, tmp_path: Path) -> None:
     """When Azurite is gone and comes back, the host goes on within seconds; HTTP never stopped."""
-    with azurite.start(tmp_path / "azurite") as own:
+    with azurites.started(tmp_path / "azurite") as own:
         host = start_host({"AzureWebJobsStorage": own.connection_string})
         host.connection = own.connection_string
         host.send('{"name": "before"}')

@@ -15,6 +15,7 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobClient, BlobServiceClient, ContainerClient
 from azure.storage.queue import QueueServiceClient
 
+from emulator_tests import azurites
 from emulator_tests.places import asked_for
 from emulator_tests.storage.raw import CONTENT, Raw
 from emulators.storage import services
@@ -36,7 +37,7 @@ class Side:
 
 @pytest.fixture(scope="session")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
-    with azurite.start(tmp_path_factory.mktemp("azurite"), key=azurite.KEY) as running:
+    with azurites.started(tmp_path_factory.mktemp("azurite"), key=azurite.KEY) as running:
         running.let_in(PAGE)
         yield Side("azurite", running.connection_string, running.queue_url, running.table_url, running.blob_url)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 import ssl
+import time
 from typing import Any, NoReturn
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from aiohttp.web_protocol import RequestHandler
 
 from emulators.neighbours import is_ours
 from emulators.origin import only_from_here
@@ -18,13 +21,17 @@ IDLE_SECONDS = 30.0  # for a request's headers, and between two requests of a co
 BODY_SECONDS = 60.0
 LINGER_SECONDS = 1.0  # for the rest of a body that was answered before it came
 CONNECTIONS = 512  # half of the files that a process may usually have open
+SAID_AGAIN_SECONDS = 60.0  # a crowd of clients is logged once in this time, not once for each client
+
+log = logging.getLogger("emulators.serving")
 
 
 class Listener:
     """Serves an application on a bound socket: `start`, `stop_accepting`, `close`.
 
-    A page of another origin gets 403 with `local_only`. A connection whose request does not come within IDLE_SECONDS
-    is closed, and so is one above CONNECTIONS, or of another user where the system tells.
+    A page of another origin gets 403 with `local_only`. A connection is closed if its next request does not come
+    within IDLE_SECONDS, if it has been idle longest and a new one would be above CONNECTIONS, or if it is of another
+    user, where the system tells.
     """
 
     def __init__(
@@ -45,7 +52,8 @@ class Listener:
     async def start(self) -> None:
         await self._runner.setup()
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._protocol, sock=self._bound, ssl=self._tls)
+        assert self._runner.server is not None
+        self._server = await loop.create_server(Doors(self._runner.server), sock=self._bound, ssl=self._tls)
 
     def stop_accepting(self) -> None:
         """Take no new connections; those that are open go on."""
@@ -56,26 +64,65 @@ class Listener:
         self._server.close()
         await self._runner.cleanup()
 
-    def _protocol(self) -> asyncio.BaseProtocol:
-        assert self._runner.server is not None
-        return Door(self._runner.server)
 
+class Doors:
+    """The protocol of new connections to a server, which holds at most CONNECTIONS of them.
 
-class Door(asyncio.Protocol):
-    """Looks at a new connection, and hands it to the server or ends it."""
+    When there are as many, the connection that has been idle longest is closed for a new one. Where none is idle, the
+    new one is closed.
+    """
 
     def __init__(self, server: web.Server) -> None:
         self._server = server
+        self._said = -SAID_AGAIN_SECONDS
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def __call__(self) -> asyncio.BaseProtocol:
+        return _Door(self)
+
+    def let_in(self, transport: asyncio.Transport) -> None:
+        """Hand a connection to the server, or end it."""
         ends = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        if len(self._server.connections) >= CONNECTIONS or None in ends or not is_ours(*ends):
+        if None in ends or not is_ours(*ends) or not self._made_room():
             transport.abort()
             return
         handler = self._server()
         transport.set_protocol(handler)
         handler.connection_made(transport)
+
+    def _made_room(self) -> bool:
+        connections = self._server.connections
+        if len(connections) < CONNECTIONS:
+            return True
+        waiting = min(filter(_is_idle, connections), key=_idle_since, default=None)
+        if waiting is None:
+            self._say("%d connections are busy: a new one was closed", CONNECTIONS)
+            return False
+        self._say("%d connections are open: the one that was idle longest is closed for each new one", CONNECTIONS)
+        waiting.force_close()
+        return True
+
+    def _say(self, sentence: str, number: int) -> None:
+        if time.monotonic() - self._said >= SAID_AGAIN_SECONDS:
+            self._said = time.monotonic()
+            log.warning(sentence, number)
+
+
+def _is_idle(connection: RequestHandler) -> bool:
+    """Whether a connection waits for its next request, or for the rest of that request's headers."""
+    return connection._waiter is not None and not connection._waiter.done()
+
+
+def _idle_since(connection: RequestHandler) -> float:
+    return connection._next_keepalive_close_time  # IDLE_SECONDS after its last answer
+
+
+class _Door(asyncio.Protocol):
+    def __init__(self, doors: Doors) -> None:
+        self._doors = doors
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._doors.let_in(transport)
 
 
 async def read_body(request: web.BaseRequest) -> bytes:

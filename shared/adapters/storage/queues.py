@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from azure.core.exceptions import HttpResponseError
 
 from shared.adapters.translation import code_of, translated
+from shared.kernel.message import Message, encode
 from shared.kernel.storage import Sent
 
 if TYPE_CHECKING:
@@ -29,9 +29,14 @@ class StorageQueues:
     def __init__(self, service: QueueServiceClient) -> None:
         self._service = service
 
-    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
+    def send(self, message: Message, delay: float = 0.0) -> Sent:
+        return self._put(message.queue, encode(message), delay)
+
+    def put(self, queue: str, text: str) -> None:
+        self._put(queue, text)
+
+    def _put(self, queue: str, text: str, delay: float = 0.0) -> Sent:
         seconds = min(max(math.ceil(delay), 0), _LONGEST_DELAY)
-        text = json.dumps(message)
         with translated(f"could not send to queue {queue}"):
             try:
                 return self._send(queue, text, seconds)
@@ -83,7 +88,7 @@ class StorageQueues:
                     break
         return moved
 
-    def clear(self, queue: str, settled: Callable[[str], bool], limit: int) -> int:
+    def clear(self, queue: str, done: Callable[[str], bool], limit: int) -> int:
         deleted, seen, client = 0, 0, self._service.get_queue_client(queue)
         with translated(f"could not clear queue {queue}"):
             left = min(limit, self._count(queue))
@@ -94,7 +99,7 @@ class StorageQueues:
                     client.receive_messages(max_messages=some, visibility_timeout=_HIDDEN, messages_per_page=some)
                 )
                 for message in messages:
-                    if settled(str(message.content)):
+                    if done(str(message.content)):
                         client.delete_message(message)
                         deleted += 1
                     else:

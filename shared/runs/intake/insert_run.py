@@ -44,7 +44,7 @@ def made_before(ports: Ports, name: str, asked: str) -> Run | None:
             f"This Idempotency-Key made run {name} from another request. Use a new key.", "idempotency_conflict"
         )
     if run.progress.state is RunState.RECEIVED and ports.clock() - run.created_at > SENT_BY_THEN:
-        ask_for_submission(ports.queues, name)
+        ask_for_submission(ports.queues, run)
     return run
 
 

@@ -49,7 +49,7 @@ def cancel_run(
 
     run = compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), mark)
     if not is_over(run):
-        ask_for_submission(ports.queues, name)
+        ask_for_submission(ports.queues, run)
     return run
 
 

@@ -19,6 +19,7 @@ from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, failing_log, is_over
 from shared.runs.facts import RunLosesNodes, RunSubmitted, RunTakesStep
+from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState
 from shared.runs.names import run_of_job
 from shared.runs.ports import SaysMore
@@ -40,7 +41,7 @@ class Ports(CancelPorts, HasBlobs, SaysMore, Protocol):
     """What is needed here from outside."""
 
 
-def follow_job(ports: Ports, job: str, told: str = "") -> None:
+def follow_job(ports: Ports, event: JobEvent) -> None:
     """Bring the run's row up to what this job of its is now. Names of other people's jobs do nothing.
 
     An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
@@ -48,7 +49,7 @@ def follow_job(ports: Ports, job: str, told: str = "") -> None:
     None if the event told of the status that the row has already, or of no end while Azure ML takes few questions: the
     look at the run's hour asks for many jobs at once.
     """
-    name = run_of_job(job)
+    job, told, name = event.job, event.status, run_of_job(event.job)
     try:
         stored = ports.runs.recent(name)
         if not _tells_enough(ports.jobs, stored.value, job, told):

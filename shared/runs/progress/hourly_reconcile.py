@@ -15,10 +15,10 @@ from typing import Protocol
 
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadInput, Changed, TrainyardError
-from shared.kernel.places import RUN_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
 from shared.runs.facts import ArchiveGivenUp, RunReconciled
+from shared.runs.messages import CheckHour
 from shared.runs.model import Run, RunState
 from shared.runs.names import hour_has_passed, start_of_hour
 from shared.runs.progress.follow import Ports as FollowPorts
@@ -53,15 +53,16 @@ def ask_for_looks(ports: Ports) -> None:
     hours = ports.runs.hours()
     apart = min(APART_SECONDS, ALL_WITHIN_SECONDS / max(len(hours), 1))
     for number, hour in enumerate(reversed(hours)):
-        ports.queues.send(RUN_LOOKS, {"hour": hour}, int(number * apart))
+        ports.queues.send(CheckHour(hour), int(number * apart))
 
 
-def look_at_hour(ports: Ports, hour: str) -> None:
+def look_at_hour(ports: Ports, message: CheckHour) -> None:
     """Reconcile every unsettled run of the hour. One that fails stops no other; its error is raised last.
 
     Does nothing if another look at this hour was a moment ago. An hour in which all are settled is taken off the list
     once no run can be added to it.
     """
+    hour = message.hour
     try:
         start_of_hour(hour)
     except ValueError as exc:
@@ -93,7 +94,7 @@ class _HourLook:
             if whole and len(page) < RUNS_A_PAGE:
                 break
             if not whole or self._took(BUDGET):  # the runs' rows remember nothing of a look: it begins anew
-                self.ports.queues.send(RUN_LOOKS, {"hour": self.hour}, AGAIN_SECONDS)
+                self.ports.queues.send(CheckHour(self.hour), AGAIN_SECONDS)
                 return
             before = page[-1].value
         if not self.unsettled and hour_has_passed(self.hour, self.ports.clock()):
@@ -141,12 +142,12 @@ class _HourLook:
             self._archive(stored)
             return
         if run.cancel.asked_at is not None:
-            ask_for_submission(self.ports.queues, run.name)
+            ask_for_submission(self.ports.queues, run)
         elif run.progress.state is RunState.RECEIVED and now - run.created_at > SUBMIT_FOR:
             transition(self.ports, run.name, RunState.FAILED, "It could not be submitted for a day.")
             return
         elif not run.jobs.job and now - run.created_at > PATIENCE:
-            ask_for_submission(self.ports.queues, run.name)
+            ask_for_submission(self.ports.queues, run)
         self.ports.happened(RunReconciled(run))
         self._follow(stored, listed)
 

@@ -14,17 +14,17 @@ from shared.kernel.errors import BadInput, Conflict, Impossible
 from shared.kernel.has import HasBlobs
 from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
-from shared.kernel.places import SUBMISSIONS
 from shared.runs.codes import Deed
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import CancelCarriedOut, RunSubmitted
 from shared.runs.intake.warm_start import bring_back
+from shared.runs.messages import SubmitRun
 from shared.runs.model import Run, RunState
 from shared.runs.ports import PRICED, HasPurse, Runs
 from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.capabilities import HasMembers
-from shared.runs.progress.transitions import transition
+from shared.runs.progress.transitions import ask_for_submission, transition
 from shared.runs.progress.workload import Submitted
 from shared.runs.progress.workloads import workload
 from shared.runs.views.notes_and_tags import note_deed
@@ -36,14 +36,14 @@ class Ports(CancelPorts, HasBlobs, HasPurse, Protocol):
     """What is needed here from outside."""
 
 
-def submit_run(ports: Ports, name: str) -> None:
+def submit_run(ports: Ports, message: SubmitRun) -> None:
     """Put the run's job to Azure ML under the run's name, or its members' jobs, or cancel it if that was asked for.
 
     `job` on its row is the sign that this was done; its state may be ahead of that, because an event came first. The
     event is queued before the step is written: one that is lost could never be made good, one that is sent twice has
     the same id.
     """
-    run = _newest(ports.runs, name)
+    run = _newest(ports.runs, message.run)
     if run.cancel.asked_at is not None:
         _cancel(ports, run)
     elif run.jobs.job:
@@ -72,7 +72,7 @@ def _paid_for(ports: Ports, run: Run) -> Run | None:
     try:
         if not bring_back(ports, run):
             log.info("run %s: the copy of the model that it begins with goes on in the next message", run.name)
-            ports.queues.send(SUBMISSIONS, {"run": run.name}, 1.0)
+            ask_for_submission(ports.queues, run, 1.0)
             return None
         priced = ports.purse.priced(run)
         ports.purse.admit(priced)

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 from shared.kernel import measure
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.has import HasClock, HasFacts
-from shared.kernel.places import ARCHIVES, RUN_LOOKS, SUBMISSIONS
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import RunEnded, RunStarted
+from shared.runs.messages import ArchiveRun, SubmitRun
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasRuns
 
@@ -53,16 +53,9 @@ def transition(
     return compare_and_set(ports.clock, f"Run {name}", lambda: runs.get(name), write, first=lambda: runs.recent(name))
 
 
-def ask_for_submission(queues: Queues, run: str) -> None:
-    """Ask for the run's job to be put to Azure ML, or for its cancellation if someone asked for that."""
-    queues.send(SUBMISSIONS, {"run": run})
-
-
-def ask_for_sweep_look(queues: Queues, run: Run, delay: float = 0.0) -> None:
-    """Ask for a look at a sweep. Only the one that has the number of the row's next look asks for another."""
-    queues.send(RUN_LOOKS, {"sweep": run.name, "number": run.trials.look}, delay)
+def ask_for_submission(queues: Queues, run: Run, delay: float = 0.0) -> None:
+    queues.send(SubmitRun(run.name, run.asked.drop), delay)
 
 
 def ask_for_archive(queues: Queues, run: str) -> None:
-    """Ask for a final run's archive. One that is there already is left as it is."""
-    queues.send(ARCHIVES, {"run": run})
+    queues.send(ArchiveRun(run))

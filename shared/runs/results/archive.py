@@ -31,6 +31,7 @@ from shared.runs.data import LISTING, change_at_end
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
+from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasDatasets, HasRuns, SaysMore
 from shared.runs.progress.transitions import ask_for_archive
@@ -59,11 +60,12 @@ class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, HasDatase
     """What is needed here from outside."""
 
 
-def archive_run(ports: Ports, name: str) -> None:
+def archive_run(ports: Ports, message: ArchiveRun) -> None:
     """Archive a final run, or as much of it as PATIENCE allows: a message goes on with the rest.
 
     After a crash it may be called again: existing copies are kept.
     """
+    name = message.run
     stored = ports.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
     run = stored.value
     if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:

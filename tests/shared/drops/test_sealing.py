@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from shared.drops import collect
+from shared.drops.messages import CheckDrop
 from shared.drops.model import DropState
 from shared.jobs.location import Asset, Location
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.route import JobFileRule
 from shared.kernel.drop_key import DropKey
-from shared.kernel.places import DROP_CHECKS
 from shared.kernel.storage import Blob, Place
 from tests.fakes.ports import FakeBlobs
 from tests.fakes.world import ROUTE, World, trainers_folder
@@ -319,10 +319,10 @@ def test_a_look_that_an_event_overtakes_is_made_again(world: World) -> None:
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/_SUCCESS", b"")
     world.reconcile()
-    world.queues.messages[DROP_CHECKS].clear()
+    world.queues.messages["drop-checks"].clear()
     world.clock.advance(4)
     look = replace(world.system, blobs=Interrupted(world.blobs, meanwhile))
-    collect.check_drop(look, A, world.drops.rows[A].value.token)
+    collect.check_drop(look, CheckDrop(A.route, A.name, world.drops.rows[A].value.token))
     assert drop_state(world)[0] is DropState.OPEN
     world.in_flight.clear()
     world.run_until_idle()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +11,10 @@ import pytest
 
 from shared.api import status
 from shared.jobs.route_model import RouteModel
-from shared.kernel import places
 from shared.kernel.memory import Memory
 from shared.kernel.storage import Sent
+from shared.messages.declared import QUEUES
 from shared.notices.model import Channel, Delivery, DeliveryState, Kind, Notice, Subscription
-from tests.fakes.storage import Message
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 
@@ -27,14 +25,13 @@ def world(tmp_path: Path) -> World:
 
 def aside(world: World) -> dict[str, list[Any]]:
     """What is left in the poison queues."""
-    left = {queue: [message.body for message in world.queues.visible(f"{queue}-poison")] for queue in places.QUEUES}
+    left = {queue: [message.text for message in world.queues.visible(f"{queue}-poison")] for queue in QUEUES}
     return {queue: its for queue, its in left.items() if its}
 
 
 def put_aside(world: World, queue: str, body: dict[str, Any]) -> None:
-    """As the host does after five tries. The world wraps Event Grid's own messages."""
-    text = base64.b64decode(body["event"]).decode() if "event" in body else json.dumps(body)
-    world.queues.messages.setdefault(f"{queue}-poison", []).append(Message(text, world.clock()))
+    """As the host does after five tries."""
+    world.queues.put(f"{queue}-poison", json.dumps(body))
 
 
 def counted(world: World) -> int:
@@ -43,22 +40,22 @@ def counted(world: World) -> int:
 
 def test_a_settled_message_clears_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of copies of all messages of a drop's way, which are set aside, some matter while its run goes on; then none."""
-    copies: list[tuple[str, dict[str, Any]]] = []
-    send = world.queues.send
+    copies: list[tuple[str, str]] = []
+    put = world.queues._put
 
-    def copying(queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
-        copies.append((queue, message))
-        return send(queue, message, delay)
+    def copying(queue: str, text: str, delay: float = 0.0) -> Sent:
+        copies.append((queue, text))
+        return put(queue, text, delay)
 
-    monkeypatch.setattr(world.queues, "send", copying)
+    monkeypatch.setattr(world.queues, "_put", copying)
     world.complete("1.bin")
     run = world.only_run().name
     world.job_goes(run, "Running")
     world.deliver_all()
     world.run_until_idle()
     assert {"drop-events", "drop-checks", "submissions", "job-events"} <= {queue for queue, _ in copies}
-    for queue, body in list(copies):
-        put_aside(world, queue, body)
+    for queue, text in list(copies):
+        world.queues.put(f"{queue}-poison", text)
     assert counted(world) > 0
     world.reconcile()
     assert set(aside(world)) <= {"job-events", "run-looks"}, "the run goes on"
@@ -83,7 +80,7 @@ def test_what_matters_stays_and_is_counted(world: World) -> None:
     event = world.upload("mnist/new/1.bin")
     world.in_flight.clear()
     put_aside(world, "archives", {"run": world.only_run().name})
-    put_aside(world, "drop-events", {"event": base64.b64encode(json.dumps(event).encode()).decode()})
+    put_aside(world, "drop-events", event)
     put_aside(world, "drop-checks", {"what": "is this"})
     assert counted(world) == 3
     for _ in range(2):

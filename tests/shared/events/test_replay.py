@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from shared.events import replay
-from shared.events.replay import GivenBack, give_back
 from shared.kernel.errors import NotFound
+from shared.messages import replay
+from shared.messages.replay import GivenBack, give_back
 from tests.fakes.crashing import Crash
 from tests.fakes.world import World, trainers_folder
 
@@ -38,8 +38,8 @@ def letters(world: World) -> list[str]:
 
 def test_a_queue_gets_back_what_is_its_own(world: World) -> None:
     """Poison messages as they were, and dead letters; what belongs to others stays where it is, and is not told."""
-    world.queues.send("drop-events-poison", {"mine": 1})
-    world.queues.send("job-events-poison", {"other": 1})
+    world.queues.put("drop-events-poison", '{"mine": 1}')
+    world.queues.put("job-events-poison", '{"other": 1}')
     dead(world, "DROP-EVENTS/2026/1/1/1/x.json", [EVENT])
     dead(world, "JOB-EVENTS/2026/1/1/1/x.json", [EVENT])
     assert give_back(world.system, "drop-events") == GivenBack("drop-events", 1, 1)
@@ -62,7 +62,7 @@ def test_dead_letters_become_the_events_that_they_were(world: World, below: str,
 
 def test_a_dry_run_moves_nothing(world: World) -> None:
     """It counts both kinds, all of them, and leaves all where it is."""
-    world.queues.send("drop-events-poison", {"mine": 1})
+    world.queues.put("drop-events-poison", '{"mine": 1}')
     dead(world, "topic/DROP-EVENTS/2026/1/1/1/x.json", EVENT)
     assert give_back(world.system, "drop-events", dry_run=True) == GivenBack("drop-events", 1, 1)
     assert (waiting(world, "drop-events"), len(letters(world))) == ([], 1)

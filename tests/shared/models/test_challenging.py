@@ -20,6 +20,7 @@ from shared.kernel.errors import BadSetting, Conflict, Impossible
 from shared.kernel.person import Person
 from shared.models.challenge import challenge, judge
 from shared.models.decide import Asked
+from shared.models.messages import Challenge
 from shared.models.model import Version
 from shared.models.promote import promote_run
 from shared.models.reproduce import compare, reproduce
@@ -135,7 +136,7 @@ def test_a_champion_of_other_data_is_tested_on_its_challengers(testing: World, o
     assert job.inputs["data"] == other.asked.request.inputs["data"]
     assert str(job.command).endswith("--from-model {inputs.from_model}")
     assert job.code == testing.jobs.code_id(other.jobs.code)
-    challenge(testing.system, other.name)
+    challenge(testing.system, Challenge(other.name))
     assert champion_test(testing).name == test.name, "asked again, the same run"
     ends(testing, test.name, of_champion)
     assert champion(testing) == (other.name if wins else first.name)

@@ -16,6 +16,7 @@ from random import Random
 
 from shared.clusters import lease_actions, sweep
 from shared.clusters.lease_model import Wish
+from shared.clusters.messages import CheckCluster
 from shared.clusters.model import Cluster
 from shared.clusters.samples import Sample
 from shared.kernel.errors import TrainyardError, Unavailable
@@ -235,7 +236,7 @@ class Month:
         for name, pool in self.pools.items():
             events = pool.step(self.now, self.dice)
             if self.watched and pool.nodes != self.samples.newest().get(name, 0):
-                sweep.sweep_one(self.world.system, name)
+                sweep.sweep_one(self.world.system, CheckCluster(name))
             for job, raw in events:
                 self.world.job_goes(job, raw)
         self._settle()

@@ -17,10 +17,10 @@ from shared.clusters.facts import ClusterIdles
 from shared.clusters.model import Cluster
 from shared.events.announce import announce
 from shared.events.announce import tell as announce_now
-from shared.kernel import places
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.money.facts import BudgetReached, BudgetWarned
 from shared.notices import decide, deliver
+from shared.notices.messages import DeliverNotice
 from shared.notices.model import DeliveryState, Kind, Notice
 from shared.notices.ports import Answer
 from shared.notices.subscribe import Wish, send_test, subscribe, unsubscribe
@@ -54,7 +54,7 @@ def trained(world: World, raw: str = "Completed") -> str:
 def deliver_all(world: World, seconds: float = 86400) -> None:
     """Time passes until no delivery waits for its next try."""
     end = world.clock() + timedelta(seconds=seconds)
-    while waiting := [m for queue in (places.NOTICES, places.DELIVERIES) for m in world.queues.messages.get(queue, [])]:
+    while waiting := [m for queue in ("notices", "deliveries") for m in world.queues.messages.get(queue, [])]:
         at = min(message.visible_at for message in waiting)
         if at > end:
             return
@@ -144,7 +144,7 @@ def test_a_crash_anywhere_loses_no_notice(tmp_path: Path, word: str) -> None:
         run = trained_but_not_told(world)
         schedule = iter([""] * (at - 1) + [word])
         for _ in range(20):
-            if any(world.handle(queue, crashes=schedule) for queue in (places.NOTICES, places.DELIVERIES)):
+            if any(world.handle(queue, crashes=schedule) for queue in ("notices", "deliveries")):
                 continue
             world.clock.advance(30)
         died = next(schedule, None) is None
@@ -171,7 +171,7 @@ def test_two_messages_of_one_delivery_do_not_send_twice(world: World) -> None:
 
     def meanwhile() -> Answer:
         world.sender.answers = lambda: Answer(200)
-        deliver.deliver(world.system, world.post, made.id, NOTICE.id)
+        deliver.deliver(world.system, DeliverNotice(made.id, NOTICE.id))
         return Answer(200)
 
     world.sender.answers = meanwhile
@@ -184,12 +184,12 @@ def test_a_message_that_comes_before_its_time_is_asked_for_again(world: World) -
     made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
     world.sender.answers = partial(Answer, 503)
     deliver.begin(world.system.queues, world.post, made, NOTICE)
-    assert world.handle(places.DELIVERIES)
+    assert world.handle("deliveries")
     world.sender.answers = partial(Answer, 200)
     world.clock.advance(6)
-    assert world.queues.take(places.DELIVERIES) is not None
+    assert world.queues.take("deliveries") is not None
     behind = replace(world.system, clock=OtherClock(world.clock, -4))
-    deliver.deliver(behind, world.post, made.id, NOTICE.id)
+    deliver.deliver(behind, DeliverNotice(made.id, NOTICE.id))
     deliver_all(world)
     stored = world.notices.delivery(made.id, NOTICE.id)
     assert stored is not None
@@ -263,7 +263,7 @@ def test_poison_is_told_once(world: World) -> None:
     """Every message in a poison queue is told of once, however often the timer finds it there."""
     subscribe(world.system, world.post, Wish(["poison"], HOOK))
     for text in ("a", "b"):
-        world.queues.send(f"{places.ARCHIVES}-poison", {"run": text})
+        world.queues.put("archives-poison", json.dumps({"run": text}))
     for _ in range(3):
         world.reconcile()
         deliver_all(world, 600)

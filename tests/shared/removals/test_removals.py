@@ -24,6 +24,7 @@ from shared.removals.remove import Asked, remove_drop, remove_run, send_again
 from shared.runs.data import kept_listing
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
+from shared.runs.messages import SubmitRun
 from shared.runs.model import Run, RunState
 from shared.runs.progress import submit
 from shared.runs.results import artifacts
@@ -313,7 +314,7 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
     again = retry_and_continue.retry_run(world.system, other.name)
     for calls in range(40):
         with suppress(Crash):
-            submit.submit_run(world.crashing([*["pass"] * calls, "half"]), again.name)
+            submit.submit_run(world.crashing([*["pass"] * calls, "half"]), SubmitRun(again.name))
             break
     assert world.runs.get(again.name).value.jobs.job == again.name
     assert (

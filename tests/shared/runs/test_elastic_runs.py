@@ -10,9 +10,9 @@ import pytest
 
 from shared.api import queries
 from shared.jobs.readers.azureml import read_job
-from shared.kernel import places
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
+from shared.messages.declared import QUEUES
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import NodeRange, RunRequest
@@ -156,7 +156,7 @@ def test_a_run_fails_when_its_resubmissions_are_used_up(world: World) -> None:
     assert found.progress.failure
     assert found.progress.failure.log == "std_log_process_0.txt"
     assert len(world.jobs.jobs) == 5
-    assert found.archive.at or world.queues.visible(places.ARCHIVES) or found.archive.output
+    assert found.archive.at or world.queues.visible("archives") or found.archive.output
 
 
 def test_bad_data_fails_the_run_at_once(world: World) -> None:
@@ -314,7 +314,7 @@ def tell(world: World, crashes: Counting) -> None:
     def work() -> None:
         world.deliver_all()
         for _ in range(3):
-            while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
+            while any(world.handle(queue, crashes=crashes) for queue in QUEUES):
                 pass
             world.clock.advance(6)
 

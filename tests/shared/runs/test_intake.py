@@ -16,7 +16,6 @@ from shared.jobs.location import Location
 from shared.jobs.readers.pipeline import steps
 from shared.jobs.spec import FILE, DataInput, JobSpec
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
-from shared.kernel.places import SUBMISSIONS
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
@@ -259,13 +258,13 @@ def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: s
     """Wherever submission or cancellation dies, a run whose cancel was accepted ends and its job does not run on."""
     run = asked(world)
     if first == "submission":
-        world.handle(SUBMISSIONS, crashes=schedule)
+        world.handle("submissions", crashes=schedule)
         cancel_run(world.system, run.name)
     else:
         with suppress(Crash, TrainyardError):
             cancel_run(world.crashing(schedule), run.name)
         cancel_run(world.system, run.name)
-        world.handle(SUBMISSIONS, crashes=schedule)
+        world.handle("submissions", crashes=schedule)
     for _ in range(4):
         world.clock.advance(61)
         world.run_until_idle()
@@ -285,5 +284,5 @@ def test_a_cancel_during_the_submission_cancels_the_job(world: World) -> None:
         return status
 
     world.jobs.submit = slow  # type: ignore[method-assign]
-    world.handle(SUBMISSIONS)
+    world.handle("submissions")
     assert world.jobs.jobs[run.name].raw == "Canceled"

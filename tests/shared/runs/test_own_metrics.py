@@ -18,6 +18,7 @@ from shared.kernel.errors import Impossible
 from shared.kernel.person import Person
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
+from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
 from shared.runs.results import printed_metrics
 from shared.runs.results.archive import archive_run
@@ -55,7 +56,7 @@ def say(world: World, run: Run, text: str) -> None:
 def archived(world: World, run: Run) -> Run:
     world.jobs.set(run.name, "Completed")
     world.system.runs.update(old := world.system.runs.get(run.name), old.value.changed(state=RunState.COMPLETED))
-    archive_run(world.system, run.name)
+    archive_run(world.system, ArchiveRun(run.name))
     return world.system.runs.get(run.name).value
 
 

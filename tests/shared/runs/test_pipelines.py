@@ -11,6 +11,7 @@ from shared.drops.model import DropState
 from shared.events.incoming import job_of, status_of
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, output_path
+from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState
 from shared.runs.progress.follow import follow_job
 from shared.runs.progress.workloads import workload
@@ -63,7 +64,7 @@ def goes(world: World, run: Run, **steps: str) -> Run:
     for name, raw in steps.items():
         world.jobs.set_step(run.name, name, raw, "Exit 3. Error: x" if raw == "Failed" else "")
     world.clock.advance(10)
-    follow_job(world.system, run.name)
+    follow_job(world.system, JobEvent(run.name))
     return world.runs.get(run.name).value
 
 

@@ -19,6 +19,7 @@ from shared.api.requests import CurvesQuery, LiveQuery, RunsQuery
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
+from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
 from shared.runs.results import artifacts
 from shared.runs.results.archive import archive_run
@@ -235,7 +236,7 @@ def test_what_was_logged_to_mlflow_is_shown_and_archived(world: World, run: Run)
     assert metrics.series(world.system, run.name) == expected
     world.jobs.set(run.name, "Completed")  # and leaves nothing behind, unlike what `end` makes of it
     world.system.runs.update(old := world.system.runs.get(run.name), old.value.changed(state=RunState.COMPLETED))
-    archive_run(world.system, run.name)
+    archive_run(world.system, ArchiveRun(run.name))
     del world.jobs.metrics[run.name]
     assert metrics.series(world.system, run.name) == expected
     assert world.system.runs.get(run.name).value.archive.best_metrics == {"loss": 1.0, "rate": 0.1}

@@ -15,10 +15,10 @@ import pytest
 from shared.clusters.model import Cluster
 from shared.clusters.samples import sample_of
 from shared.deadlines.look import share_of_epochs
+from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
 from shared.deadlines.plan import Hold
 from shared.jobs.readers.azureml import read_job
-from shared.kernel import places
 from shared.kernel.errors import Conflict, Impossible
 from shared.money.charge_costs import keep_books
 from shared.money.policy import Budget, Policy
@@ -369,9 +369,9 @@ def test_epochs_tell_how_much_is_done() -> None:
 def test_repeated_messages_make_no_second_chain(world: World) -> None:
     """A look whose token is not the row's does nothing: however often a message comes, one look follows another."""
     run = ask(world)
-    before = len(world.queues.messages[places.RUN_LOOKS])
+    before = len(world.queues.messages["run-looks"])
     for token in ("", "old"):
-        world.queues.send(places.RUN_LOOKS, {"paced": run.name, "token": token})
+        world.queues.send(CheckPace(run.name, token))
     world.run_until_idle()
-    assert len(world.queues.messages[places.RUN_LOOKS]) == before
+    assert len(world.queues.messages["run-looks"]) == before
     assert isinstance(world.jobs, FakeJobs)

@@ -14,7 +14,6 @@ import pytest
 from cronsim import CronSim
 
 from shared.jobs.location import Location
-from shared.kernel import places
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.person import NOBODY
 from shared.notices import subscribe
@@ -47,13 +46,13 @@ def passes(world: World, days: float, crashes: random.Random | None = None) -> N
     """Time passes: looks are made when they are due, and the timer every five minutes of a day's first hours."""
     end = world.clock() + timedelta(days=days)
     while True:
-        waiting = world.queues.messages.get(places.SCHEDULE_LOOKS, [])
+        waiting = world.queues.messages.get("schedule-looks", [])
         at = min((message.visible_at for message in waiting), default=end)
         if at > end or not waiting:
             break
         world.clock.now = max(at, world.clock())
         words = (crashes.choice(("", "", "", "before", "after")) for _ in range(1000)) if crashes else ()
-        if not world.handle(places.SCHEDULE_LOOKS, crashes=words):
+        if not world.handle("schedule-looks", crashes=words):
             break
     world.clock.now = end
 
@@ -100,7 +99,7 @@ def test_each_instant_starts_one_run_whatever_dies(world: World, seed: int) -> N
     days = Counter(f.at.astimezone(berlin).isoformat() for f in world.schedules.firings(made.id))
     assert days == {f"2026-01-{day:02d}T06:00:00+01:00": 1 for day in range(1, 13)}
     assert len(world.runs.rows) == len({firing.run for firing in world.schedules.firings(made.id)}) == 12
-    assert len(world.queues.messages[places.SCHEDULE_LOOKS]) <= 2, "looks must not breed"
+    assert len(world.queues.messages["schedule-looks"]) <= 2, "looks must not breed"
 
 
 @pytest.mark.parametrize(("rule", "started"), [(CatchUp.SKIP, 0), (CatchUp.LATEST, 1), (CatchUp.ALL, 4)])
@@ -203,9 +202,9 @@ def dropped(world: World, name: str, **files: str) -> None:
     world.upload(f"mnist/{name}/_SUCCESS", b"")
     world.deliver_all()
     for _ in range(2):
-        world.handle(places.DROP_EVENTS)
-        world.handle(places.DROP_EVENTS)
-        while world.handle(places.DROP_EVENTS) or world.handle(places.DROP_CHECKS):
+        world.handle("drop-events")
+        world.handle("drop-events")
+        while world.handle("drop-events") or world.handle("drop-checks"):
             pass
 
 

@@ -19,6 +19,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.person import Person
 from shared.runs.intake.request import RunRequest
 from shared.schedules import fire, plan
+from shared.schedules.messages import CheckSchedule
 from shared.schedules.model import Schedule
 from shared.schedules.plan import Wish
 from tests.fakes.world import World, trainers_folder
@@ -85,7 +86,7 @@ def closes(world: World, name: str, files: int) -> None:
 def looks(world: World, made: Schedule) -> bool:
     """Whether this version makes a run."""
     before = len(world.schedules.firings(made.id))
-    fire.look(world.system, world.schedules, made.id)
+    fire.look(world.system, CheckSchedule(made.id))
     return len(world.schedules.firings(made.id)) > before
 
 

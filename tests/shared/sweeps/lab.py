@@ -10,7 +10,6 @@ from typing import Any
 import optuna
 from optuna.storages import JournalStorage
 
-from shared.kernel import places
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest, SweepRequest
 from shared.runs.model import Run
@@ -107,7 +106,7 @@ def trials(world: World, sweep: Run) -> list[Run]:
 
 
 def sweep_looks(world: World) -> int:
-    return len(world.queues.messages.get(places.RUN_LOOKS, ()))
+    return len(world.queues.messages.get("run-looks", ()))
 
 
 def study(world: World, name: str) -> optuna.Study:

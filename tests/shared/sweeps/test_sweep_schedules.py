@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from shared.adapters.studies import JournalStudies
-from shared.kernel import places
+from shared.messages.declared import QUEUES
 from shared.runs.model import RunState
 from shared.sweeps.look import look_at_sweep
+from shared.sweeps.messages import CheckSweep
 from tests.fakes.crashing import Counting
 from tests.fakes.world import PERIOD, World
 from tests.shared.sweeps import lab
@@ -27,7 +28,7 @@ def test_a_crash_anywhere_costs_no_trial(tmp_path: Path, word: str) -> None:
         world, crashes = lab.new_world(tmp_path), Counting(at, word)
         lab.asked(world, {"trials": 3, "at_once": 2, "sampling": "random", "seed": 1}, key="k")
         for _ in range(8):
-            while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
+            while any(world.handle(queue, crashes=crashes) for queue in QUEUES):
                 pass
             lab.epoch(world)
         for _ in range(4):  # what got lost, the timer finds
@@ -86,7 +87,7 @@ def test_looks_at_once_promote_no_trial_twice(tmp_path: Path, seeds: range) -> N
         world.run_until_idle()
 
         def look(system: Any = system, kept: Any = kept, sweep: Any = sweep) -> None:
-            look_at_sweep(system, JournalStudies(lambda _: kept), sweep.name)
+            look_at_sweep(replace(system, studies=JournalStudies(lambda _: kept)), CheckSweep(sweep.name))
 
         for number in range(4):
             scheduler.start(Invocation(f"look {number}", look, lambda _: None, world.clock(), 1.0))

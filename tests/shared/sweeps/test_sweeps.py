@@ -19,6 +19,7 @@ from shared.runs.model import Cost, RunState
 from shared.runs.progress.cancel import cancel_run
 from shared.sweeps.api import list_trials
 from shared.sweeps.look import BOOKS, LOOK_SECONDS, look_at_sweep
+from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState
 from shared.sweeps.sampling import FILLED, distributions, scores
 from tests.fakes.world import World
@@ -189,7 +190,7 @@ def test_what_the_books_charge_later_counts_too(world: World) -> None:
         lab.epoch(world)
     ended = world.runs.get(f"{sweep.name}-t0")
     world.runs.update(ended, ended.value.changed(cost=Cost(1.0, 60.0, 60.0, 1.0, world.clock())))
-    look_at_sweep(world.system, world.studies(), sweep.name, BOOKS)
+    look_at_sweep(world.system, CheckSweep(sweep.name, BOOKS))
     told = world.runs.get(sweep.name).value
     assert told.trials.dollars >= 120.99
     assert told.trials.closing.startswith("Its trials have cost $12")
@@ -199,7 +200,6 @@ def test_a_look_reads_no_trial_that_has_ended(world: World) -> None:
     """Of a hundred trials only the runs of those that are on their way are read, and of the study what is new."""
     sweep = lab.crowded(world, 100, at_once=4)
     world.run_until_idle()
-    studies = world.studies()
     reads, logs = list[str](), list[int]()
 
     class Runs(Watched):
@@ -213,9 +213,9 @@ def test_a_look_reads_no_trial_that_has_ended(world: World) -> None:
             return self.target.read_logs(number)
 
     studies = JournalStudies(lambda name: Journal(world.journals[name]))
-    system = replace(world.system, runs=Runs(world.runs))
-    look_at_sweep(system, studies, sweep.name)
-    look_at_sweep(system, studies, sweep.name)
+    system = replace(world.system, runs=Runs(world.runs), studies=studies)
+    look_at_sweep(system, CheckSweep(sweep.name))
+    look_at_sweep(system, CheckSweep(sweep.name))
     assert {name.rpartition("-t")[2] for name in reads if "-t" in name} == {"96", "97", "98", "99"}
     assert logs == [0, len(world.journals[sweep.name].logs)]
     assert world.runs.get(sweep.name).value.trials.dollars == pytest.approx(0.96)

@@ -189,6 +189,35 @@ def test_a_stored_policy_is_asked(raw: Raw, filled: ContainerClient) -> None:
     assert raw.ask("GET", path, sas, signed=False).status == 403
 
 
+@pytest.mark.parametrize("field", ["permission", "expiry", "start"])
+def test_a_policy_and_a_signature_do_not_say_the_same(raw: Raw, filled: ContainerClient, field: str) -> None:
+    """What the stored policy says, the signature must leave out: said in both, it is refused."""
+    times: dict[str, Any] = {"expiry": datetime.now(UTC) + HOUR, "start": datetime.now(UTC) - HOUR}
+    whole: dict[str, Any] = {**times, "permission": ContainerSasPermissions(read=True)}
+    filled.set_container_access_policy({"one": AccessPolicy(**whole)})
+    sas = container_sas(filled, policy_id="one", **{field: "r" if field == "permission" else whole[field]})
+    reply = raw.ask("GET", f"{filled.container_name}/a", sas, signed=False)
+    assert reply.refusal == (403, "AuthenticationFailed")
+    assert b"can be associated with signature or SAS identifier but not both" in reply.body
+
+
+@pytest.mark.parametrize(("addresses", "status", "code"), [
+    ("127.0.0.1", 200, ""),
+    ("127.0.0.0-127.0.0.9", 200, ""),
+    ("10.0.0.1", 403, "AuthorizationSourceIPMismatch"),
+    ("126.0.0.0-126.255.255.255", 403, "AuthorizationSourceIPMismatch"),
+    ("somewhere", 403, "AuthenticationFailed"),
+])  # fmt: skip
+def test_a_signature_may_be_for_addresses(
+    raw: Raw, filled: ContainerClient, addresses: str, status: int, code: str
+) -> None:
+    """A signature with an address, or a range of them (`sip`), is good for a client there alone."""
+    for sas in (blob_sas(filled, "a", "r", ip=addresses), account_sas("r", ip=addresses)):
+        reply = raw.ask("GET", f"{filled.container_name}/a", sas, signed=False)
+        assert reply.status == status
+        assert not code or reply.code == code
+
+
 @pytest.mark.parametrize("headers", [
     {"Authorization": "SharedKey devstoreaccount1:AAAA", "x-ms-date": "Mon, 01 Jan 2001 00:00:00 GMT"},
     {"Authorization": "SharedKey devstoreaccount1:AAAA"},

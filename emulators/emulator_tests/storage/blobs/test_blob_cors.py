@@ -100,8 +100,15 @@ def test_a_program_is_no_page(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_a_browser_that_follows_an_address(container: ContainerClient, raw: Raw) -> None:
-    """A download by a signed address, as a link of another site, is let through."""
-    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-    assert raw.ask("GET", f"{container.container_name}/a", headers=headers).body == b"hello"
+    """A download by a signed address, as a link or picture of another site, is let through; an unsigned one is not."""
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
-    assert raw.ask("GET", f"{container.container_name}/a", headers=headers).status == 403
+    assert raw.ask("GET", f"{container.container_name}/a", headers=headers).body == b"hello"
+    assert raw.ask("GET", f"{container.container_name}/a", headers=headers, signed=False).status == 403
+
+
+def test_a_signed_address_is_read_from_any_page(container: ContainerClient, raw: Raw) -> None:
+    """A GET with a signature is answered, and without headers of CORS: a stranger's script gets none of it."""
+    for method in ("GET", "HEAD"):
+        reply = raw.ask(method, f"{container.container_name}/a", headers={"Origin": STRANGER})
+        assert reply.status == 200
+        assert not [name for name in reply.headers if name.lower().startswith("access-control")]

@@ -58,6 +58,17 @@ def test_an_address_may_be_escaped_more(container: ContainerClient, raw: Raw, na
     assert raw.ask("GET", f"{container.container_name}/a/b").body == b"1"
 
 
+@pytest.mark.parametrize("name", ["a\\b", "a%5Cb", "a%5cb"])
+def test_a_backslash_is_a_slash(container: ContainerClient, raw: Raw, name: str) -> None:
+    """As in Azure, in either form, and in the source of a copy too."""
+    assert raw.ask("PUT", f"{container.container_name}/{name}", headers=BLOCK_BLOB, body=b"1").status == 201
+    assert [blob.name for blob in container.list_blobs()] == ["a/b"]
+    assert raw.ask("GET", f"{container.container_name}/{name}").body == b"1"
+    source = f"{raw.url}/{container.container_name}/{name}"
+    copied = raw.ask("PUT", f"{container.container_name}/copy", headers={"x-ms-copy-source": source})
+    assert (copied.status, raw.ask("GET", f"{container.container_name}/copy").body) == (202, b"1")
+
+
 @pytest.mark.parametrize("name", ["..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/x", "/etc/passwd", "..%5c..%5cx", "%7e/x"])
 def test_a_path_is_a_name_and_no_file(container: ContainerClient, raw: Raw, name: str) -> None:
     """Whatever comes of such a name, it is a blob of this container or a refusal."""

@@ -77,3 +77,20 @@ def test_creation_stays(container: ContainerClient) -> None:
     second = container.upload_blob("a", b"2", overwrite=True).get_blob_properties()
     assert first.creation_time == second.creation_time
     assert second.last_modified >= first.last_modified >= first.creation_time
+
+
+@pytest.mark.parametrize("given", ["AAAA", "AAAAAAAAAAAAAAAA", "no base64!"])
+def test_a_crc64_has_eight_bytes(container: ContainerClient, raw: Raw, given: str) -> None:
+    """Any other length is an error of the request, whatever the bytes are."""
+    for query, headers in (("", BLOCK_BLOB), ("comp=block&blockid=AAAA", {})):
+        name = f"{container.container_name}/a"
+        reply = raw.ask("PUT", name, query, {**headers, "x-ms-content-crc64": given}, b"12345678")
+        assert reply.refusal == (400, "InvalidHeaderValue")
+
+
+def test_a_crc64_is_told(container: ContainerClient, raw: Raw) -> None:
+    """Put Block and Append Block tell the CRC-64 of what came, though the client sent no hash."""
+    name = f"{container.container_name}/a"
+    raw.ask("PUT", name, headers={"x-ms-blob-type": "AppendBlob"})
+    for query, blob in (("comp=block&blockid=AAAA", f"{name}b"), ("comp=appendblock", name)):
+        assert raw.ask("PUT", blob, query, body=b"hello").headers["x-ms-content-crc64"] == "V0JSBnCFdzM="

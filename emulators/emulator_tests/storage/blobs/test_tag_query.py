@@ -27,6 +27,8 @@ def test_terms_and_a_container() -> None:
     ("@container > 'c' AND k = 'v'", "once, with ="),
     (" AND ".join(["k = 'v'"] * 11), "needs 1 to 10 tags"),
     ("k = '" + "v" * 5000 + "'", "4096 are allowed"),
+    ("k = '" + "v" * 257 + "'", "is no value of a tag"),
+    ("k = 'v!'", "'v!' is no value of a tag"),
 ])  # fmt: skip
 def test_what_is_no_search(text: str, where: str) -> None:
     """The error says where, and which operators there are."""

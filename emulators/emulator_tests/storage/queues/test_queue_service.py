@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import requests
 from azure.core.exceptions import HttpResponseError
-from azure.storage.queue import QueueClient, QueueServiceClient
+from azure.storage.queue import QueueClient, QueueSasPermissions, QueueServiceClient, generate_queue_sas
+
+from emulator_tests.storage.conftest import Side
+from emulators.storage.keys import ACCOUNT, KEY
 
 WEEK = 7 * 24 * 3600
 
@@ -59,6 +64,23 @@ def test_over_64_kib_is_refused(queue: QueueClient) -> None:
 def test_times_have_bounds(queue: QueueClient, options: dict[str, int], code: str) -> None:
     """A delay is 0 to 7 days and shorter than the life; a life is at least a second, or for ever."""
     assert refusal(queue.send_message, "x", **options) == (400, code)
+
+
+@pytest.mark.parametrize(("version", "longest"), [("2017-04-17", WEEK), ("2017-07-29", 2**31 - 1)])
+def test_a_message_has_a_longest_life(side: Side, queue: QueueClient, version: str, longest: int) -> None:
+    """A week in older versions of the protocol, and since 2017-07-29 as many seconds as a number of 32 bits holds."""
+    end = datetime.now(UTC) + timedelta(hours=1)
+    sas = generate_queue_sas(ACCOUNT, queue.queue_name, KEY, permission=QueueSasPermissions(add=True), expiry=end)
+    statuses = [
+        requests.post(
+            f"{side.queue_url}/{queue.queue_name}/messages?messagettl={seconds}&{sas}",
+            "<QueueMessage><MessageText>x</MessageText></QueueMessage>",
+            headers={"x-ms-version": version},
+            timeout=10,
+        ).status_code
+        for seconds in (longest, longest + 1)
+    ]
+    assert statuses == [201, 400]
 
 
 @pytest.mark.parametrize("seconds", [0, WEEK + 1])

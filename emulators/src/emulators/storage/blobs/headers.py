@@ -16,6 +16,7 @@ from emulators.storage.blobs.crc64 import Crc64
 from emulators.storage.blobs.extents import Upload
 from emulators.storage.blobs.leases import FOR_EVER, Lease
 from emulators.storage.blobs.model import Blob, Container
+from emulators.storage.blobs.tag_query import TAG_NAME, TAG_VALUE
 from emulators.storage.common.calls import Call, http_date
 from emulators.storage.common.errors import StorageError, invalid_header
 from emulators.storage.common.naming import as_headers
@@ -34,7 +35,7 @@ TIERS = ("Hot", "Cool", "Cold", "Smart", "Archive")
 ARCHIVE, SMART = "Archive", "Smart"
 RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})", re.ASCII)
 MOST_TAGS = 10
-TAG_NAME, TAG_VALUE = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII), re.compile(r"[\w +\-./:=]{0,256}", re.ASCII)
+CRC64 = "x-ms-content-crc64"
 
 
 def tags(text: str | None) -> dict[str, str]:
@@ -77,16 +78,24 @@ def check_md5(call: Call, upload: Upload, name: str) -> None:
 
 
 def hashes(call: Call, upload: Upload) -> dict[str, str]:
-    """What an answer tells of the bytes that came: the hash that the client sent, else MD5. Of a few bytes with an MD5
-    the CRC-64 too, which is slow here."""
-    if given := call.headers.get("x-ms-content-crc64"):
-        return {"x-ms-content-crc64": given}
+    """What an answer tells of the bytes that came: the CRC-64 that the client sent, else MD5. Of a few bytes the CRC-64
+    too, which Azure tells of all, and which is slow here."""
+    if given := call.headers.get(CRC64):
+        return {CRC64: given}
     found = {"Content-MD5": as_md5(upload.md5)}
-    if upload.data is not None and ("Content-MD5" in call.headers or "x-ms-source-content-md5" in call.headers):
+    if upload.data is not None:
         crc = Crc64()
         crc.update(upload.data)
-        found["x-ms-content-crc64"] = crc.text
+        found[CRC64] = crc.text
     return found
+
+
+def checked_crc64(call: Call) -> str | None:
+    """The CRC-64 of the request. Raises StorageError, 400, for one that is not eight bytes in base64."""
+    given = call.headers.get(CRC64)
+    if given is not None and len(_decoded(given)) != 8:
+        raise invalid_header(CRC64, given)
+    return given
 
 
 def as_md5(digest: bytes) -> str:

@@ -114,7 +114,7 @@ class Requests:
 
     async def received(self, call: Call) -> Upload:
         """The request's bytes, which are what its hashes say. Raises StorageError, 400."""
-        given = call.headers.get(CRC64)
+        given = headers.checked_crc64(call)
         if given and "Content-MD5" in call.headers:
             sentence = "Both x-ms-content-crc64 header and Content-MD5 header are present."
             raise StorageError(400, "BothCrc64AndMd5HeaderPresent", sentence)

@@ -81,6 +81,7 @@ class BlobService(Service[BlobAccount]):
     """Answers requests to the blobs of one account. Whatever is not allowed raises StorageError."""
 
     largest_body: ClassVar[int] = 8 * 1024 * 1024  # of XML; a blob's bytes come by a stream
+    backslashes: ClassVar[bool] = False
 
     def __init__(self, blobs: Blobs, account: BlobAccount, endpoint: str = "", journal: TextIO | None = None) -> None:
         super().__init__(account, blobs.settings, endpoint)

@@ -21,7 +21,7 @@ OPERATORS = {
 CONTAINER = "@container"
 MOST_TERMS = 10
 LONGEST = 4096
-TAG_NAME = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII)
+TAG_NAME, TAG_VALUE = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII), re.compile(r"[\w +\-./:=]{0,256}", re.ASCII)
 TERM = re.compile(
     r"""\s*(?:"(?P<quoted>[^"]*)"|(?P<key>@?[A-Za-z_]\w*))\s*(?P<operator><>|[<>]=?|=)\s*'(?P<value>[^']*)'\s*""",
     re.ASCII,
@@ -104,6 +104,8 @@ def _groups(text: str) -> Iterator[list[Term]]:
         if match is None:
             raise _refused(f"\"key\" = 'value' is expected at character {at + 1}")
         found.append(Term(match["key"] or match["quoted"] or "", match["operator"], match["value"]))
+        if found[-1].key != CONTAINER and not TAG_VALUE.fullmatch(match["value"]):
+            raise _refused(f"{match['value'][:40]!r} is no value of a tag")
         if match.end() == len(text):
             yield found
             return

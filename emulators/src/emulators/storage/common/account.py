@@ -10,7 +10,7 @@ import binascii
 import hmac
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 
@@ -183,6 +183,7 @@ class Account:
         self._check_time(terms.start, terms.end)
         if ("https" if call.secure else "http") not in query.get("spr", "https,http").split(","):
             raise mismatch("Protocol", "protocol")
+        sas.check_address(call)
         return terms
 
     def _delegated(self, call: Call) -> bytes:
@@ -207,12 +208,7 @@ class Account:
         kept = self.policy(self._resource_of_sas(call), call.text("si"))
         if kept is None:
             raise StorageError(403, "AuthenticationFailed", "There is no stored access policy of this name (si).")
-        return replace(
-            own,
-            permissions=own.permissions or kept.permissions,
-            start=own.start or kept.start,
-            end=own.end or kept.end,
-        )
+        return sas.completed(own, kept)
 
     def _resource_of_sas(self, call: Call) -> str:
         """The queue or table of a service SAS: the name in the SAS for tables, in the path for queues."""

@@ -33,6 +33,8 @@ class Call:
     stream: AsyncIterator[bytes] | None = None
     secure: bool = False  # whether it came by HTTPS
     at_host: bool = False  # whether the account was named by the host, not in the path
+    client: str = ""  # the address that it came from
+    backslashes: bool = True  # whether they stand for themselves, which in the names of blobs they do not
 
     @property
     def account(self) -> str:
@@ -51,7 +53,8 @@ class Call:
     @property
     def resource(self) -> str:
         """What follows the account in the path, decoded: `queue/messages`, `Tables`, or nothing."""
-        return unquote(self.path[1:].partition("/")[2])
+        found = unquote(self.path[1:].partition("/")[2])
+        return found if self.backslashes else found.replace("\\", "/")
 
     def text(self, name: str) -> str:
         return self.query.get(name, "")

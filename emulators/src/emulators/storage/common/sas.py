@@ -8,10 +8,12 @@ https://learn.microsoft.com/rest/api/storageservices/create-user-delegation-sas
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address
 from urllib.parse import unquote
 
 from emulators.storage.common.calls import Call
+from emulators.storage.common.errors import mismatch, unauthenticated
 from emulators.storage.common.rights import Terms
 
 WITH_SCOPE = "2020-12-06"  # from here on the encryption scope is signed too
@@ -77,6 +79,34 @@ def _signed_headers(call: Call) -> str:
 def _signed_parameters(call: Call) -> str:
     names = [unquote(name) for name in call.text("srq").split(",") if name]
     return "".join(f"\n{name}:{call.text(name)}" for name in names)
+
+
+def check_address(call: Call) -> None:
+    """Raises StorageError, 403, if the signature is for other addresses (`sip`) than that of the client."""
+    if not (allowed := call.text("sip")):
+        return
+    first, _, last = allowed.partition("-")
+    try:
+        least, most = (int(IPv4Address(text)) for text in (first, last or first))
+        found = int(IPv4Address(call.client))
+    except ValueError:
+        raise unauthenticated(f"sip is {allowed!r}; it is an IPv4 address, or two with - between them.") from None
+    if not least <= found <= most:
+        raise mismatch("SourceIP", f"source IP {call.client}")
+
+
+def completed(own: Terms, kept: Terms) -> Terms:
+    """The terms of a signature with those of its stored access policy. Raises StorageError, 403, for one in both."""
+    both = [name for name in ("permissions", "start", "end") if getattr(own, name) and getattr(kept, name)]
+    if both:
+        sentence = "Access policy fields can be associated with signature or SAS identifier but not both"
+        raise unauthenticated(f"{sentence}: {', '.join(both)}.")
+    return replace(
+        own,
+        permissions=own.permissions or kept.permissions,
+        start=own.start or kept.start,
+        end=own.end or kept.end,
+    )
 
 
 def texts(call: Call, *names: str) -> list[str]:

@@ -20,8 +20,9 @@ from typing import Any, TextIO
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from emulators import serving
 from emulators.origin import refusal
-from emulators.serving import BODY_SECONDS, Door, read_body
+from emulators.serving import BODY_SECONDS, Doors, read_body
 from emulators.storage.common.calls import VERSION, Answer, Call, http_date, parse_query
 from emulators.storage.common.errors import StorageError, invalid_input, too_large
 from emulators.storage.common.reserve import disk_full, is_full
@@ -44,7 +45,8 @@ def server(service: AnyService, access_log: TextIO | None = None) -> web.Server:
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         request_id = str(uuid.uuid4())
         asked = request.headers
-        of_a_page = (None, None) if service.lets_in(request.method, asked) else _page(asked)
+        signed = "sig" in parse_query(request.raw_path.partition("?")[2])
+        of_a_page = (None, None) if service.lets_in(request.method, asked, signed) else _page(asked)
         host = asked.get("Host", "")  # every name below localhost is this machine, so none can be bent to it
         why = refusal("localhost" if service.account_at(host) else host, request.scheme, *of_a_page)
         if why:
@@ -71,6 +73,7 @@ def server(service: AnyService, access_log: TextIO | None = None) -> web.Server:
         request_factory=made,
         access_log=None,
         auto_decompress=False,
+        keepalive_timeout=serving.IDLE_SECONDS,
         logger=http_log,
         max_line_size=LONGEST_LINE,
         max_field_size=LONGEST_LINE,
@@ -180,6 +183,8 @@ async def _call(service: AnyService, request: web.BaseRequest) -> Call:
         b"",
         secure=request.secure,
         at_host=bool(account),
+        client=request.remote or "",
+        backslashes=service.backslashes,
     )
     if not request.body_exists:
         return call
@@ -216,7 +221,7 @@ async def served(
     inner = runner.server
     assert inner is not None
     bound = socket.create_server((host, port))
-    accepting = await asyncio.get_running_loop().create_server(lambda: Door(inner), sock=bound, ssl=tls)
+    accepting = await asyncio.get_running_loop().create_server(Doors(inner), sock=bound, ssl=tls)
     purging = asyncio.create_task(_purge(service))
     try:
         yield int(bound.getsockname()[1])

@@ -32,6 +32,7 @@ class Service(ABC, Generic[Admitting]):
     """A service of the account. `endpoint`, its own address, is known once it is served."""
 
     largest_body: ClassVar[int]
+    backslashes: ClassVar[bool] = True  # whether they stand for themselves in the names of what the service keeps
     reserve: Reserve | None = None  # of the disk on which its data lie
 
     def __init__(self, account: Admitting, settings: Settings, endpoint: str = "") -> None:
@@ -80,12 +81,14 @@ class Service(ABC, Generic[Admitting]):
         """Whether the body of such a request may be longer than memory should hold."""
         return False
 
-    def lets_in(self, method: str, headers: Mapping[str, str]) -> bool:
-        """Pages that a cross-origin rule names, and a browser that follows a signed address."""
+    def lets_in(self, method: str, headers: Mapping[str, str], signed: bool) -> bool:
+        """Whether a page may send this: one that a cross-origin rule names, whoever reads a signed address (without a
+        rule the answer has no header of CORS, and the browser keeps it from the page), and a browser that follows one.
+        """
         origin = headers.get("Origin")
-        if origin is not None:
-            return cors.names(self._rules, origin)
-        return method == "GET" and headers.get("Sec-Fetch-Mode") == "navigate"
+        if (origin is not None and cors.names(self._rules, origin)) or (signed and method in ("GET", "HEAD")):
+            return True
+        return origin is None and method == "GET" and headers.get("Sec-Fetch-Mode") == "navigate"
 
     def account_at(self, host: str) -> str:
         """The account, or its other region, if the host names it: `ACCOUNT.blob.localhost`. Else nothing."""

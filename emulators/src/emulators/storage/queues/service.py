@@ -18,6 +18,7 @@ from emulators.storage.queues import xml
 from emulators.storage.queues.store import Queues
 
 WEEK = 7 * 24 * 3600
+ANY_LIFE = "2017-07-29"  # the version from which a message may live longer than a week
 MOST_MESSAGES, MOST_QUEUES = 32, 5000
 QUEUE_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9]){1,62}")
 
@@ -115,7 +116,8 @@ class QueueService(Service[Account]):
         raise not_served(call.method, call.path)
 
     def _put(self, call: Call, name: str) -> Answer:
-        seconds_to_live = call.number("messagettl", WEEK, -1, 2**31 - 1)
+        longest = 2**31 - 1 if call.headers.get("x-ms-version", ANY_LIFE) >= ANY_LIFE else WEEK
+        seconds_to_live = call.number("messagettl", WEEK, -1, longest)
         if seconds_to_live == 0:
             raise bad_parameter("messagettl", 0, "Value must be at least 1, or -1 for a message that never expires.")
         delay = call.number("visibilitytimeout", 0, 0, WEEK)

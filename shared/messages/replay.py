@@ -1,11 +1,12 @@
-"""Give back to a queue what was set aside: poison messages, and events that Event Grid could not deliver.
+"""Give back to a queue its poison messages, and the events that Event Grid could not deliver to it.
 
 A message is put into its queue before it is taken from where it lay, so whoever dies on the way repeats one and loses
-none; every handler takes a repeated message well. One that fails again is set aside again.
+none; every handler takes a repeated message well. One that fails again becomes poison again.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -13,8 +14,9 @@ from typing import Any, Protocol
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.has import HasBlobs, HasQueues
 from shared.kernel.parsing import read_json
-from shared.kernel.places import QUEUES
 from shared.kernel.storage import Blobs, Place
+from shared.messages.declared import QUEUES
+from shared.messages.poison import POISON
 
 DEAD_LETTERS = "deadletter"
 MOST = 1000  # messages, and files of dead letters, in one call
@@ -44,7 +46,7 @@ def give_back(ports: Ports, queue: str, dry_run: bool = False) -> GivenBack:
     """Give the messages back, or with `dry_run` count them. Raises NotFound, naming the queues."""
     if queue not in QUEUES:
         raise NotFound(f"There is no queue {queue[:80]!r}. Queues: {', '.join(QUEUES)}.")
-    poison = f"{queue}-poison"
+    poison = f"{queue}{POISON}"
     dead_letters = _dead_letters(ports, queue, dry_run)
     messages = ports.queues.counts([poison])[poison] if dry_run else ports.queues.give_back(poison, queue, MOST)
     return replace(dead_letters, messages=messages)
@@ -89,5 +91,5 @@ def _events(blobs: Blobs, name: str) -> list[dict[str, Any]] | None:
 
 def _send(ports: Ports, queue: str, name: str, events: list[dict[str, Any]]) -> None:
     for event in events:
-        ports.queues.send(queue, event)
+        ports.queues.put(queue, json.dumps(event))
     ports.blobs.remove(DEAD_LETTERS, [name])

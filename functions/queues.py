@@ -1,0 +1,97 @@
+"""The queues' triggers: one for each queue that messages are declared for, and one for each kind of event.
+
+A trigger reads the message, hands it to its handler, and then handles what that sent and declared as `inline`: each
+function has instances of its own in Azure, so a message otherwise costs its queue's poll, or the start of an instance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import azure.functions as func
+
+from functions import telemetry
+from functions.attribution import attributed
+from functions.keyed_lock import KeyedLock
+from shared.bootstrap import check_routes
+from shared.bootstrap import system as the_system
+from shared.messages import declared
+
+if TYPE_CHECKING:
+    from shared.kernel.message import Message
+    from shared.system import System
+
+STORAGE = "AzureWebJobsStorage"
+# Queues that another function was named like when they came; a function's name is a group of instances, and stays.
+WITH_SUFFIX = {"notices", "deliveries", "removals", "promotions"}
+H = TypeVar("H", bound=Callable[..., None])
+
+check_routes()
+blueprint = func.Blueprint()
+_one_at_a_time = KeyedLock()  # of runs: the events of one come several at once, and mostly say the same
+
+
+def function_of(queue: str) -> str:
+    """The name of the function that a queue triggers."""
+    name = queue.replace("-", "_")
+    return f"{name}_queue" if queue in WITH_SUFFIX else name
+
+
+def receive(queue: str, body: bytes, form: str = "") -> None:
+    """Handle a message of the queue, and what it sends that is to be handled inline."""
+    from shared.kernel.at_once import at_once  # not at a cold start
+
+    message = declared.decode(queue, body, form)
+    if message is not None:
+        with at_once(the_system(), message.inline, _handle) as system:
+            _handle(system, message)
+
+
+def _handle(system: System, message: Message) -> None:
+    trace, name = message.trace, re.sub(r"(?<=.)([A-Z])", r" \1", type(message).__name__).lower()
+    with telemetry.span(name, run=trace.run, drop=trace.drop, follows=trace.follows), _turn(message):
+        declared.handle(system, message)
+
+
+@contextmanager
+def _turn(message: Message) -> Iterator[None]:
+    if not message.one_at_a_time:
+        yield
+        return
+    with _one_at_a_time.of(message.trace.run):
+        yield
+
+
+def _add_queue(queue: str) -> None:
+    @_named(function_of(queue))
+    def handler(message: func.QueueMessage) -> None:
+        receive(queue, message.get_body())
+
+    blueprint.queue_trigger("message", queue, STORAGE)(attributed(handler))
+
+
+def _add_event(queue: str) -> None:
+    """The same event, from an Event Grid subscription that calls a function directly."""
+
+    @_named(function_of(queue).removesuffix("s"))
+    def handler(event: str) -> None:
+        receive(queue, event.encode(), "by a direct call")
+
+    blueprint.event_grid_trigger("event")(attributed(handler))
+
+
+def _named(name: str) -> Callable[[H], H]:
+    def rename(handler: H) -> H:
+        handler.__name__ = handler.__qualname__ = name
+        return handler
+
+    return rename
+
+
+for _queue in declared.QUEUES:
+    _add_queue(_queue)
+for _queue in declared.EVENT_QUEUES:
+    _add_event(_queue)

@@ -1,0 +1,33 @@
+"""Studies of sweeps, with Optuna imported for the first sweep: it is large, and most processes see none."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from azure.data.tables import TableServiceClient
+
+    from shared.jobs.search import Sweep
+    from shared.sweeps.model import Trial
+    from shared.sweeps.ports import Studies, Study
+
+
+class LaterStudies:
+    """See shared.sweeps.ports.Studies."""
+
+    def __init__(self, tables: TableServiceClient) -> None:
+        self._tables = tables
+
+    def open(self, name: str, sweep: Sweep) -> Study:
+        return self._studies.open(name, sweep)
+
+    def trials(self, name: str, sweep: Sweep) -> list[Trial]:
+        return self._studies.trials(name, sweep)
+
+    @cached_property
+    def _studies(self) -> Studies:
+        from shared.adapters.studies import JournalStudies
+        from shared.adapters.tables.study_table import TableJournal
+
+        return JournalStudies(lambda name: TableJournal(lambda: self._tables, name))

@@ -1,0 +1,14 @@
+"""The messages of clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.kernel.message import Message
+
+
+@dataclass(frozen=True)
+class CheckCluster(Message, queue="cluster-looks", handler="shared.clusters.sweep:sweep_one"):
+    """Decide about a cluster on which a run has begun or ended. The timer decides about all clusters again."""
+
+    cluster: str

@@ -1,0 +1,21 @@
+"""The messages of runs with a date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.kernel.message import Message, Trace
+from shared.runs.messages import RUN_CHECKS
+
+
+@dataclass(frozen=True)
+class CheckPace(Message, queue=RUN_CHECKS, handler="shared.deadlines.look:look_at_pace", one_at_a_time=True):
+    """Check the pace of a run with a date. With a token it is the next check of the run's chain, and sends its
+    successor; without one it is out of turn. The hourly check of runs begins these checks anew."""
+
+    paced: str  # the run; the version before knows the message by this key
+    token: str | None = None
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(run=self.paced)

@@ -1,0 +1,66 @@
+"""The messages of drops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.events import incoming
+from shared.kernel.message import Json, Message, Trace
+from shared.kernel.places import DROPS_CONTAINER
+from shared.runs.messages import SubmitRun
+
+
+@dataclass(frozen=True)
+class CheckDrop(
+    Message,
+    queue="drop-checks",
+    handler="shared.drops.collect:check_drop",
+    done="shared.drops.done:check_is_done",
+    inline=(SubmitRun,),
+):
+    """Check whether the drop is complete, if its token is still this one.
+
+    `last`: this check asks for no further one, because another chain of checks exists. With `so_far` it continues a
+    listing that took too long for one message.
+    """
+
+    route: str
+    name: str
+    token: str
+    last: bool = False
+    so_far: dict[str, Any] | None = None
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(drop=f"{self.route}/{self.name}")
+
+
+@dataclass(frozen=True)
+class FileUploaded(
+    Message,
+    queue="drop-events",
+    handler="shared.drops.collect:note_event",
+    done="shared.drops.done:is_noted",
+    inline=(CheckDrop, SubmitRun),
+):
+    """Event Grid's event of a blob in the drops container. `at` is None where the event does not say when.
+
+    `form`: how the event came, its schema and its encoding in the queue.
+    """
+
+    name: str
+    at: datetime | None
+    form: str
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(drop="/".join(self.name.split("/")[:2]))
+
+    @classmethod
+    def read(cls, body: Json, form: str) -> FileUploaded | None:
+        written = incoming.blob_written(body)
+        if written is None or written.container != DROPS_CONTAINER:
+            return None
+        return cls(written.name, written.at, form)

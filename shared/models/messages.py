@@ -1,0 +1,24 @@
+"""The messages of models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.kernel.message import Message, Trace
+
+
+@dataclass(frozen=True)
+class Challenge(
+    Message,
+    queue="promotions",
+    handler="shared.models.challenge:challenge",
+    done="shared.models.challenge:is_decided",
+    news_since="shared.models.challenge:archived_at",
+):
+    """Compare a run, whose route names a model, with the model's champion."""
+
+    run: str
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(run=self.run)

@@ -1,0 +1,18 @@
+"""The messages of removals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.kernel.message import Message
+from shared.removals.model import What
+
+
+@dataclass(frozen=True)
+class CarryOutRemoval(Message, queue="removals", handler="shared.removals.remove:carry_out"):
+    """Remove what someone, or retention, asked to remove. The daily timer sends another for a month."""
+
+    what: What
+    name: str
+    asked_at: datetime

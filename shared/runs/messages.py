@@ -1,0 +1,92 @@
+"""The messages of runs. Those of one queue are told apart by their class's name on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.events import incoming
+from shared.kernel.message import Json, Message, Trace
+from shared.runs.names import run_of_job
+
+RUN_CHECKS = "run-looks"  # a queue is not renamed: the version before works on it too
+
+
+@dataclass(frozen=True)
+class SubmitRun(
+    Message,
+    queue="submissions",
+    handler="shared.runs.progress.submit:submit_run",
+    done="shared.runs.done:is_submitted",
+):
+    """Put the run's job to Azure ML, or cancel it if someone asked for that. `drop`: what the run was made from."""
+
+    run: str
+    drop: str = ""
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(run=self.run, follows=self.drop)
+
+
+@dataclass(frozen=True)
+class JobEvent(
+    Message,
+    queue="job-events",
+    handler="shared.runs.progress.follow:follow_job",
+    done="shared.runs.done:is_followed",
+    one_at_a_time=True,
+):
+    """Azure ML's event of a job. `status` is what the event says, '' if it says none; it may be old by now."""
+
+    job: str
+    status: str = ""
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(run=run_of_job(self.job))
+
+    @classmethod
+    def read(cls, body: Json, form: str) -> JobEvent | None:  # noqa: ARG003
+        job = incoming.job_of(body)
+        return cls(job, incoming.status_of(body)) if job else None
+
+
+@dataclass(frozen=True)
+class CheckData(
+    Message, queue=RUN_CHECKS, handler="shared.runs.data:check_data", done="shared.runs.done:is_data_checked"
+):
+    """Compare the drop of a run whose jobs began or ended with what the run was made for."""
+
+    data_of: str  # the run; the version before knows the message by this key
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(run=self.data_of)
+
+
+@dataclass(frozen=True)
+class CheckHour(
+    Message,
+    queue=RUN_CHECKS,
+    handler="shared.runs.progress.hourly_reconcile:look_at_hour",
+    done="shared.runs.done:is_hour_over",
+):
+    """Check the runs that were made in an hour, which events may have missed."""
+
+    hour: str
+
+
+@dataclass(frozen=True)
+class ArchiveRun(
+    Message,
+    queue="archives",
+    handler="shared.runs.results.archive:archive_run",
+    done="shared.runs.done:is_archived",
+):
+    """Archive a final run. One that is archived already is left as it is."""
+
+    run: str
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(run=self.run)

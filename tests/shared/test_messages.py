@@ -1,0 +1,109 @@
+"""Messages are declared once, and what an older version wrote or reads stays as it was."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import is_dataclass
+from typing import Any, get_type_hints
+
+import pytest
+
+from shared.drops.messages import FileUploaded
+from shared.kernel.errors import BadMessage
+from shared.kernel.message import Message, encode, function, is_event
+from shared.messages.declared import BY_QUEUE, QUEUES, decode
+
+KINDS = [kind for kinds in BY_QUEUE.values() for kind in kinds]
+AT = "2026-01-02T03:04:05.000006+00:00"
+# Each message as the version of 24 November 2026 wrote it, without the name of its kind.
+BEFORE: dict[str, tuple[str, dict[str, Any]]] = {
+    "CheckDrop": ("drop-checks", {"route": "r", "name": "n", "token": "t", "last": False}),
+    "SubmitRun": ("submissions", {"run": "r"}),
+    "CheckSweep": ("run-looks", {"sweep": "s", "number": 3}),
+    "CheckData": ("run-looks", {"data_of": "r"}),
+    "CheckPace": ("run-looks", {"paced": "r", "token": ""}),
+    "CheckHour": ("run-looks", {"hour": "20260101T00"}),
+    "ArchiveRun": ("archives", {"run": "r"}),
+    "CheckCluster": ("cluster-looks", {"cluster": "c"}),
+    "Announce": ("announcements", {"kind": "DropSealed", "subject": "s", "at": AT, "data": {"drop": "r/n"}}),
+    "Notify": ("notices", {"kind": "RunEvicted", "subject": "s", "at": AT, "data": {}, "after": "n-1"}),
+    "DeliverNotice": ("deliveries", {"subscription": "n-1", "notice": "e"}),
+    "CheckSchedule": ("schedule-looks", {"schedule": "s", "meant": ""}),
+    "CarryOutRemoval": ("removals", {"what": "run", "name": "r", "asked_at": AT}),
+    "Challenge": ("promotions", {"run": "r"}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_the_functions_of_a_message_take_it(kind: type[Message]) -> None:
+    """Handler, `done` and `news_since` are there, and their second parameter is of the kind that names them."""
+    assert is_dataclass(kind)
+    for name in filter(None, (kind.handler, kind.done, kind.news_since)):
+        found = function(name)
+        parameter = list(inspect.signature(found).parameters)[1]
+        taken = get_type_hints(found)[parameter]
+        assert kind in (taken, *getattr(taken, "__args__", ())), name
+
+
+def test_every_kind_that_we_send_has_its_older_form_here() -> None:
+    """A kind that came later needs no line: no older version wrote it. One that goes leaves a line too many."""
+    assert BEFORE.keys() <= {kind.__name__ for kind in KINDS if not is_event(kind)}
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_two_versions_read_each_other(name: str) -> None:
+    """What the version before wrote is read as its kind, and what is written has the keys that the older one reads."""
+    queue, content = BEFORE[name]
+    message = decode(queue, json.dumps(content).encode())
+    assert type(message).__name__ == name
+    assert isinstance(message, Message)
+    assert json.loads(encode(message)).items() >= content.items()
+    assert decode(queue, encode(message).encode()) == message
+
+
+def test_a_kind_is_told_by_its_name_alone() -> None:
+    """Not by which keys are there: the name on the wire decides, and one of another version is refused."""
+    both = {"message": "CheckHour", "hour": "20260101T00", "sweep": "s"}
+    assert type(decode("run-looks", json.dumps(both).encode())).__name__ == "CheckHour"
+    for body in ({"message": "CheckMoon", "hour": "20260101T00"}, {"what": "is this"}):
+        with pytest.raises(BadMessage, match="No message that this version knows"):
+            decode("run-looks", json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("queue", "content"),
+    [
+        ("submissions", {"run": 3}),
+        ("announcements", {"kind": "DropSealed", "subject": "s", "at": "2026-01-02T03:04:05", "data": {}}),
+        ("removals", {"what": "moon", "name": "r", "asked_at": AT}),
+    ],
+)
+def test_what_does_not_fit_is_refused(queue: str, content: dict[str, Any]) -> None:
+    """A value of another type, a time without a zone, or a word that is none of those allowed raises BadMessage."""
+    with pytest.raises(BadMessage):
+        decode(queue, json.dumps(content).encode())
+
+
+def test_an_event_of_something_else_is_no_message() -> None:
+    """Event Grid tells of every blob of the account; only files in the drops container are of interest."""
+    event = {
+        "eventType": "Microsoft.Storage.BlobCreated",
+        "subject": "/blobServices/default/containers/drops/blobs/mnist/a/1.bin",
+        "eventTime": AT,
+        "data": {"api": "PutBlob"},
+    }
+    found = decode("drop-events", json.dumps(event).encode())
+    assert isinstance(found, FileUploaded)
+    assert (found.name, found.form) == ("mnist/a/1.bin", "Event Grid's schema, plain text")
+    elsewhere = event | {"subject": "/blobServices/default/containers/output/blobs/x"}
+    assert decode("drop-events", json.dumps(elsewhere).encode()) is None
+
+
+def test_names_are_unique_in_their_queue() -> None:
+    """The wire carries the class's name, so a queue has each name once, and events are the only kind of theirs."""
+    for queue in QUEUES:
+        names = [kind.__name__ for kind in BY_QUEUE[queue]]
+        assert len(names) == len(set(names))
+        assert len(names) == 1 or not any(map(is_event, BY_QUEUE[queue]))
+        assert not any("message" in get_type_hints(kind) for kind in BY_QUEUE[queue])
