@@ -163,13 +163,13 @@ def picture(files: list[tuple[float, dict[str, list[Window]]]], path: Path) -> N
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = options(__doc__, "each 40th window of four pools, and one pool's nodes alone")
+    parser = options(__doc__, "each 400th window, and no teams")
     parser.add_argument("--traces", type=Path, nargs="+", default=[TRACES], help="files of windows")
     parser.add_argument("--every", type=int, default=1, help="only each N-th window of a pool")
     parser.add_argument("--png", type=Path, help="draw the job of one window here, and measure nothing")
     asked = parser.parse_args(argv)
     if asked.quick:
-        asked.every = 40
+        asked.every = 400
     for path in asked.traces:
         if not path.is_file():
             code = 0 if path == TRACES else 2  # a clone may come without the traces
@@ -185,7 +185,7 @@ def main(argv: list[str] | None = None) -> None:
         print(table(results), flush=True)
         for path, (step, pools) in zip(asked.traces, files, strict=True):
             teams = [windows[:: asked.every] for windows in list(pools.values())[:NODES]]
-            if len(teams) == NODES:
+            if len(teams) == NODES and not asked.quick:
                 ratios = processes.map(partial(elasticity, step, teams), SETTINGS)
                 print(f"{path.name}: four nodes that restart together / members that stay: {', '.join(ratios)}")
                 ratios = processes.map(partial(regions, step, [windows[::6] for windows in teams]), SETTINGS)

@@ -26,7 +26,7 @@ from azure.storage.queue import QueueClient
 
 from benchmarks._options import options
 from emulators.process import wait_for
-from functions import clusters, jobs, telemetry
+from functions import telemetry, timers
 from local.cloud import Cloud, Options
 from shared import bootstrap
 from shared.drops.model import Drop, DropState
@@ -80,7 +80,7 @@ def _pairs(log: Path, count: int) -> Requests:
 
 def _pair(log: Path) -> Counter[str]:
     before = len(log.read_text().splitlines())
-    for builder in (jobs.reconcile_timer, clusters.sweep_timer):
+    for builder in (timers.reconcile_timer, timers.sweep_timer):
         function: Any = builder
         function.build().get_user_function()(None)
     return Counter(_shape(line) for line in log.read_text().splitlines()[before:])

@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the commands themselves: `python -m cli.docs` writes it, and a test keeps it current."""
+"""docs/cli.md, made from the commands themselves; .ci/generate.py writes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
 OFTEN = 3  # a row that so many commands have stands at the top of the page, once
 
-HEAD = """<!-- Made by `python -m cli.docs` from the commands' own help. Do not edit: a test holds it against them. -->
+HEAD = """<!-- made by .ci/generate.py from the commands' own help; do not edit -->
 # The command line
 
 Every command with its options, as `--help` shows them. In a clone, type `python3 trainyard.py <command>`. On a machine
@@ -117,7 +117,3 @@ def _list(rows: Iterable[tuple[str, str]]) -> str:
 def _table(first: str, second: str, rows: Iterator[tuple[str, str]]) -> str:
     lines = [f"| {a} | {b} |".replace("RUN|DROP", r"RUN\|DROP").replace("<", r"\<") for a, b in rows]
     return "\n".join([f"| {first} | {second} |".replace("  |", " |"), "|---|---|", *lines]) if lines else ""
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

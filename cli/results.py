@@ -1,8 +1,37 @@
-"""What commands print with --json where it isn't an answer of the API. schemas/cli.json is made from it and the API."""
+"""What commands print with --json: which answers of the API, and the types of what is none of them.
+
+schemas/cli.json is made from what each command declares with `prints`.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NotRequired, TypedDict, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a command prints with --json: one of these answers, or with `each_line` one on each line."""
+
+    answers: tuple[Any, ...]
+    each_line: bool
+
+
+def prints(*answers: Any, each_line: bool = False) -> Callable[[F], F]:
+    """Declare what a command prints with --json.
+
+    Each is a type of this program's own, or an operation of the API whose answer the command passes on, such as "GET
+    runs/{run}"; "GET runs > runs" is a part of that answer.
+    """
+
+    def declare(function: F) -> F:
+        function.printed = Printed(answers, each_line)  # type: ignore[attr-defined]
+        return function
+
+    return declare
 
 
 class DropPlan(TypedDict):

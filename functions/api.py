@@ -17,12 +17,14 @@ from functions import access, http
 from functions.in_time import ASIDE
 from shared import bootstrap
 from shared.api.registry import OPERATIONS
+from shared.kernel.errors import Impossible
 from shared.kernel.operation import ANYONE, Operation
 
 if TYPE_CHECKING:
     from shared.api.signature import Signature
 
 blueprint = func.Blueprint()
+KEY = "idempotency-key"
 
 
 def _register(operation: Operation) -> None:
@@ -36,6 +38,9 @@ def _answer(operation: Operation, req: func.HttpRequest) -> func.HttpResponse | 
     from shared.api.signature import signature
 
     declared = signature(operation)
+    if operation.no_key and req.headers.get(KEY):
+        refused = f"{operation.method} /api/{operation.path} takes no Idempotency-Key: {operation.no_key} Leave it out."
+        raise Impossible(refused, "no_idempotency_key")
     value = declared.function(**{name: _argument(name, declared, req) for name in declared.takes})
     if inspect.isawaitable(value):
         return _awaited(operation, value)
@@ -57,7 +62,7 @@ def _argument(name: str, declared: Signature, req: func.HttpRequest) -> Any:
         missing = b"" if declared.body_required else b"{}"  # older clients send none
         return parsing.read_body(req.get_body() or missing, declared.body)
     if name == "key":
-        return parsing.read_key(req.headers.get("idempotency-key"))
+        return parsing.read_key(req.headers.get(KEY))
     return GIVEN[name](req)
 
 

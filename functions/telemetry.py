@@ -18,14 +18,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from functions import monitor
-from functions.on_demand import on_demand
 from shared.kernel import measure
 from shared.kernel.memory import Topic
 from shared.kernel.turns import Turns
 from shared.messages.declared import QUEUES
-
-with on_demand():
-    from shared.money import admission
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
@@ -104,6 +100,8 @@ def measure_clusters(system: System) -> None:
     """Gauges of nodes: all, those that idle, and what they cost an hour."""
     if not on():
         return
+    from shared.money import admission
+
     price_list = admission.prices(system)
     for cluster in system.clusters.list():
         gauge("nodes", cluster.nodes, cluster=cluster.name)

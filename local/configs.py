@@ -82,7 +82,7 @@ def azureml(
         "environments": str(ENVIRONMENTS),
         "registries": str(REGISTRIES),
         "web": str(WEB),
-        "made_of": {"trainyard": trainer_requirements()},
+        "made_of": dict.fromkeys(("trainyard", "trainyard-gpu"), trainer_requirements()),
         "node_environment": {
             "TRAINYARD_MLFLOW": "off",  # our trainers' rows are in their files
             "TRAINYARD_LOCAL_NODES": "1",  # trainers/batchai_launch.py installs nothing on such a node

@@ -1,7 +1,8 @@
 """`python3 trainyard.py package`: the files that Azure runs, as a folder for azd and as a zip.
 
 .funcignore says which files. The zip is the same for the same files: sorted, without times, so that its hash tells
-whether something changed. With --image the training nodes' environment is that image, and Azure ML builds none.
+whether something changed. With --image and --gpu-image the training nodes' environments are those images, and Azure ML
+builds none.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from local import page_bundle
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / ".trainyard" / "package"
-ENVIRONMENT = Path("trainers", "environment.yaml")
+ENVIRONMENT, GPU_ENVIRONMENT = Path("trainers", "environment.yaml"), Path("trainers", "environment-gpu.yaml")
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 MODE = 0o644 << 16
 
@@ -43,7 +44,7 @@ def deployed_files(root: Path = ROOT) -> Iterator[Path]:
     yield from (path for path in (file.relative_to(root) for file in files) if not rules.match_file(path.as_posix()))
 
 
-def build(output: Path = OUTPUT, image: str = "", root: Path = ROOT) -> Package:
+def build(output: Path = OUTPUT, image: str = "", gpu_image: str = "", root: Path = ROOT) -> Package:
     """Write output/app and output/trainyard.zip anew."""
     page_bundle.check(root / "page")
     folder, archive = output / "app", output / "trainyard.zip"
@@ -52,8 +53,9 @@ def build(output: Path = OUTPUT, image: str = "", root: Path = ROOT) -> Package:
         target = folder / file
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / file, target)
-    if image:
-        use_image(folder / ENVIRONMENT, image)
+    for environment, own in ((ENVIRONMENT, image), (GPU_ENVIRONMENT, gpu_image)):
+        if own:
+            use_image(folder / environment, own)
     names = sorted(file for file in folder.rglob("*") if file.is_file())
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
         for file in names:
@@ -78,8 +80,9 @@ def main(argv: list[str]) -> int:
         "--output", type=Path, default=OUTPUT, help="the folder to write to; default .trainyard/package"
     )
     parser.add_argument("--image", default="", help="the training image, as registry.azurecr.io/name:tag")
+    parser.add_argument("--gpu-image", default="", help="the training image for nodes with GPUs")
     options = parser.parse_args(argv)
-    package = build(options.output, options.image)
+    package = build(options.output, options.image, options.gpu_image)
     sys.stdout.write(
         f"{package.folder}\n{package.archive}\n"
         f"{package.files} files, {package.unpacked_bytes / 1000:.0f} kB, zipped {package.zipped_bytes / 1000:.0f} kB\n"

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import gpu
 import node_facts
 import torch
 import torch.distributed as dist
@@ -48,7 +49,11 @@ class Place:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --world-size, --rank, --dist-url, --dist-backend and --dist-timeout. torchrun and Azure ML need none."""
+    """Add --world-size, --rank, --dist-url, --dist-backend, --dist-timeout and --device.
+
+    torchrun and Azure ML need none of them.
+    """
+    gpu.add_arguments(parser)
     group = parser.add_argument_group("distributed", "by default from the environment that torchrun and Azure ML set")
     group.add_argument("--world-size", type=int, help="number of processes (default: WORLD_SIZE, else 1)")
     group.add_argument("--rank", type=int, help="number of this process, from 0 (default: RANK, else 0)")
@@ -64,7 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def place(args: argparse.Namespace, environ: Mapping[str, str]) -> Place:
-    """Combine arguments and environment. Raises ValueError, naming flag and variable, if they contradict each other."""
+    """Combine arguments and environment. Raises ValueError, naming flag and variable, if they contradict each other.
+
+    It raises ValueError too if this node has a GPU that PyTorch can't use, unless the processor is asked for.
+    """
+    gpu.choose(args.device, environ)
     world_size = args.world_size if args.world_size is not None else _number(environ, "WORLD_SIZE", 1)
     rank = args.rank if args.rank is not None else _number(environ, "RANK", 0 if world_size == 1 else -1)
     if world_size < 1:

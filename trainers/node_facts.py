@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import gpu
 import torch
 
 FILE = Path("outputs", "environment.json")
@@ -30,14 +31,16 @@ def write(environ: Mapping[str, str]) -> None:
 
 
 def facts() -> dict[str, Any]:
-    """Python, system, processor, devices, and every installed package with its version."""
+    """Python, system, processor, GPUs with driver and CUDA, and every installed package with its version."""
     packages = {each.metadata["Name"]: each.version for each in metadata.distributions() if each.metadata["Name"]}
     return {
         "python": platform.python_version(),
         "system": platform.platform(),
         "processor": processor(),
         "cores": os.cpu_count(),
-        "gpus": [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())],
+        "gpus": gpu.names(),
+        "driver": gpu.driver(),  # NVIDIA's, '' without one
+        "cuda": torch.version.cuda or "",  # that PyTorch was built for, '' for a build for processors
         "packages": dict(sorted(packages.items(), key=lambda pair: pair[0].lower())),
     }
 

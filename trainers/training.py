@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 import checkpoint
 import dist
+import gpu
 import metrics
 import parameters
 import speed
@@ -75,7 +76,7 @@ def add_arguments(
     """Add the flags that every trainer has, and those of `described`, a parameters.json, but for `skip`."""
     words = "steps between two lines of log and metrics (default: 10)"
     parser.add_argument("--log-interval", type=parameters.positive, default=10, help=words)
-    parameters.add_arguments(parser, described, skip)
+    parameters.add_arguments(parser, described, ("device", *skip))
     warm_start.add_arguments(parser)
     metrics.add_arguments(parser)
     checkpoint.add_arguments(parser)
@@ -87,7 +88,8 @@ def read(parser: argparse.ArgumentParser, kind: type[S], argv: Sequence[str] | N
     """The command line as settings, and the place of this process. Flags that contradict end it with exit code 2."""
     args = parser.parse_args(argv)
     try:
-        return kind.of(args), dist.place(args, os.environ)
+        place = dist.place(args, os.environ)  # first: it decides which GPUs there are
+        return kind.of(args), place
     except ValueError as error:
         parser.error(str(error))
 
@@ -116,8 +118,9 @@ class Training:
 
     def processes(self) -> str:
         """How many processes there are, and what each works with, for the first line of the log."""
-        place, threads = self.place, torch.get_num_threads()
-        return f"processes {place.world_size} ({place.backend}), device {self.device}, threads {threads} each"
+        place, threads, gpus = self.place, torch.get_num_threads(), gpu.described()
+        device = f"{self.device} ({gpus})" if gpus else self.device
+        return f"processes {place.world_size} ({place.backend}), device {device}, threads {threads} each"
 
     def row(self, seconds: float, waited: float, step: int | None = None, **values: float) -> None:
         """Write a row of a step, the last by default: `values`, and what every trainer measures.

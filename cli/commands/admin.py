@@ -11,7 +11,7 @@ from typer import Option
 from ..api import replay as replaying
 from ..files import drop_upload
 from ..nodes import smoke as smoking
-from ..results import SmokeCheck
+from ..results import SmokeCheck, prints
 from ..session import Session, command_of
 from ..setup import tab_completion
 from ..terminal_text import one_line
@@ -42,6 +42,7 @@ Count = Annotated[bool, Option("--dry-run", help="Only count.")]
 
 
 @command_of("admin")
+@prints(replaying.Replayed)
 def replay(
     session: Session,
     queue: Queue = "",
@@ -67,6 +68,7 @@ def replay(
 
 
 @command_of("admin")
+@prints("POST register")
 def register(session: Session) -> None:
     """Register the trainers' code and environment in Azure ML, and check the routes.
 
@@ -87,6 +89,7 @@ def register(session: Session) -> None:
 
 
 @command_of("admin")
+@prints(list[SmokeCheck])
 def smoke(
     session: Session,
     cluster: Cluster = "cpu-cluster",

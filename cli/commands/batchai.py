@@ -17,6 +17,7 @@ from ..errors import CliError
 from ..files import batchai_documents
 from ..files.batchai_documents import Beside, Folder
 from ..files.job_form import ASSET_FORM
+from ..results import prints
 from ..session import Session, command, user_path
 from . import options
 from .follow import end_with, follow
@@ -61,6 +62,7 @@ MODELS = re.compile(r"models/|named-outputs/.*")  # of an archive: what a script
 
 
 @command
+@prints("POST imports", "POST runs", "GET runs/{run}")
 def _import(
     session: Session,
     document: Document,
@@ -109,6 +111,7 @@ def _import(
 
 
 @command
+@prints("GET runs/{run}")
 def run(
     session: Session,
     folder: ProjectFolder = Path(),

@@ -14,7 +14,7 @@ from ..api import azure_workspace as workspaces
 from ..api import run_list
 from ..errors import CliError, NotFound
 from ..files import batchai_documents, clusters_file
-from ..results import ClusterSteps
+from ..results import ClusterSteps, prints
 from ..session import Session, command, user_path
 from ..setup import tab_completion
 from . import options
@@ -68,6 +68,7 @@ LeaseId = Annotated[
 
 
 @command
+@prints("GET status")
 def status(session: Session) -> None:
     """Show queues, poison messages, drops, runs and clusters.
 
@@ -78,6 +79,7 @@ def status(session: Session) -> None:
 
 
 @command
+@prints("GET clusters", ClusterSteps, "GET nodes > clusters > decisions")
 def clusters(
     session: Session,
     what: ClustersWhat = ClusterVerb.list,
@@ -139,6 +141,7 @@ def _text(file: Path) -> str:
 
 
 @command
+@prints("POST clusters/{cluster}/scale-to-zero")
 def pause(session: Session, cluster: PausedCluster = "", force: Force = False) -> None:
     """Bring a cluster to zero nodes now.
 
@@ -159,6 +162,7 @@ def pause(session: Session, cluster: PausedCluster = "", force: Force = False) -
 
 
 @command
+@prints("POST clusters/{cluster}/leases")
 def lease(
     session: Session,
     cluster: ClusterName,
@@ -182,6 +186,7 @@ def lease(
 
 
 @command
+@prints("GET leases")
 def leases(session: Session, mine: options.Mine = False) -> None:
     """List the leases that hold nodes now.
 
@@ -193,6 +198,7 @@ def leases(session: Session, mine: options.Mine = False) -> None:
 
 
 @command
+@prints("POST leases/{lease}/extend")
 def extend(session: Session, lease: LeaseId, length: For = "1h") -> None:
     """Let a lease go on for so long from now.
 
@@ -205,6 +211,7 @@ def extend(session: Session, lease: LeaseId, length: For = "1h") -> None:
 
 
 @command
+@prints("DELETE leases/{lease}")
 def release(session: Session, lease: LeaseId) -> None:
     """End a lease now; its nodes go unless something else needs them.
 

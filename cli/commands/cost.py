@@ -12,6 +12,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from ..results import prints
 from ..session import Session, command, user_path
 from ..show import people, png
 from ..show.costs import dollars
@@ -32,6 +33,7 @@ Png = Annotated[
 
 
 @command
+@prints("GET costs")
 def cost(session: Session, by: By = "project", since: options.Since = "", as_csv: Csv = False, to: Png = None) -> None:
     """Show what the nodes cost, and how the budgets stand.
 

@@ -8,6 +8,7 @@ from typer import Argument
 
 from .. import show
 from ..api.run_names import data_ref, drop_name
+from ..results import prints
 from ..session import Session, command_of
 from ..setup import tab_completion
 
@@ -23,6 +24,7 @@ Ref = Annotated[
 
 
 @command_of("data")
+@prints("GET drops/{route}/{name}/generations")
 def data_log(session: Session, drop: Drop) -> None:
     """List the generations of a drop: what it held when it closed, and the run that this made.
 
@@ -34,6 +36,7 @@ def data_log(session: Session, drop: Drop) -> None:
 
 
 @command_of("data")
+@prints("GET data/diff")
 def data_diff(session: Session, a: Ref, b: Ref) -> None:
     """Show which files are added, changed and gone from one generation to another.
 
@@ -46,6 +49,7 @@ def data_diff(session: Session, a: Ref, b: Ref) -> None:
 
 
 @command_of("data")
+@prints("GET data/files")
 def data_files(session: Session, data: Ref) -> None:
     """List the files of a generation, of a drop as it is now, or of a run.
 

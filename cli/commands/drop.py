@@ -15,7 +15,7 @@ from ..api.run_names import drop_name
 from ..errors import CliError, NotFound
 from ..files import arguments, drop_upload
 from ..files.drop_upload import Plan
-from ..results import Dropped, DropPlan
+from ..results import Dropped, DropPlan, prints
 from ..session import Session, command, user_path
 from ..setup import tab_completion
 from ..setup.user_name import local_name
@@ -48,6 +48,7 @@ MERGE, DELETE, NEW, STOP = "merge", "delete", "new", "stop"
 
 
 @command
+@prints("GET runs/{run}", Dropped, DropPlan)
 def drop(
     session: Session,
     source: Source,

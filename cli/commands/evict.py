@@ -13,7 +13,7 @@ from ..api.phases import FINAL
 from ..errors import CliError
 from ..nodes.preempt import Way, preempt
 from ..nodes.preemption_trace import Replay, Trace, read_trace
-from ..results import EvictedNode
+from ..results import EvictedNode, prints
 from ..session import Session, command, user_path
 from ..show import png
 from . import options
@@ -38,6 +38,7 @@ LOOK_SECONDS = 1.0
 
 
 @command
+@prints(EvictedNode, each_line=True)
 def evict(
     session: Session,
     run: options.Run,

@@ -17,7 +17,7 @@ from ..api.model_names import of_model
 from ..api.run_names import run_name, suggesting
 from ..errors import CliError
 from ..files.signed_model import SIGNATURE
-from ..results import Fetched
+from ..results import Fetched, prints
 from ..session import Session, command, user_path
 from ..show.tables import file_count
 from . import options
@@ -35,6 +35,7 @@ POLL_SECONDS = 1.0
 
 
 @command
+@prints(Fetched)
 def fetch(
     session: Session,
     name: options.RunOrModel,

@@ -13,7 +13,7 @@ from typer import Option
 from ..api.client import retry_unreachable
 from ..api.follow import PATIENCE_SECONDS, LogReader, Reader, uninterrupted
 from ..errors import INTERRUPTED, CliError
-from ..results import LogPiece, Picture
+from ..results import LogPiece, Picture, prints
 from ..session import Session, command, program, user_path
 from ..show import plot, png
 from ..terminal_text import LogText, Text
@@ -36,6 +36,7 @@ WIDEST = 110  # characters; a curve needs no more
 
 
 @command
+@prints(LogPiece, each_line=True)
 def logs(
     session: Session,
     run: options.Run,
@@ -116,6 +117,7 @@ def _print_all(session: Session, reader: Reader, following: bool, shown: LogText
 
 
 @command
+@prints("GET runs/{run}/metrics", Picture)
 def metrics(
     session: Session,
     run: options.Run,

@@ -14,7 +14,7 @@ from ..api.model_names import Reference, reference, wanted
 from ..api.run_names import run_name
 from ..errors import Unreachable
 from ..files import signed_model, sigstore_identity
-from ..results import Checked, Verification
+from ..results import Checked, Verification, prints
 from ..session import Session, command, user_path
 from ..setup import signing_keys
 from .follow import follow
@@ -53,6 +53,7 @@ Wait = Annotated[bool, Option("--wait/--no-wait", help="Stay until it is trained
 
 
 @command
+@prints("POST models/{model}/versions", "POST models/{model}/aliases/{alias}")
 def promote(
     session: Session,
     what: What,
@@ -97,6 +98,7 @@ def _move(session: Session, what: str, version: Reference | None, alias: str, wh
 
 
 @command
+@prints("GET models", "GET models/{model}", "POST models/{model}/versions/{version}/let-go")
 def models(session: Session, name: SomeModel = "", let_go: LetGo = False, why: Why = "") -> None:
     """List the models with their aliases; of one its versions, their metrics, and who moved what when.
 
@@ -115,6 +117,7 @@ def models(session: Session, name: SomeModel = "", let_go: LetGo = False, why: W
 
 
 @command
+@prints(Verification)
 def verify(
     session: Session,
     version: Version,
@@ -183,6 +186,7 @@ def _misnamed(session: Session, named: Reference, signed: str) -> list[signed_mo
 
 
 @command
+@prints("GET models/{model}/versions/{version}/why")
 def why(session: Session, version: Version) -> None:
     """Show where a version comes from, link by link, from its name to its data, each looked at now.
 
@@ -198,6 +202,7 @@ def why(session: Session, version: Version) -> None:
 
 
 @command
+@prints("GET models/{model}/versions/{version}/reproductions/{run}", "POST models/{model}/versions/{version}/reproduce")
 def reproduce(session: Session, version: Version, wait: Wait = True) -> None:
     """Train a version again from its recorded parts, and compare the weights' digests.
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from ..results import prints
 from ..session import Session, command
 from . import options
 
@@ -16,6 +17,7 @@ Remove = Annotated[list[str] | None, Option("--remove", metavar="NAME", help="A 
 
 
 @command
+@prints("POST runs/{run}/notes")
 def note(session: Session, run: options.Run, text: NoteText) -> None:
     """Write a note on a run, for whoever looks at it later; `show` has them with who and when.
 
@@ -27,6 +29,7 @@ def note(session: Session, run: options.Run, text: NoteText) -> None:
 
 
 @command
+@prints("POST runs/{run}/tags")
 def tag(session: Session, run: options.Run, tags: Tags = None, remove: Remove = None) -> None:
     """Set or take off a run's tags, by which `runs --where` finds it.
 

@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from .. import show
 from ..api import run_list
+from ..results import prints
 from ..session import Session, command_of
 from ..setup import tab_completion
 from . import options
@@ -40,6 +41,7 @@ SubscriptionName = Annotated[
 
 
 @command_of("notify")
+@prints("POST notices")
 def notify_add(
     session: Session,
     on: On,
@@ -65,6 +67,7 @@ def notify_add(
 
 
 @command_of("notify")
+@prints("GET notices")
 def notify_list(session: Session, mine: options.Mine = False) -> None:
     """List the subscriptions: who hears of what, and where.
 
@@ -76,6 +79,7 @@ def notify_list(session: Session, mine: options.Mine = False) -> None:
 
 
 @command_of("notify")
+@prints("DELETE notices/{subscription}")
 def notify_remove(session: Session, subscription: SubscriptionName) -> None:
     """Take a subscription away.
 
@@ -86,6 +90,7 @@ def notify_remove(session: Session, subscription: SubscriptionName) -> None:
 
 
 @command_of("notify")
+@prints("POST notices/{subscription}/test")
 def notify_test(session: Session, subscription: SubscriptionName) -> None:
     """Send a test to a subscription.
 
@@ -96,6 +101,7 @@ def notify_test(session: Session, subscription: SubscriptionName) -> None:
 
 
 @command_of("notify")
+@prints("GET notices/{subscription}/deliveries")
 def notify_log(session: Session, subscription: SubscriptionName) -> None:
     """Show what became of a subscription's newest notices.
 

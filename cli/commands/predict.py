@@ -19,7 +19,7 @@ from ..api.model_names import Reference, of_model
 from ..api.run_names import run_name, suggesting
 from ..errors import CliError, NotFound
 from ..files import signed_model
-from ..results import Guess, Prediction
+from ..results import Guess, Prediction, prints
 from ..session import Session, command, user_path
 from ..setup import signing_keys
 from ..setup.profiles import config_folder
@@ -41,6 +41,7 @@ NOTHING: Guess = {"label": "nothing", "score": None}
 
 
 @command
+@prints(list[Prediction])
 def predict(session: Session, name: options.RunOrModel, files: Files, picture: PredictPicture = None) -> None:
     """Show what a run's model makes of files, or of a folder's: images, or texts with [MASK] for bert.
 

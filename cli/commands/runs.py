@@ -20,6 +20,7 @@ from ..errors import CliError
 from ..files import arguments, folder_job
 from ..files.job_form import is_remote
 from ..files.job_upload import sent_data
+from ..results import prints
 from ..session import Session, command, command_as, user_path
 from ..show import comparison
 from ..show.costs import before
@@ -35,6 +36,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @command_as(SubmitCommand)
+@prints("POST runs", "GET runs/{run}")
 def submit(
     session: Session,
     trainer: options.Trainer = "",
@@ -163,6 +165,7 @@ def sweep(words: dict[str, Any]) -> dict[str, Any]:
 
 
 @command
+@prints("GET runs > runs")
 def runs(
     session: Session,
     experiment: options.OfExperiment = "",
@@ -197,6 +200,7 @@ def runs(
 
 
 @command
+@prints("GET compare")
 def compare(session: Session, runs: options.Runs, name: options.Metrics = None) -> None:
     """Show what is different between runs, with their curves over one another.
 
@@ -215,6 +219,7 @@ def compare(session: Session, runs: options.Runs, name: options.Metrics = None) 
 
 
 @command
+@prints("GET runs/{run}", "GET drops/{route}/{name}")
 def _show(session: Session, name: options.RunOrDrop) -> None:
     """Show a run's history, or why a drop did not start.
 
@@ -229,6 +234,7 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
 
 
 @command
+@prints("POST runs/{run}/cancel")
 def cancel(session: Session, run: options.Run) -> None:
     """Cancel a run.
 
@@ -243,6 +249,7 @@ def cancel(session: Session, run: options.Run) -> None:
 
 
 @command
+@prints("POST runs/{run}/retry", "GET runs/{run}")
 def retry(
     session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
 ) -> None:
@@ -258,6 +265,7 @@ def retry(
 
 
 @command
+@prints("POST runs/{run}/continue", "GET runs/{run}")
 def _continue(
     session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
 ) -> None:

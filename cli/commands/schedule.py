@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 from .. import show
 from ..api import run_list
+from ..results import prints
 from ..session import Session, app, command_of
 from ..setup import tab_completion
 from . import options
@@ -46,6 +47,7 @@ class ScheduleCommand(typer.core.TyperCommand):
 
 
 @command_of("schedule", ScheduleCommand)
+@prints("POST schedules")
 def schedule_add(
     session: Session,
     words: Words,
@@ -92,6 +94,7 @@ def schedule_add(
 
 
 @command_of("schedule")
+@prints("GET schedules")
 def schedule_list(session: Session, mine: options.Mine = False) -> None:
     """List the schedules, with their next instants.
 
@@ -103,6 +106,7 @@ def schedule_list(session: Session, mine: options.Mine = False) -> None:
 
 
 @command_of("schedule")
+@prints("GET schedules/{schedule}/firings")
 def schedule_log(session: Session, schedule: Name) -> None:
     """Show what became of a schedule's newest instants.
 
@@ -113,6 +117,7 @@ def schedule_log(session: Session, schedule: Name) -> None:
 
 
 @command_of("schedule")
+@prints("POST schedules/{schedule}/pause")
 def schedule_pause(session: Session, schedule: Name) -> None:
     """Start no further runs until it is resumed.
 
@@ -122,6 +127,7 @@ def schedule_pause(session: Session, schedule: Name) -> None:
 
 
 @command_of("schedule")
+@prints("POST schedules/{schedule}/resume")
 def schedule_resume(session: Session, schedule: Name) -> None:
     """Go on from now. What passed meanwhile is not caught up.
 
@@ -134,6 +140,7 @@ def schedule_resume(session: Session, schedule: Name) -> None:
 
 
 @command_of("schedule")
+@prints("DELETE schedules/{schedule}")
 def schedule_remove(session: Session, schedule: Name) -> None:
     """Take a schedule away. Runs that it made go on.
 

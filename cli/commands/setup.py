@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from ..api.client import Api
 from ..errors import CliError
-from ..results import Address, Completion, LoggedIn, LoggedOut
+from ..results import Address, Completion, LoggedIn, LoggedOut, prints
 from ..session import Session, command
 from ..setup import doctor as examining
 from ..setup import shell_completion as completing
@@ -49,6 +49,7 @@ Shell = Annotated[
 
 
 @command
+@prints(LoggedIn)
 def login(
     session: Session,
     address: Url,
@@ -84,6 +85,7 @@ def login(
 
 
 @command
+@prints(LoggedOut)
 def logout(session: Session, name: OldName = "") -> None:
     """Forget a deployment and its key.
 
@@ -97,6 +99,7 @@ def logout(session: Session, name: OldName = "") -> None:
 
 
 @command
+@prints(list[examining.Finding])
 def doctor(session: Session) -> None:
     """Say what is wrong with this set-up, and how to mend it.
 
@@ -109,6 +112,7 @@ def doctor(session: Session) -> None:
 
 
 @command
+@prints(Completion)
 def completion(session: Session, shell: Shell) -> None:
     """Print what makes bash, zsh or fish complete commands, options and names, such as those of runs.
 
@@ -125,6 +129,7 @@ def completion(session: Session, shell: Shell) -> None:
 
 
 @command
+@prints(Address)
 def _open(session: Session, run: OpenWhat = "", show_only: PrintOnly = False) -> None:
     """Open the page in the browser: a run, or all of them.
 

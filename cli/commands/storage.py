@@ -10,6 +10,7 @@ from typer import Argument, Option
 from .. import show
 from ..api.run_names import drop_or_run
 from ..errors import CliError, NotFound
+from ..results import prints
 from ..session import Session, command
 from ..setup import tab_completion
 
@@ -23,6 +24,7 @@ Soon = Annotated[bool, Option("--soon", help="Show instead what retention will d
 
 
 @command
+@prints("GET removals")
 def rm(session: Session, things: Things, yes: Yes = False) -> None:
     """Delete what a run left, or a drop: archive, checkpoints, logs, files.
 
@@ -44,6 +46,7 @@ def rm(session: Session, things: Things, yes: Yes = False) -> None:
 
 
 @command
+@prints("GET usage", "GET removals", "GET retention")
 def du(session: Session, log: Log = False, soon: Soon = False) -> None:
     """Show what takes the space: drops, archives, checkpoints, and what jobs left where they wrote it.
 

@@ -1,8 +1,9 @@
 """After `azd provision`: build the training image in our registry, once for each content of its sources; see that the
 nodes may pull it; let browsers sign in at the app's address, which is known only now; and wait for the new roles.
 
-The name of the image goes into the package (python3 trainyard.py package --image), so that Azure ML pulls it and builds
-nothing itself. Without a name Azure ML builds the environment, with the first job.
+There is an image for nodes with GPUs and one for nodes without; the one that the cluster's VM size needs is built.
+Their names go into the package (python3 trainyard.py package --image, --gpu-image), so that Azure ML pulls them and
+builds nothing itself. An environment without an image is built by Azure ML, with the first job that needs it.
 """
 
 from __future__ import annotations
@@ -12,23 +13,41 @@ import os
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import registration
+from preflight import DEFAULT_SIZE
 from tools import INFRA, HookFailed, az, az_here, denied, program, remember, rest, run, say, setting, wait_until
 
 TRAINERS = INFRA.parent / "trainers"
-SOURCES = (INFRA / "image" / "Dockerfile", TRAINERS / "conda.yaml")
-REPOSITORY = "trainyard"
-
+DOCKERFILE = INFRA / "image" / "Dockerfile"
 
 ROLES_SECONDS = float(os.environ.get("TRAINYARD_ROLES_SECONDS", "300"))  # tests have less patience
 REFUSED = "TasksOperationsNotAllowed"  # ACR Tasks are paused for subscriptions that run on free credits
 
 
+@dataclass(frozen=True)
+class Image:
+    """An image for the training nodes: azd's name for it, its repository, what is in it, and whether it is for GPUs."""
+
+    variable: str
+    repository: str
+    conda: Path
+    gpus: bool
+
+
+IMAGES = (
+    Image("TRAINYARD_IMAGE", "trainyard", TRAINERS / "conda.yaml", gpus=False),
+    Image("TRAINYARD_GPU_IMAGE", "trainyard-gpu", TRAINERS / "conda-gpu.yaml", gpus=True),
+)
+
+
 def main() -> None:
     registry = az_here("acr", "show", "--name", setting("AZURE_REGISTRY_NAME"))
-    remember("TRAINYARD_IMAGE", image(registry["name"], registry["loginServer"]))
+    gpus = setting("TRAINYARD_CLUSTER_VM_SIZE", DEFAULT_SIZE).lower().startswith("standard_n")
+    for image in IMAGES:
+        remember(image.variable, image_name(registry["name"], registry["loginServer"], image, image.gpus == gpus))
     let_nodes_pull(registry["id"])
     if client := setting("TRAINYARD_ENTRA_CLIENT_ID", ""):
         sign_in(client, setting("TRAINYARD_URL"))
@@ -73,27 +92,29 @@ def wait_for_roles() -> None:
         say(f"{exc}\nThe deployment goes on. If its upload ends with 403, run azd deploy in some minutes.")
 
 
-def image(registry: str, server: str) -> str:
-    """The image's full name, or nothing where Azure ML has to build the environment by itself."""
-    tag = digest()
-    name = f"{server}/{REPOSITORY}:{tag}"
-    if tag in tags(registry):
+def image_name(registry: str, server: str, image: Image, needed: bool) -> str:
+    """The image's full name, or nothing where Azure ML builds the environment by itself. Only one `needed` is built."""
+    tag = digest(image)
+    name = f"{server}/{image.repository}:{tag}"
+    if tag in tags(registry, image.repository):
         return name
-    say(f"Building the training image {REPOSITORY}:{tag}; it takes some minutes, the first time")
+    if not needed:
+        return ""
+    say(f"Building the training image {image.repository}:{tag}; it takes some minutes, the first time")
     with tempfile.TemporaryDirectory() as folder:
-        for source in SOURCES:
-            shutil.copy(source, Path(folder, source.name))
+        shutil.copy(DOCKERFILE, folder)
+        shutil.copy(image.conda, Path(folder, "conda.yaml"))
         return name if build(registry, name, folder) else ""
 
 
-def digest() -> str:
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in SOURCES)).hexdigest()[:16]
+def digest(image: Image) -> str:
+    return hashlib.sha256(DOCKERFILE.read_bytes() + b"\0" + image.conda.read_bytes()).hexdigest()[:16]
 
 
-def tags(registry: str) -> list[str]:
+def tags(registry: str, repository: str) -> list[str]:
     try:
         found: list[str] = (
-            az_here("acr", "repository", "show-tags", "--name", registry, "--repository", REPOSITORY) or []
+            az_here("acr", "repository", "show-tags", "--name", registry, "--repository", repository) or []
         )
     except HookFailed as exc:
         if "not found" in str(exc).lower():  # no image was ever built

@@ -10,20 +10,25 @@ SUBMITTABLE = Group(
     "Trainers and routes",
     (
         Operation(
-            "list_trainers", "GET", "trainers", ANSWERS, "The trainers, each with its parameters",
-            "Description, routes, and the parameters as a JSON Schema",
+            "list_trainers", "GET", "trainers", ANSWERS,
+            "The trainers, each with its parameters",
+            "Each has its description, routes, and the parameters as a JSON Schema",
         ),
         Operation(
-            "list_routes", "GET", "routes", ANSWERS, "The routes, each with its limits and parameters",
-            "Trainer, cluster, nodes, limits, and the same schema",
+            "list_routes", "GET", "routes", ANSWERS,
+            "The routes, each with its limits and parameters",
+            "Each has its trainer, cluster, nodes, limits, and the parameters as a JSON Schema",
         ),
         Operation(
-            "check_route", "POST", "routes/{route}/check", ANSWERS, "What a drop with this job file would become",
-            "Or 422. Makes nothing", problems=(404, 422),
+            "check_route", "POST", "routes/{route}/check", ANSWERS,
+            "Show what a drop with this job file would become", "422 says what is wrong. Makes nothing",
+            problems=(404, 422),
         ),
         Operation(
-            "register_assets", "POST", "register", ANSWERS, "Register the trainers' assets, and check the routes",
-            "Code and environment in Azure ML, if new: their ids, and what would stop each route's jobs",
+            "register_assets", "POST", "register", ANSWERS,
+            "Register the trainers' assets, and check the routes",
+            "Code and environment are registered in Azure ML if they are new. The answer has their ids, and what "
+            "would stop each route's jobs",
         ),
     ),
 )  # fmt: skip
@@ -32,21 +37,23 @@ APP = Group(
     "The app",
     (
         Operation(
-            "health", "GET", "health", ANSWERS, "Whether storage and workspace answer",
-            "200, or 503 with what they said", needs=ANYONE, own_threads=True,
+            "health", "GET", "health", ANSWERS,
+            "Whether storage and workspace answer", "503 says which of them does not", needs=ANYONE, own_threads=True,
         ),
         Operation(
-            "get_status", "GET", "status", ANSWERS, "Queues, poison messages, open drops, newest runs, clusters",
-            "The 10 newest runs; rejected drops too",
+            "get_status", "GET", "status", ANSWERS,
+            "Queues, poison messages, open drops, newest runs, clusters",
+            "With the 10 newest runs, and with rejected drops",
         ),
         Operation(
             "replay", "POST", "queues/{queue}/replay", ANSWERS,
-            "Give back what was set aside: poison messages and dead letters",
-            "Up to 1,000 messages and 1,000 files: `{\"queue\", \"messages\", \"dead_letters\", \"left\"}` (those that "
-            "stay). `?dry_run=true` counts", problems=(404,),
+            "Return poison messages and dead letters to a queue",
+            'Up to 1,000 messages and 1,000 files at once. The answer is `{"queue", "messages", "dead_letters", '
+            '"left"}`; `left` are those that stay. `?dry_run=true` only counts',
+            problems=(404,),
         ),
         Operation("get_me", "GET", "me", ANSWERS, "Who calls, and what they may do"),
-        Operation("get_openapi", "GET", "openapi.json", ANSWERS, "This document", "OpenAPI 3.1"),
+        Operation("get_openapi", "GET", "openapi.json", ANSWERS, "This API as an OpenAPI 3.1 document"),
     ),
     "The [web page](page.md), without data, is at `/api/page` for anyone.",
 )  # fmt: skip

@@ -10,26 +10,28 @@ GROUP = Group(
     "Clusters",
     (
         Operation(
-            "list_clusters", "GET", "clusters", ANSWERS, "The clusters with the latest decision about each",
-            "Nodes, limits, the decision with its reason",
+            "list_clusters", "GET", "clusters", ANSWERS,
+            "The clusters with the latest decision about each",
+            "Each has its nodes, limits, and the decision with its reason",
         ),
         Operation(
             "scale_to_zero", "POST", "clusters/{cluster}/scale-to-zero", ANSWERS,
-            "Bring a cluster to zero unless it is needed", "409 with the reason while something needs it",
+            "Scale a cluster to zero nodes", "409 with the reason while something needs the cluster",
             status=202, problems=(404, 409),
         ),
         Operation(
-            "list_nodes", "GET", "nodes", ANSWERS, "The clusters' nodes and decisions of late",
-            "Of the last `?hours=` (24, at most 72)",
+            "list_nodes", "GET", "nodes", ANSWERS,
+            "Node counts and decisions of the clusters", "`?hours=` says how far back: 24, at most 72",
         ),
         Operation("list_leases", "GET", "leases", ANSWERS, "The leases that hold nodes now"),
         Operation(
-            "make_lease", "POST", "clusters/{cluster}/leases", ANSWERS, "Keep nodes of a cluster warm for some time",
-            "`{\"seconds\", \"nodes\", \"why\"}`", status=201, problems=(404, 409, 422),
+            "make_lease", "POST", "clusters/{cluster}/leases", ANSWERS,
+            "Keep nodes of a cluster warm for some time", 'Give `{"seconds", "nodes", "why"}`',
+            status=201, problems=(404, 409, 422), no_key="each call makes a lease of its own.",
         ),
         Operation(
-            "extend_lease", "POST", "leases/{lease}/extend", ANSWERS, "Let a lease go on for longer",
-            "To `{\"seconds\"}` from now", problems=(404, 409, 422),
+            "extend_lease", "POST", "leases/{lease}/extend", ANSWERS,
+            "Extend a lease", 'It ends `{"seconds"}` from now', problems=(404, 409, 422),
         ),
         Operation("release_lease", "DELETE", "leases/{lease}", ANSWERS, "End a lease now", problems=(404,)),
     ),

@@ -10,16 +10,20 @@ GROUP = Group(
     "Drops and data",
     (
         Operation(
-            "list_drops", "GET", "drops", ANSWERS, "The drops by name",
-            "Up to 1,000, `?route=` of one route, then `?after=<route>/<name>`",
+            "list_drops", "GET", "drops", ANSWERS,
+            "The drops by name",
+            "Up to 1,000. `?route=` selects one route; `?after=<route>/<name>` gives the next page",
         ),
         Operation(
-            "get_drop", "GET", "drops/{route}/{name}", ANSWERS, "One drop, and why it did not start",
-            "State, generation, run, and why it is in this state", problems=(404,),
+            "get_drop", "GET", "drops/{route}/{name}", ANSWERS,
+            "One drop, and why it did not start",
+            "The answer has its state, generation, run, and why it is in this state",
+            problems=(404,),
         ),
         Operation(
             "list_generations", "GET", "drops/{route}/{name}/generations", ANSWERS,
-            "The drop's generations, newest first", "Number, run, content, when and why it closed", problems=(404,),
+            "The drop's generations, newest first", "Each has its number, run, content, and when and why it closed",
+            problems=(404,),
         ),
         Operation(
             "upload_addresses", "POST", "drops/{route}/{name}/uploads", ANSWERS,
@@ -28,21 +32,24 @@ GROUP = Group(
         ),
         Operation(
             "train_again", "POST", "drops/{route}/{name}/again", ANSWERS,
-            "Train the drop's newest generation once more", "409 while it is not closed", problems=(404, 409),
+            "Train the drop's newest generation once more", "409 while the drop is not closed", problems=(404, 409),
         ),
         Operation(
-            "list_files", "GET", "data/files", ANSWERS, "The files of a generation or run",
-            "`?of=` those of `<route>/<name>`, `<route>/<name>@<generation>`, `<route>/<name>@now` or a run; 1,000 a "
-            "page, then `?offset=`", problems=(404, 422),
+            "list_files", "GET", "data/files", ANSWERS,
+            "The files of a generation or run",
+            "`?of=` takes `<route>/<name>`, `<route>/<name>@<generation>`, `<route>/<name>@now` or a run. A page has "
+            "1,000 files; `?offset=` gives the next",
+            problems=(404, 422),
         ),
         Operation(
-            "diff_data", "GET", "data/diff", ANSWERS, "How two lists of files differ",
-            "`?a=&b=`, each as above: files added, changed and gone", problems=(404, 422),
+            "diff_data", "GET", "data/diff", ANSWERS,
+            "How two lists of files differ",
+            "`?a=` and `?b=` take the same as `of` above. The answer has the files added, changed and gone",
+            problems=(404, 422),
         ),
         Operation(
             "begin_upload", "POST", "uploads", ANSWERS,
-            "Which files of a folder for a job are to be sent, and where to", "See [Send a folder](#send-a-folder)",
-            needs=CODER, problems=(422,),
+            "Begin to send a folder for a job", "See [Send a folder](#send-a-folder)", needs=CODER, problems=(422,),
         ),
     ),
 )  # fmt: skip

@@ -28,7 +28,7 @@ HEADERS: dict[str, tuple[str, Json]] = {  # by the parameter of a function that 
         {
             "type": "string",
             "pattern": "^[ -~]{1,128}$",
-            "description": "Makes a repeat the same run: up to 128 printable ASCII characters.",
+            "description": "A repeat with the same key makes nothing more: up to 128 printable ASCII characters.",
         },
     ),
     "range_header": ("Range", {"type": "string", "description": "One range of bytes, instead of offset."}),

@@ -12,9 +12,9 @@ from shared.drops.model import Drop, DropState, generation_of
 from shared.drops.ports import Drops, HasDrops
 from shared.jobs.build import Built, build
 from shared.jobs.data import data_of
-from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
 from shared.jobs.ports import Around, HasJobs, HasLimits, HasReader, HasRoutes, Jobs, Written
+from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.route import Route

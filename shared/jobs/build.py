@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from shared.jobs.checks import faults
 from shared.jobs.layers import known_parameters, merged, on_its_cluster
-from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
 from shared.jobs.parameters import all_converted
 from shared.jobs.places import put_in_place
+from shared.jobs.problem import Problem
 from shared.jobs.readers.sweep import placeholders
 from shared.jobs.spec import JobSpec
 

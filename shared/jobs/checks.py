@@ -11,9 +11,9 @@ from shared.jobs.command import LAUNCHER, Group, Reference
 from shared.jobs.kinds import KINDS, kind_of
 from shared.jobs.limits import over_limits
 from shared.jobs.location import DROPS_STORE, OUTPUT_STORE, Location, Pattern, Where, is_of_this_machine, is_relative
-from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
 from shared.jobs.parameters import PLAIN, Parameters, unfit_space, wrong_parameters
+from shared.jobs.problem import Problem
 from shared.jobs.readers.expressions import expression
 from shared.jobs.readers.place_text import PLACE_FORM
 from shared.jobs.spec import (

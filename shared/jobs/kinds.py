@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from shared.jobs.limits import Limits
-from shared.jobs.model import Problem
 from shared.jobs.pipeline_checks import pipeline_faults
+from shared.jobs.problem import Problem
 from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.readers.pipeline_document import JOBS, on_one_cluster
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec

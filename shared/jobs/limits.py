@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shared.jobs.location import Asset
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, Layer
 

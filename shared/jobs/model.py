@@ -1,4 +1,4 @@
-"""A job's status as Azure ML tells it, and a fault in a job."""
+"""A job's status as Azure ML tells it."""
 
 from __future__ import annotations
 
@@ -142,12 +142,3 @@ class JobTimes:
 
     began: datetime | None = None
     ended: datetime | None = None
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One fault in a job: where (a path like `limits.timeout`), what, and a stable code."""
-
-    path: str
-    message: str
-    code: str = "bad_job"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadSetting
 from shared.kernel.suggest import did_you_mean, there_are

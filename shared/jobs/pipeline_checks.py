@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from shared.jobs.command import LAUNCHER
 from shared.jobs.limits import Limits, over_limits
 from shared.jobs.location import Asset, is_of_this_machine, is_relative
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.readers.pipeline_document import DEEPEST, SWEEP

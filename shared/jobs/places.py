@@ -9,8 +9,8 @@ from dataclasses import replace
 from shared.jobs.command import Group, Reference
 from shared.jobs.data import Data
 from shared.jobs.location import OUTPUT_STORE, Location, Pattern, Placeholder, Where, is_relative
-from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder
+from shared.jobs.problem import Problem
 from shared.jobs.spec import (
     FILE,
     FOLDER,

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from shared.jobs.limits import Limits
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import JobFolder, JobStatus, JobTimes, Problem
+from shared.jobs.model import JobFolder, JobStatus, JobTimes
+from shared.jobs.problem import Problem
 from shared.jobs.readers.job_file import JobFile
 from shared.jobs.route import Routes
 from shared.jobs.spec import JobSpec, Layer
@@ -79,6 +80,9 @@ class Jobs(Protocol):
 
     def register_environment(self, file: str, digest: str) -> Asset:
         """The id of the environment that this YAML file describes. Registered once per digest, then only looked up."""
+
+    def vm_size(self, cluster: str) -> str:
+        """The VM size of a cluster's nodes, '' for a cluster that is not there. Azure never changes that of one."""
 
     def code_id(self, digest: str) -> Asset:
         """The id that `register_code` gives, without registering anything."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from shared.jobs.assets import CPU_ENVIRONMENT, GPU_ENVIRONMENT
 from shared.jobs.location import Asset
 from shared.jobs.ports import Jobs
 from shared.jobs.readers.place_text import place_text
@@ -45,9 +46,14 @@ class Machines(Protocol):
 
 
 def register_assets(jobs: Jobs, trainers: Path) -> tuple[Asset, Asset]:
-    """The ids of the trainers' code and environment, registered where they are new. Twice changes nothing."""
+    """The ids of the trainers' code and of their environment for processors, registered where they are new.
+
+    The environment for GPUs is registered too. Azure ML builds neither before a job needs it. Twice changes nothing.
+    """
     code = jobs.register_code(trainers, digest_files(trainers))
-    return code, jobs.register_environment(str(trainers / "environment.yaml"), digest_environment(trainers))
+    files = [trainers / name for name in (CPU_ENVIRONMENT, GPU_ENVIRONMENT)]
+    environment, _ = [jobs.register_environment(str(file), digest_environment(file)) for file in files]
+    return code, environment
 
 
 def register(jobs: Jobs, trainers: Path, routes: Routes, clusters: Iterable[Machines]) -> Registered:

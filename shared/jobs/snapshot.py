@@ -19,11 +19,10 @@ def digest_files(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def digest_environment(trainers: Path) -> str:
-    """A hash over the files that describe the nodes' environment."""
-    digest = hashlib.sha256()
-    for name in ("environment.yaml", "conda.yaml"):
-        digest.update((trainers / name).read_bytes())
+def digest_environment(file: Path) -> str:
+    """A hash over the files that describe an environment of the nodes: this one, and the conda file that it names."""
+    digest = hashlib.sha256(file.read_bytes())
+    digest.update(file.with_name(file.name.replace("environment", "conda")).read_bytes())
     return digest.hexdigest()
 
 

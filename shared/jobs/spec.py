@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.jobs.command import Command
 from shared.jobs.location import OUTPUT_STORE, Asset, Location, Pattern, Where
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 
 if TYPE_CHECKING:
     from shared.jobs.search import Sweep
@@ -182,12 +182,3 @@ def _moved(output: Output, name: str, new: str) -> Output:
 def on_each_node(job: JobSpec) -> JobSpec:
     """The job without a distribution: what starts it elsewhere spreads it itself."""
     return replace(job, distribution="", processes=0, workers=0, parameter_servers=0, launcher={})
-
-
-def resolve(job: JobSpec, code: Asset | None, environment: Asset | None, code_digest: str) -> JobSpec:
-    """The job with the ids filled in: code where it names none, environment where it names the trainers' own."""
-    if code is not None and not isinstance(job.code, Asset):
-        job = replace(job, code=code, tags={**job.tags, "trainyard.code": code_digest})
-    if environment is not None and uses_own_environment(job):
-        job = replace(job, environment=environment)
-    return job

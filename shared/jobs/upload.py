@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shared.jobs.location import OUTPUT_STORE, Asset, Location, Where
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 from shared.jobs.readers.pipeline import steps
 from shared.jobs.readers.place_text import ASSET_FORM
 from shared.jobs.spec import Environment, JobSpec

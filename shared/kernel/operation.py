@@ -43,6 +43,7 @@ class Operation:
     problems: tuple[int, ...] = ()  # besides those that every operation may answer
     needs: str | None = None  # a role, or ANYONE; None: reader for a GET, else contributor
     code: str = ""  # which of its requests need the role coder as well
+    no_key: str = ""  # why each call does something more, so that an Idempotency-Key is refused
     own_threads: bool = False  # answered while every other thread waits for a slow service
 
     @property

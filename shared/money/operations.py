@@ -8,8 +8,9 @@ GROUP = Group(
     "Money",
     (
         Operation(
-            "get_costs", "GET", "costs", "shared.money.api", "What the nodes cost, and how the budgets stand",
-            "Since `?since=` (default: this month), `?by=` run, cluster, project or owner; by day; each budget",
+            "get_costs", "GET", "costs", "shared.money.api",
+            "What the nodes cost, and how the budgets stand",
+            "Since `?since=` (default: this month), by day, and `?by=` run, cluster, project or owner",
             problems=(422,),
         ),
     ),

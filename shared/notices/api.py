@@ -74,9 +74,9 @@ def list_subscriptions(post: Post) -> Annotated[list[Json], list[Subscription]]:
 
 
 def add_subscription(
-    ports: subscribe.Ports, post: Post, body: SubscriptionRequest, by: Person
+    ports: subscribe.Ports, post: Post, body: SubscriptionRequest, key: str | None, by: Person
 ) -> Annotated[Reply, {201: NewSubscription}]:
-    made = subscribe.subscribe(ports, post, body.wish(), by)
+    made = subscribe.subscribe(ports, post, body.wish(), by, key)
     answer = {"id": made.id, "channel": str(made.channel), "to": made.shown, "secret": made.secret}
     return Reply(answer, 201, {"Location": f"/api/notices/{made.id}", "Cache-Control": "no-store"})
 

@@ -10,24 +10,27 @@ GROUP = Group(
     "[Notices](schedules-and-notices.md)",
     (
         Operation(
-            "list_subscriptions", "GET", "notices", ANSWERS, "The subscriptions to notices", "Their addresses in part"
+            "list_subscriptions", "GET", "notices", ANSWERS,
+            "The subscriptions to notices", "Their addresses are shown in part",
         ),
         Operation(
-            "add_subscription", "POST", "notices", ANSWERS, "Subscribe to notices",
-            "`on`, `to`, and optionally `channel`, `route`, `experiment`; a webhook's `secret` comes only this once",
-            problems=(422,),
+            "add_subscription", "POST", "notices", ANSWERS,
+            "Subscribe to notices",
+            "Give `on`, `to`, and optionally `channel`, `route`, `experiment`; only this answer has a webhook's "
+            "`secret`",
+            problems=(409, 422),
         ),
         Operation(
-            "test_subscription", "POST", "notices/{subscription}/test", ANSWERS, "Send a test notice to it",
-            status=202, problems=(404,),
+            "test_subscription", "POST", "notices/{subscription}/test", ANSWERS,
+            "Send a test notice to a subscription", status=202, problems=(404, 422), no_key="each call sends a notice.",
         ),
         Operation(
-            "list_deliveries", "GET", "notices/{subscription}/deliveries", ANSWERS, "What became of its newest notices",
-            "State, tries, error", problems=(404,),
+            "list_deliveries", "GET", "notices/{subscription}/deliveries", ANSWERS,
+            "The newest deliveries to a subscription", "Each has its state, tries and error", problems=(404,),
         ),
         Operation(
-            "remove_subscription", "DELETE", "notices/{subscription}", ANSWERS, "Take a subscription away",
-            problems=(404,),
+            "remove_subscription", "DELETE", "notices/{subscription}", ANSWERS,
+            "Remove a subscription", problems=(404,),
         ),
     ),
 )  # fmt: skip

@@ -14,7 +14,7 @@ class Notices(Protocol):
     """The subscriptions, and one delivery for each of their events."""
 
     def add(self, subscription: Subscription) -> None:
-        """Store a subscription, replacing one of the same id."""
+        """Store a new subscription. Raises Changed if its id is taken."""
 
     def get(self, subscription: str) -> Subscription | None:
         """The subscription, or None."""

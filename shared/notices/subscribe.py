@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from shared.kernel.errors import NotFound
+from shared.kernel.errors import Changed, NotFound
 from shared.kernel.has import HasClock, HasQueues, HasTokens
+from shared.kernel.idempotency import id_for, used_for_another
 from shared.kernel.person import NOBODY, Person
 from shared.notices.address import read_address
 from shared.notices.compose import compose
@@ -36,14 +37,15 @@ class Wish:
     experiment: str = ""
 
 
-def subscribe(ports: Ports, post: Post, wish: Wish, owner: Person = NOBODY) -> Subscription:
-    """Store a subscription. Raises Impossible for invalid kinds or a bad address, without showing the address.
+def subscribe(ports: Ports, post: Post, wish: Wish, owner: Person = NOBODY, key: str | None = None) -> Subscription:
+    """Store a subscription. The same key gives the same subscription, while it is there.
 
-    A webhook gets a secret of its own, which signs what is sent; it is answered this once.
+    Raises Impossible for invalid kinds or a bad address, without showing the address, and Conflict if the key was used
+    for another request. A webhook gets a secret of its own, which signs what is sent.
     """
     channel, address = read_address(wish.to, wish.channel, post.sender.reaches_inside)
     subscription = Subscription(
-        id=f"n-{ports.new_token()}",
+        id=id_for("n", key, ports.new_token),
         on=read_kinds(wish.on),
         channel=channel,
         to=address,
@@ -54,8 +56,22 @@ def subscribe(ports: Ports, post: Post, wish: Wish, owner: Person = NOBODY) -> S
         experiment=wish.experiment,
         secret=_secret() if channel is Channel.WEBHOOK else "",
     )
-    post.notices.add(subscription)
+    if key and (made := post.notices.get(subscription.id)):
+        return _same(made, subscription)
+    try:
+        post.notices.add(subscription)
+    except Changed:
+        if not (key and (made := post.notices.get(subscription.id))):
+            raise
+        return _same(made, subscription)
     return subscription
+
+
+def _same(made: Subscription, asked: Subscription) -> Subscription:
+    """The subscription that is there, if the same request made it."""
+    if replace(asked, created_at=made.created_at, secret=made.secret) != made:
+        raise used_for_another(f"subscription {made.id}")
+    return made
 
 
 def unsubscribe(post: Post, name: str) -> None:

@@ -10,17 +10,25 @@ GROUP = Group(
     "Space",
     (
         Operation(
-            "remove_run", "POST", "runs/{run}/remove", ANSWERS, "Let all go that the run left",
-            "[Its files go](operations.md#what-takes-the-space); the record gets `removed_at`, `removed_by`, "
-            "`removed_by_id`. 409 while it, or one that goes on from it, has not ended",
+            "remove_run", "POST", "runs/{run}/remove", ANSWERS,
+            "Remove the files of a run",
+            "[All that it left](operations.md#what-takes-the-space) goes; its record stays and gets `removed_at`, "
+            "`removed_by`, `removed_by_id`. 409 while it, or one that goes on from it, has not ended",
             status=202, problems=(404, 409),
         ),
         Operation(
-            "remove_drop", "POST", "drops/{route}/{name}/remove", ANSWERS, "Let a drop go",
-            "Files and record. 409 while it collects, or a run of it has not ended", status=202, problems=(404, 409),
+            "remove_drop", "POST", "drops/{route}/{name}/remove", ANSWERS,
+            "Remove a drop, its files and its record", "409 while the drop collects, or a run of it has not ended",
+            status=202, problems=(404, 409),
         ),
-        Operation("list_removals", "GET", "removals", ANSWERS, "The newest removals", "What, who, when, why"),
-        Operation("get_retention", "GET", "retention", ANSWERS, "What retention will let go within a week"),
-        Operation("get_usage", "GET", "usage", ANSWERS, "What takes the space", "By kind, and the 50 largest holders"),
+        Operation(
+            "list_removals", "GET", "removals", ANSWERS,
+            "The newest removals", "Each says what, who, when and why",
+        ),
+        Operation("get_retention", "GET", "retention", ANSWERS, "What retention will remove within a week"),
+        Operation(
+            "get_usage", "GET", "usage", ANSWERS,
+            "What takes the space", "Bytes by kind, and the 50 largest holders",
+        ),
     ),
 )  # fmt: skip

@@ -86,6 +86,7 @@ def add_schedule(
     schedules: Schedules,
     query: DryRunQuery,
     body: ScheduleRequest,
+    key: str | None,
     by: Person,
     admit_code: Callable[[], None],
 ) -> Annotated[Reply, {200: Preview, 201: Added}]:
@@ -95,7 +96,7 @@ def add_schedule(
     wish = body.wish(by)
     if query.dry_run:
         return Reply(plan.preview(ports, wish))
-    made = plan.add(ports, schedules, wish)
+    made = plan.add(ports, schedules, wish, key)
     reasons = plan.why_not_now(ports, wish.request)
     return Reply(schedule_fields(made) | {"reasons": reasons}, 201, {"Location": f"/api/schedules/{made.id}"})
 

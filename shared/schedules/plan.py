@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from shared.kernel.compare_and_set import compare_and_set
-from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.idempotency import id_for, used_for_another
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.suggest import did_you_mean
 from shared.kernel.versioned import Stored
@@ -51,13 +52,33 @@ def preview(ports: Ports, wish: Wish) -> dict[str, Any]:
     return {"next": [at.isoformat() for at in instants_ahead], **_tried(ports, wish.request)}
 
 
-def add(ports: Ports, schedules: Schedules, wish: Wish) -> Schedule:
-    """Store a schedule. Raises Impossible if its request can never start a run."""
-    schedule = _made(ports, wish)
+def add(ports: Ports, schedules: Schedules, wish: Wish, key: str | None = None) -> Schedule:
+    """Store a schedule. The same key gives the same schedule, while it is there.
+
+    Raises Impossible if its request can never start a run, Conflict if the key was used for another request.
+    """
+    name = id_for("s", key, ports.new_token)
+    if key and (stored := schedules.get(name)):
+        return _same(stored.value, wish)
+    schedule = replace(_made(ports, wish), id=name)
     _tried(ports, wish.request)
-    schedules.add(schedule)
+    try:
+        schedules.add(schedule)
+    except Changed:
+        if not (key and (stored := schedules.get(name))):
+            raise
+        return _same(stored.value, wish)
     if schedule.next_at:
         ask_for_look(ports, schedule.id, schedule.next_at)
+    return schedule
+
+
+def _same(schedule: Schedule, wish: Wish) -> Schedule:
+    """The schedule, if this wish made it."""
+    asked = (as_given(wish.request), wish.cron, wish.timezone, wish.route, wish.new_files, wish.catch_up, wish.overlap)
+    made = (schedule.request, schedule.cron, schedule.timezone, schedule.route, schedule.new_files, schedule.catch_up)
+    if (*made, schedule.overlap) != asked or (schedule.owner, schedule.owner_id) != (wish.owner, wish.owner_id):
+        raise used_for_another(f"schedule {schedule.id}")
     return schedule
 
 
@@ -107,6 +128,7 @@ def remove(schedules: Schedules, name: str) -> None:
 
 
 def _made(ports: Ports, wish: Wish) -> Schedule:
+    """What the wish becomes, without an id."""
     if bool(wish.cron) == bool(wish.new_files):
         raise Impossible("Give either cron or new_files: when is it to run?", "bad_schedule")
     if wish.new_files and wish.route not in ports.routes:
@@ -117,7 +139,7 @@ def _made(ports: Ports, wish: Wish) -> Schedule:
         )
     now = ports.clock()
     schedule = Schedule(
-        id=f"s-{ports.new_token()}",
+        id="",
         request=as_given(wish.request),
         created_at=now,
         decided_until=now,

@@ -8,8 +8,9 @@ GROUP = Group(
     "[Sweeps](sweeps.md)",
     (
         Operation(
-            "list_trials", "GET", "runs/{run}/trials", "shared.sweeps.api", "A sweep's trials",
-            "Values, state, dollars; each parameter's `importance`", problems=(404, 422),
+            "list_trials", "GET", "runs/{run}/trials", "shared.sweeps.api",
+            "The trials of a sweep", "Each has its values, state and dollars. `importance` is of each parameter",
+            problems=(404, 422),
         ),
     ),
 )  # fmt: skip

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 import typer
 
-from cli import commands, docs
+from cli import commands
 from cli.session import COMMON, groups, program
 from shared.notices.model import Kind
-from tests.gate.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP: dict[str, Any] = typer.main.get_command(commands.load()).commands  # type: ignore[attr-defined]
@@ -28,11 +27,6 @@ COMMANDS: dict[str, Any] = {name: c for name, c in TOP.items() if not hasattr(c,
     for name, c in group.commands.items()
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-
-
-def test_the_page_is_current() -> None:
-    """docs/cli.md is what the commands' own help makes: after a change, run `python -m cli.docs`."""
-    assert docs.PAGE.read_text("utf-8") == docs.page()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -97,8 +91,7 @@ def test_every_module_is_installed() -> None:
     assert installed == packages
 
 
-def test_the_schemas_are_current() -> None:
-    """schemas/cli.json has each command, and is what the types make: after a change, run .ci/schemas.py."""
-    made = load("schemas")
-    assert made.FILE.read_text("utf-8") == made.text()
-    assert {name.replace(" ", "-") for name in COMMANDS} <= json.loads(made.text())["$defs"].keys()
+def test_every_command_says_what_it_prints() -> None:
+    """schemas/cli.json has each command: one that declares nothing has no schema."""
+    schemas = json.loads((ROOT / "schemas" / "cli.json").read_text("utf-8"))["$defs"]
+    assert {name.replace(" ", "-") for name in COMMANDS} <= schemas.keys()

@@ -236,6 +236,12 @@ def test_assets_are_registered_once_a_content(side: Side, tmp_path: Path) -> Non
     assert len(set(ids)) == 4
 
 
+def test_the_vm_size_of_a_cluster_is_known(side: Side) -> None:
+    """A cluster's size is told each time; one that is not there has none."""
+    assert [side.jobs.vm_size("cpu-cluster") for _ in range(2)] == ["Standard_D2s_v5", "Standard_D2s_v5"]
+    assert side.jobs.vm_size("nobody") == ""
+
+
 def test_check_is_silent_while_the_workspace_answers(side: Side) -> None:
     """`check` raises nothing on a live workspace."""
     side.jobs.check()

@@ -19,12 +19,12 @@ from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.adapters.azureml.workspace import connect, sdk
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
+from shared.jobs.assets import Assets, resolve
 from shared.jobs.build import build
 from shared.jobs.data import Data
 from shared.jobs.location import Asset, Location
 from shared.jobs.order import JobOrder
 from shared.jobs.routes_file import load
-from shared.jobs.spec import resolve
 from shared.kernel.index_settings import ROOT
 from tests.contract.sides import job_of
 from tests.contract.wire import LocalAzureML
@@ -71,7 +71,7 @@ def test_the_jobs_of_our_routes_are_written_as_the_sdk_writes_them(azureml: Loca
     order = JobOrder(f"r-{route}", "t", found.template, found.limits, found.defaults, data=data, tags={"a": "b"})
     built = build(order).job
     assert built
-    job = document(resolve(built, Asset(CODE.removeprefix("azureml:")), Asset("trainyard:1"), "d"))
+    job = document(resolve(built, Assets(Asset(CODE.removeprefix("azureml:")), Asset("trainyard:1"), "d")))
     assert ours(azureml, job) == sent_by_the_sdk(azureml, job)
 
 

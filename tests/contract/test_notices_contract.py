@@ -30,12 +30,14 @@ def delivery(event: str, at: datetime = NOW) -> Delivery:
 
 
 def test_a_subscription_comes_back_until_it_is_removed(notices: Notices) -> None:
-    """Every field survives; it is listed by id; removing it says whether it was there."""
+    """Every field survives; it is listed by id, which is not given twice; removing it says whether it was there."""
     made = Subscription(
         "n-1", (Kind.FAILED, Kind.IDLE), Channel.TEAMS, "https://x/y?z=ü", NOW, "ada", "mnist", "e", "s"
     )
     notices.add(made)
     notices.add(replace(made, id="n-0"))
+    with pytest.raises(Changed):
+        notices.add(made)
     assert notices.get("n-1") == made
     assert [found.id for found in notices.all()] == ["n-0", "n-1"]
     assert (notices.remove("n-1"), notices.remove("n-1"), notices.get("n-1")) == (True, False, None)

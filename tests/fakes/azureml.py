@@ -14,7 +14,8 @@ from shared.adapters.azureml.failures import failure_of, summary
 from shared.adapters.azureml.job_folder import job_folder, rank_of
 from shared.clusters.model import Cluster
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobFolder, JobState, JobStatus, JobTimes, Problem, StepStatus
+from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobFolder, JobState, JobStatus, JobTimes, StepStatus
+from shared.jobs.problem import Problem
 from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec
@@ -54,6 +55,7 @@ class FakeJobs:
         self.clock = clock or Clock()
         self.jobs: dict[str, _Job] = {}
         self.clusters = set(clusters)
+        self.vm_sizes: dict[str, str] = {}  # of clusters that are not of the usual size
         self.datastores = {"workspaceblobstore": "azureml-blobstore", "drops": "drops", **(datastores or {})}
         self.submissions: list[str] = []  # every call of submit, those that found the job there too
         self.assets: dict[tuple[str, str], Asset] = {}
@@ -166,11 +168,15 @@ class FakeJobs:
     def register_environment(self, file: str, digest: str) -> Asset:
         return self.assets.setdefault(("environment", digest), self.environment_id(file, digest))
 
+    def vm_size(self, cluster: str) -> str:
+        self._answer()
+        return self.vm_sizes.get(cluster, "Standard_D2s_v5") if cluster in self.clusters else ""
+
     def code_id(self, digest: str) -> Asset:
         return Asset(f"trainyard-{digest[:16]}:1")
 
     def environment_id(self, file: str, digest: str) -> Asset:
-        return Asset(f"trainyard:{digest[:16]}")
+        return Asset(f"trainyard{'-gpu' if 'gpu' in Path(file).name else ''}:{digest[:16]}")
 
     def check(self) -> None:
         self._answer()

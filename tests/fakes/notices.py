@@ -21,6 +21,8 @@ class FakeNotices:
         self._etags = Etags()
 
     def add(self, subscription: Subscription) -> None:
+        if subscription.id in self.subscriptions:
+            raise Changed(f"There is a subscription {subscription.id} already.")
         self.subscriptions[subscription.id] = subscription
 
     def anyone(self) -> bool:

@@ -71,7 +71,7 @@ ROUTE = Route("mnist", read_job(TEMPLATE), "mnist", "cpu-cluster", 2, 4, "digits
 
 def trainers_folder(tmp: Path) -> Path:
     """A small code snapshot."""
-    for name in ("environment.yaml", "conda.yaml", "train.py"):
+    for name in ("environment.yaml", "conda.yaml", "environment-gpu.yaml", "conda-gpu.yaml", "train.py"):
         (tmp / name).write_text(name)
     return tmp
 

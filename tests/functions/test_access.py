@@ -131,6 +131,19 @@ def test_a_whole_job_is_code(monkeypatch: pytest.MonkeyPatch) -> None:
         assert call("POST", "runs", principal(role), b'{"trainer": "nobody"}').status_code == 422
 
 
+def test_a_key_that_can_not_be_honoured_is_refused() -> None:
+    """A lease under an Idempotency-Key is refused, with the reason; one key makes one schedule."""
+    lease, headers = b'{"seconds": 60, "why": "x"}', {"Idempotency-Key": "k"}
+    refused = call("POST", "clusters/{cluster}/leases", headers, lease, "cpu-cluster")
+    problem = json.loads(refused.get_body())
+    assert (refused.status_code, problem["code"]) == (422, "no_idempotency_key")
+    assert "each call makes a lease of its own" in problem["detail"]
+    assert call("POST", "clusters/{cluster}/leases", {}, lease, "cpu-cluster").status_code == 201
+    body = b'{"run": {"template": "mnist", "data": "drops/mnist/a"}, "cron": "0 6 * * 1"}'
+    made = [json.loads(call("POST", "schedules", headers, body).get_body())["id"] for _ in range(10)]
+    assert len(set(made)) == 1
+
+
 def test_code_comes_by_no_other_way(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
     """A schedule of a whole job, a drop's job file and, where drops bring code, each of a drop's files are code too."""
     monkeypatch.setenv("TRAINYARD_AUTH", "entra")

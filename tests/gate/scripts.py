@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,8 @@ def load(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
     assert spec
     assert spec.loader
+    if str(ROOT / ".ci") not in sys.path:
+        sys.path.append(str(ROOT / ".ci"))  # scripts import each other
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -13,7 +13,7 @@ from cli import commands
 from shared.drops.model import DropState
 from shared.kernel.settings import SETTINGS
 from shared.runs.model import RunState
-from tests.functions import indexed
+from tests.gate.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -65,13 +65,13 @@ def test_every_setting_is_described(setting: str) -> None:
     assert SETTINGS[setting] in page
 
 
-def test_every_http_route_is_described() -> None:
-    """docs/api.md names each route of the app."""
-    page = (ROOT / "docs" / "api.md").read_text("utf-8")
-    triggers = [f.get_trigger() for f in indexed.functions()]
-    routes = [t.route for t in triggers if t is not None and t.get_binding_name() == "httpTrigger"]
-    assert routes, "no HTTP trigger was found; has the library changed?"
-    assert [route for route in routes if f"/api/{route}`" not in page] == []
+MADE = load("generate").made()
+
+
+@pytest.mark.parametrize("path", MADE, ids=lambda p: p.name)
+def test_what_is_made_of_declarations_is_current(path: Path) -> None:
+    """Each file that is made is what the declarations make: after a change, run .ci/generate.py."""
+    assert path.read_text("utf-8") == MADE[path], "run .trainyard/venv/bin/python .ci/generate.py, and commit"
 
 
 @pytest.mark.parametrize("state", [*RunState, *DropState])

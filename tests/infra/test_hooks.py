@@ -161,6 +161,17 @@ def test_the_image_is_built_once_for_each_content(azd: Azd) -> None:
     assert azd.values["TRAINYARD_IMAGE"] == name
 
 
+def test_the_vm_size_decides_which_image_is_built(azd: Azd) -> None:
+    """A cluster with GPUs gets the image with CUDA's PyTorch; Azure ML builds the other if a job needs it."""
+    after_provision(azd, [])
+    assert azd.values["TRAINYARD_GPU_IMAGE"] == ""
+    azd.set(TRAINYARD_CLUSTER_VM_SIZE="Standard_NC4as_T4_v3")
+    calls = after_provision(azd, [])
+    assert azd.values["TRAINYARD_IMAGE"] == ""
+    assert azd.values["TRAINYARD_GPU_IMAGE"].startswith("cr1.azurecr.io/trainyard-gpu:")
+    assert [line for line in lines(calls) if line.startswith("acr build") and "--image trainyard-gpu:" in line]
+
+
 PAUSED: Answers = [
     ("acr build", "ERROR: (TasksOperationsNotAllowed) ACR Tasks requests for the registry are not permitted.")
 ]

@@ -62,6 +62,7 @@ def test_every_azd_setting_is_described() -> None:
         "TRAINYARD_CLUSTER_ROLE_ID",
         "TRAINYARD_ENTRA_CLIENT_ID",
         "TRAINYARD_BUDGET_START",
+        "TRAINYARD_GPU_IMAGE",
         "TRAINYARD_IMAGE",
         "TRAINYARD_URL",  # an output of the template
         "TRAINYARD_ENTRA_MADE_HERE",

@@ -83,19 +83,21 @@ def test_the_same_files_make_the_same_zip(tmp_path: Path) -> None:
 def test_the_image_goes_into_the_package_alone(tmp_path: Path) -> None:
     """With an image the packaged environment is that image without a conda file; the repository's stays as it is."""
     before = (ROOT / package.ENVIRONMENT).read_text()
-    built = package.build(tmp_path, "cr1.azurecr.io/trainyard:abc")
-    environment = yaml.safe_load((built.folder / package.ENVIRONMENT).read_text())
-    assert environment["image"] == "cr1.azurecr.io/trainyard:abc"
-    assert "conda_file" not in environment
+    built = package.build(tmp_path, "cr1.azurecr.io/trainyard:abc", "cr1.azurecr.io/trainyard-gpu:abc")
+    for file, image in ((package.ENVIRONMENT, "trainyard:abc"), (package.GPU_ENVIRONMENT, "trainyard-gpu:abc")):
+        environment = yaml.safe_load((built.folder / file).read_text())
+        assert environment["image"] == f"cr1.azurecr.io/{image}"
+        assert "conda_file" not in environment
     assert (ROOT / package.ENVIRONMENT).read_text() == before
 
 
 def test_the_image_is_made_of_the_nodes_pins() -> None:
-    """The Dockerfile builds on the image that the environment names, with the same conda file."""
-    environment = yaml.safe_load((ROOT / package.ENVIRONMENT).read_text())
+    """The Dockerfile builds on the image that both environments name, with a conda file as theirs."""
     dockerfile = (ROOT / "infra" / "image" / "Dockerfile").read_text()
-    assert f"FROM {environment['image']}\n" in dockerfile
-    assert f"COPY {environment['conda_file']} " in dockerfile
+    for file in (package.ENVIRONMENT, package.GPU_ENVIRONMENT):
+        environment = yaml.safe_load((ROOT / file).read_text())
+        assert f"FROM {environment['image']}\n" in dockerfile
+    assert "COPY conda.yaml " in dockerfile
 
 
 def keys(value: Any, path: str = "") -> list[str]:

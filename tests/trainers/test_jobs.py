@@ -120,15 +120,23 @@ def test_help_shows_the_launch_commands(trainer: str) -> None:
         assert words in text
 
 
-def test_the_environment_is_what_the_requirements_say() -> None:
-    """conda.yaml pins what requirements.txt pins for its Python, and MLflow; Azure ML's client loads it."""
+@pytest.mark.parametrize(
+    ("file", "build"), [("environment.yaml", "cpu"), ("environment-gpu.yaml", "cu126")], ids=["processors", "GPUs"]
+)
+def test_the_environments_are_what_the_requirements_say(file: str, build: str) -> None:
+    """Each conda file pins what requirements.txt pins for its Python, and MLflow; Azure ML's client loads it.
+
+    PyTorch comes in a build for processors, and in one for the CUDA that works with Azure ML's driver.
+    """
     from azure.ai.ml import load_environment
 
-    environment = load_environment(TRAINERS / "environment.yaml")
-    assert environment.name == "trainyard"
+    environment = load_environment(TRAINERS / file)
+    assert environment.name == ("trainyard" if build == "cpu" else "trainyard-gpu")
     python, _, pip = environment.conda_file["dependencies"]
     marks = {"python_full_version": python.removeprefix("python=") + ".0"}
     lines = [line for line in (TRAINERS / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
     pins = {str(r.name) + str(r.specifier) for r in map(Requirement, lines) if not r.marker or r.marker.evaluate(marks)}
-    assert set(pip["pip"]) == pins | AZURE_ONLY
-    assert environment.conda_file == yaml.safe_load((TRAINERS / "conda.yaml").read_text())
+    index, *packages = pip["pip"]
+    assert index == f"--extra-index-url https://download.pytorch.org/whl/{build}"
+    assert {each.removesuffix(f"+{build}") for each in packages} == pins | AZURE_ONLY
+    assert {each.partition("==")[0] for each in packages if each.endswith(f"+{build}")} == {"torch", "torchvision"}

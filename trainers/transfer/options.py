@@ -6,7 +6,6 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 import training
 from parameters import positive
 
@@ -26,7 +25,7 @@ class Settings(training.Settings):
     lr: float
     momentum: float
     weight_decay: float
-    workers: int
+    workers: int | None
     export: bool
 
 
@@ -38,8 +37,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
     words = "where model, pictures and skipped.txt go (default: nowhere)"
     add("--output-dir", "--output_dir", dest="model_dir", metavar="OUTPUT_DIR", type=Path, help=words)
     add("--test-batch-size", type=positive, default=32, help="images at once per process in validation (default: 32)")
-    workers = 4 if torch.cuda.is_available() else 0
-    add("-j", "--workers", type=int, default=workers, help="processes that decode (default: 4 with a GPU, 0 without)")
+    add("-j", "--workers", type=int, help="processes that decode (default: 4 with a GPU, 0 without)")
     add("--export", action=flag, default=True, help="also write model.pt2 with torch.export (default: yes)")
     training.add_arguments(parser, Path(__file__).with_name("parameters.json"))
     return parser

@@ -91,7 +91,7 @@ def batches(t: Training, data: images.Images, wholes: list[list[int]]) -> Iterat
         data,
         None,
         sampler=shares,
-        num_workers=t.settings.workers,
+        num_workers=t.settings.workers if t.settings.workers is not None else 4 if on_gpu else 0,
         pin_memory=on_gpu,
     )
     asked = time.perf_counter()

@@ -27,11 +27,13 @@ class AzureMLClusters:
 
     def list(self) -> list[Cluster]:
         computes = self._connection.arm.items("computes")
-        return [
+        found = [
             _KINDS[kind](resource)
             for resource in computes
             if (kind := resource["properties"].get("computeType")) in _KINDS
         ]
+        self._connection.vm_sizes.update({cluster.name: cluster.vm_size for cluster in found})
+        return found
 
     def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
         arm, seen = self._connection.arm, None

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from shared.adapters.azureml import pipelines, sdk_job
 from shared.adapters.azureml.document import document
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 from shared.jobs.readers.pipeline import Step, steps
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec

@@ -23,7 +23,8 @@ from shared.adapters.azureml.pipelines import moment
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import ENDED, JobFolder, JobState, JobStatus, JobTimes, Problem, state_of
+from shared.jobs.model import ENDED, JobFolder, JobState, JobStatus, JobTimes, state_of
+from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import environment_document
 from shared.jobs.readers.place_text import PLACE_FORM, SCHEME, place_text, read_place
 from shared.jobs.spec import HOUR_PROPERTY, JobSpec
@@ -150,6 +151,12 @@ class AzureMLJobs:
 
     def register_environment(self, file: str, digest: str) -> Asset:
         return _asset(self._assets.environment(file, digest))
+
+    def vm_size(self, cluster: str) -> str:
+        sizes = self._connection.vm_sizes
+        if cluster not in sizes and (compute := self._connection.arm.find(f"computes/{cluster}")):
+            sizes[cluster] = str((compute["properties"].get("properties") or {}).get("vmSize") or "")
+        return sizes.get(cluster, "")
 
     def code_id(self, digest: str) -> Asset:
         return _asset(self._assets.code_id(digest))

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from shared.adapters.azureml.workspace import causes, own_errors, sdk
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 
 _REMOTE = re.compile(r"azureml:|(?:https?|wasbs?|abfss?|adl)://", re.IGNORECASE)
 _TEXTS = ("command", "description", "display_name", "tags", "properties", "environment_variables")

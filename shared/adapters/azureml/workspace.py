@@ -46,6 +46,7 @@ class Connection:
         self.workspace = workspace
         self._lock = threading.RLock()
         self.circuit = Circuit("Azure ML")
+        self.vm_sizes: dict[str, str] = {}  # of clusters, as they were listed last
 
     @property
     def ml(self) -> Any:

@@ -50,7 +50,7 @@ class TableNotices:
 
     def add(self, subscription: Subscription) -> None:
         key = {"PartitionKey": self._SUBSCRIPTIONS, "RowKey": keys.token(subscription.id)}
-        self._table.write(table.put(key | to_row(subscription)))
+        self._table.write(table.create(key | to_row(subscription)))
         self._nobody_until = 0.0
 
     def anyone(self) -> bool:

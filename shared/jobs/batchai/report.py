@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 
 SUMMARY = 1000  # characters
 _SIGNATURE = re.compile(r"([?&](?:sig|signature|code|token|password|key)=)[^&\s\"'\\]+", re.IGNORECASE)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shared.jobs.location import Asset
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.readers.pipeline_document import read_pipeline
 from shared.jobs.readers.place_text import SCHEME, place_text, read_asset, read_output_place, read_place

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.kernel.errors import BadInput
 from shared.kernel.parsing import Lines, read_json, read_yaml

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shared.jobs.location import Asset
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 from shared.jobs.readers import azureml
 from shared.jobs.readers.pipeline_document import JOBS, SWEEP, holder_of, kind_of, mapping
 from shared.jobs.readers.place_text import has_expression, place_text, read_asset

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 from shared.jobs.spec import COMMAND, PIPELINE
 
 SWEEP = "sweep"

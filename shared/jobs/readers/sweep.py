@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 from shared.jobs.readers.component import as_job, is_component
 from shared.jobs.search import (
     ASHA,

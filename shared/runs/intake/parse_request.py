@@ -10,10 +10,10 @@ import msgspec
 from shared.jobs.build import build
 from shared.jobs.data import Data, find_data
 from shared.jobs.limits import Limits
-from shared.jobs.model import Problem
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.parameters import Parameters
 from shared.jobs.ports import Around, HasJobs, HasLimits, HasReader, HasRoutes, HasTrainers, Written
+from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.sweep import read_short
 from shared.jobs.readers.trainer import trainer_names, trainer_template

@@ -6,12 +6,12 @@ import logging
 from dataclasses import replace
 from typing import Protocol
 
-from shared.jobs.assets import assets
+from shared.jobs.assets import assets, resolve
 from shared.jobs.data import Data
 from shared.jobs.kinds import kind_of
 from shared.jobs.location import Location
 from shared.jobs.ports import HasJobs, HasTrainers, Jobs
-from shared.jobs.spec import JobSpec, resolve, uses_own_environment
+from shared.jobs.spec import JobSpec, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
@@ -48,8 +48,24 @@ def check_possible(ports: Ports, run: Run) -> None:
 
 
 def _never(jobs: Jobs, job: JobSpec) -> list[Reason]:
-    """What the schema refuses of a pipeline, which nothing read whole before; then what the workspace can't give."""
-    return ([] if kind_of(job).runs_a_command else _refused(jobs, job)) or _lacks(jobs, job)
+    """What a job of its own lacks, or what the schema refuses of a pipeline, which nothing read whole before; then what
+    the workspace can't give."""
+    wrong = _missing(job) if kind_of(job).runs_a_command else _refused(jobs, job)
+    return wrong or _lacks(jobs, job)
+
+
+def _missing(job: JobSpec) -> list[Reason]:
+    """The fields without which no command runs. The rest of the schema is asked at the submission, for it takes seconds
+    to import."""
+    needed = {
+        "command": (job.command, "Say what runs on each node."),
+        "environment": (job.environment, "Name a registered one, or give an image."),
+    }
+    return [
+        Reason(code="bad_job", message=f"The job has no {name}. {advice}")
+        for name, (value, advice) in needed.items()
+        if not value
+    ]
 
 
 def _refused(jobs: Jobs, job: JobSpec) -> list[Reason]:
@@ -94,8 +110,7 @@ def looked_over(ports: Ports, job: JobSpec, fewest: int) -> tuple[JobSpec, list[
     reasons: list[Reason] = []
     original_job = job
     try:
-        ids = assets(ports.jobs, ports.trainers, job, register=False)
-        job = resolve(job, ids.code, ids.environment, ids.code_digest)
+        job = resolve(job, assets(ports.jobs, ports.trainers, job, register=False))
         reasons += _refused(ports.jobs, job)
         reasons += _lacks(ports.jobs, original_job)
         if job.cluster:

@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace as with_
 
-from shared.jobs.assets import assets
+from shared.jobs.assets import Assets, assets, resolve
 from shared.jobs.model import JobStatus
-from shared.jobs.spec import JobSpec, resolve
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.runs.decide import is_over
 from shared.runs.model import DEDICATED_FROM, ELASTIC, FINAL, Elastic, Member, Run, RunState
@@ -96,14 +96,16 @@ class ElasticJobs(Workload, HasMembers):
         return run.progress.state is not RunState.RECEIVED and bool(_unsent(run))
 
     def submit(self, ports: Ports, run: Run) -> Submitted:
-        ids = assets(ports.jobs, ports.trainers, run.asked.request)
-        waiting = _unsent(run)
+        waiting, of_cluster = _unsent(run), dict[str, Assets]()
         for member in waiting:
             job = self.job_spec(run, _job(run, member), ports.rendezvous, ports.clock())
-            ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
+            ids = of_cluster.get(job.cluster) or assets(ports.jobs, ports.trainers, job)
+            of_cluster[job.cluster] = ids
+            ports.jobs.submit(resolve(job, ids))
             log.info("run %s: submitted member %s as job %s. %s", run.name, member.index, job.name, member.why)
         if waiting:
             self._cancel_if_ended(ports, run.name, waiting)
+        ids = next(iter(of_cluster.values()), None) or assets(ports.jobs, ports.trainers, run.asked.request)
         return Submitted(ids, tuple(_job(run, member) for member in waiting))
 
     def after_submission(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from shared.jobs import spec
-from shared.jobs.assets import Assets, assets
+from shared.jobs.assets import Assets, assets, resolve
 from shared.jobs.model import ENDED, JobState
 from shared.jobs.readers.pipeline import with_steps
-from shared.jobs.spec import JobSpec, resolve
+from shared.jobs.spec import JobSpec
 from shared.runs.model import PIPELINE, Run, RunState
 from shared.runs.node_use import Spell, Use, end_of
 from shared.runs.progress.one_job import OneJob
@@ -45,8 +45,8 @@ class PipelineJob(OneJob):
 
     def submit(self, ports: Ports, run: Run) -> Submitted:
         def with_ids(step: JobSpec) -> JobSpec:
-            ids = assets(ports.jobs, ports.trainers, step)
-            return resolve(step, ids.code, ids.environment, ids.code_digest)
+            placed = replace(step, cluster=step.cluster or run.asked.cluster)
+            return resolve(step, assets(ports.jobs, ports.trainers, placed))
 
         job = self.job_spec(run, run.name, ports.rendezvous, ports.clock())
         answer = ports.jobs.submit(with_steps(job, with_ids))

@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from shared.jobs.assets import assets
+from shared.jobs.assets import assets, resolve
 from shared.jobs.model import FailureCode, JobFailure, JobState, JobStatus
-from shared.jobs.spec import JobSpec, resolve
+from shared.jobs.spec import JobSpec
 from shared.runs.decide import is_over
 from shared.runs.model import Moment, Placed, Run, RunState
 from shared.runs.names import plain_job
@@ -45,9 +45,9 @@ class SingleJob(OneJob):
         return by_place(use_of_one_job(run, now), run.jobs.places)
 
     def submit(self, ports: Ports, run: Run) -> Submitted:
-        ids = assets(ports.jobs, ports.trainers, run.asked.request)
         job = self.job_spec(run, present_job(run), ports.rendezvous, ports.clock())
-        answer = ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
+        ids = assets(ports.jobs, ports.trainers, job)
+        answer = ports.jobs.submit(resolve(job, ids))
         if run.jobs.resubmit:
             self._cancel_if_ended(ports, run.name)
         return Submitted(ids, (present_job(run),), answer.state is JobState.QUEUED)

@@ -54,6 +54,13 @@ def test_what_needs_a_further_role_is_declared(operation: Operation) -> None:
     assert operation.role in (*ROLES, ANYONE)
 
 
+@EVERY
+def test_a_key_is_honoured_or_refused(operation: Operation) -> None:
+    """No operation both takes an Idempotency-Key and refuses it; only one that changes something refuses."""
+    assert not ("key" in signature(operation).takes and operation.no_key)
+    assert operation.method == "POST" or not operation.no_key
+
+
 def test_a_function_without_an_answer_is_refused() -> None:
     """Whoever forgets the return type reads what is expected."""
     with pytest.raises(TypeError, match=r"get_unknown must return Annotated\[Json"):

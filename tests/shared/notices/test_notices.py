@@ -17,7 +17,7 @@ from shared.clusters.facts import ClusterIdles
 from shared.clusters.model import Cluster
 from shared.events.announce import announce
 from shared.events.announce import tell as announce_now
-from shared.kernel.errors import Impossible, NotFound, Unavailable
+from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.money.facts import BudgetReached, BudgetWarned
 from shared.notices import decide, deliver
 from shared.notices.messages import DeliverNotice
@@ -76,6 +76,17 @@ def test_a_runs_end_is_told_to_those_who_asked(world: World, raw: str, kind: str
     event = json.loads(body)
     assert (event["type"], event["data"]["run"], headers["webhook-id"]) == (f"trainyard.{kind}", run, event["id"])
     assert event["data"]["facts"]["cluster"] == "cpu-cluster, 2 nodes"
+
+
+def test_a_key_makes_one_subscription(world: World) -> None:
+    """A repeat under one Idempotency-Key gives the first subscription with its secret; another request is refused."""
+    wish = Wish(["failed"], "https://example.org/hook")
+    made = subscribe(world.system, world.post, wish, key="k")
+    world.clock.advance(60)
+    assert subscribe(world.system, world.post, wish, key="k") == made
+    with pytest.raises(Conflict, match="from another request"):
+        subscribe(world.system, world.post, replace(wish, route="mnist"), key="k")
+    assert world.post.notices.all() == [made]
 
 
 def test_an_event_told_twice_is_one_delivery(world: World) -> None:

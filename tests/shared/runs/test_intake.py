@@ -169,6 +169,17 @@ def test_a_dry_run_says_why_not_now(world: World) -> None:
     assert codes(template="mnist", data="drops/mnist/a") == ["drop_open", "cluster_busy"]
 
 
+@pytest.mark.parametrize(
+    ("job", "lacks"),
+    [({}, "no command"), ({"environment": "azureml:e:1"}, "no command"), ({"command": "x"}, "no environment")],
+)
+def test_a_job_without_what_every_job_has_makes_no_run(world: World, job: dict[str, Any], lacks: str) -> None:
+    """Who asks reads which field is missing, at once; no run is made that could only fail."""
+    with pytest.raises(Impossible, match=lacks) as refused:
+        create.create_run(world.system, RunRequest(job=job, cluster="cpu-cluster"))
+    assert (refused.value.code, world.runs.rows) == ("bad_job", {})
+
+
 def test_a_pipeline_that_can_not_be_is_refused_before_there_is_a_run(world: World) -> None:
     """A component that is not registered, and what the schema refuses, by the step; a dry run says the same. On the
     cluster that a request names runs every step."""

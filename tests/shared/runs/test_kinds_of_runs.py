@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from shared.deadlines.intake import with_date
-from shared.jobs.assets import assets
+from shared.jobs.assets import assets, resolve
 from shared.jobs.limits import Limits
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.search import Sweep
 from shared.jobs.spec import PIPELINE as PIPELINE_JOB
-from shared.jobs.spec import JobSpec, resolve
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Impossible
 from shared.runs.features import Origin
 from shared.runs.intake.from_job import run_of
@@ -96,7 +96,7 @@ class Labeled(OneJob):
     def submit(self, ports: Ports, run: Run) -> Submitted:
         ids = assets(ports.jobs, ports.trainers, run.asked.request)
         job = self.job_spec(run, run.name, ports.rendezvous, ports.clock())
-        ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
+        ports.jobs.submit(resolve(job, ids))
         return Submitted(ids, (run.name,))
 
     def uses(self, run: Run, now: datetime) -> list[Use]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from cronsim import CronSim
 
 from shared.jobs.location import Location
-from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import NOBODY
 from shared.notices import subscribe
 from shared.runs.intake.request import RunRequest
@@ -301,10 +302,35 @@ def test_data_that_are_not_there_are_told_of_when_a_schedule_is_made(world: Worl
         [reason] = plan.preview(world.system, Wish(request, "0 6 * * *"))["reasons"]
         assert (reason["code"], words in reason["message"]) == ("no_data", True)
         body = api.ScheduleRequest(request, "0 6 * * *")
-        added = api.add_schedule(world.system, world.schedules, api.DryRunQuery(), body, NOBODY, lambda: None)
+        added = api.add_schedule(world.system, world.schedules, api.DryRunQuery(), body, None, NOBODY, lambda: None)
         assert added.value["reasons"] == [reason]
     with pytest.raises(Impossible, match="write @latest"):
         plan.add(world.system, world.schedules, Wish(RunRequest(template="mnist", data="mnist@newest"), "0 6 * * *"))
+
+
+def test_a_key_makes_one_schedule(world: World) -> None:
+    """A repeat under one Idempotency-Key gives the first schedule; another request under the key is refused. The key is
+    free again once the schedule is removed."""
+    wish = Wish(RunRequest(template="mnist", data="drops/mnist/a"), "0 6 * * *")
+    made = plan.add(world.system, world.schedules, wish, "k")
+    world.clock.advance(60)
+    assert plan.add(world.system, world.schedules, wish, "k") == made
+    for other in (replace(wish, cron="0 7 * * *"), replace(wish, owner="eve"), replace(wish, overlap=Overlap.ALLOW)):
+        with pytest.raises(Conflict, match="from another request"):
+            plan.add(world.system, world.schedules, other, "k")
+    assert [each.id for each in world.schedules.all()] == [made.id]
+    plan.remove(world.schedules, made.id)
+    assert plan.add(world.system, world.schedules, wish, "k").created_at > made.created_at
+    assert plan.add(world.system, world.schedules, wish).id != made.id
+
+
+def test_two_requests_with_one_key_at_once_make_one_schedule(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request that looked before the other one wrote gives the other one's schedule."""
+    wish = Wish(RunRequest(template="mnist", data="drops/mnist/a"), "0 6 * * *")
+    made, get = plan.add(world.system, world.schedules, wish, "k"), world.schedules.get
+    misses = [None]  # the first look finds nothing yet
+    monkeypatch.setattr(world.schedules, "get", lambda name: misses.pop() if misses else get(name))
+    assert plan.add(world.system, world.schedules, wish, "k") == made
 
 
 def test_a_firing_that_fails_is_told(world: World) -> None:

@@ -1,0 +1,28 @@
+"""Writes what is made of declarations: docs/cli.md, docs/api.md, docs/security.md and schemas/cli.json.
+
+.trainyard/venv/bin/python .ci/generate.py
+
+Tests compare the committed files with what this makes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import api_docs
+
+import schemas
+from cli import docs
+
+
+def made() -> dict[Path, str]:
+    """The content of each file that is made."""
+    return {docs.PAGE: docs.page(), schemas.FILE: schemas.text(), **api_docs.pages()}
+
+
+if __name__ == "__main__":
+    for path, text in made().items():
+        path.write_text(text, "utf-8")

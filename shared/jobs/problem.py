@@ -1,0 +1,14 @@
+"""A fault in a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One fault in a job: where (a path like `limits.timeout`), what, and a stable code."""
+
+    path: str
+    message: str
+    code: str = "bad_job"
