@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from shared.jobs.model import Problem
+from shared.jobs.problem import Problem
 from shared.jobs.spec import JobSpec
 
 _STARTS = re.compile(r"(?:^|[\s;&|(])(?:\S*/)?torchrun(?=\s|$)|-m\s+torch\.distributed\.(?:run|launch)(?=\s|$)")
