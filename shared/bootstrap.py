@@ -12,7 +12,7 @@ from shared.money import money_file as money
 
 if TYPE_CHECKING:
     from shared.kernel.settings import Settings
-    from shared.notices.deliver import Post
+    from shared.notices.ports import Post
     from shared.removals.ports import Removals
     from shared.schedules.ports import Schedules
     from shared.sweeps.ports import Studies

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Protocol
 
 from shared.kernel.attempts import Attempts
-from shared.messages.poison import Ports as PoisonPorts
 from shared.messages.poison import keep_poison
 from shared.notices import deliver
+from shared.notices.ports import Post
+from shared.ports import AllPorts
 from shared.removals import retention
 from shared.removals.ports import Removals
 from shared.removals.remove import send_again
 
 
-class Ports(PoisonPorts, retention.Ports, deliver.Ports, Protocol):
-    """What is needed here from outside."""
-
-
-def look_after(ports: Ports, removals: Removals, post: deliver.Post) -> None:
+def look_after(ports: AllPorts, removals: Removals, post: Post) -> None:
     """Poison messages, old notices, lost removals, retention. One that fails stops no other; raises the first error."""
     steps = Attempts("daily")
     steps.do("poison messages", partial(keep_poison, ports))

@@ -8,33 +8,24 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Protocol
 
 from shared.drops.checks import send_check
 from shared.drops.find_unannounced import walks
 from shared.drops.model import DropState
-from shared.events.ports import HasAudience, HasEvents
 from shared.jobs.register import register_assets
 from shared.kernel import measure
 from shared.kernel.attempts import Attempts
 from shared.kernel.errors import Unavailable
-from shared.kernel.has import HasMemory
 from shared.messages import poison
-from shared.removals.ports import HasNamed
-from shared.runs.ports import SaysMore
+from shared.ports import AllPorts
 from shared.runs.progress.hourly_reconcile import ask_for_looks
-from shared.schedules.fire import Ports as FirePorts
 from shared.schedules.fire import ask_for_overdue
 from shared.schedules.ports import Schedules
 
 PATIENCE = timedelta(minutes=5)  # then the next time begins; half of functionTimeout, which would end the worker
 
 
-class Ports(FirePorts, HasMemory, HasEvents, HasAudience, HasNamed, SaysMore, Protocol):
-    """What is needed here from outside."""
-
-
-def reconcile(ports: Ports, schedules: Schedules | None = None) -> None:
+def reconcile(ports: AllPorts, schedules: Schedules | None = None) -> None:
     """Ask for a look at every run that isn't settled and every drop that isn't closed, and find drops without events.
 
     It also registers what every job needs, so that a new deployment is ready before its first job. One part that fails
@@ -60,7 +51,7 @@ def reconcile(ports: Ports, schedules: Schedules | None = None) -> None:
     steps.end()
 
 
-def _check_open_drops(ports: Ports, until: datetime) -> None:
+def _check_open_drops(ports: AllPorts, until: datetime) -> None:
     still_open = 0
     for drop in ports.drops.open():
         still_open += 1

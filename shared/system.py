@@ -27,7 +27,7 @@ from shared.models.ports import Models, Registry, Signer
 from shared.money.admission import ProjectPurse
 from shared.money.policy import Policy
 from shared.money.ports import Books, RetailPrices
-from shared.notices.deliver import Post
+from shared.notices.ports import Post
 from shared.reactions import react, written_with
 from shared.removals.ports import Named, Removals
 from shared.runs.facts import RunBeingArchived, RunTakesStep

@@ -33,7 +33,7 @@ from shared.kernel.parallel import in_threads
 from shared.kernel.settings import Settings
 from shared.money import money_file as money
 from shared.money.budgets import AccountBudgets
-from shared.notices.deliver import Post
+from shared.notices.ports import Post
 from shared.system import System
 
 

@@ -12,19 +12,32 @@ import pytest
 
 from emulators import neighbours
 
-on_linux = pytest.mark.skipif(not neighbours.TABLE.exists(), reason="needs Linux")
+on_linux = pytest.mark.skipif(not neighbours.TABLES[0].exists(), reason="needs Linux")
 WAYS = [neighbours._asked, neighbours._listed]
 Way = Callable[[neighbours.Address, neighbours.Address], tuple[int, int] | None]
+Connect = Callable[[neighbours.Address], socket.socket]
 
 
 def unavailable(*_: object) -> None:
     raise OSError("not in this sandbox")
 
 
+def plain(address: neighbours.Address) -> socket.socket:
+    return socket.create_connection(address)
+
+
+def dual_stack(address: neighbours.Address) -> socket.socket:
+    """A client as .NET's and Java's are: one socket for both families."""
+    client = socket.socket(socket.AF_INET6)
+    client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    client.connect((f"::ffff:{address[0]}", address[1]))
+    return client
+
+
 @contextmanager
-def connection() -> Iterator[tuple[socket.socket, neighbours.Address, neighbours.Address]]:
+def connection(connect: Connect = plain) -> Iterator[tuple[socket.socket, neighbours.Address, neighbours.Address]]:
     """The client's socket, and the two ends as the server sees them."""
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+    with socket.create_server(("127.0.0.1", 0)) as server, connect(server.getsockname()) as client:
         accepted, peer = server.accept()
         with accepted:
             yield client, peer, server.getsockname()
@@ -32,9 +45,11 @@ def connection() -> Iterator[tuple[socket.socket, neighbours.Address, neighbours
 
 @on_linux
 @pytest.mark.parametrize("way", WAYS)
-def test_linux_tells_whose_a_connection_is(way: Way) -> None:
-    """Asked for the connection or in the list of all: the same user and inode, and nothing of what is not there."""
-    with connection() as (client, peer, here):
+@pytest.mark.parametrize("connect", [plain, dual_stack])
+def test_linux_tells_whose_a_connection_is(way: Way, connect: Connect) -> None:
+    """Asked for the connection or in the lists of all, whichever family the client's socket has: the same user and
+    inode, and nothing of what is not there."""
+    with connection(connect) as (client, peer, here):
         assert way(peer, here) == (os.getuid(), os.fstat(client.fileno()).st_ino)
         assert way(("127.0.0.1", 1), here) is None
 
@@ -67,5 +82,5 @@ def test_a_client_that_has_gone_is_nobody(monkeypatch: pytest.MonkeyPatch, way: 
 def test_where_nobody_tells_all_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without either, as on macOS and Windows, every connection counts as ours."""
     monkeypatch.setattr(neighbours, "_asked", unavailable)
-    monkeypatch.setattr(neighbours, "TABLE", tmp_path / "none")
+    monkeypatch.setattr(neighbours, "TABLES", (tmp_path / "none",))
     assert neighbours.is_ours(("127.0.0.1", 1), ("127.0.0.1", 2))

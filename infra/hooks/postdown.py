@@ -11,7 +11,7 @@ import time
 import vault
 from tools import PAUSE_SECONDS, HookFailed, missing, rest, run, say, setting
 
-IN_USE = "RoleDefinitionHasAssignments"
+IN_USE = "RoleDefinitionHasAssignments"  # https://learn.microsoft.com/azure/role-based-access-control/troubleshooting
 ROLE_SECONDS = float(os.environ.get("TRAINYARD_ROLES_SECONDS", "300"))  # tests have less patience
 
 

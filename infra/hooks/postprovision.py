@@ -24,7 +24,7 @@ TRAINERS = INFRA.parent / "trainers"
 DOCKERFILE = INFRA / "image" / "Dockerfile"
 
 ROLES_SECONDS = float(os.environ.get("TRAINYARD_ROLES_SECONDS", "300"))  # tests have less patience
-REFUSED = "TasksOperationsNotAllowed"  # ACR Tasks are paused for subscriptions that run on free credits
+REFUSED = "TasksOperationsNotAllowed"  # on free credits: Azure-Samples/azure-search-openai-demo#2220 has the message
 
 
 @dataclass(frozen=True)

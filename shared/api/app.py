@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from shared.api import answers, catalogue, openapi, status
 from shared.api.requests import ReplayQuery, RouteCheck
-from shared.clusters.ports import HasClusters
-from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
 from shared.jobs.register import register
 from shared.kernel.encode import Json
 from shared.kernel.reply import Caller, Reply
 from shared.messages import replay as poison
 from shared.messages.declared import QUEUES
+from shared.ports import AllPorts
 
 QueueName = Annotated[str, Meta(extra_json_schema={"enum": list(QUEUES)})]
 RouteName = Annotated[str, Meta(min_length=1)]
 
 
-class RegisterPorts(HasJobs, HasTrainers, HasRoutes, HasClusters, Protocol):
-    """What registering needs from outside."""
-
-
-def health(ports: status.Ports) -> Annotated[Reply, {200: answers.Health, 503: answers.Health}]:
+def health(ports: AllPorts) -> Annotated[Reply, {200: answers.Health, 503: answers.Health}]:
     checked = status.health(ports)
     return Reply(checked, 200 if checked["status"] == "ok" else 503)
 
 
-def get_status(ports: status.Ports) -> Annotated[Json, answers.Status]:
+def get_status(ports: AllPorts) -> Annotated[Json, answers.Status]:
     return status.status(ports)
 
 
@@ -43,21 +38,21 @@ def get_me(caller: Caller) -> Annotated[Json, answers.Me]:
     return {"auth": caller.auth, "name": name, "id": object_id, "may_change": caller.may_change}
 
 
-def replay(ports: poison.Ports, queue: QueueName, query: ReplayQuery) -> Annotated[Json, answers.GivenBack]:
+def replay(ports: AllPorts, queue: QueueName, query: ReplayQuery) -> Annotated[Json, answers.GivenBack]:
     return asdict(poison.give_back(ports, queue, query.dry_run))
 
 
-def list_trainers(ports: catalogue.Ports) -> Annotated[list[Json], list[answers.Trainer]]:
+def list_trainers(ports: AllPorts) -> Annotated[list[Json], list[answers.Trainer]]:
     return catalogue.trainers(ports)
 
 
-def list_routes(ports: catalogue.Ports) -> Annotated[list[Json], list[answers.Route]]:
+def list_routes(ports: AllPorts) -> Annotated[list[Json], list[answers.Route]]:
     return catalogue.routes(ports)
 
 
-def check_route(ports: catalogue.Ports, route: RouteName, body: RouteCheck) -> Annotated[Json, answers.CheckedRoute]:
+def check_route(ports: AllPorts, route: RouteName, body: RouteCheck) -> Annotated[Json, answers.CheckedRoute]:
     return catalogue.check(ports, route, body)
 
 
-def register_assets(ports: RegisterPorts) -> Annotated[Json, answers.Registered]:
+def register_assets(ports: AllPorts) -> Annotated[Json, answers.Registered]:
     return asdict(register(ports.jobs, ports.trainers, ports.routes, ports.clusters.list()))

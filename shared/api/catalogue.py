@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from shared.api.requests import RouteCheck
-from shared.drops.seal import Ports as SealPorts
 from shared.drops.seal import route_problems
 from shared.jobs.parameters import Parameters, Schema
-from shared.jobs.ports import HasTrainers
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.route import Route, choices
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.suggest import did_you_mean
+from shared.ports import AllPorts
 
 Json = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-class Ports(SealPorts, HasTrainers, Protocol):
-    """What is needed here from outside."""
-
-
-def trainers(ports: Ports) -> list[Json]:
+def trainers(ports: AllPorts) -> list[Json]:
     """Every trainer, with its parameters as a JSON Schema, from which a form can be made."""
     return [_trainer(ports, name) for name in trainer_names(ports.trainers)]
 
 
-def _trainer(ports: Ports, name: str) -> Json:
+def _trainer(ports: AllPorts, name: str) -> Json:
     template, parameters = trainer_template(ports.trainers, name)
     return {
         "trainer": name,
@@ -40,7 +35,7 @@ def _trainer(ports: Ports, name: str) -> Json:
     }
 
 
-def routes(ports: Ports) -> list[Json]:
+def routes(ports: AllPorts) -> list[Json]:
     """Every route: what a drop in its folder becomes, and within which limits."""
     return [_route(route) for _, route in sorted(ports.routes.items())]
 
@@ -72,7 +67,7 @@ def schema_of(parameters: Parameters) -> Json:
     return {"$schema": DRAFT, "type": "object", "additionalProperties": False, "properties": properties}
 
 
-def check(ports: Ports, name: str, asked: RouteCheck) -> Json:
+def check(ports: AllPorts, name: str, asked: RouteCheck) -> Json:
     """The job that a drop of this route with this job file would become. Raises Impossible with all that is wrong.
 
     Raises NotFound for a route that is not there, with the nearest one.

@@ -13,38 +13,37 @@ from shared.clusters import lease_actions, lease_model, sweep
 from shared.kernel.encode import Json
 from shared.kernel.names import NAME
 from shared.kernel.person import Person
+from shared.ports import AllPorts
 
 ClusterName = Annotated[str, Meta(pattern=f"^{NAME.pattern}$")]
 LeaseName = Annotated[str, Meta(pattern=f"^{lease_model.LEASE_ID.pattern}$")]
 
 
-def list_clusters(ports: status.Ports) -> Annotated[list[Json], list[records.Cluster]]:
+def list_clusters(ports: AllPorts) -> Annotated[list[Json], list[records.Cluster]]:
     return status.clusters(ports)
 
 
-def list_nodes(ports: nodes.Ports, query: nodes.NodesQuery) -> Annotated[Json, nodes.NodesReport]:
+def list_nodes(ports: AllPorts, query: nodes.NodesQuery) -> Annotated[Json, nodes.NodesReport]:
     return nodes.nodes(ports, query)
 
 
-def list_leases(ports: status.Ports) -> Annotated[list[Json], list[records.Lease]]:
+def list_leases(ports: AllPorts) -> Annotated[list[Json], list[records.Lease]]:
     return status.leases(ports)
 
 
-def make_lease(
-    ports: lease_actions.Ports, cluster: ClusterName, body: LeaseRequest, by: Person
-) -> Annotated[Json, records.Lease]:
+def make_lease(ports: AllPorts, cluster: ClusterName, body: LeaseRequest, by: Person) -> Annotated[Json, records.Lease]:
     wish = lease_model.Wish(int(body.nodes), body.seconds, body.why)
     return records.lease(lease_actions.lease(ports, cluster, wish, by), ports.clock())
 
 
-def extend_lease(ports: lease_actions.Ports, lease: LeaseName, body: LeaseExtension) -> Annotated[Json, records.Lease]:
+def extend_lease(ports: AllPorts, lease: LeaseName, body: LeaseExtension) -> Annotated[Json, records.Lease]:
     return records.lease(lease_actions.extend(ports, lease, body.seconds), ports.clock())
 
 
-def release_lease(ports: lease_actions.Ports, lease: LeaseName, by: Person) -> Annotated[Json, records.Lease]:
+def release_lease(ports: AllPorts, lease: LeaseName, by: Person) -> Annotated[Json, records.Lease]:
     return records.lease(lease_actions.release(ports, lease, by), ports.clock())
 
 
-def scale_to_zero(ports: sweep.Ports, cluster: ClusterName, query: ScaleQuery, by: Person) -> Annotated[Json, Scaled]:
+def scale_to_zero(ports: AllPorts, cluster: ClusterName, query: ScaleQuery, by: Person) -> Annotated[Json, Scaled]:
     decision = sweep.scale_to_zero(ports, cluster, query.force, by)
     return {"cluster": decision.cluster, "action": decision.action, "why": decision.why}

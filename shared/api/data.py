@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from shared.drops import diff, versions
 from shared.drops import model as drops
 from shared.drops.diff import DataFile as _DataFile
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasRoutes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.encode import model_of, plain_fields
-from shared.kernel.has import HasBlobs
-from shared.runs.ports import HasRuns
+from shared.ports import AllPorts
 
 Json = dict[str, Any]
 MOST_NAMED = 1000  # files named in each part of a difference, and in one page of a list
@@ -31,10 +28,6 @@ _Ref = Annotated[
 
 Generation = model_of(__name__, drops.Generation, {}, ("folder",))
 DataFile = model_of(__name__, diff.DataFile, {})
-
-
-class Ports(HasBlobs, HasRoutes, HasRuns, HasDrops, Protocol):
-    """What is needed here from outside."""
 
 
 class DiffQuery(Struct):
@@ -69,11 +62,11 @@ class Diff(Struct):
     same: int
 
 
-def generations(ports: Ports, key: DropKey) -> list[Json]:
+def generations(ports: AllPorts, key: DropKey) -> list[Json]:
     return [plain_fields(each, ("folder",)) for each in versions.generations(ports, key)]
 
 
-def files(ports: Ports, query: FilesQuery) -> Json:
+def files(ports: AllPorts, query: FilesQuery) -> Json:
     """A page of the files of a generation, of a drop as it is now, or of a run."""
     data_files = versions.files(ports, query.of)
     page = sorted(data_files, key=lambda file: file.path)[query.offset :][:MOST_NAMED]
@@ -85,7 +78,7 @@ def files(ports: Ports, query: FilesQuery) -> Json:
     }
 
 
-def difference(ports: Ports, query: DiffQuery) -> Json:
+def difference(ports: AllPorts, query: DiffQuery) -> Json:
     file_difference = versions.diff(ports, query.a, query.b)
     parts = {name: _part(getattr(file_difference, name)) for name in ("added", "changed", "gone")}
     return {"a": query.a, "b": query.b, **parts, "same": file_difference.same}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -14,13 +14,12 @@ from shared.api.requests import DropsQuery, FolderRequest, UploadRequest, files,
 from shared.drops import retrain
 from shared.drops import uploads as drop_uploads
 from shared.jobs import uploads
-from shared.jobs.ports import HasJobs, HasLimits, HasRoutes
 from shared.jobs.readers.place_text import place_text
 from shared.kernel.drop_key import DropKey
 from shared.kernel.encode import Json
-from shared.kernel.has import HasBlobs
 from shared.kernel.person import Person
 from shared.kernel.reply import Reply
+from shared.ports import AllPorts
 from shared.runs.answers import Accepted, accepted
 
 # Any text that a blob's name may hold: the service checks it.
@@ -28,36 +27,34 @@ RouteName = Annotated[str, Meta(min_length=1)]
 DropName = Annotated[str, Meta(min_length=1)]
 
 
-def list_drops(ports: queries.Ports, query: DropsQuery) -> Annotated[list[Json], list[Drop]]:
+def list_drops(ports: AllPorts, query: DropsQuery) -> Annotated[list[Json], list[Drop]]:
     return queries.drops(ports, query)
 
 
-def get_drop(ports: queries.Ports, route: RouteName, name: DropName) -> Annotated[Json, Drop]:
+def get_drop(ports: AllPorts, route: RouteName, name: DropName) -> Annotated[Json, Drop]:
     return queries.drop(ports, route, name)
 
 
-def list_generations(
-    ports: data.Ports, route: RouteName, name: DropName
-) -> Annotated[list[Json], list[data.Generation]]:
+def list_generations(ports: AllPorts, route: RouteName, name: DropName) -> Annotated[list[Json], list[data.Generation]]:
     return data.generations(ports, DropKey(route, name))
 
 
 def train_again(
-    ports: retrain.Ports, route: RouteName, name: DropName, key: str | None, by: Person
+    ports: AllPorts, route: RouteName, name: DropName, key: str | None, by: Person
 ) -> Annotated[Reply, {202: Accepted}]:
     return accepted(retrain.train_again(ports, DropKey(route, name), key, *by))
 
 
-def list_files(ports: data.Ports, query: data.FilesQuery) -> Annotated[Json, data.Files]:
+def list_files(ports: AllPorts, query: data.FilesQuery) -> Annotated[Json, data.Files]:
     return data.files(ports, query)
 
 
-def diff_data(ports: data.Ports, query: data.DiffQuery) -> Annotated[Json, data.Diff]:
+def diff_data(ports: AllPorts, query: data.DiffQuery) -> Annotated[Json, data.Diff]:
     return data.difference(ports, query)
 
 
 def upload_addresses(
-    ports: drop_uploads.Ports,
+    ports: AllPorts,
     route: RouteName,
     name: DropName,
     body: UploadRequest,
@@ -70,11 +67,7 @@ def upload_addresses(
     return drop_uploads.upload_addresses(ports, key, wanted, by.name)
 
 
-class FolderPorts(HasBlobs, HasJobs, HasRoutes, HasLimits, Protocol):
-    """What sending a folder for a job needs from outside."""
-
-
-def begin_upload(ports: FolderPorts, body: FolderRequest) -> Annotated[Json, Folder]:
+def begin_upload(ports: AllPorts, body: FolderRequest) -> Annotated[Json, Folder]:
     upload = uploads.begin(ports, ports.limits, ports.routes, files(body))
     missing = [{"name": name, "url": url} for name, url in upload.files]
     path = place_text(upload.path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Protocol
+from typing import Any
 
 from shared.api.requests import ImportRequest
 from shared.jobs.batchai.cluster import read_cluster
@@ -12,16 +12,12 @@ from shared.jobs.batchai.given import BatchAI
 from shared.jobs.batchai.project import read_project
 from shared.jobs.batchai.report import Report
 from shared.kernel.errors import Impossible
-from shared.runs.intake.dry_run import Ports as DryRunPorts
+from shared.ports import AllPorts
 from shared.runs.intake.dry_run import plan
 from shared.runs.intake.request import RunRequest
 
 
-class Ports(DryRunPorts, Protocol):
-    """What is needed here from outside."""
-
-
-def imported(ports: Ports, request: ImportRequest) -> dict[str, Any]:
+def imported(ports: AllPorts, request: ImportRequest) -> dict[str, Any]:
     """The job, compute or project, and the report. Raises Impossible for what is none of Batch AI's documents."""
     kind = kind_of(request.document)
     given = request.batchai or BatchAI()

@@ -7,16 +7,15 @@ loses nothing. Answers without news are equal, so that a conditional request (If
 from __future__ import annotations
 
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import UNSET
 
 from shared.api import queries
-from shared.api.queries import Ports as QueriesPorts
 from shared.api.requests import CurvesQuery, LiveQuery
 from shared.kernel.errors import Impossible
-from shared.kernel.has import HasBlobs, HasClock, HasMemory
 from shared.kernel.memory import Topic
+from shared.ports import AllPorts
 from shared.runs.model import Run
 from shared.runs.views import logs, metrics
 from shared.runs.views.metrics import Cursor, Series
@@ -27,11 +26,7 @@ SKETCH = 100  # points; curves of as few are remembered
 SKETCHES = Topic[Series]("sketches of curves", most=1000)  # of some 10 kB each
 
 
-class Ports(QueriesPorts, HasClock, HasMemory, HasBlobs, Protocol):
-    """What is needed here from outside."""
-
-
-def live(ports: Ports, name: str, query: LiveQuery) -> dict[str, Any]:
+def live(ports: AllPorts, name: str, query: LiveQuery) -> dict[str, Any]:
     """The run, and what came since `query.after` and `query.offset`. Raises NotFound."""
     run = ports.runs.get(name).value
     cursor = Cursor.of(query.after)
@@ -50,7 +45,7 @@ def live(ports: Ports, name: str, query: LiveQuery) -> dict[str, Any]:
     return {"run": queries.told(ports, run), "metrics": {"series": series, "next": str(cursor)}, "log": log}
 
 
-def curves(ports: Ports, query: CurvesQuery) -> dict[str, Any]:
+def curves(ports: AllPorts, query: CurvesQuery) -> dict[str, Any]:
     """The curves of several runs, with at most `query.points` points each. Raises NotFound, naming the run."""
     names = list(dict.fromkeys(name for name in query.runs.split(",") if name))
     if len(names) > MOST_RUNS:
@@ -62,7 +57,7 @@ def curves(ports: Ports, query: CurvesQuery) -> dict[str, Any]:
     return {"runs": curves_by_run, "records": [queries.told(ports, run) for run in runs] if query.records else []}
 
 
-def _curves(ports: Ports, run: Run, query: CurvesQuery) -> Series:
+def _curves(ports: AllPorts, run: Run, query: CurvesQuery) -> Series:
     """The curves of one run. Sketches of archived runs, which a list shows again and again, are reckoned once."""
     steps = (-inf if query.first is UNSET else query.first, inf if query.last is UNSET else query.last)
     if run.archive.at is None or query.points > SKETCH or steps != metrics.EVERYWHERE:

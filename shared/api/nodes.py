@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from shared.api import records
-from shared.clusters.ports import HasSamples, HasSweeps
 from shared.clusters.samples import Sample
-from shared.kernel.has import HasClock
+from shared.ports import AllPorts
 
 MOST_HOURS = 72
 MOST_SAMPLES = 1000  # of one cluster; of more, those that are left out are the shortest
 MOST_DECISIONS = 20
 KINDS = ("running", "idle", "preparing", "leaving", "unusable")
-
-
-class Ports(HasClock, HasSweeps, HasSamples, Protocol):
-    """What is needed here from outside."""
 
 
 class NodesQuery(Struct):
@@ -51,7 +46,7 @@ class NodesReport(Struct):
     clusters: list[ClusterNodes]
 
 
-def nodes(ports: Ports, query: NodesQuery) -> dict[str, Any]:
+def nodes(ports: AllPorts, query: NodesQuery) -> dict[str, Any]:
     """Each cluster's nodes over the last hours, where their number changed, and the decisions about it."""
     until = ports.clock()
     since = until - timedelta(hours=query.hours)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from shared.api import records
 from shared.api.requests import DropsQuery, RunsQuery, read_name
 from shared.clusters.azureml_cache import waiting
-from shared.clusters.ports import HasClusters
 from shared.drops import find_name
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
-from shared.kernel.has import HasClock, HasMemory
 from shared.kernel.parsing import read_time
 from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
-from shared.models.ports import HasModels
+from shared.ports import AllPorts
 from shared.runs.model import SWEEP, Run
-from shared.runs.ports import HasPurse, HasRuns, RunFilter
+from shared.runs.ports import RunFilter
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition, names_in
 from shared.runs.views.summary import FIELDS, names_of, value_of
@@ -30,15 +26,7 @@ MOST_COMPARED = 20
 HINTED_FROM = 200  # of the newest runs come the names that a hint knows
 
 
-class Ports(HasClock, HasMemory, HasJobs, HasRoutes, HasRuns, HasPurse, HasClusters, HasDrops, Protocol):
-    """What is needed here from outside."""
-
-
-class NamePorts(Ports, HasModels, Protocol):
-    """The same where a name may be that of a model."""
-
-
-def drop(ports: Ports, route: str, name: str) -> dict[str, Any]:
+def drop(ports: AllPorts, route: str, name: str) -> dict[str, Any]:
     """One drop. Raises NotFound, saying which routes there are."""
     stored = ports.drops.get(DropKey(route, name))
     if stored is None:
@@ -47,14 +35,14 @@ def drop(ports: Ports, route: str, name: str) -> dict[str, Any]:
     return records.drop(stored.value)
 
 
-def drops(ports: Ports, query: DropsQuery) -> list[dict[str, Any]]:
+def drops(ports: AllPorts, query: DropsQuery) -> list[dict[str, Any]]:
     """Up to a thousand drops by name, of one route or of all, beginning after the drop that the query names."""
     after = DropKey.of(query.after) if query.after else None
     drop_records = ports.drops.listed(query.route or None, after, query.limit)
     return [records.drop(record) for record in drop_records]
 
 
-def run(ports: Ports, name: str) -> dict[str, Any]:
+def run(ports: AllPorts, name: str) -> dict[str, Any]:
     return told(ports, with_parameters(ports.runs.get(name).value))
 
 
@@ -66,12 +54,12 @@ def with_parameters(run: Run) -> Run:
     return run.changed(parameters=run.asked.request.values)
 
 
-def told(ports: Ports, run: Run) -> dict[str, Any]:
+def told(ports: AllPorts, run: Run) -> dict[str, Any]:
     """A run, and why it has not started."""
     return records.run(run, waiting(ports, run))
 
 
-def runs(ports: Ports, query: RunsQuery) -> dict[str, Any]:
+def runs(ports: AllPorts, query: RunsQuery) -> dict[str, Any]:
     """A page of runs, newest first, and what to ask for the next one with. A page may be short and not the last.
 
     With a condition, a page looks at up to 4,000 runs; `looked_at` says at how many it did.
@@ -83,14 +71,14 @@ def runs(ports: Ports, query: RunsQuery) -> dict[str, Any]:
     return answer | {"looked_at": page.looked_at} | ({"hint": hint} if hint else {})
 
 
-def _unknown_names(ports: Ports, where: str) -> str:
+def _unknown_names(ports: AllPorts, where: str) -> str:
     """Names in a condition that no run held: which of them none of the newest runs has, and what was probably meant."""
     names = set(FIELDS).union(*(names_of(run) for run in ports.runs.newest(HINTED_FROM)))
     unknown = [name for name in dict.fromkeys(names_in(where)) if name not in names]
     return " ".join(f"No run has {name[:80]!r}.{did_you_mean(name, names)}" for name in unknown)
 
 
-def run_filter(ports: Ports, query: RunsQuery) -> RunFilter:
+def run_filter(ports: AllPorts, query: RunsQuery) -> RunFilter:
     """The filter of a query. Raises Impossible for a condition that can't be read."""
     now = ports.clock()
     holds = condition(query.where) if query.where else None
@@ -105,27 +93,27 @@ def run_filter(ports: Ports, query: RunsQuery) -> RunFilter:
     )
 
 
-def find(ports: NamePorts, name: str) -> dict[str, Any]:
+def find(ports: AllPorts, name: str) -> dict[str, Any]:
     """The run or the drop that a name means."""
     target = _found(ports, name)
     return {"run": target.run, "drop": target.drop}
 
 
-def _found(ports: NamePorts, name: str) -> find_name.Found:
+def _found(ports: AllPorts, name: str) -> find_name.Found:
     """`churn@production` is the run of that version, where there is such a model."""
     if run := run_of(ports.models, name):
         return find_name.Found(run)
     return find_name.find(ports, name)
 
 
-def _run_named(ports: NamePorts, name: str) -> str:
+def _run_named(ports: AllPorts, name: str) -> str:
     target = _found(ports, name)
     if not target.run:
         raise NotFound(f"Drop {target.drop} has made no run yet, so there is nothing to compare.")
     return target.run
 
 
-def _trials(ports: Ports, name: str) -> list[str]:
+def _trials(ports: AllPorts, name: str) -> list[str]:
     """The best trials of a sweep that have told something, or the newest; none of another run."""
     sweep = ports.runs.get(name).value
     if sweep.asked.request.sweep is None:
@@ -137,7 +125,7 @@ def _trials(ports: Ports, name: str) -> list[str]:
     return [run.name for run in (measured or trials)[:MOST_COMPARED]]
 
 
-def compared(ports: NamePorts, text: str) -> dict[str, Any]:
+def compared(ports: AllPorts, text: str) -> dict[str, Any]:
     """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
     run_names = list(dict.fromkeys(_run_named(ports, name) for name in text.split(",") if name.strip()))
     if len(run_names) == 1:

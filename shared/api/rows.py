@@ -6,22 +6,18 @@ Nothing in a row moves with the clock, so that a list without news is answered w
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from shared.api.queries import Ports as QueriesPorts
 from shared.api.queries import run_filter
 from shared.api.requests import RunsQuery
+from shared.ports import AllPorts
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.views.summary import best_metric
 
 Json = dict[str, Any]
-
-
-class Ports(QueriesPorts, Protocol):
-    """What is needed here from outside."""
 
 
 class RowsQuery(RunsQuery):
@@ -60,7 +56,7 @@ class Rows(Struct):
     )
 
 
-def rows(ports: Ports, query: RowsQuery) -> Json:
+def rows(ports: AllPorts, query: RowsQuery) -> Json:
     """A page of rows, newest first, or what changed since one."""
     row_filter = run_filter(ports, query)
     if query.changes is UNSET:

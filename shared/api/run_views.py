@@ -21,34 +21,35 @@ from shared.api.requests import (
 from shared.api.run_answers import Artifacts, Compared, Curves, Live, RunPage, Series
 from shared.kernel.encode import Json
 from shared.kernel.reply import Reply
+from shared.ports import AllPorts
 from shared.runs.answers import FileAddress, FilePath, FileQuery, file_address
 from shared.runs.intake.request import RunName
 from shared.runs.results import artifacts
 from shared.runs.views import logs, metrics
 
 
-def list_runs(ports: queries.Ports, query: RunsQuery) -> Annotated[Json, RunPage]:
+def list_runs(ports: AllPorts, query: RunsQuery) -> Annotated[Json, RunPage]:
     return queries.runs(ports, query)
 
 
-def list_rows(ports: rows.Ports, query: rows.RowsQuery) -> Annotated[Json, rows.Rows]:
+def list_rows(ports: AllPorts, query: rows.RowsQuery) -> Annotated[Json, rows.Rows]:
     return rows.rows(ports, query)
 
 
-def get_run(ports: queries.Ports, run: RunName) -> Annotated[Json, Run]:
+def get_run(ports: AllPorts, run: RunName) -> Annotated[Json, Run]:
     return queries.run(ports, run)
 
 
-def find(ports: queries.NamePorts, query: FindQuery) -> Annotated[Json, Found]:
+def find(ports: AllPorts, query: FindQuery) -> Annotated[Json, Found]:
     return queries.find(ports, query.name)
 
 
-def compare(ports: queries.NamePorts, query: CompareQuery) -> Annotated[Json, Compared]:
+def compare(ports: AllPorts, query: CompareQuery) -> Annotated[Json, Compared]:
     return queries.compared(ports, query.runs)
 
 
 async def get_logs(
-    ports: logs.Ports, run: RunName, query: LogQuery, range_header: str | None
+    ports: AllPorts, run: RunName, query: LogQuery, range_header: str | None
 ) -> Annotated[Reply, {200: None, 206: None}]:
     """A log's bytes from an offset on, after waiting for more, or a range of them."""
     if byte_range := wanted_range(range_header):
@@ -56,23 +57,23 @@ async def get_logs(
     return log_answer(await logs.follow(ports, run, query.rank, query.offset, query.wait))
 
 
-def get_metrics(ports: metrics.Ports, run: RunName, query: MetricsQuery) -> Annotated[Json, Series]:
+def get_metrics(ports: AllPorts, run: RunName, query: MetricsQuery) -> Annotated[Json, Series]:
     return {"series": metrics.series(ports, run, query.name or None)}
 
 
-def get_live(ports: live.Ports, run: RunName, query: LiveQuery) -> Annotated[Json, Live]:
+def get_live(ports: AllPorts, run: RunName, query: LiveQuery) -> Annotated[Json, Live]:
     return live.live(ports, run, query)
 
 
-def get_curves(ports: live.Ports, query: CurvesQuery) -> Annotated[Json, Curves]:
+def get_curves(ports: AllPorts, query: CurvesQuery) -> Annotated[Json, Curves]:
     return live.curves(ports, query)
 
 
-def list_artifacts(ports: artifacts.Ports, run: RunName, query: ArtifactsQuery) -> Annotated[Json, Artifacts]:
+def list_artifacts(ports: AllPorts, run: RunName, query: ArtifactsQuery) -> Annotated[Json, Artifacts]:
     return artifacts.artifacts(ports, run, query.pictures)
 
 
 def read_artifact(
-    ports: artifacts.Ports, run: RunName, path: FilePath, query: FileQuery
+    ports: AllPorts, run: RunName, path: FilePath, query: FileQuery
 ) -> Annotated[Reply, {200: FileAddress, 302: None}]:
     return file_address(artifacts.address(ports, run, path), query)

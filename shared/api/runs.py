@@ -8,7 +8,6 @@ from typing import Annotated
 from msgspec import Meta
 
 from shared.api import queries
-from shared.api.imports import Ports as ImportPorts
 from shared.api.imports import imported
 from shared.api.records import Run
 from shared.api.requests import NO_CHANGES, Changes, CreateQuery, ImportRequest, NoteRequest, TagsRequest, read_member
@@ -16,6 +15,7 @@ from shared.api.run_answers import DryRun, Evicted, Imported
 from shared.kernel.encode import Json
 from shared.kernel.person import Person
 from shared.kernel.reply import Reply
+from shared.ports import AllPorts
 from shared.runs.answers import Accepted, accepted
 from shared.runs.intake import create, dry_run, retry_and_continue
 from shared.runs.intake.request import RunName, RunRequest
@@ -27,7 +27,7 @@ MemberNumber = Annotated[str, Meta(pattern="^[0-9]{1,4}$")]
 
 
 def create_run(
-    ports: dry_run.Ports,
+    ports: AllPorts,
     query: CreateQuery,
     body: RunRequest,
     key: str | None,
@@ -41,11 +41,11 @@ def create_run(
     return accepted(create.create_run(ports, body, key, *by))
 
 
-def import_document(ports: ImportPorts, body: ImportRequest) -> Annotated[Json, Imported]:
+def import_document(ports: AllPorts, body: ImportRequest) -> Annotated[Json, Imported]:
     return imported(ports, body)
 
 
-def cancel_run(ports: cancel.Ports, run: RunName, by: Person) -> Annotated[Reply, {200: Accepted, 202: Accepted}]:
+def cancel_run(ports: AllPorts, run: RunName, by: Person) -> Annotated[Reply, {200: Accepted, 202: Accepted}]:
     record = cancel.cancel_run(ports, run, by=by)
     state = record.progress.state
     return Reply({"run": record.name, "state": state}, 200 if state in FINAL else 202)
@@ -55,27 +55,27 @@ delete_run = cancel_run  # the record of a run stays
 
 
 def retry_run(
-    ports: retry_and_continue.Ports, run: RunName, by: Person, body: Changes = NO_CHANGES
+    ports: AllPorts, run: RunName, by: Person, body: Changes = NO_CHANGES
 ) -> Annotated[Reply, {202: Accepted}]:
     return accepted(retry_and_continue.retry_run(ports, run, body.parameters, *by))
 
 
 def continue_run(
-    ports: retry_and_continue.Ports, run: RunName, by: Person, body: Changes = NO_CHANGES
+    ports: AllPorts, run: RunName, by: Person, body: Changes = NO_CHANGES
 ) -> Annotated[Reply, {202: Accepted}]:
     return accepted(retry_and_continue.continue_run(ports, run, body.parameters, *by))
 
 
-def note_run(ports: queries.Ports, run: RunName, body: NoteRequest, by: Person) -> Annotated[Json, Run]:
+def note_run(ports: AllPorts, run: RunName, body: NoteRequest, by: Person) -> Annotated[Json, Run]:
     notes_and_tags.add_note(ports, run, body.text.strip(), by)
     return queries.run(ports, run)
 
 
-def tag_run(ports: queries.Ports, run: RunName, body: TagsRequest, by: Person) -> Annotated[Json, Run]:
+def tag_run(ports: AllPorts, run: RunName, body: TagsRequest, by: Person) -> Annotated[Json, Run]:
     notes_and_tags.change_tags(ports, run, body.set, body.remove, by)
     return queries.run(ports, run)
 
 
-def evict_member(ports: submit.Ports, run: RunName, member: MemberNumber, by: Person) -> Annotated[Json, Evicted]:
+def evict_member(ports: AllPorts, run: RunName, member: MemberNumber, by: Person) -> Annotated[Json, Evicted]:
     """End the job of an elastic run's member, to see the run go on without it."""
     return {"run": run, "job": submit.evict(ports, run, read_member(member), by)}

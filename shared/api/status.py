@@ -7,20 +7,18 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from shared.api import queries, records
-from shared.api.queries import Ports as QueriesPorts
 from shared.clusters.azureml_cache import waiting as waiting_for
 from shared.clusters.model import Cluster
-from shared.clusters.ports import HasLeases, HasSweeps
 from shared.clusters.waiting import WAITING
 from shared.kernel.encode import plain
 from shared.kernel.errors import NoAnswer, TrainyardError
 from shared.kernel.memory import Topic
 from shared.messages.declared import QUEUES
 from shared.messages.poison import POISON, is_done
-from shared.messages.poison import DonePorts as PoisonPorts
+from shared.ports import AllPorts
 from shared.runs.model import Run
 from shared.runs.views.run_list import in_state
 
@@ -30,11 +28,7 @@ LISTED = 50  # open and rejected drops shown, and runs that wait for a cluster
 MOST_WAITING = 1000  # waiting runs of each state that are read: one request
 
 
-class Ports(QueriesPorts, PoisonPorts, HasSweeps, HasLeases, Protocol):
-    """What is needed here from outside."""
-
-
-def health(ports: Ports) -> dict[str, Any]:
+def health(ports: AllPorts) -> dict[str, Any]:
     """Whether storage and workspace answer. Anyone may ask, so the detail is a code; `status` has the words.
 
     The answer is kept for some seconds: whoever asks often costs no more than whoever asks once.
@@ -42,13 +36,13 @@ def health(ports: Ports) -> dict[str, Any]:
     return ports.memory.answer(HEALTH, ports.clock(), lambda: _health(ports))
 
 
-def _health(ports: Ports) -> dict[str, Any]:
+def _health(ports: AllPorts) -> dict[str, Any]:
     errors = _errors(ports)
     checks = {name: {"ok": exc is None, "detail": exc.code if exc else ""} for name, exc in errors.items()}
     return {"status": "degraded" if any(errors.values()) else "ok", "checks": checks}
 
 
-def _errors(ports: Ports) -> dict[str, TrainyardError | None]:
+def _errors(ports: AllPorts) -> dict[str, TrainyardError | None]:
     answers = asked(ports)
     wait(answers.values(), PATIENCE)
     return {name: _error(name, answer) for name, answer in answers.items()}
@@ -82,13 +76,13 @@ class Questions:
 QUESTIONS = Topic[Questions]("questions to services")
 
 
-def asked(ports: Ports) -> dict[str, Future[None]]:
+def asked(ports: AllPorts) -> dict[str, Future[None]]:
     """Ask storage and workspace whether they answer."""
     checks = {"storage": ports.blobs.check, "workspace": ports.jobs.check}
     return ports.memory.one(QUESTIONS, Questions).ask(checks)
 
 
-def status(ports: Ports) -> dict[str, Any]:
+def status(ports: AllPorts) -> dict[str, Any]:
     """Queues with poison messages that still matter, drops that wait or were rejected, newest runs, and clusters."""
     errors = _errors(ports)
     waiting, poison = ports.queues.counts(QUEUES), ports.queues.counts(f"{q}{POISON}" for q in QUEUES)
@@ -108,23 +102,23 @@ def status(ports: Ports) -> dict[str, Any]:
     }
 
 
-def leases(ports: Ports) -> list[dict[str, Any]]:
+def leases(ports: AllPorts) -> list[dict[str, Any]]:
     now = ports.clock()
     return [records.lease(lease, now) for lease in ports.leases.open() if lease.holds(now)]
 
 
-def clusters(ports: Ports) -> list[dict[str, Any]]:
+def clusters(ports: AllPorts) -> list[dict[str, Any]]:
     """The clusters, each with the latest decision about it and the runs that wait for it."""
     waiting = _waiting(ports)
     return [_cluster(ports, cluster, waiting.get(cluster.name, [])) for cluster in ports.clusters.list()]
 
 
-def _cluster(ports: Ports, cluster: Cluster, waiting: list[Run]) -> dict[str, Any]:
+def _cluster(ports: AllPorts, cluster: Cluster, waiting: list[Run]) -> dict[str, Any]:
     first = [_waiting_run(ports, run) for run in waiting[:LISTED]]
     return records.cluster(cluster, ports.sweeps.latest(cluster.name), first, len(waiting))
 
 
-def _waiting(ports: Ports) -> dict[str, list[Run]]:
+def _waiting(ports: AllPorts) -> dict[str, list[Run]]:
     """By cluster, the runs that wait; those that wait longest come first."""
     runs = [run for state in WAITING for run in itertools.islice(in_state(ports.runs, state), MOST_WAITING)]
     by_cluster: dict[str, list[Run]] = {}
@@ -133,7 +127,7 @@ def _waiting(ports: Ports) -> dict[str, list[Run]]:
     return by_cluster
 
 
-def _waiting_run(ports: Ports, run: Run) -> dict[str, Any]:
+def _waiting_run(ports: AllPorts, run: Run) -> dict[str, Any]:
     why = waiting_for(ports, run)
     expected = why.expected_at if why else None
     words = {"why": why.why if why else "", "expected_at": expected and plain(expected)}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import Protocol
 
 from shared.clusters.gaps import gaps_of, start_seconds
 from shared.clusters.idle import auto_idle_seconds
 from shared.clusters.model import Cluster
-from shared.clusters.ports import HasClusters
+from shared.clusters.ports import ClusterPorts
 from shared.kernel.errors import TrainyardError
-from shared.kernel.has import HasClock, HasRules
-from shared.runs.ports import HasRuns
 
 log = logging.getLogger(__name__)
 
@@ -20,11 +17,7 @@ LEAST_SECONDS = 15.0  # a run that is preempted asks for its nodes again within 
 WORTH_A_CHANGE = 0.1  # of the idle time that the cluster has
 
 
-class Ports(HasClock, HasRules, HasRuns, HasClusters, Protocol):
-    """What is needed here from outside."""
-
-
-def set_idle_times(ports: Ports) -> dict[str, float]:
+def set_idle_times(ports: ClusterPorts) -> dict[str, float]:
     """Set each such cluster's idle time by its gaps, for Azure ML and for the sweep alike.
 
     One that refuses stops no other. Returns what was chosen, by cluster.
@@ -42,7 +35,7 @@ def set_idle_times(ports: Ports) -> dict[str, float]:
     return chosen
 
 
-def _set(ports: Ports, cluster: Cluster, seconds: float) -> None:
+def _set(ports: ClusterPorts, cluster: Cluster, seconds: float) -> None:
     if abs(seconds - cluster.idle_seconds) <= WORTH_A_CHANGE * cluster.idle_seconds:
         return
     log.info("cluster %s: idle time %g s instead of %g s", cluster.name, seconds, cluster.idle_seconds)

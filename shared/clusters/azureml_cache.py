@@ -6,28 +6,21 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from shared.clusters.forecast import Claim, begins, usual_start
 from shared.clusters.model import Cluster
-from shared.clusters.ports import HasClusters
+from shared.clusters.ports import ClusterPorts
 from shared.clusters.waiting import COMES, WAITING, Waiting, why_waiting
-from shared.jobs.ports import HasJobs
 from shared.kernel.errors import TrainyardError
-from shared.kernel.has import HasClock, HasMemory
 from shared.kernel.memory import Topic
 from shared.runs.model import LIVE, Run, RunState
-from shared.runs.ports import HasPurse, HasRuns, RunFilter
+from shared.runs.ports import RunFilter
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import in_state
 from shared.runs.views.summary import duration_seconds
 
 MOST_LIVE = 1000  # runs of each state that a forecast reads; with more there is none
 ENDED = 100  # newest completed runs, for how long new nodes take
-
-
-class Ports(HasClock, HasMemory, HasJobs, HasClusters, HasRuns, HasPurse, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +35,12 @@ class Sight:
 SIGHT = Topic[Sight]("clusters and jobs of Azure ML", timedelta(seconds=5))
 
 
-def sight(ports: Ports) -> Sight:
+def sight(ports: ClusterPorts) -> Sight:
     """What Azure ML answered within the last seconds, an error too."""
     return ports.memory.answer(SIGHT, ports.clock(), lambda: _look(ports))
 
 
-def waiting(ports: Ports, run: Run) -> Waiting | None:
+def waiting(ports: ClusterPorts, run: Run) -> Waiting | None:
     """Why this run has not started; None for one that has, or is over."""
     if run.progress.state not in WAITING or not workload(run).has_own_nodes:
         return None
@@ -66,7 +59,7 @@ def waiting(ports: Ports, run: Run) -> Waiting | None:
     return replace(why, expected_at=expected)
 
 
-def _look(ports: Ports) -> Sight:
+def _look(ports: ClusterPorts) -> Sight:
     try:
         clusters = {cluster.name: cluster for cluster in ports.clusters.list()}
         return Sight(ports.clock(), clusters, tuple(ports.jobs.active()), begins=_begins(ports, clusters))
@@ -74,7 +67,7 @@ def _look(ports: Ports) -> Sight:
         return Sight(ports.clock(), {}, (), str(exc))
 
 
-def _begins(ports: Ports, clusters: dict[str, Cluster]) -> dict[str, datetime]:
+def _begins(ports: ClusterPorts, clusters: dict[str, Cluster]) -> dict[str, datetime]:
     """When the waiting runs of all clusters will probably begin."""
     by_state = {state: list(itertools.islice(in_state(ports.runs, state), MOST_LIVE)) for state in LIVE}
     if any(len(runs) == MOST_LIVE for runs in by_state.values()):
@@ -92,7 +85,7 @@ def _begins(ports: Ports, clusters: dict[str, Cluster]) -> dict[str, datetime]:
     return expected
 
 
-def _claim(ports: Ports, run: Run, now: datetime) -> Claim:
+def _claim(ports: ClusterPorts, run: Run, now: datetime) -> Claim:
     usual, so_far = ports.purse.usual_seconds(run), duration_seconds(run, now) or 0.0
     seconds = None if usual is None else usual - so_far
     begun = run.progress.state is RunState.RUNNING

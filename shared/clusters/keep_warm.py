@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Protocol
 
 from shared.clusters.lease_model import Lease, lease_id
 from shared.clusters.look import ask_for_both_looks
-from shared.clusters.ports import HasLeases
-from shared.kernel.has import HasClock, HasQueues, HasRules
+from shared.clusters.ports import ClusterPorts
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload
 
 
-class Ports(HasClock, HasQueues, HasRules, HasLeases, Protocol):
-    """What is needed here from outside."""
-
-
-def keep_warm(ports: Ports, run: Run) -> None:
+def keep_warm(ports: ClusterPorts, run: Run) -> None:
     """The lease that a run requested, from its end on. A repeat gives the same lease."""
     ended = run.progress.history[-1].at
     until = ended + min(timedelta(seconds=run.asked.keep_warm_seconds), ports.rules.longest_lease)

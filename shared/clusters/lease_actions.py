@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from shared.clusters.lease_model import Lease, Wish, lease_id
 from shared.clusters.look import ask_for_both_looks, ask_for_look
 from shared.clusters.model import INSTANCE, Cluster
-from shared.clusters.ports import HasBudgets, HasClusters, HasLeases
+from shared.clusters.ports import ClusterPorts
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.kernel.has import HasClock, HasQueues, HasRules, HasTokens
 from shared.kernel.person import Person
 from shared.kernel.settings import Rules
 from shared.kernel.versioned import Stored
 
 
-class Ports(HasClock, HasTokens, HasQueues, HasRules, HasClusters, HasLeases, HasBudgets, Protocol):
-    """What is needed here from outside."""
-
-
-def lease(ports: Ports, cluster: str, wish: Wish, owner: Person) -> Lease:
+def lease(ports: ClusterPorts, cluster: str, wish: Wish, owner: Person) -> Lease:
     """Promise nodes of a cluster to this owner. The look that brings them up is asked for, and the one that ends them.
 
     Raises NotFound for an unknown cluster, Impossible for more nodes or a longer time than may be, Conflict if the
@@ -54,7 +48,7 @@ def lease(ports: Ports, cluster: str, wish: Wish, owner: Person) -> Lease:
     return made
 
 
-def extend(ports: Ports, name: str, seconds: float) -> Lease:
+def extend(ports: ClusterPorts, name: str, seconds: float) -> Lease:
     """Let a lease go on for so many seconds from now, if that is longer. Raises Conflict for one that is over."""
 
     def longer(stored: Lease, now: datetime) -> Lease:
@@ -69,7 +63,7 @@ def extend(ports: Ports, name: str, seconds: float) -> Lease:
     return after
 
 
-def release(ports: Ports, name: str, by: Person) -> Lease:
+def release(ports: ClusterPorts, name: str, by: Person) -> Lease:
     """End a lease now. One that is over stays as it is."""
 
     def over(stored: Lease, now: datetime) -> Lease:
@@ -82,7 +76,7 @@ def release(ports: Ports, name: str, by: Person) -> Lease:
     return after
 
 
-def _cluster(ports: Ports, name: str) -> Cluster:
+def _cluster(ports: ClusterPorts, name: str) -> Cluster:
     clusters = {cluster.name: cluster for cluster in ports.clusters.list() if cluster.kind != INSTANCE}
     if name not in clusters:
         raise NotFound(f"There is no cluster {name[:80]!r}; there are: {', '.join(sorted(clusters)) or 'none'}.")
@@ -98,7 +92,7 @@ def _check_length(rules: Rules, made_at: datetime, until: datetime) -> None:
         )
 
 
-def _changed(ports: Ports, name: str, change: Callable[[Lease, datetime], Lease]) -> Lease:
+def _changed(ports: ClusterPorts, name: str, change: Callable[[Lease, datetime], Lease]) -> Lease:
     def write(stored: Stored[Lease]) -> Lease:
         after = change(stored.value, ports.clock())
         return after if after == stored.value else ports.leases.replace(after, stored).value

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Protocol
 
 from shared.clusters.lease_model import Lease
 from shared.clusters.messages import CheckCluster
-from shared.clusters.ports import HasSweeps
-from shared.kernel.has import HasClock, HasQueues
+from shared.clusters.ports import ClusterPorts
 from shared.kernel.storage import Queues
 
 LOOK_SECONDS = 5.0  # a thousand runs that end together cost one look at their cluster
-
-
-class Ports(HasClock, HasQueues, HasSweeps, Protocol):
-    """What is needed here from outside."""
 
 
 def ask_for_look(queues: Queues, cluster: str, delay: float = 0.0) -> None:
     queues.send(CheckCluster(cluster), delay)
 
 
-def ask_for_look_soon(ports: Ports, cluster: str) -> None:
+def ask_for_look_soon(ports: ClusterPorts, cluster: str) -> None:
     """Request a check in some seconds, unless one as late was requested already."""
     if ports.sweeps.claim_look(cluster, ports.clock(), LOOK_SECONDS):
         ask_for_look(ports.queues, cluster, LOOK_SECONDS)

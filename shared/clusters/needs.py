@@ -5,25 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from shared.clusters.decide import Need
-from shared.clusters.keep_warm import Ports as KeepWarmPorts
 from shared.clusters.keep_warm import keep_warm
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Cluster
-from shared.clusters.ports import HasBudgets
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasJobs, HasRoutes
+from shared.clusters.ports import ClusterPorts
 from shared.runs.decide import is_over
 from shared.runs.model import LIVE, Run, RunState
-from shared.runs.ports import HasRuns
 
 RECENT = 100  # runs looked at for the time of a cluster's last use
-
-
-class Ports(KeepWarmPorts, HasJobs, HasRoutes, HasRuns, HasBudgets, HasDrops, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +28,7 @@ class Use:
     states: frozenset[RunState]  # of the live runs
 
 
-def use(ports: Ports) -> Use:
+def use(ports: ClusterPorts) -> Use:
     """Read what needs clusters now. Drops are read first, so one that becomes a run meanwhile is seen either way."""
     expected = _expected(ports)
     recent = ports.runs.newest(RECENT)
@@ -50,7 +41,7 @@ def use(ports: Ports) -> Use:
     return Use(busy, expected, _last_used(recent), tuple(ports.leases.open()), frozenset(state for _, _, state in live))
 
 
-def need(ports: Ports, cluster: Cluster, usage: Use, warnings: Iterable[str] = ()) -> Need:
+def need(ports: ClusterPorts, cluster: Cluster, usage: Use, warnings: Iterable[str] = ()) -> Need:
     """One cluster's use."""
     name = cluster.name
     leases = tuple(lease for lease in usage.leases if lease.cluster == name)
@@ -60,7 +51,7 @@ def need(ports: Ports, cluster: Cluster, usage: Use, warnings: Iterable[str] = (
     )
 
 
-def _expected(ports: Ports) -> dict[str, str]:
+def _expected(ports: ClusterPorts) -> dict[str, str]:
     """Clusters on which an open drop may train: its route's own, and those that a job file in it may name."""
     words_by_cluster: dict[str, str] = {}
     for drop in ports.drops.open():

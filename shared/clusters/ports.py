@@ -9,6 +9,7 @@ from typing import Protocol
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Cluster, Decision
 from shared.clusters.samples import Sample
+from shared.drops.ports import DropPorts
 from shared.kernel.versioned import Stored
 
 
@@ -95,26 +96,16 @@ class NoBudgets:
         """None, for each project."""
 
 
-class HasClusters(Protocol):
+class ClusterPorts(DropPorts, Protocol):
+    """Those of drops, the clusters, and what is recorded of them."""
+
     @property
     def clusters(self) -> Clusters: ...
-
-
-class HasSweeps(Protocol):
     @property
     def sweeps(self) -> SweepLog: ...
-
-
-class HasSamples(Protocol):
     @property
     def samples(self) -> Samples: ...
-
-
-class HasLeases(Protocol):
     @property
     def leases(self) -> Leases: ...
-
-
-class HasBudgets(Protocol):
     @property
     def budgets(self) -> Budgets: ...

@@ -6,16 +6,13 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from datetime import timedelta
-from typing import Protocol
 
-from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
+from shared.clusters.ports import ClusterPorts
 from shared.kernel.errors import TrainyardError
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
 from shared.runs.codes import CancelCode
 from shared.runs.decide import idle_gpus, preemptions
 from shared.runs.intake.retry_and_continue import move_run
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasDatasets, HasPurse, HasRendezvous, HasRuns
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.workloads import workload
 from shared.runs.views.metrics import series
@@ -28,26 +25,7 @@ LOOKED_AT = 20  # runs whose metrics one sweep reads; the next reads those after
 QUIET = timedelta(minutes=15)
 
 
-class Ports(
-    HasClock,
-    HasTokens,
-    HasQueues,
-    HasBlobs,
-    HasRules,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasRuns,
-    HasPurse,
-    HasDatasets,
-    HasRendezvous,
-    Protocol,
-):
-    """What is needed here from outside."""
-
-
-def watch(ports: Ports, live: Collection[RunState]) -> dict[str, list[str]]:
+def watch(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str]]:
     """Cancel runs past their limit, and those with idle GPUs if that was configured; warnings by cluster.
 
     `live`: in which states there are runs; in no other are they asked for.
@@ -71,7 +49,7 @@ def watch(ports: Ports, live: Collection[RunState]) -> dict[str, list[str]]:
     return warnings
 
 
-def move(ports: Ports, live: Collection[RunState]) -> dict[str, list[str]]:
+def move(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str]]:
     """Let runs that lose their nodes again and again go on where their route says; warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
     for run in _in_state(ports, RunState.QUEUED, live) if any(route.move_to for route in ports.routes.values()) else ():
@@ -93,17 +71,17 @@ def move(ports: Ports, live: Collection[RunState]) -> dict[str, list[str]]:
     return warnings
 
 
-def _in_state(ports: Ports, state: RunState, live: Collection[RunState]) -> Iterable[Run]:
+def _in_state(ports: ClusterPorts, state: RunState, live: Collection[RunState]) -> Iterable[Run]:
     return in_state(ports.runs, state) if state in live else ()
 
 
-def _in_rotation(ports: Ports, runs: list[Run]) -> list[Run]:
+def _in_rotation(ports: ClusterPorts, runs: list[Run]) -> list[Run]:
     """A changing selection of the runs that have run for a while."""
     old = [run for run in runs if ports.clock() - run.progress.history[-1].at >= QUIET]
     first = int(ports.clock().timestamp() // 300) * LOOKED_AT % max(len(old), 1)
     return [*old[first:], *old[:first]][:LOOKED_AT]
 
 
-def _idle(ports: Ports, run: Run) -> str | None:
+def _idle(ports: ClusterPorts, run: Run) -> str | None:
     points = series(ports, run.name, UTILIZATION, printed=False).get(UTILIZATION, [])
     return idle_gpus([(value, at) for _, value, at in points], ports.clock(), QUIET)

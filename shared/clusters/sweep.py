@@ -11,31 +11,23 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
 from shared.clusters.decide import Need, judge_cluster, judge_instance, refused
 from shared.clusters.facts import ClusterAtZero, ClusterIdles
 from shared.clusters.lease_model import Lease, nodes_held
 from shared.clusters.messages import CheckCluster
 from shared.clusters.model import INSTANCE, Cluster, Decision
-from shared.clusters.needs import Ports as NeedsPorts
 from shared.clusters.needs import Use, need, use
-from shared.clusters.ports import HasClusters, HasSamples, HasSweeps, Leases
-from shared.clusters.run_warnings import Ports as RunWarningsPorts
+from shared.clusters.ports import ClusterPorts, Leases
 from shared.clusters.run_warnings import move, watch
 from shared.clusters.samples import sample_of
 from shared.kernel.errors import Conflict, NotFound, TrainyardError
-from shared.kernel.has import HasEach
 from shared.kernel.person import NOBODY, Person
 
 log = logging.getLogger(__name__)
 
 
-class Ports(RunWarningsPorts, NeedsPorts, HasEach, HasClusters, HasSweeps, HasSamples, Protocol):
-    """What is needed here from outside."""
-
-
-def sweep(ports: Ports) -> list[Decision]:
+def sweep(ports: ClusterPorts) -> list[Decision]:
     """Look at every cluster once, do what is decided, and record each decision. One that refuses stops no other."""
     clusters = ports.clusters.list()
     used = use(ports)
@@ -48,14 +40,14 @@ def sweep(ports: Ports) -> list[Decision]:
     return _swept(_Pass(ports, used, "sweep", warnings), clusters)
 
 
-def sweep_one(ports: Ports, message: CheckCluster) -> None:
+def sweep_one(ports: ClusterPorts, message: CheckCluster) -> None:
     """The same for one cluster, as soon as a run on it has begun or ended. Nothing happens to one that is gone."""
     clusters = [cluster for cluster in ports.clusters.list() if cluster.name == message.cluster]
     if clusters:
         _swept(_Pass(ports, use(ports), "event"), clusters)
 
 
-def scale_to_zero(ports: Ports, name: str, force: bool = False, by: Person = NOBODY) -> Decision:
+def scale_to_zero(ports: ClusterPorts, name: str, force: bool = False, by: Person = NOBODY) -> Decision:
     """Bring a cluster to zero because someone asks for it; `force` doesn't wait for its idle time.
 
     Raises NotFound for an unknown cluster, and Conflict, with what needs it, while it is needed: running work is never
@@ -81,7 +73,7 @@ def scale_to_zero(ports: Ports, name: str, force: bool = False, by: Person = NOB
 class _Pass:
     """One look at all clusters."""
 
-    ports: Ports
+    ports: ClusterPorts
     usage: Use
     seen_by: str
     warnings: Mapping[str, list[str]] = field(default_factory=dict)
@@ -138,7 +130,7 @@ def _swept(look: _Pass, clusters: list[Cluster]) -> list[Decision]:
     return outcomes
 
 
-def _carried_out(ports: Ports, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
+def _carried_out(ports: ClusterPorts, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
     if decision.action == "stop":
         ports.clusters.stop(cluster.name)
     elif _lowers(cluster, decision):
@@ -153,7 +145,7 @@ def _lowers(cluster: Cluster, decision: Decision) -> bool:
     return decision.min_nodes is not None and decision.min_nodes < cluster.min_nodes
 
 
-def _lower(ports: Ports, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
+def _lower(ports: ClusterPorts, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
     """Lower the minimum, unless something comes to need the cluster meanwhile; the decision as it then is."""
     if latest is None or latest.replaces != cluster.min_nodes:  # it may be written down since a try that was refused
         ports.sweeps.record(replace(decision, replaces=cluster.min_nodes), latest)
@@ -166,18 +158,18 @@ def _lower(ports: Ports, cluster: Cluster, decision: Decision, latest: Decision 
     return decision
 
 
-def _came_meanwhile(ports: Ports, cluster: Cluster, decision: Decision) -> Need | None:
+def _came_meanwhile(ports: ClusterPorts, cluster: Cluster, decision: Decision) -> Need | None:
     """The cluster's use now, if something needs the nodes that it has just lost."""
     needed = _needed_now(ports, cluster)
     promised = 0 if needed.over_budget else nodes_held(needed.leases, ports.clock())
     return needed if needed.busy or needed.expected or promised > (decision.min_nodes or 0) else None
 
 
-def _needed_now(ports: Ports, cluster: Cluster) -> Need:
+def _needed_now(ports: ClusterPorts, cluster: Cluster) -> Need:
     return need(ports, cluster, use(ports))
 
 
-def _close_leases(ports: Ports, leases: Iterable[Lease]) -> None:
+def _close_leases(ports: ClusterPorts, leases: Iterable[Lease]) -> None:
     now = ports.clock()
     over = [lease for lease in leases if lease.ended_at <= now]
     ports.each(partial(_close, ports.leases), over)

@@ -15,12 +15,13 @@ from shared.deadlines.outlook import Outlook, outlook, terms_of
 from shared.deadlines.tiers import tiers_of
 from shared.deadlines.wish import Wish, wish_of_request, wish_of_route, wish_of_tags
 from shared.kernel.errors import Impossible
-from shared.money.admission import Ports, seconds_before
+from shared.money.admission import seconds_before
+from shared.money.ports import MoneyPorts
 from shared.runs.features import Origin
 from shared.runs.model import Placed, Run
 
 
-def with_date(ports: Ports, run: Run, origin: Origin) -> Run:
+def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
     """The run with its date, the clusters that it may use, and where it begins; as it is if nobody wished for a date.
 
     Raises Impossible if the date can't be promised, with the earliest one that can.
@@ -74,7 +75,7 @@ def _wish(run: Run, origin: Origin) -> Wish:
     return wish.over(wish_of_route(origin.route)) if origin.route else wish
 
 
-def _work(ports: Ports, run: Run, wish: Wish) -> float:
+def _work(ports: MoneyPorts, run: Run, wish: Wish) -> float:
     before = () if wish.takes_seconds else seconds_before(ports, run)
     work = wish.takes_seconds or (median(before) if before else 0.0)
     if not work:

@@ -10,9 +10,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
-from shared.clusters.ports import HasClusters
 from shared.deadlines.changes_of_nodes import measured
 from shared.deadlines.decide import choose, keeper_pays
 from shared.deadlines.facts import RunWillBeLate
@@ -22,14 +20,12 @@ from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date, Pace, span
 from shared.deadlines.outlook import plan_for, terms_of
 from shared.deadlines.plan import Hold, Plan, Standing
-from shared.jobs.ports import HasJobs, HasTrainers
 from shared.kernel.errors import TrainyardError
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.versioned import Stored
+from shared.money.ports import MoneyPorts
 from shared.runs.decide import is_over
 from shared.runs.model import Run
 from shared.runs.node_use import worked_seconds
-from shared.runs.ports import HasRendezvous, HasRuns
 from shared.runs.progress.workload import NextStep
 from shared.runs.progress.workloads import workload
 from shared.runs.views.downsample import Point
@@ -42,12 +38,6 @@ EARLY = 0.1  # of the work; before that its pace says little
 LARGER = 1.02  # times the work that was said: so much is no rounding
 
 
-class Ports(
-    HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, HasClusters, Protocol
-):
-    """What is needed here from outside."""
-
-
 def plan_of(run: Run, date: Date) -> Plan:
     """The run's plan: the same one as long as it lives."""
     due = date.due
@@ -57,7 +47,7 @@ def plan_of(run: Run, date: Date) -> Plan:
     return plan_for(terms, due.pool, left, left - due.takes_seconds)
 
 
-def look_at_pace(ports: Ports, message: CheckPace) -> None:
+def look_at_pace(ports: MoneyPorts, message: CheckPace) -> None:
     """Choose what the run holds until the next look, write it down, and act on it.
 
     With the token that the row names it is the next of the run's chain of looks, and sends its successor; one with an
@@ -78,7 +68,7 @@ def look_at_pace(ports: Ports, message: CheckPace) -> None:
         ports.queues.send(CheckPace(name, following), step)
 
 
-def _steer(ports: Ports, stored: Stored[Run], date: Date, following: str) -> None:
+def _steer(ports: MoneyPorts, stored: Stored[Run], date: Date, following: str) -> None:
     run, now = stored.value, ports.clock()
     series, idle = _series(ports, run), _idle(ports)
     date = _with_change(run, date, series)
@@ -158,7 +148,7 @@ def _why(hold: Hold, now: Standing, plan: Plan, late: bool, done_at: datetime) -
     return f"Low-priority nodes, while there are some: it has {spare}."
 
 
-def _series(ports: Ports, run: Run) -> Series:
+def _series(ports: MoneyPorts, run: Run) -> Series:
     """What its metrics say of how far it is; nothing where they can't be read."""
     try:
         return since(ports, run, Cursor(), f"{DONE},{EPOCH}")
@@ -195,7 +185,7 @@ def share_of_epochs(points: Sequence[Point], epochs: int) -> float | None:
     return min(1.0, (epoch - base + (last - began) / of_one) / epochs) if of_one > 0 else None
 
 
-def _idle(ports: Ports) -> dict[str, int]:
+def _idle(ports: MoneyPorts) -> dict[str, int]:
     try:
         return {each.name: each.idle_nodes for each in ports.clusters.list()}
     except TrainyardError:

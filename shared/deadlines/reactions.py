@@ -7,31 +7,32 @@ from datetime import timedelta
 from shared.deadlines.facts import RunWillBeLate
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
-from shared.events.announce import Ports, tell
+from shared.events.announce import tell
+from shared.money.ports import MoneyPorts
 from shared.runs import facts as runs
 
 PACE_PATIENCE = timedelta(minutes=11)  # twice the longest time between two looks at a run with a date, and more
 
 
-def begin_pace(ports: Ports, fact: runs.RunRecorded) -> None:
+def begin_pace(ports: MoneyPorts, fact: runs.RunRecorded) -> None:
     """The first look at a run that has a date; each sends the next."""
     if fact.run.feature(Date):
         ports.queues.send(CheckPace(fact.run.name, ""))
 
 
-def look_at_pace(ports: Ports, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
+def look_at_pace(ports: MoneyPorts, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
     """A look out of turn: its nodes came or went. The row says so only after the fact is stated."""
     if fact.run.feature(Date):
         ports.queues.send(CheckPace(fact.run.name), 1.0)
 
 
-def look_at_pace_again(ports: Ports, fact: runs.RunReconciled) -> None:
+def look_at_pace_again(ports: MoneyPorts, fact: runs.RunReconciled) -> None:
     """Begin the chain of looks anew where it was lost."""
     run, date = fact.run, fact.run.feature(Date)
     if date and run.jobs.job and ports.clock() - (date.pace.paced_at or run.created_at) > PACE_PATIENCE:
         ports.queues.send(CheckPace(run.name, date.pace.next_look))
 
 
-def tell_of_lateness(ports: Ports, fact: RunWillBeLate) -> None:
+def tell_of_lateness(ports: MoneyPorts, fact: RunWillBeLate) -> None:
     data = {"run": fact.run.name, "done at": fact.done_at.isoformat(), "why": fact.why}
     tell(ports, "RunWillBeLate", fact.run.name, data)

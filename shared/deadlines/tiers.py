@@ -11,7 +11,8 @@ from shared.clusters.model import Cluster
 from shared.deadlines.pool import Pool, Spell, learn
 from shared.kernel.errors import Impossible
 from shared.kernel.suggest import there_are
-from shared.money.admission import Ports, newest_runs, price_of
+from shared.money.admission import newest_runs, price_of
+from shared.money.ports import MoneyPorts
 from shared.runs.decide import has_run
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import WAITING
@@ -43,7 +44,7 @@ class Tiers:
     pool: Pool
 
 
-def tiers_of(ports: Ports, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
+def tiers_of(ports: MoneyPorts, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
     """The cluster and one of the same machines in the other tier, within `allowed` (None: any).
 
     Raises Impossible where there is none, or where a price is not known.
@@ -59,7 +60,7 @@ def tiers_of(ports: Ports, cluster: str, nodes: int, allowed: frozenset[str] | N
     return Tiers(first, tuple(each.name for each in low[1:]), dedicated, change, learn(spells))
 
 
-def _tier(ports: Ports, cluster: Cluster) -> Tier:
+def _tier(ports: MoneyPorts, cluster: Cluster) -> Tier:
     price = price_of(ports, cluster)
     if price is None:
         words = f"No price of {cluster.vm_size} ({cluster.tier}) is known; an administrator can write it in money.yaml."

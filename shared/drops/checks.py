@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 import msgspec
 
 from shared.drops.messages import CheckDrop
 from shared.drops.model import Drop, DropState
-from shared.drops.ports import Drops, HasDrops
+from shared.drops.ports import DropPorts, Drops
 from shared.kernel.drop_key import DropKey
-from shared.kernel.has import HasClock, HasQueues, HasTokens
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.content import SoFar
 
 
-class Ports(HasClock, HasTokens, HasQueues, HasDrops, Protocol):
-    """What is needed here from outside."""
-
-
-def open_drop(ports: Ports, stored: Stored[Drop] | None, key: DropKey, look_after: float, event_form: str = "") -> None:
+def open_drop(
+    ports: DropPorts, stored: Stored[Drop] | None, key: DropKey, look_after: float, event_form: str = ""
+) -> None:
     """Begin collecting. Raises Changed if another writer was first."""
     now = ports.clock()
     before = stored.value if stored else Drop(key, DropState.OPEN, "", now)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from shared.drops.checks import open_drop, send_check, write
 from shared.drops.decide import (
@@ -21,14 +20,12 @@ from shared.drops.decide import (
 )
 from shared.drops.messages import CheckDrop, FileUploaded
 from shared.drops.model import Drop, DropState
-from shared.drops.ports import Taken
+from shared.drops.ports import DropPorts, Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
-from shared.drops.seal import Ports as SealPorts
 from shared.jobs.route import Route, Routes
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
-from shared.kernel.has import HasQueues, HasTokens
 from shared.kernel.parsing import convert
 from shared.kernel.versioned import Stored
 from shared.runs.content import SoFar, Survey, survey_in_time
@@ -41,11 +38,7 @@ BEGIN = SoFar()
 MOST = 20_000_000  # files of a drop; so many are listed within minutes to an hour
 
 
-class Ports(SealPorts, HasTokens, HasQueues, Protocol):
-    """What is needed here from outside."""
-
-
-def note_upload(ports: Ports, blob_name: str, at: datetime | None, form: str = "") -> None:
+def note_upload(ports: DropPorts, blob_name: str, at: datetime | None, form: str = "") -> None:
     """Note that a blob of the drops container was written at time `at`, now if nobody knows. Most events cost one read.
 
     A drop that this process never asked for is added: that tells whether it was there, too. `form` is how the event
@@ -70,7 +63,7 @@ def note_upload(ports: Ports, blob_name: str, at: datetime | None, form: str = "
     compare_and_set(ports.clock, f"Drop {key}", lambda: ports.drops.get(key), write, first=first)
 
 
-def note_event(ports: Ports, event: FileUploaded) -> None:
+def note_event(ports: DropPorts, event: FileUploaded) -> None:
     note_upload(ports, event.name, event.at, event.form)
 
 
@@ -84,7 +77,7 @@ class Upload:
     form: str
 
 
-def _take(ports: Ports, stored: Stored[Drop] | None, upload: Upload) -> None:
+def _take(ports: DropPorts, stored: Stored[Drop] | None, upload: Upload) -> None:
     """Do what the upload asks for. A drop whose sealing was cut off is sealed first."""
     key, path, at = upload.key, upload.path, upload.at
     step = on_upload(stored.value if stored else None, key, path, at, _route(ports.routes, key))
@@ -100,7 +93,7 @@ def _take(ports: Ports, stored: Stored[Drop] | None, upload: Upload) -> None:
         _take_in(ports, stored, upload.form, look=step is OnUpload.LOOK)
 
 
-def _take_in(ports: Ports, stored: Stored[Drop], form: str, look: bool) -> None:
+def _take_in(ports: DropPorts, stored: Stored[Drop], form: str, look: bool) -> None:
     """Record how an upload's event arrived, if the timer created the drop.
 
     A concurrent check then fails on its etag, so another one is queued.
@@ -115,7 +108,7 @@ def _take_in(ports: Ports, stored: Stored[Drop], form: str, look: bool) -> None:
         send_check(ports.queues, drop, last=drop.state is not DropState.OPEN)
 
 
-def check_drop(ports: Ports, message: CheckDrop) -> None:
+def check_drop(ports: DropPorts, message: CheckDrop) -> None:
     """Check a drop: seal it, reject it, or check it again later. A stale token does nothing.
 
     A drop that was just closed is looked at once more, for uploads between the listing that closed it and the write:
@@ -126,7 +119,7 @@ def check_drop(ports: Ports, message: CheckDrop) -> None:
         _look(ports, stored, message.last, convert(message.so_far or {}, SoFar))
 
 
-def _look(ports: Ports, stored: Stored[Drop], last: bool = False, so_far: SoFar = BEGIN) -> None:
+def _look(ports: DropPorts, stored: Stored[Drop], last: bool = False, so_far: SoFar = BEGIN) -> None:
     try:
         if stored.value.state is DropState.SEALING:  # this may be the message of the look once more
             send_check(ports.queues, stored.value, SETTLED_SECONDS, last=True)
@@ -139,7 +132,7 @@ def _look(ports: Ports, stored: Stored[Drop], last: bool = False, so_far: SoFar 
         log.info("drop %s: another look was quicker", stored.value.key)
 
 
-def _listed(ports: Ports, drop: Drop, last: bool, so_far: SoFar, listing: Listing) -> Survey | None:
+def _listed(ports: DropPorts, drop: Drop, last: bool, so_far: SoFar, listing: Listing) -> Survey | None:
     """What it holds; None if a further message goes on listing it."""
     seen = survey_in_time(ports.blobs, drop.key, ports.clock, so_far, listing.add)
     if isinstance(seen, Survey):
@@ -148,7 +141,7 @@ def _listed(ports: Ports, drop: Drop, last: bool, so_far: SoFar, listing: Listin
     return None
 
 
-def _judge(ports: Ports, stored: Stored[Drop], last: bool, so_far: SoFar) -> None:
+def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) -> None:
     drop = stored.value
     route = _route(ports.routes, drop.key)
     if route is None:
@@ -189,7 +182,7 @@ def _judge(ports: Ports, stored: Stored[Drop], last: bool, so_far: SoFar) -> Non
         send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
 
 
-def _look_once_more(ports: Ports, stored: Stored[Drop], so_far: SoFar) -> None:
+def _look_once_more(ports: DropPorts, stored: Stored[Drop], so_far: SoFar) -> None:
     """Open a closed drop again if it holds other content than the listing that closed it.
 
     Else nothing is written: an event that comes twice, the second time much later, opens the drop for one look in vain.
@@ -201,7 +194,7 @@ def _look_once_more(ports: Ports, stored: Stored[Drop], so_far: SoFar) -> None:
         open_drop(ports, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))
 
 
-def _rejected(ports: Ports, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:
+def _rejected(ports: DropPorts, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:
     """The record of what can't be a drop, with why."""
     code, why = why_not_a_drop(key, path, _route(ports.routes, key), ports.routes) or ("", "")
     before = stored.value if stored else Drop(key, DropState.REJECTED, ports.new_token(), ports.clock())

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from shared.drops.messages import CheckDrop, FileUploaded
 from shared.drops.model import Drop, DropState
-from shared.drops.ports import HasDrops
+from shared.drops.ports import DropPorts
 from shared.kernel.drop_key import DropKey
-from shared.kernel.has import HasBlobs, HasClock
 from shared.runs.content import drop_blobs, in_time, survey
 
 
-class Ports(HasClock, HasBlobs, HasDrops, Protocol):
-    """What is needed here from outside."""
-
-
-def is_noted(ports: Ports, event: FileUploaded) -> bool:
+def is_noted(ports: DropPorts, event: FileUploaded) -> bool:
     """Whether the upload is known by now: its drop is open, or closed and holds what is there."""
     stored = ports.drops.get(DropKey.of(event.name))
     return stored is not None and (stored.value.state is DropState.OPEN or _holds_what_was_listed(ports, stored.value))
 
 
-def check_is_done(ports: Ports, message: CheckDrop) -> bool:
+def check_is_done(ports: DropPorts, message: CheckDrop) -> bool:
     """Whether the drop was opened again since, or closed and holds what the listing that closed it showed."""
     stored = ports.drops.get(DropKey(message.route, message.name))
     return stored is None or stored.value.token != message.token or _holds_what_was_listed(ports, stored.value)
 
 
-def _holds_what_was_listed(ports: Ports, drop: Drop) -> bool:
+def _holds_what_was_listed(ports: DropPorts, drop: Drop) -> bool:
     """Whether the drop is closed and holds what the listing that closed it showed.
 
     A drop may be rejected by its name alone, without a listing.

@@ -8,29 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
 
 from shared.drops.closed import closed_since
 from shared.drops.model import DropState
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasRoutes
+from shared.drops.ports import DropPorts
 from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, nearest, there_are
 from shared.runs.model import Run, RunState
 from shared.runs.names import RUN_NAME
-from shared.runs.ports import HasRuns, RunFilter
+from shared.runs.ports import RunFilter
 from shared.runs.views.run_list import matching
 from shared.runs.views.summary import lower_is_better, metric_named
 
 SHOWN = 8  # of the names that a beginning could mean
 LOOKED_AT = 1000  # runs among which the best one is sought, the newest ones
 REMEMBERED = 200  # names among which the one that was meant is sought
-
-
-class Ports(HasRoutes, HasRuns, HasDrops, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,7 @@ class Found:
     drop: str = ""
 
 
-def find(ports: Ports, text: str) -> Found:
+def find(ports: DropPorts, text: str) -> Found:
     """What the text means. Raises NotFound, with what may have been meant, and Conflict for a beginning of several."""
     name = text.strip().removeprefix("drops/").strip("/")
     if "@" in name:
@@ -53,7 +47,7 @@ def find(ports: Ports, text: str) -> Found:
     raise _nothing(ports, text)
 
 
-def _drop(ports: Ports, name: str) -> Found:
+def _drop(ports: DropPorts, name: str) -> Found:
     route, _, rest = name.partition("/")
     key = DropKey(route, rest)
     if stored := ports.drops.get(key):
@@ -73,7 +67,7 @@ def _only(text: str, names: list[str]) -> str:
     raise Conflict(f"{text!r} is the beginning of {', '.join(names[:SHOWN])}{more}. Write more of it.", "ambiguous")
 
 
-def _chosen(ports: Ports, name: str) -> Found:
+def _chosen(ports: DropPorts, name: str) -> Found:
     """`where@which`: the newest or the best run of a route, an experiment or a drop; without `where` of all."""
     where, _, which = name.partition("@")
     if "/" in where and which.isdigit():
@@ -92,7 +86,7 @@ def _chosen(ports: Ports, name: str) -> Found:
     return Found(best.name)
 
 
-def _generation(ports: Ports, name: str, number: int) -> Found:
+def _generation(ports: DropPorts, name: str, number: int) -> Found:
     data = _drop(ports, name)
     stored = ports.drops.get(DropKey.of(data.drop))
     drop = stored.value if stored else None
@@ -106,7 +100,7 @@ def _generation(ports: Ports, name: str, number: int) -> Found:
     return data
 
 
-def _newest_drop(ports: Ports, route: str) -> Found:
+def _newest_drop(ports: DropPorts, route: str) -> Found:
     closed = closed_since(ports.drops, route)
     if not closed:
         raise NotFound(f"No drop of route {route} has closed yet.")
@@ -123,7 +117,7 @@ def _best(runs: list[Run], metric: str) -> Run:
     return choose((run for run, _ in having), key=lambda run: value[run.name])
 
 
-def _candidates(ports: Ports, where: str, completed: bool) -> list[Run]:
+def _candidates(ports: DropPorts, where: str, completed: bool) -> list[Run]:
     """The newest runs of a route, an experiment or a drop, newest first."""
     state = str(RunState.COMPLETED) if completed else ""
     experiments = {where, *(route.experiment for name, route in ports.routes.items() if name == where)}
@@ -140,7 +134,7 @@ def _meant(routes: Routes, where: str) -> str:
     return did_you_mean(where, routes) if where and where not in routes else ""
 
 
-def _nothing(ports: Ports, text: str) -> NotFound:
+def _nothing(ports: DropPorts, text: str) -> NotFound:
     names = [run.name for run in ports.runs.newest(REMEMBERED)]
     names += [str(drop.key) for drop in islice(ports.drops.listed(None, None, LOOKED_AT), REMEMBERED)]
     begun = {name[: max(len(text), 4)]: name for name in reversed(names)}  # a beginning is compared with beginnings

@@ -10,15 +10,12 @@ its last look found something, or did not come to the end; the others by turns.
 from __future__ import annotations
 
 import logging
-from typing import Protocol
 
 from shared.drops.checks import open_drop
 from shared.drops.model import DropState
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasRoutes
+from shared.drops.ports import DropPorts
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
-from shared.kernel.has import HasBlobs, HasClock, HasMemory, HasQueues, HasTokens
 from shared.kernel.memory import Topic
 from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place
@@ -30,10 +27,6 @@ FOLDERS_A_LOOK = 5000  # one request's worth
 LOOKS_FOR_ALL = 3  # so a drop without any event waits for three periods at most
 
 
-class Ports(HasClock, HasMemory, HasTokens, HasQueues, HasBlobs, HasRoutes, HasDrops, Protocol):
-    """What is needed here from outside."""
-
-
 class Walks:
     """How far the walks over the routes' folders have come, as this process knows it."""
 
@@ -41,7 +34,7 @@ class Walks:
         self._turns = Turns(LOOKS_FOR_ALL)
         self._begins: dict[str, str] = {}
 
-    def due(self, ports: Ports) -> list[str]:
+    def due(self, ports: DropPorts) -> list[str]:
         """Those of the routes that somebody ever uploaded to whose turn it is. One request, and one for new routes."""
         top = ports.blobs.folders(Place(DROPS_CONTAINER, ""), limit=FOLDERS_A_LOOK)
         there = sorted(ports.routes) if top.token else sorted({*ports.routes}.intersection(top.names))
@@ -50,7 +43,7 @@ class Walks:
         self._begins |= {route: begins[_walk(route)] for route in unread}
         return self._turns.next(there)
 
-    def find_missed_drops(self, ports: Ports, route: str) -> None:
+    def find_missed_drops(self, ports: DropPorts, route: str) -> None:
         """Open those of its next folders that have no drop, or were rejected before the route existed."""
         self._turns.saw({route: 1})  # whatever fails below, the next time looks again
         begin, opened = self._begins[route], 0
@@ -69,7 +62,7 @@ class Walks:
 WALKS = Topic[Walks]("walks over the routes' folders")
 
 
-def walks(ports: Ports) -> Walks:
+def walks(ports: DropPorts) -> Walks:
     """Those of this process."""
     return ports.memory.one(WALKS, Walks)
 
@@ -78,7 +71,7 @@ def _walk(route: str) -> str:
     return f"missed/{route}"
 
 
-def _open_missed(ports: Ports, key: DropKey) -> bool:
+def _open_missed(ports: DropPorts, key: DropKey) -> bool:
     stored = ports.drops.get(key)
     if stored and not (stored.value.state is DropState.REJECTED and stored.value.code == "unknown_route"):
         return False

@@ -10,6 +10,7 @@ from shared.drops.model import Drop, Generation
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.versioned import Stored
+from shared.runs.ports import RunPorts
 
 
 class Taken(Changed):
@@ -93,6 +94,8 @@ class Drops(Protocol):
         """Remember how far it has come."""
 
 
-class HasDrops(Protocol):
+class DropPorts(RunPorts, Protocol):
+    """Those of runs, and the drops."""
+
     @property
     def drops(self) -> Drops: ...

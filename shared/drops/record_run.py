@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from shared.drops.facts import DropComplete
 from shared.drops.model import Drop
-from shared.jobs.ports import HasRoutes
-from shared.kernel.has import HasClock, HasFacts
+from shared.drops.ports import DropPorts
 from shared.runs.decide import first_moment
 from shared.runs.facts import RunRecorded
 from shared.runs.features import Origin, begun
 from shared.runs.intake.from_job import run_of
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasPurse, HasRuns
 
 
-class Ports(HasClock, HasFacts, HasRoutes, HasRuns, HasPurse, Protocol):
-    """What is needed here from outside."""
-
-
-def record_run(ports: Ports, fact: DropComplete) -> None:
+def record_run(ports: DropPorts, fact: DropComplete) -> None:
     """Write the run's row; a drop of a route that trains nothing names none. Raises BadInput if it never can be."""
     if not fact.drop.run:
         return
@@ -29,7 +21,7 @@ def record_run(ports: Ports, fact: DropComplete) -> None:
         ports.happened(RunRecorded(run))
 
 
-def _run(ports: Ports, drop: Drop) -> Run:
+def _run(ports: DropPorts, drop: Drop) -> Run:
     job, route = drop.request, ports.routes.get(drop.key.route)
     now = drop.sealed_at or ports.clock()
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)

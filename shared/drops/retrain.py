@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Protocol
 
 from shared.drops.model import Drop, DropState
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasRoutes
+from shared.drops.ports import DropPorts
 from shared.jobs.spec import again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.runs.intake.from_job import run_of
-from shared.runs.intake.insert_run import Ports as InsertRunPorts
 from shared.runs.intake.insert_run import name_with_route, record
 from shared.runs.model import Moment, Run, RunState
 
 
-class Ports(InsertRunPorts, HasRoutes, HasDrops, Protocol):
-    """What is needed here from outside."""
-
-
-def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
+def train_again(ports: DropPorts, drop: DropKey, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
     """A new run with the job of the drop's newest generation. The same key is the same run.
 
     Raises NotFound for an unknown drop, Conflict for one that is not closed: that becomes a run by itself.
@@ -49,7 +42,7 @@ def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str 
     return record(ports, run)
 
 
-def _trained(ports: Ports, drop: DropKey) -> Drop:
+def _trained(ports: DropPorts, drop: DropKey) -> Drop:
     """The drop, whose newest generation made a run."""
     stored = ports.drops.get(drop)
     if stored is None:

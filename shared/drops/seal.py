@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from shared.drops.decide import DropVerdict
 from shared.drops.facts import DropComplete, DropSealed
 from shared.drops.model import Drop, DropState, generation_of
-from shared.drops.ports import Drops, HasDrops
+from shared.drops.ports import DropPorts, Drops
 from shared.jobs.build import Built, build
 from shared.jobs.data import data_of
 from shared.jobs.order import JobOrder
-from shared.jobs.ports import Around, HasJobs, HasLimits, HasReader, HasRoutes, Jobs, Written
+from shared.jobs.ports import Around, Jobs, Written
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
@@ -22,30 +22,12 @@ from shared.jobs.route_sweep import for_drop
 from shared.jobs.spec import JobSpec, Layer
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput
-from shared.kernel.has import HasBlobs, HasClock, HasFacts
 from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.runs.content import JOB_FILES, Survey, survey
 from shared.runs.data import Listing, keep_listing
 from shared.runs.names import run_name
-from shared.runs.ports import HasPurse, HasRuns
-
-
-class Ports(
-    HasClock,
-    HasBlobs,
-    HasFacts,
-    HasJobs,
-    HasRoutes,
-    HasLimits,
-    HasReader,
-    HasRuns,
-    HasPurse,
-    HasDrops,
-    Protocol,
-):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +40,7 @@ class Complete:
     listing: Listing
 
 
-def seal(ports: Ports, stored: Stored[Drop], complete: Complete) -> bool:
+def seal(ports: DropPorts, stored: Stored[Drop], complete: Complete) -> bool:
     """Write what the run will be (the write-ahead mark), then make the run. Rejects a drop that can't become one, and
     returns False."""
     drop, seen, route = stored.value, complete.seen, complete.route
@@ -107,7 +89,7 @@ def _no_job(route: Route, written: Written | None) -> Built:
     return Built(None if problems else JobSpec(experiment=route.experiment), problems)
 
 
-def finish_sealing(ports: Ports, stored: Stored[Drop]) -> None:
+def finish_sealing(ports: DropPorts, stored: Stored[Drop]) -> None:
     """State that a sealing drop is complete, which makes its run, and close it. Each step may have been done before."""
     drop = stored.value
     try:
@@ -123,7 +105,7 @@ def reject(drops: Drops, stored: Stored[Drop], code: str, why: str) -> None:
     drops.replace(replace(stored.value, state=DropState.REJECTED, code=code, why=why), stored)
 
 
-def _written(ports: Ports, route: Route, job_file: JobFile | None, folder: Place | None) -> Written | None:
+def _written(ports: DropPorts, route: Route, job_file: JobFile | None, folder: Place | None) -> Written | None:
     """What the job file says, in words of ours; `folder` is None before there is a drop. Raises BrokenJobFile."""
     if job_file is None:
         return None
@@ -138,7 +120,7 @@ def _written(ports: Ports, route: Route, job_file: JobFile | None, folder: Place
 
 
 def route_problems(
-    ports: Ports, key: DropKey, route: Route, content: dict[str, Any] | None
+    ports: DropPorts, key: DropKey, route: Route, content: dict[str, Any] | None
 ) -> tuple[JobSpec | None, list[Problem]]:
     """The job of a drop with such a job file, and all that is wrong with it; asked before there is a drop."""
     job_file = None if content is None else JobFile("job.yaml", content, {})

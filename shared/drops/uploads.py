@@ -12,25 +12,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from shared.drops.decide import why_not_a_drop
-from shared.jobs.ports import HasRoutes
+from shared.drops.ports import DropPorts
 from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
-from shared.kernel.has import HasBlobs
 from shared.kernel.names import path_problem
 from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Blob, Blobs
 from shared.runs.content import JOB_FILES, OWNER, SUCCESS_MARKER, drop_blobs
 
 ADDRESS_LIFE = 900  # seconds
-
-
-class Ports(HasBlobs, HasRoutes, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class Offered:
     modified: datetime
 
 
-def upload_addresses(ports: Ports, key: DropKey, offered: Sequence[Offered], owner: str = "") -> dict[str, Any]:
+def upload_addresses(ports: DropPorts, key: DropKey, offered: Sequence[Offered], owner: str = "") -> dict[str, Any]:
     """Where each of the files is to be put, and with which headers, so that the drop is its owner's.
 
     Raises Impossible, with every fault that the drop would be rejected for.

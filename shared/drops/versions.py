@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Protocol
 
 from shared.drops.diff import DataFile, DataRef, Difference, compare, files_of, read_ref
 from shared.drops.model import Drop, Generation, generation_of
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasRoutes
+from shared.drops.ports import DropPorts
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound
-from shared.kernel.has import HasBlobs
 from shared.kernel.storage import Blob, Blobs
 from shared.runs.content import drop_blobs
 from shared.runs.data import MOST_LISTED, kept_listing
 from shared.runs.model import Run
 from shared.runs.names import RUN_NAME
-from shared.runs.ports import HasRuns
 
 
-class Ports(HasBlobs, HasRoutes, HasRuns, HasDrops, Protocol):
-    """What is needed here from outside."""
-
-
-def generations(ports: Ports, key: DropKey) -> list[Generation]:
+def generations(ports: DropPorts, key: DropKey) -> list[Generation]:
     """The drop's generations, newest first. Raises NotFound for a drop that nobody uploaded to."""
     drop = _drop(ports, key)
     kept = ports.drops.generations(key)
@@ -34,7 +26,7 @@ def generations(ports: Ports, key: DropKey) -> list[Generation]:
     return kept
 
 
-def files(ports: Ports, ref: str) -> list[DataFile]:
+def files(ports: DropPorts, ref: str) -> list[DataFile]:
     """The files that `ref` names, by path: a drop's generation, what lies in it now, or what a run was made for.
 
     Raises NotFound if there is no such thing, or no list of it was kept: of more than 100,000 files none is.
@@ -48,12 +40,12 @@ def files(ports: Ports, ref: str) -> list[DataFile]:
     return _of_generation(ports, data_ref)
 
 
-def diff(ports: Ports, before: str, after: str) -> Difference:
+def diff(ports: DropPorts, before: str, after: str) -> Difference:
     """How the files of `after` differ from those of `before`."""
     return compare(files(ports, before), files(ports, after))
 
 
-def _drop(ports: Ports, key: DropKey) -> Drop:
+def _drop(ports: DropPorts, key: DropKey) -> Drop:
     stored = ports.drops.get(key)
     if stored is None:
         route_names = ", ".join(sorted(ports.routes))
@@ -61,25 +53,25 @@ def _drop(ports: Ports, key: DropKey) -> Drop:
     return stored.value
 
 
-def listing_of(ports: Ports, run: Run) -> list[Blob] | None:
+def listing_of(ports: DropPorts, run: Run) -> list[Blob] | None:
     """The blobs that the run was made for, as they were listed then; None where no list was kept, or for no drop."""
     return kept_listing(ports.blobs, _folder(ports, run)) if run.asked.drop else None
 
 
-def _of_run(ports: Ports, name: str) -> list[DataFile]:
+def _of_run(ports: DropPorts, name: str) -> list[DataFile]:
     run = ports.runs.get(name).value
     if not run.asked.drop:
         raise NotFound(f"Run {name} was made from no drop.")
     return _listed(ports.blobs, DropKey.of(run.asked.drop), _folder(ports, run), f"run {name}")
 
 
-def _folder(ports: Ports, run: Run) -> str:
+def _folder(ports: DropPorts, run: Run) -> str:
     """Where the list of its drop's files lies: with the first run of that generation."""
     all_generations = _known(ports, DropKey.of(run.asked.drop))
     return next((each.folder for each in all_generations if _is_of(each, run)), f"{run.asked.experiment}/{run.name}")
 
 
-def _known(ports: Ports, key: DropKey) -> list[Generation]:
+def _known(ports: DropPorts, key: DropKey) -> list[Generation]:
     try:
         return generations(ports, key)
     except NotFound:
@@ -91,7 +83,7 @@ def _is_of(generation: Generation, run: Run) -> bool:
     return (generation.number, generation.fingerprint) == (run.asked.generation, run.asked.fingerprint)
 
 
-def _of_generation(ports: Ports, ref: DataRef) -> list[DataFile]:
+def _of_generation(ports: DropPorts, ref: DataRef) -> list[DataFile]:
     all_generations = generations(ports, ref.key)
     chosen = next((each for each in all_generations if ref.number in (0, each.number)), None)
     if chosen is None and not all_generations:

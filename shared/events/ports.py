@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Protocol
 
+from shared.kernel.ports import StoragePorts
+
 
 class Events(Protocol):
     """Lifecycle events of our own, to whoever subscribes to the custom topic."""
@@ -26,11 +28,10 @@ class Audience(Protocol):
         """When the event was of which the subscription is still to be told. None if it was told, or never will be."""
 
 
-class HasEvents(Protocol):
+class EventPorts(StoragePorts, Protocol):
+    """Those of storage, and who is told of events."""
+
     @property
     def events(self) -> Events | None: ...
-
-
-class HasAudience(Protocol):
     @property
     def audience(self) -> Audience | None: ...

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from shared.events.ports import EventPorts
 from shared.jobs.limits import Limits
 from shared.jobs.location import Asset, Location, Pattern, Where
 from shared.jobs.model import JobFolder, JobStatus, JobTimes
@@ -103,26 +104,6 @@ class Stores(Protocol):
     def jobs(self) -> Jobs: ...
 
 
-class HasJobs(Protocol):
-    @property
-    def jobs(self) -> Jobs: ...
-
-
-class HasRoutes(Protocol):
-    @property
-    def routes(self) -> Routes: ...
-
-
-class HasTrainers(Protocol):
-    @property
-    def trainers(self) -> Path: ...
-
-
-class HasLimits(Protocol):
-    @property
-    def limits(self) -> Limits: ...
-
-
 @dataclass(frozen=True)
 class Around:
     """What lies around a job that someone wrote. `limits` are those of the route or the request; `folder` is the
@@ -182,6 +163,18 @@ class Readers:
         return next(reader for reader in self.readers if reader.reads(document))
 
 
-class HasReader(Protocol):
+class WorkspacePorts(EventPorts, Protocol):
+    """Those of events, the workspace, and what jobs are made from."""
+
+    @property
+    def jobs(self) -> Jobs: ...
     @property
     def reader(self) -> Reader: ...
+    @property
+    def routes(self) -> Routes: ...
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def trainers(self) -> Path: ...
+    @property
+    def rendezvous(self) -> str: ...

@@ -9,21 +9,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from functools import partial
-from typing import Protocol
 
-from shared.drops.ports import HasDrops
 from shared.events.facts import MessagePoisoned
-from shared.events.ports import HasAudience, HasEvents
-from shared.jobs.ports import HasRoutes
 from shared.kernel import measure
 from shared.kernel.errors import TrainyardError
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasMemory, HasQueues
 from shared.kernel.memory import Topic
 from shared.kernel.message import Message, function, is_old
 from shared.kernel.turns import Turns
 from shared.messages.declared import QUEUES, decode
-from shared.removals.ports import HasNamed
-from shared.runs.ports import HasRuns
+from shared.ports import AllPorts
 
 POISON = "-poison"  # what the host adds to a queue's name
 MOST = 1000  # messages of one queue that one round reads, and that are kept
@@ -32,17 +26,7 @@ ROUNDS_FOR_ALL = 4  # of `poisoned`
 TURNS = Topic[Turns]("turns of the poison queues")
 
 
-class DonePorts(
-    HasClock, HasRoutes, HasRuns, HasDrops, HasQueues, HasBlobs, HasEvents, HasAudience, HasNamed, Protocol
-):
-    """What the messages' own questions, whether they are done, need from outside."""
-
-
-class Ports(HasQueues, HasMemory, HasFacts, Protocol):
-    """What is needed here from outside."""
-
-
-def poisoned(ports: Ports) -> list[str]:
+def poisoned(ports: AllPorts) -> list[str]:
     """The queues whose poison queue holds something. Each queue is a request, so the empty ones are asked by turns."""
     turns = ports.memory.one(TURNS, lambda: Turns(ROUNDS_FOR_ALL))
     counts = ports.queues.counts(turns.next(f"{queue}{POISON}" for queue in QUEUES))
@@ -52,13 +36,13 @@ def poisoned(ports: Ports) -> list[str]:
     return [poison.removesuffix(POISON) for poison, count in counts.items() if count]
 
 
-def clear(ports: DonePorts, queues: Iterable[str]) -> None:
+def clear(ports: AllPorts, queues: Iterable[str]) -> None:
     """Delete the poison messages of these queues that are done, and send back those that are news."""
     for queue in queues:
         ports.queues.clear(f"{queue}{POISON}", partial(_leaves, ports, queue), MOST)
 
 
-def is_done(ports: DonePorts, queue: str, text: str) -> bool:
+def is_done(ports: AllPorts, queue: str, text: str) -> bool:
     """Whether this poison message has nothing left to do. False where that can't be known now."""
     try:
         message = decode(queue, text.encode())
@@ -67,12 +51,12 @@ def is_done(ports: DonePorts, queue: str, text: str) -> bool:
         return False
 
 
-def _leaves(ports: DonePorts, queue: str, text: str) -> bool:
+def _leaves(ports: AllPorts, queue: str, text: str) -> bool:
     """Whether the message is done, or back in its queue."""
     return is_done(ports, queue, text) or _goes_back(ports, queue, text)
 
 
-def _goes_back(ports: DonePorts, queue: str, text: str) -> bool:
+def _goes_back(ports: AllPorts, queue: str, text: str) -> bool:
     try:
         message = decode(queue, text.encode())
         if message is None or not _is_news(ports, message):
@@ -83,11 +67,11 @@ def _goes_back(ports: DonePorts, queue: str, text: str) -> bool:
     return True
 
 
-def _is_news(ports: DonePorts, message: Message) -> bool:
+def _is_news(ports: AllPorts, message: Message) -> bool:
     return bool(message.news_since) and not is_old(ports.clock(), function(message.news_since)(ports, message))
 
 
-def state_poison(ports: Ports, queues: Iterable[str]) -> None:
+def state_poison(ports: AllPorts, queues: Iterable[str]) -> None:
     """State each poison message of these queues as a fact."""
     for queue in queues:
         for text in ports.queues.peek(f"{queue}{POISON}"):
@@ -95,7 +79,7 @@ def state_poison(ports: Ports, queues: Iterable[str]) -> None:
             ports.happened(MessagePoisoned(queue, digest))
 
 
-def keep_poison(ports: Ports) -> None:
+def keep_poison(ports: AllPorts) -> None:
     """Put the poison messages in their queues anew: ours never end, but those that the host puts there live a week."""
     counts = ports.queues.counts(f"{queue}{POISON}" for queue in QUEUES)
     for poison, count in counts.items():

@@ -9,24 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from shared.kernel.errors import BadInput, NotFound
-from shared.kernel.has import HasBlobs, HasQueues
 from shared.kernel.parsing import read_json
 from shared.kernel.storage import Blobs, Place
 from shared.messages.declared import QUEUES
 from shared.messages.poison import POISON
+from shared.ports import AllPorts
 
 DEAD_LETTERS = "deadletter"
 MOST = 1000  # messages, and files of dead letters, in one call
 LONGEST = 16 << 20  # bytes of a file of dead letters
 # What Event Grid adds to an event that it gives up, in either schema.
 OBITUARY = {"deadletterreason", "deliveryattempts", "lastdeliveryoutcome", "publishtime", "lastdeliveryattempttime"}
-
-
-class Ports(HasQueues, HasBlobs, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class GivenBack:
     left: tuple[str, ...] = ()
 
 
-def give_back(ports: Ports, queue: str, dry_run: bool = False) -> GivenBack:
+def give_back(ports: AllPorts, queue: str, dry_run: bool = False) -> GivenBack:
     """Give the messages back, or with `dry_run` count them. Raises NotFound, naming the queues."""
     if queue not in QUEUES:
         raise NotFound(f"There is no queue {queue[:80]!r}. Queues: {', '.join(QUEUES)}.")
@@ -52,7 +48,7 @@ def give_back(ports: Ports, queue: str, dry_run: bool = False) -> GivenBack:
     return replace(dead_letters, messages=messages)
 
 
-def _dead_letters(ports: Ports, queue: str, dry_run: bool) -> GivenBack:
+def _dead_letters(ports: AllPorts, queue: str, dry_run: bool) -> GivenBack:
     """They lie under SUBSCRIPTION/year/..., in Azure below their topic; subscriptions are named as queues."""
     files, events, left = 0, 0, []
     for name, whose in _files(ports.blobs):
@@ -89,7 +85,7 @@ def _events(blobs: Blobs, name: str) -> list[dict[str, Any]] | None:
     return [{key: value for key, value in event.items() if key.lower() not in OBITUARY} for event in events]
 
 
-def _send(ports: Ports, queue: str, name: str, events: list[dict[str, Any]]) -> None:
+def _send(ports: AllPorts, queue: str, name: str, events: list[dict[str, Any]]) -> None:
     for event in events:
         ports.queues.put(queue, json.dumps(event))
     ports.blobs.remove(DEAD_LETTERS, [name])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
 from shared.kernel.encode import model_of, plain, plain_fields
 from shared.kernel.errors import Impossible, NotFound
-from shared.kernel.has import HasBlobs, HasClock
 from shared.kernel.person import Person
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.reply import Reply
@@ -20,11 +19,10 @@ from shared.models import why as whys
 from shared.models.decide import Asked
 from shared.models.evidence import MODELS
 from shared.models.find import aliases_of, model_named, version_of
-from shared.models.ports import HasModels, HasSigner
+from shared.models.ports import ModelPorts
 from shared.models.signature import SIGNATURE, key_digest, read_signature
 from shared.runs.answers import Accepted, FileAddress, FilePath, FileQuery, accepted, file_address
 from shared.runs.intake.request import RunName
-from shared.runs.ports import HasRuns
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.artifacts import ADDRESS_LIFE
 from shared.runs.results.outputs import archive_folder
@@ -34,10 +32,6 @@ ModelName = Annotated[str, Meta(pattern=f"^{models.NAME.pattern}$")]
 AliasName = Annotated[str, Meta(pattern=f"^{models.ALIAS.pattern}$")]
 VersionName = Annotated[str, Meta(pattern=f"^({models.NUMBER.pattern}|{models.ALIAS.pattern})$")]
 Text = Annotated[str, Meta(max_length=200)]
-
-
-class Ports(HasBlobs, HasClock, HasRuns, HasModels, HasSigner, Protocol):
-    """What is needed here from outside."""
 
 
 class PromoteRequest(Struct, forbid_unknown_fields=True):
@@ -112,29 +106,29 @@ Comparison = msgspec.defstruct(
 )
 
 
-def list_models(ports: Ports) -> Annotated[list[Json], list[Model]]:
+def list_models(ports: ModelPorts) -> Annotated[list[Json], list[Model]]:
     return [_head(model) for model in ports.models.all()]
 
 
-def get_model(ports: Ports, model: ModelName) -> Annotated[Json, ModelPage]:
+def get_model(ports: ModelPorts, model: ModelName) -> Annotated[Json, ModelPage]:
     named = model_named(ports.models, model)
     versions = [_version(named, each) for each in ports.models.versions(model)]
     history = [plain_fields(each, ("model",)) for each in ports.models.history(model)]
     return _head(named) | {"versions": versions, "history": history}
 
 
-def get_version(ports: Ports, model: ModelName, version: VersionName) -> Annotated[Json, Version]:
+def get_version(ports: ModelPorts, model: ModelName, version: VersionName) -> Annotated[Json, Version]:
     return _version(model_named(ports.models, model), version_of(ports.models, model, version))
 
 
-def promote_run(ports: promote.Ports, model: ModelName, body: PromoteRequest, by: Person) -> Annotated[Json, Version]:
+def promote_run(ports: ModelPorts, model: ModelName, body: PromoteRequest, by: Person) -> Annotated[Json, Version]:
     asked = Asked(ports.clock(), by, body.why)
     version = promote.promote_run(ports, body.run, model, body.alias, asked, body.allow_code)
     return _version(model_named(ports.models, model), version)
 
 
 def move_alias(
-    ports: promote.Ports, model: ModelName, alias: AliasName, body: AliasRequest, by: Person
+    ports: ModelPorts, model: ModelName, alias: AliasName, body: AliasRequest, by: Person
 ) -> Annotated[Json, Model]:
     if body.undo == (body.version is not None):
         raise Impossible("Give one of version and undo.", "bad_request")
@@ -145,7 +139,7 @@ def move_alias(
 
 
 def let_go_version(
-    ports: promote.Ports, model: ModelName, version: VersionName, by: Person, body: LetGoRequest = _NO_REASON
+    ports: ModelPorts, model: ModelName, version: VersionName, by: Person, body: LetGoRequest = _NO_REASON
 ) -> Annotated[Json, Version]:
     number = version_of(ports.models, model, version).number
     released = promote.let_go(ports, model, number, Asked(ports.clock(), by, body.why))
@@ -153,7 +147,7 @@ def let_go_version(
 
 
 def read_model_file(
-    ports: Ports, model: ModelName, version: VersionName, path: FilePath, query: FileQuery
+    ports: ModelPorts, model: ModelName, version: VersionName, path: FilePath, query: FileQuery
 ) -> Annotated[Reply, {200: FileAddress, 302: None}]:
     """A signed address of this file of the version. Raises NotFound unless the signature names it."""
     found = version_of(ports.models, model, version)
@@ -165,7 +159,7 @@ def read_model_file(
     return file_address(ports.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE), query)
 
 
-def explain_version(ports: whys.Ports, model: ModelName, version: VersionName) -> Annotated[Json, Chain]:
+def explain_version(ports: ModelPorts, model: ModelName, version: VersionName) -> Annotated[Json, Chain]:
     found = version_of(ports.models, model, version)
     rows = [asdict(link) for link in whys.chain(ports, found)]
     holds = all(each["state"] != "bad" for each in rows)
@@ -173,18 +167,18 @@ def explain_version(ports: whys.Ports, model: ModelName, version: VersionName) -
 
 
 def reproduce_version(
-    ports: reproduce.Ports, model: ModelName, version: VersionName, by: Person
+    ports: ModelPorts, model: ModelName, version: VersionName, by: Person
 ) -> Annotated[Reply, {202: Accepted}]:
     return accepted(reproduce.reproduce(ports, version_of(ports.models, model, version), by))
 
 
 def compare_reproduction(
-    ports: reproduce.Ports, model: ModelName, version: VersionName, run: RunName
+    ports: ModelPorts, model: ModelName, version: VersionName, run: RunName
 ) -> Annotated[Json, Comparison]:
     return {"run": run, **asdict(reproduce.compare(ports, version_of(ports.models, model, version), run))}
 
 
-def get_model_key(ports: Ports) -> Annotated[Json, Key]:
+def get_model_key(ports: ModelPorts) -> Annotated[Json, Key]:
     pem = ports.signer.public_key()
     return {"pem": pem.decode(), "sha256": key_digest(pem)}
 

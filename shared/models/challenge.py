@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
-from shared.jobs.ports import HasRoutes
 from shared.jobs.route import Routes
 from shared.jobs.route_model import RouteModel
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
@@ -22,22 +20,13 @@ from shared.models.facts import ChallengeLost
 from shared.models.find import version_named
 from shared.models.messages import Challenge
 from shared.models.model import Version
+from shared.models.ports import ModelPorts
 from shared.models.reproduce import REPRODUCES
-from shared.removals.ports import HasNamed
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasRuns
 from shared.runs.views.summary import lower_is_better, metric_named
 
 BY = Person("challenger")
 BY_HAND = "Promote it by hand if it is better."
-
-
-class Ports(champion_test.Ports, Protocol):
-    """What is needed here from outside."""
-
-
-class DonePorts(HasRuns, HasRoutes, HasNamed, Protocol):
-    """What the questions after a poison message need from outside."""
 
 
 @dataclass(frozen=True)
@@ -58,25 +47,25 @@ def is_challenger(routes: Routes, run: Run) -> bool:
     return run.progress.state is RunState.COMPLETED and not again and route is not None and route.model is not None
 
 
-def is_decided(ports: DonePorts, message: Challenge) -> bool:
+def is_decided(ports: ModelPorts, message: Challenge) -> bool:
     """Whether the run became a version, or its route names no model any more."""
     run = _run(ports, message.run)
     return run is None or not is_challenger(ports.routes, run) or bool(ports.named.needing_run(run.name))
 
 
-def archived_at(ports: DonePorts, message: Challenge) -> datetime | None:
+def archived_at(ports: ModelPorts, message: Challenge) -> datetime | None:
     run = _run(ports, message.run)
     return run.archive.at if run else None
 
 
-def _run(ports: DonePorts, name: str) -> Run | None:
+def _run(ports: ModelPorts, name: str) -> Run | None:
     try:
         return ports.runs.get(name).value
     except NotFound:
         return None
 
 
-def challenge(ports: Ports, message: Challenge) -> None:
+def challenge(ports: ModelPorts, message: Challenge) -> None:
     """Promote the run if it beats the champion, else say that it does not. Twice is once.
 
     If the two were measured on other data, and the route says how, the champion is tested on the run's first; the end
@@ -104,14 +93,14 @@ def challenge(ports: Ports, message: Challenge) -> None:
         ports.happened(ChallengeLost(rule.name, run.name, f"It won, and can't be promoted. {exc}"))
 
 
-def _archived(ports: Ports, name: str) -> Run:
+def _archived(ports: ModelPorts, name: str) -> Run:
     run = ports.runs.get(name).value
     if run.archive.at is None:
         raise Unavailable(f"Run {name} is not archived yet.")
     return run
 
 
-def _verdict(ports: Ports, rule: RouteModel, run: Run, champion: Version | None) -> Verdict | None:
+def _verdict(ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | None) -> Verdict | None:
     """None while the champion is being tested on the run's data."""
     before = ports.runs.get(champion.run).value if champion else None
     if (
@@ -168,7 +157,7 @@ def _same_data(run: Run, before: Run) -> bool:
     return (run.asked.fingerprint, run.asked.reads) == (before.asked.fingerprint, before.asked.reads)
 
 
-def _champion(ports: Ports, rule: RouteModel) -> Version | None:
+def _champion(ports: ModelPorts, rule: RouteModel) -> Version | None:
     stored = ports.models.get(rule.name)
     alias = stored.value.aliases.get(rule.alias) if stored else None
     return version_named(ports.models, rule.name, alias.number) if alias else None

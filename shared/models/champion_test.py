@@ -7,13 +7,14 @@ It stands under an experiment of its own, so that `mnist@latest` and `mnist@best
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from shared.jobs.places import starting_from
 from shared.jobs.spec import JobSpec, again
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.models import reproduce
 from shared.models.model import Version
+from shared.models.ports import ModelPorts
 from shared.models.why import data_changes
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
@@ -25,16 +26,12 @@ from shared.runs.progress.workloads import workload
 TESTS_FOR = "trainyard.tests_champion_for"  # the tag of such a job, with its challenger
 
 
-class Ports(reproduce.Ports, Protocol):
-    """What is needed here from outside."""
-
-
 def challenger_of(run: Run) -> str:
     """The challenger for whose sake this run tests a champion; '' for any other run."""
     return run.asked.request.tags.get(TESTS_FOR, "")
 
 
-def test_of(ports: Ports, champion: Version, challenger: Run, parameters: dict[str, Any]) -> Run:
+def test_of(ports: ModelPorts, champion: Version, challenger: Run, parameters: dict[str, Any]) -> Run:
     """The run that tests the champion on the challenger's data. Asked again, the same run.
 
     Raises Conflict for data that have changed since or a budget that is used up, Impossible for a model that is gone.
@@ -56,7 +53,7 @@ def test_of(ports: Ports, champion: Version, challenger: Run, parameters: dict[s
     return record(ports, run)
 
 
-def _job(ports: Ports, name: str, champion: Version, challenger: Run, parameters: dict[str, Any]) -> JobSpec:
+def _job(ports: ModelPorts, name: str, champion: Version, challenger: Run, parameters: dict[str, Any]) -> JobSpec:
     job = again(challenger.asked.request, challenger.name, name, TESTS_FOR)
     job = reproduce.as_it_ran(ports, challenger, replace(job, inputs={**job.inputs, **parameters}))
     job, problems = starting_from(job, model_of(ports, champion.run))

@@ -6,19 +6,15 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from shared.drops.ports import HasDrops
 from shared.drops.versions import listing_of
-from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.errors import BadInput, Conflict, NotFound
-from shared.kernel.has import HasBlobs, HasEach
 from shared.kernel.parsing import read_json
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Place
-from shared.models.ports import HasModels, HasRegistry
+from shared.models.ports import ModelPorts
 from shared.runs.model import Run
-from shared.runs.ports import HasRuns
 from shared.runs.results.archive import MANIFEST, MANIFEST_LIMIT, read_manifest
 from shared.runs.results.outputs import archive_folder
 
@@ -28,10 +24,6 @@ MOST_MODEL_BYTES = 32 << 30  # hashed in the 230 seconds that Azure gives a requ
 MOST_DATA_BYTES, MOST_DATA_FILES = 2 << 30, 5_000  # of a larger drop etag and MD5 say what it was
 ENVIRONMENT = "/environment.json"  # what a trainer writes to ./outputs
 ENVIRONMENT_LIMIT = 1 << 20
-
-
-class Ports(HasEach, HasJobs, HasRuns, HasBlobs, HasRoutes, HasDrops, HasModels, HasRegistry, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ class Evidence:
         return {file.name: file.sha256 for file in self.files if file.name.startswith(MODELS)}
 
 
-def gather(ports: Ports, run: Run) -> Evidence:
+def gather(ports: ModelPorts, run: Run) -> Evidence:
     """Read and hash it all. Raises Conflict for an archive that was altered, NotFound without a model."""
     folder = archive_folder(run)
     content = ports.blobs.read(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", MANIFEST_LIMIT)
@@ -95,7 +87,7 @@ def sha256_of(blobs: Blobs, container: str, name: str, size: int, md5: str = "")
     return digest.hexdigest()
 
 
-def model_digests(ports: Ports, run: Run) -> dict[str, str]:
+def model_digests(ports: ModelPorts, run: Run) -> dict[str, str]:
     """The SHA-256 of each file of the model that a run left."""
     folder = archive_folder(run)
     return {file.name: file.sha256 for file in _model(ports, folder, _rows(ports.blobs, folder))}
@@ -122,7 +114,7 @@ def _pieces(blobs: Blobs, container: str, name: str, size: int) -> Iterator[byte
         raise Conflict(f"{container}/{name} has {offset} bytes; it was recorded with {size}.", "altered")
 
 
-def _model(ports: Ports, folder: str, rows: dict[str, dict[str, Any]]) -> list[ModelFile]:
+def _model(ports: ModelPorts, folder: str, rows: dict[str, dict[str, Any]]) -> list[ModelFile]:
     model = [row for name, row in sorted(rows.items()) if name.startswith(MODELS)]
     if not model:
         raise NotFound("The run left no models/. What it left, `fetch` brings.")
@@ -137,7 +129,7 @@ def _model(ports: Ports, folder: str, rows: dict[str, dict[str, Any]]) -> list[M
     return list(ports.each(hashed, model))
 
 
-def _data(ports: Ports, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str]:
+def _data(ports: ModelPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str]:
     """The drop's blobs with their SHA-256, and why they have none."""
     blobs = listing_of(ports, run)
     if blobs is None:
@@ -170,7 +162,7 @@ def _node(blobs: Blobs, folder: str, rows: dict[str, dict[str, Any]]) -> dict[st
     return facts if isinstance(facts, dict) else {}
 
 
-def _parent(ports: Ports, run: Run) -> tuple[str, str]:
+def _parent(ports: ModelPorts, run: Run) -> tuple[str, str]:
     """The version or run whose model this one began with, and the digest of that version."""
     if not run.asked.from_run:
         return "", ""

@@ -9,6 +9,7 @@ from typing import Protocol
 from shared.jobs.location import Location
 from shared.kernel.versioned import Stored
 from shared.models.model import Change, Model, Version
+from shared.removals.ports import RemovalPorts
 
 
 @dataclass(frozen=True)
@@ -71,16 +72,12 @@ class Registry(Protocol):
         """The id of the version there, with its files at this place. Registered once, then only looked up."""
 
 
-class HasModels(Protocol):
+class ModelPorts(RemovalPorts, Protocol):
+    """Those of removals, the models, and where they are signed and registered."""
+
     @property
     def models(self) -> Models: ...
-
-
-class HasSigner(Protocol):
     @property
     def signer(self) -> Signer: ...
-
-
-class HasRegistry(Protocol):
     @property
     def registry(self) -> Registry: ...

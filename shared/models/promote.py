@@ -12,15 +12,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Protocol
 
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
-from shared.kernel.has import HasClock, HasFacts, HasTokens
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Place
 from shared.kernel.versioned import Stored
-from shared.models import evidence as evidences
 from shared.models import pickles
 from shared.models.bom import BOM, bom
 from shared.models.card import CARD, card
@@ -29,7 +26,7 @@ from shared.models.evidence import Evidence, gather
 from shared.models.facts import AliasMoved
 from shared.models.find import model_named, version_named
 from shared.models.model import Change, Model, Version, check_alias, check_name
-from shared.models.ports import HasSigner, Models, Write
+from shared.models.ports import ModelPorts, Models, Write
 from shared.models.provenance import PROVENANCE, provenance
 from shared.models.signature import SIGNATURE, key_digest, root_digest, signed
 from shared.runs.intake.warm_start import model_of
@@ -43,11 +40,7 @@ JSON, MARKDOWN, BUNDLE = "application/json", "text/markdown", "application/vnd.d
 Move = Callable[[Model], tuple[Model, list[Change]]]
 
 
-class Ports(evidences.Ports, HasClock, HasTokens, HasFacts, HasSigner, Protocol):
-    """What is needed here from outside."""
-
-
-def promote_run(ports: Ports, run: str, name: str, alias: str, asked: Asked, allow_code: bool = False) -> Version:
+def promote_run(ports: ModelPorts, run: str, name: str, alias: str, asked: Asked, allow_code: bool = False) -> Version:
     """Make the run's model the next version of the model, and point the alias at it, if one is given.
 
     A run is one version of a model: asking again gives that one, and moves the alias. Raises Conflict for a run
@@ -70,7 +63,7 @@ def promote_run(ports: Ports, run: str, name: str, alias: str, asked: Asked, all
     return ports.models.version(name, version.number) or version
 
 
-def point(ports: Ports, name: str, number: int, alias: str, asked: Asked) -> Model:
+def point(ports: ModelPorts, name: str, number: int, alias: str, asked: Asked) -> Model:
     """Point an alias at a version. Raises NotFound for a version that is not there, or was let go.
 
     Asked again, nothing moves, and what follows from the move is done again: who died after the write did not.
@@ -84,12 +77,12 @@ def point(ports: Ports, name: str, number: int, alias: str, asked: Asked) -> Mod
     return _changed(ports, name, alias, move)
 
 
-def undo(ports: Ports, name: str, alias: str, asked: Asked) -> Model:
+def undo(ports: ModelPorts, name: str, alias: str, asked: Asked) -> Model:
     """Point an alias where it was before; asked again, where it was before that."""
     return _changed(ports, name, alias, lambda model: undone(model, alias, asked))
 
 
-def let_go(ports: Ports, name: str, number: int, asked: Asked) -> Version:
+def let_go(ports: ModelPorts, name: str, number: int, asked: Asked) -> Version:
     """Keep a version no longer: its run and its data may go. Raises Conflict while an alias points at it."""
 
     def write(stored: Stored[Model]) -> Version:
@@ -102,7 +95,7 @@ def let_go(ports: Ports, name: str, number: int, asked: Asked) -> Version:
     return compare_and_set(ports.clock, f"Model {name}", lambda: _stored(ports.models, name), write)
 
 
-def _promotable(ports: Ports, name: str) -> Run:
+def _promotable(ports: ModelPorts, name: str) -> Run:
     run = ports.runs.get(name).value
     if run.progress.state is not RunState.COMPLETED:
         raise Conflict(f"Run {name} is {run.progress.state}; only a completed one has a model.", "no_model")
@@ -117,7 +110,7 @@ def _version_of(models: Models, name: str, run: str) -> Version | None:
     return next((version for version in models.kept() if (version.model, version.run) == (name, run)), None)
 
 
-def _checked(ports: Ports, evidence: Evidence, allow_code: bool) -> Evidence:
+def _checked(ports: ModelPorts, evidence: Evidence, allow_code: bool) -> Evidence:
     """Raise Impossible for files that run code when they are read."""
     folder = archive_folder(evidence.run)
     for file in evidence.files:
@@ -130,7 +123,7 @@ def _checked(ports: Ports, evidence: Evidence, allow_code: bool) -> Evidence:
     return evidence
 
 
-def _make(ports: Ports, stored: Stored[Model] | None, evidence: Evidence, name: str, asked: Asked) -> Version:
+def _make(ports: ModelPorts, stored: Stored[Model] | None, evidence: Evidence, name: str, asked: Asked) -> Version:
     """The new version. Raises Changed if somebody else changed the model first."""
     model = stored.value if stored else Model(name)
     version = _prove(ports, evidence, name, model.latest + 1, asked)
@@ -144,7 +137,7 @@ def _make(ports: Ports, stored: Stored[Model] | None, evidence: Evidence, name: 
     return version
 
 
-def _prove(ports: Ports, evidence: Evidence, name: str, number: int, asked: Asked) -> Version:
+def _prove(ports: ModelPorts, evidence: Evidence, name: str, number: int, asked: Asked) -> Version:
     """Write the proof and describe the version."""
     statement = provenance(evidence, name, number, asked)
     materials = bom(evidence, name, number, asked)
@@ -180,13 +173,13 @@ def _prove(ports: Ports, evidence: Evidence, name: str, number: int, asked: Aske
     )
 
 
-def _remove_proof(ports: Ports, version: Version) -> None:
+def _remove_proof(ports: ModelPorts, version: Version) -> None:
     ports.blobs.remove(
         OUTPUT_CONTAINER, [blob.name for blob in ports.blobs.list(Place(OUTPUT_CONTAINER, f"{version.proof}/"))]
     )
 
 
-def _still_there(ports: Ports, version: Version, asked: Asked) -> None:
+def _still_there(ports: ModelPorts, version: Version, asked: Asked) -> None:
     """Raise Conflict if the run was removed meanwhile; the version is let go again. `remove_run` looks the same way."""
     if ports.runs.get(version.run).value.removed.at is None:
         return
@@ -197,7 +190,7 @@ def _still_there(ports: Ports, version: Version, asked: Asked) -> None:
     raise Conflict(f"Run {version.run} was removed while it was promoted.", "removed")
 
 
-def _register(ports: Ports, version: Version, run: Run) -> None:
+def _register(ports: ModelPorts, version: Version, run: Run) -> None:
     """Tell Azure ML's registry. Where that fails the version stands, and the next promotion of it tries again."""
     if version.asset:
         return
@@ -210,7 +203,7 @@ def _register(ports: Ports, version: Version, run: Run) -> None:
     ports.models.set_asset(version, asset)
 
 
-def _changed(ports: Ports, name: str, alias: str, move: Move) -> Model:
+def _changed(ports: ModelPorts, name: str, alias: str, move: Move) -> Model:
     def write(stored: Stored[Model]) -> tuple[Model, list[Change]]:
         after, lines = move(stored.value)
         if lines:

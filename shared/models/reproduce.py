@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
-from shared.jobs.ports import HasJobs
 from shared.jobs.readers.place_text import read_asset
 from shared.jobs.spec import JobSpec, again, uses_own_code, uses_own_environment
 from shared.kernel.errors import Conflict, Impossible, NotFound
@@ -15,9 +14,9 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.models import why
 from shared.models.evidence import model_digests, node_facts
 from shared.models.model import Version
+from shared.models.ports import ModelPorts
 from shared.models.provenance import packages
 from shared.models.signature import SIGNATURE, read_signature
-from shared.runs.intake import retry_and_continue
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.intake.warm_start import model_of
@@ -32,10 +31,6 @@ NAMED = 5
 REPRODUCES = "trainyard.reproduces"  # the tag of a job that trains another run's model again
 
 
-class Ports(retry_and_continue.Ports, why.Ports, Protocol):
-    """What is needed here from outside."""
-
-
 @dataclass(frozen=True)
 class Comparison:
     """How a reproduction's model compares: whether all weights are equal, which files differ, and what else did."""
@@ -46,7 +41,7 @@ class Comparison:
     differs: list[str]  # sentences: packages, processor, metrics
 
 
-def reproduce(ports: Ports, version: Version, by: Person) -> Run:
+def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
     """A run with the version's job, code and environment, on the same data. Asked again, the same run, unless that
     failed or was canceled: then another.
 
@@ -90,7 +85,7 @@ def _next_name(runs: Runs, version: Version) -> str:
     raise AssertionError("unreachable")
 
 
-def as_it_ran(ports: HasJobs, run: Run, job: JobSpec) -> JobSpec:
+def as_it_ran(ports: ModelPorts, run: Run, job: JobSpec) -> JobSpec:
     """The job with the code and environment that the run had. Raises Impossible if it doesn't say which code."""
     if uses_own_code(job):
         if not run.jobs.code:
@@ -99,7 +94,7 @@ def as_it_ran(ports: HasJobs, run: Run, job: JobSpec) -> JobSpec:
     return replace(job, environment=read_asset(run.jobs.environment)) if uses_own_environment(job) else job
 
 
-def compare(ports: Ports, version: Version, name: str) -> Comparison:
+def compare(ports: ModelPorts, version: Version, name: str) -> Comparison:
     """Hold the model of a reproduction against what was signed. Raises Conflict until it is archived."""
     first, run = ports.runs.get(version.run).value, ports.runs.get(name).value
     if run.progress.state in FINAL and run.progress.state is not RunState.COMPLETED:

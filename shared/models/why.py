@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from shared.drops.versions import listing_of
 from shared.kernel.drop_key import DropKey
@@ -14,11 +14,10 @@ from shared.kernel.errors import NotFound, TrainyardError
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Place
-from shared.models import evidence
 from shared.models.evidence import MODELS, MOST_DATA_FILES
 from shared.models.find import aliases_of, model_named
 from shared.models.model import Version
-from shared.models.ports import HasSigner
+from shared.models.ports import ModelPorts
 from shared.models.provenance import PROVENANCE, packages
 from shared.models.signature import SIGNATURE, key_digest, read_signature
 from shared.runs.content import SUCCESS_MARKER, drop_blobs
@@ -31,10 +30,6 @@ NAMED = 5
 GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
 
 
-class Ports(evidence.Ports, HasSigner, Protocol):
-    """What is needed here from outside."""
-
-
 @dataclass(frozen=True)
 class Link:
     """One link of the chain: what it is, whether it holds (good, bad, unknown), and a sentence."""
@@ -44,7 +39,7 @@ class Link:
     says: str
 
 
-def chain(ports: Ports, version: Version) -> list[Link]:
+def chain(ports: ModelPorts, version: Version) -> list[Link]:
     """The links, from the alias to the data. Asks for every blob's MD5 or etag, and reads the proof alone."""
     run = ports.runs.get(version.run).value
     signed, problem = _signed(ports, version)
@@ -67,7 +62,7 @@ def chain(ports: Ports, version: Version) -> list[Link]:
     ]
 
 
-def data_changes(ports: Ports, run: Run) -> str:
+def data_changes(ports: ModelPorts, run: Run) -> str:
     """What differs between the data that the run was made for and those that are there now; '' for nothing."""
     before = listing_of(ports, run)
     if before is None:
@@ -89,7 +84,7 @@ def data_changes(ports: Ports, run: Run) -> str:
     return ", ".join(words[:NAMED]) + more
 
 
-def _name(ports: Ports, version: Version) -> Link:
+def _name(ports: ModelPorts, version: Version) -> Link:
     aliases = aliases_of(model_named(ports.models, version.model), version.number)
     also = f", now {' and '.join(f'{version.model}@{alias}' for alias in aliases)}" if aliases else ""
     by = f" by {version.by}" if version.by else ""
@@ -97,7 +92,7 @@ def _name(ports: Ports, version: Version) -> Link:
     return Link("name", GOOD, f"{version}{also}; promoted at {version.at:%Y-%m-%d %H:%M} UTC{by}{why}.")
 
 
-def _signed(ports: Ports, version: Version) -> tuple[dict[str, str], str]:
+def _signed(ports: ModelPorts, version: Version) -> tuple[dict[str, str], str]:
     """The signed files with their SHA-256, and what is wrong with the signature or with a document of the proof."""
     try:
         content = ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT)
@@ -113,7 +108,7 @@ def _signed(ports: Ports, version: Version) -> tuple[dict[str, str], str]:
     return files, ""
 
 
-def _weights(ports: Ports, run: Run, signed: dict[str, str]) -> Link:
+def _weights(ports: ModelPorts, run: Run, signed: dict[str, str]) -> Link:
     """Whether the archive holds what its manifest lists. Their bytes `verify` reads."""
     if run.removed.at is not None:
         return Link("weights", BAD, f"Removed at {run.removed.at:%Y-%m-%d %H:%M} UTC.")
@@ -142,7 +137,7 @@ def _run(run: Run) -> Link:
     )
 
 
-def _data(ports: Ports, run: Run) -> Link:
+def _data(ports: ModelPorts, run: Run) -> Link:
     if not run.asked.drop:
         return Link("data", UNKNOWN, f"No drop; it read {', '.join(run.asked.reads) or 'nothing that was recorded'}.")
     what = f"{run.asked.drop}@{run.asked.generation}"
@@ -181,7 +176,7 @@ def _environment(predicate: dict[str, Any]) -> Link:
     )
 
 
-def _parent(ports: Ports, version: Version) -> Iterator[Link]:
+def _parent(ports: ModelPorts, version: Version) -> Iterator[Link]:
     if version.from_run:
         try:
             parent = ports.runs.get(version.from_run).value

@@ -5,25 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from statistics import median
-from typing import Any, Protocol
+from typing import Any
 
 from shared.clusters.model import Cluster
-from shared.clusters.ports import HasClusters
-from shared.jobs.ports import HasRoutes
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Conflict, Impossible, TrainyardError
-from shared.kernel.has import HasClock, HasMemory
 from shared.kernel.memory import Topic
 from shared.kernel.names import NAME
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.kernel.versioned import Stored
 from shared.money import decide
 from shared.money.model import Account, Quote, month_of
-from shared.money.ports import HasBooks, HasPolicy
+from shared.money.ports import MoneyPorts
 from shared.money.prices import Price, Prices
 from shared.runs.model import Run
 from shared.runs.node_use import seconds_of
-from shared.runs.ports import HasRuns, Refusal
+from shared.runs.ports import Refusal
 from shared.runs.progress.workloads import workload
 
 PROJECT_TAG = "project"
@@ -37,15 +34,11 @@ PRICES = Topic[list[Price]]("prices", timedelta(minutes=1), else_last=True)
 NEWEST_RUNS = Topic[list[Run]]("newest runs", timedelta(minutes=1), else_last=True)
 
 
-class Ports(HasClock, HasMemory, HasRoutes, HasRuns, HasClusters, HasBooks, HasPolicy, Protocol):
-    """What is needed here from outside."""
-
-
 @dataclass(frozen=True)
 class ProjectPurse:
     """The port shared.runs.ports.Purse, from the money file and the projects' accounts."""
 
-    ports: Ports
+    ports: MoneyPorts
 
     def project_of(self, tags: Any, route: str) -> str:
         return project_of(self.ports, tags, route)
@@ -64,7 +57,7 @@ class ProjectPurse:
         return median(seconds) if seconds else None
 
 
-def project_of(ports: Ports, tags: Any, route: str) -> str:
+def project_of(ports: MoneyPorts, tags: Any, route: str) -> str:
     """The project that a job's tags or its route name, '' if neither does. Raises Impossible for one without a budget.
 
     Where budgets are set, a tag may only name a project that has one: else any other name would be a way around them.
@@ -82,7 +75,7 @@ def project_of(ports: Ports, tags: Any, route: str) -> str:
     return named or (route_settings.project if route_settings else "")
 
 
-def priced(ports: Ports, run: Run) -> Run:
+def priced(ports: MoneyPorts, run: Run) -> Run:
     """The run with its price, estimated and greatest cost as far as they are known now; one that has them, as it is.
 
     Who pays is its own project, else that of its tags or route, else its cluster's.
@@ -109,7 +102,7 @@ def priced(ports: Ports, run: Run) -> Run:
     )
 
 
-def _with_most(ports: Ports, run: Run) -> Run:
+def _with_most(ports: MoneyPorts, run: Run) -> Run:
     """A sweep with the most that its trials may cost, if that is known."""
     try:
         cluster = _cluster(ports, run.asked.request.cluster)
@@ -119,14 +112,14 @@ def _with_most(ports: Ports, run: Run) -> Run:
     return run.changed(greatest_cost=decide.most_of_sweep(run, price.dollars)) if price else run
 
 
-def _with_limit(ports: Ports, run: Run) -> Run:
+def _with_limit(ports: MoneyPorts, run: Run) -> Run:
     """A run whose cluster a feature chooses with what its budget lets it cost, if that is less than it may cost."""
     budget = ports.money.budgets.get(run.money.project)
     limited = run.is_steered and budget and budget.run is not None and budget.run < (run.money.greatest or 0.0)
     return run.changed(cost_allowed=budget.run) if limited and budget else run
 
 
-def admit(ports: Ports, run: Run) -> None:
+def admit(ports: MoneyPorts, run: Run) -> None:
     """Reserve what the run may cost from its project's budget. A repeat changes nothing.
 
     Raises Conflict, saying what to do, if the budget does not allow it. Two at once are decided one after the other:
@@ -149,7 +142,7 @@ def admit(ports: Ports, run: Run) -> None:
     compare_and_set(ports.clock, f"The account of project {project}", lambda: ports.books.account(project), write)
 
 
-def refusal(ports: Ports, run: Run) -> Refusal | None:
+def refusal(ports: MoneyPorts, run: Run) -> Refusal | None:
     """Why its project's budget would not let the run start now; None if it would. Reserves nothing."""
     budget = ports.money.budgets.get(run.money.project)
     if budget is None or not workload(run).has_own_nodes:
@@ -164,17 +157,17 @@ def _quote(run: Run) -> Quote:
     return Quote(run.money.estimated, run.money.greatest, run.money.price or None, run.money.price_from)
 
 
-def prices(ports: Ports) -> Prices:
+def prices(ports: MoneyPorts) -> Prices:
     """All prices that are known: the money file's own, over those that were refreshed, over those of the app."""
     refreshed = ports.memory.answer(PRICES, ports.clock(), ports.books.prices)
     return ports.money.prices.over(Prices(refreshed)).over(ports.money.shipped)
 
 
-def price_of(ports: Ports, cluster: Cluster) -> Price | None:
+def price_of(ports: MoneyPorts, cluster: Cluster) -> Price | None:
     return prices(ports).find(cluster.vm_size, cluster.tier, ports.money.region)
 
 
-def clusters(ports: Ports) -> dict[str, Cluster]:
+def clusters(ports: MoneyPorts) -> dict[str, Cluster]:
     """The workspace's clusters as they were minutes ago, by name: for their sizes and projects.
 
     While Azure ML does not answer they are those that were known last. Raises Unavailable if none ever were.
@@ -183,7 +176,7 @@ def clusters(ports: Ports) -> dict[str, Cluster]:
     return {cluster.name: cluster for cluster in all_clusters}
 
 
-def _cluster(ports: Ports, name: str) -> Cluster | None:
+def _cluster(ports: MoneyPorts, name: str) -> Cluster | None:
     """The cluster as it was minutes ago. One that was not there then may be new, and is looked for again."""
     if known := clusters(ports).get(name):
         return known
@@ -191,11 +184,11 @@ def _cluster(ports: Ports, name: str) -> Cluster | None:
     return next((cluster for cluster in recent if cluster.name == name), None)
 
 
-def newest_runs(ports: Ports) -> list[Run]:
+def newest_runs(ports: MoneyPorts) -> list[Run]:
     return ports.memory.answer(NEWEST_RUNS, ports.clock(), lambda: ports.runs.newest(RUNS_READ))
 
 
-def seconds_before(ports: Ports, run: Run) -> list[float]:
+def seconds_before(ports: MoneyPorts, run: Run) -> list[float]:
     """How long the newest runs of this kind took: of the same experiment and route, on as many nodes."""
     newest = newest_runs(ports)
     kind = (run.asked.experiment, run.asked.route, run.asked.nodes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -11,18 +11,14 @@ from shared.clusters.samples import day_of
 from shared.kernel.errors import Impossible
 from shared.kernel.parsing import read_time
 from shared.money.daily_charges import KEPT, charged, start_of_day
-from shared.money.daily_charges import Ports as DailyChargesPorts
 from shared.money.decide import of_month
 from shared.money.model import Day
+from shared.money.ports import MoneyPorts
 from shared.money.report import Line, report
 
 Json = dict[str, Any]
 LONGEST = timedelta(days=366)
 _MONTH_DAYS = 365.25 / 12
-
-
-class Ports(DailyChargesPorts, Protocol):
-    """What is needed here from outside."""
 
 
 class CostsQuery(Struct):
@@ -97,7 +93,7 @@ class CostReport(Struct):
     missing: Annotated[list[CostGap], Meta(description="Days whose record can't be read; none of this counts them.")]
 
 
-def get_costs(ports: Ports, query: CostsQuery) -> Annotated[Json, CostReport]:
+def get_costs(ports: MoneyPorts, query: CostsQuery) -> Annotated[Json, CostReport]:
     """What the nodes cost from a day on until now, by what the query says; and how each budget stands.
 
     Without `since` it is this month. Days are those of UTC, and begin whole. Raises Impossible for a time in the future
@@ -136,12 +132,12 @@ def _date(day: str) -> str:
     return f"{day[:4]}-{day[4:6]}-{day[6:]}"
 
 
-def budgets(ports: Ports) -> list[Json]:
+def budgets(ports: MoneyPorts) -> list[Json]:
     """Every project that has a budget, with what it has spent this month and what is kept back for its runs."""
     return [_budget(ports, project) for project in sorted(ports.money.budgets)]
 
 
-def _budget(ports: Ports, project: str) -> Json:
+def _budget(ports: MoneyPorts, project: str) -> Json:
     budget, stored = ports.money.budgets[project], ports.books.account(project)
     account = of_month(stored.value, ports.clock()) if stored else None
     reached = account.reached_at if account else None

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Protocol
 
 from shared.kernel.attempts import Attempts
 from shared.kernel.compare_and_set import compare_and_set
@@ -19,18 +18,16 @@ from shared.kernel.memory import Topic
 from shared.kernel.versioned import Stored
 from shared.money import decide
 from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_runs
-from shared.money.daily_charges import Ports as DailyChargesPorts
 from shared.money.decide import WARNED, Consequence, Spent
 from shared.money.facts import BudgetReached, BudgetWarned
 from shared.money.model import Account, Row, month_of
 from shared.money.paid import HOLDS
 from shared.money.policy import Budget
-from shared.money.ports import HasRetail
+from shared.money.ports import MoneyPorts
 from shared.money.prices import RETAIL
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.model import Cost, Run
-from shared.runs.progress.cancel import Ports as CancelPorts
 from shared.runs.progress.cancel import cancel_run
 
 log = logging.getLogger(__name__)
@@ -54,11 +51,7 @@ class Done:
 DONE = Topic[Done]("books done")
 
 
-class Ports(DailyChargesPorts, CancelPorts, HasRetail, Protocol):
-    """What is needed here from outside."""
-
-
-def keep_books(ports: Ports) -> None:
+def keep_books(ports: MoneyPorts) -> None:
     """Do everything that follows from the nodes' cost by now. One part that fails stops no other.
 
     Raises the first error at the end, so that the timer's failure is seen.
@@ -69,7 +62,7 @@ def keep_books(ports: Ports) -> None:
     steps.end()
 
 
-def _refresh_prices(ports: Ports) -> None:
+def _refresh_prices(ports: MoneyPorts) -> None:
     """Ask Azure for the prices of the clusters' sizes, once a day each."""
     if ports.retail is None:
         return
@@ -87,7 +80,7 @@ def _refresh_prices(ports: Ports) -> None:
             log.info("prices: %d of %s from %s", len(new_prices), size, RETAIL)
 
 
-def _charge(ports: Ports) -> None:
+def _charge(ports: MoneyPorts) -> None:
     now = ports.clock()
     clusters = ports.samples.clusters()
     if not clusters or _is_charged(ports, clusters, now):
@@ -102,7 +95,7 @@ def _charge(ports: Ports) -> None:
         ports.memory.one(DONE, Done).charged_at = now
 
 
-def _is_charged(ports: Ports, clusters: Iterable[str], now: datetime) -> bool:
+def _is_charged(ports: MoneyPorts, clusters: Iterable[str], now: datetime) -> bool:
     """Whether this process has charged all there is: shortly ago, no run is newer, and no cluster had a node."""
     charged_at = ports.memory.one(DONE, Done).charged_at
     if now - charged_at >= CHARGED_EVERY:
@@ -112,7 +105,7 @@ def _is_charged(ports: Ports, clusters: Iterable[str], now: datetime) -> bool:
     return not any(sample.nodes for name in clusters for sample in ports.samples.between(name, now - HOLDS, now))
 
 
-def _tell_runs(ports: Ports, runs: dict[str, Run], costs: dict[str, dict[str, Row]]) -> bool:
+def _tell_runs(ports: MoneyPorts, runs: dict[str, Run], costs: dict[str, dict[str, Row]]) -> bool:
     """Write on each run what it has cost by now; those first whose cost changed most. False: one was not told."""
     now = ports.clock()
     changed = []
@@ -157,7 +150,7 @@ def _spent(project: str, books: Charged, costs: dict[str, dict[str, Row]], now: 
     )
 
 
-def _hold_to(ports: Ports, project: str, budget: Budget, spent: Spent) -> None:
+def _hold_to(ports: MoneyPorts, project: str, budget: Budget, spent: Spent) -> None:
     """Update the account to what was spent, and act on it."""
 
     def write(stored: Stored[Account] | None) -> list[Consequence]:
@@ -176,7 +169,7 @@ def _hold_to(ports: Ports, project: str, budget: Budget, spent: Spent) -> None:
     _cancel(ports, spent, compare_and_set(ports.clock, what, lambda: ports.books.account(project), write))
 
 
-def _tell_events(ports: Ports, project: str, consequences: list[Consequence]) -> None:
+def _tell_events(ports: MoneyPorts, project: str, consequences: list[Consequence]) -> None:
     for consequence in consequences:
         if consequence.event:
             fact = BudgetWarned if consequence.event == WARNED else BudgetReached
@@ -184,7 +177,7 @@ def _tell_events(ports: Ports, project: str, consequences: list[Consequence]) ->
             log.warning("project %s: %s", project, consequence.why)
 
 
-def _cancel(ports: Ports, spent: Spent, consequences: list[Consequence]) -> None:
+def _cancel(ports: MoneyPorts, spent: Spent, consequences: list[Consequence]) -> None:
     for consequence in consequences:
         for run in consequence.cancel:
             if run in spent.live:

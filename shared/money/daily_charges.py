@@ -6,22 +6,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 import msgspec
 
 from shared.clusters.lease_model import LONGEST_POSSIBLE, Lease
-from shared.clusters.ports import HasLeases, HasSamples, Samples
+from shared.clusters.ports import Samples
 from shared.clusters.samples import Sample, day_of
-from shared.jobs.ports import HasLimits
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.memory import Topic
 from shared.kernel.person import NOBODY, Person
-from shared.money.admission import Ports as AdmissionPorts
 from shared.money.admission import clusters, prices
 from shared.money.ledger import IDLE_TAIL, Hold, Share, Users, default_seconds, split
 from shared.money.model import Day, Row
 from shared.money.paid import HOLDS, Paid, paid
+from shared.money.ports import MoneyPorts
 from shared.money.prices import Prices
 from shared.runs.decide import is_over
 from shared.runs.features import price_on
@@ -57,10 +55,6 @@ SEEN = Topic[Seen]("clusters and runs seen")
 CLOSED_DAYS = Topic[list[Day] | None]("closed days", most=MOST_DAYS, keeps=_is_whole)
 
 
-class Ports(AdmissionPorts, HasLimits, HasSamples, HasLeases, Protocol):
-    """What is needed here from outside."""
-
-
 @dataclass(frozen=True)
 class Known:
     """The input of some days' charges: runs, leases, prices, and each cluster's project."""
@@ -85,7 +79,7 @@ class Charged:
     runs: dict[str, Run]
 
 
-def charged(ports: Ports, since: datetime, until: datetime) -> Charged:
+def charged(ports: MoneyPorts, since: datetime, until: datetime) -> Charged:
     """The charges of all clusters on the days from `since` to `until`, the whole first day, and the last one so far.
 
     Days before KEPT that were never closed are from before there were books.
@@ -105,7 +99,7 @@ def charged(ports: Ports, since: datetime, until: datetime) -> Charged:
     return Charged(sorted(charges, key=lambda day: (day.day, day.cluster)), facts.runs)
 
 
-def close_days(ports: Ports) -> list[str]:
+def close_days(ports: MoneyPorts) -> list[str]:
     """Close the days that are over long enough, each once. Returns those that were closed now."""
     now, sampled = ports.clock(), ports.samples.clusters()
     facts, closed = None, []
@@ -119,7 +113,7 @@ def close_days(ports: Ports) -> list[str]:
     return closed
 
 
-def _books_begin(ports: Ports, sampled: list[str], now: datetime) -> datetime:
+def _books_begin(ports: MoneyPorts, sampled: list[str], now: datetime) -> datetime:
     """A moment before which no cluster had a node that anybody counted. Each cluster's is read once by a process."""
     first = ports.memory.one(SEEN, Seen).first
     for name in sampled:
@@ -136,12 +130,12 @@ def _days(since: datetime, until: datetime) -> Iterator[datetime]:
         begin += DAY
 
 
-def _kept_day(ports: Ports, day: str) -> list[Day] | None:
+def _kept_day(ports: MoneyPorts, day: str) -> list[Day] | None:
     """A closed day, read once by this process, or again as long as a part of it can't be read."""
     return ports.memory.answer(CLOSED_DAYS, ports.clock(), lambda: ports.books.day(day), day)
 
 
-def _known(ports: Ports, since: datetime, now: datetime) -> Known:
+def _known(ports: MoneyPorts, since: datetime, now: datetime) -> Known:
     runs = {run.name: run for run in _runs(ports, since)}
     uses: dict[str, list[Use]] = defaultdict(list)
     for run in runs.values():
@@ -157,7 +151,7 @@ def _hold(lease: Lease) -> Hold:
     return Hold(lease.id, lease.cluster, Spell(lease.made_at, lease.ended_at, lease.nodes))
 
 
-def _runs(ports: Ports, since: datetime) -> Iterator[Run]:
+def _runs(ports: MoneyPorts, since: datetime) -> Iterator[Run]:
     """The runs that may have had nodes after this moment.
 
     Those that were made before it by at most a time limit and QUEUED; and older ones that this process has seen waiting

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from shared.clusters.ports import ClusterPorts
 from shared.kernel.versioned import Stored
 from shared.money.model import Account, Day
 from shared.money.policy import Policy
@@ -42,16 +43,12 @@ class RetailPrices(Protocol):
         """The prices of one size as they are now, at most one a tier. Raises Unavailable, or BadInput for nonsense."""
 
 
-class HasBooks(Protocol):
+class MoneyPorts(ClusterPorts, Protocol):
+    """Those of clusters, the books, and the policy by which they are kept."""
+
     @property
     def books(self) -> Books: ...
-
-
-class HasPolicy(Protocol):
     @property
     def money(self) -> Policy: ...
-
-
-class HasRetail(Protocol):
     @property
     def retail(self) -> RetailPrices | None: ...

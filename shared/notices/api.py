@@ -11,8 +11,8 @@ from shared.kernel.encode import model_of, plain_fields
 from shared.kernel.person import Person
 from shared.kernel.reply import Reply
 from shared.notices import model, subscribe
-from shared.notices.deliver import Post
 from shared.notices.model import Channel, DeliveryState, Kind
+from shared.notices.ports import NoticePorts, Post
 
 Json = dict[str, Any]
 
@@ -74,7 +74,7 @@ def list_subscriptions(post: Post) -> Annotated[list[Json], list[Subscription]]:
 
 
 def add_subscription(
-    ports: subscribe.Ports, post: Post, body: SubscriptionRequest, key: str | None, by: Person
+    ports: NoticePorts, post: Post, body: SubscriptionRequest, key: str | None, by: Person
 ) -> Annotated[Reply, {201: NewSubscription}]:
     made = subscribe.subscribe(ports, post, body.wish(), by, key)
     answer = {"id": made.id, "channel": str(made.channel), "to": made.shown, "secret": made.secret}
@@ -86,7 +86,7 @@ def remove_subscription(post: Post, subscription: SubscriptionName) -> Annotated
     return {"id": subscription}
 
 
-def test_subscription(ports: subscribe.Ports, post: Post, subscription: SubscriptionName) -> Annotated[Json, Tested]:
+def test_subscription(ports: NoticePorts, post: Post, subscription: SubscriptionName) -> Annotated[Json, Tested]:
     return {"id": subscription, "event": subscribe.send_test(ports, post, subscription)}
 
 

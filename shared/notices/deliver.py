@@ -8,14 +8,11 @@ second send of the same id.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from shared.events.messages import Notify
-from shared.events.ports import HasAudience
 from shared.kernel.errors import Changed, Impossible, Unavailable
-from shared.kernel.has import HasClock, HasQueues
 from shared.kernel.message import is_old
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
@@ -24,8 +21,7 @@ from shared.notices.compose import compose
 from shared.notices.decide import CLAIM_SECONDS, KEPT, TRIES, pause, wants
 from shared.notices.messages import DeliverNotice
 from shared.notices.model import Channel, Delivery, DeliveryState, Notice, Subscription
-from shared.notices.ports import Notices, Sender
-from shared.runs.ports import HasRuns
+from shared.notices.ports import NoticePorts, Post, Sender
 
 log = logging.getLogger(__name__)
 
@@ -34,28 +30,7 @@ PRUNED_AT_ONCE = 5000  # two seconds' writes for each thousand; what is left goe
 _HELD = "It is being tried."  # what a delivery says while a try holds it
 
 
-class Ports(HasClock, HasQueues, HasRuns, Protocol):
-    """What is needed here from outside."""
-
-
-@dataclass(frozen=True)
-class Post:
-    """The ports of notices beside those of the system."""
-
-    notices: Notices
-    sender: Sender
-
-
-class PostPorts(Ports, Protocol):
-    @property
-    def post(self) -> Post: ...
-
-
-class PoisonPorts(HasClock, HasAudience, Protocol):
-    """What the questions after a poison message need from outside."""
-
-
-def spread(ports: PostPorts, message: Notify) -> None:
+def spread(ports: NoticePorts, message: Notify) -> None:
     """Make a delivery for each subscription that wants this event, or as many as PATIENCE allows: a message goes on.
 
     A repeated event makes none.
@@ -82,7 +57,7 @@ def begin(queues: Queues, post: Post, subscription: Subscription, notice: Notice
     _send_message(queues, subscription.id, notice.id)
 
 
-def deliver(ports: PostPorts, message: DeliverNotice) -> None:
+def deliver(ports: NoticePorts, message: DeliverNotice) -> None:
     """Try a delivery once, if it is due and no other handler tries it now; it ends, or is tried again later."""
     post, subscription_id, event = ports.post, message.subscription, message.notice
     stored = post.notices.delivery(subscription_id, event)
@@ -106,7 +81,7 @@ def deliver(ports: PostPorts, message: DeliverNotice) -> None:
     _try(ports, post, subscription, held)
 
 
-def prune(ports: Ports, post: Post) -> int:
+def prune(ports: NoticePorts, post: Post) -> int:
     """Forget old deliveries, as many as a timer has time for. Returns how many."""
     pruned = post.notices.prune(ports.clock() - KEPT, PRUNED_AT_ONCE)
     if pruned:
@@ -114,7 +89,7 @@ def prune(ports: Ports, post: Post) -> int:
     return pruned
 
 
-def _try(ports: Ports, post: Post, subscription: Subscription, held: Stored[Delivery]) -> None:
+def _try(ports: NoticePorts, post: Post, subscription: Subscription, held: Stored[Delivery]) -> None:
     delivery = held.value
     try:
         wait, error = _send(ports, post.sender, subscription, delivery.notice)
@@ -138,7 +113,7 @@ def _try(ports: Ports, post: Post, subscription: Subscription, held: Stored[Deli
         post.notices.update(held, error=error, next_at=now + timedelta(seconds=delay))
 
 
-def _send(ports: Ports, sender: Sender, subscription: Subscription, notice: Notice) -> tuple[float, str]:
+def _send(ports: NoticePorts, sender: Sender, subscription: Subscription, notice: Notice) -> tuple[float, str]:
     """Seconds until the next try, and the error; '' if it has arrived."""
     if subscription.channel is Channel.MAIL:
         subject, text = render.mail(notice)
@@ -157,16 +132,16 @@ def _send_message(queues: Queues, subscription: str, event: str, delay: float = 
     queues.send(DeliverNotice(subscription, event), delay)
 
 
-def is_spread(ports: PoisonPorts, message: Notify) -> bool:
+def is_spread(ports: NoticePorts, message: Notify) -> bool:
     """Whether nobody wants notices, or the event is old."""
     nobody = ports.audience is not None and not ports.audience.anyone()
     return nobody or is_old(ports.clock(), message.at)
 
 
-def is_delivered(ports: PoisonPorts, message: DeliverNotice) -> bool:
+def is_delivered(ports: NoticePorts, message: DeliverNotice) -> bool:
     """Whether the notice was delivered, or never will be."""
     return ports.audience is not None and pending_since(ports, message) is None
 
 
-def pending_since(ports: PoisonPorts, message: DeliverNotice) -> datetime | None:
+def pending_since(ports: NoticePorts, message: DeliverNotice) -> datetime | None:
     return ports.audience.pending(message.subscription, message.notice) if ports.audience else None

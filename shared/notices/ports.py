@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from shared.kernel.versioned import Stored
 from shared.notices.model import Delivery, Subscription
+from shared.runs.ports import RunPorts
 
 
 class Notices(Protocol):
@@ -62,3 +63,18 @@ class Sender(Protocol):
     @property
     def reaches_inside(self) -> bool:
         """Whether plain http and addresses inside may be sent to: on a laptop."""
+
+
+@dataclass(frozen=True)
+class Post:
+    """Where notices are kept, and how they are sent."""
+
+    notices: Notices
+    sender: Sender
+
+
+class NoticePorts(RunPorts, Protocol):
+    """Those of runs, and the post."""
+
+    @property
+    def post(self) -> Post: ...

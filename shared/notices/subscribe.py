@@ -5,25 +5,19 @@ from __future__ import annotations
 import base64
 import secrets
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from shared.kernel.errors import Changed, NotFound
-from shared.kernel.has import HasClock, HasQueues, HasTokens
 from shared.kernel.idempotency import id_for, used_for_another
 from shared.kernel.person import NOBODY, Person
 from shared.notices.address import read_address
 from shared.notices.compose import compose
 from shared.notices.decide import read_kinds
-from shared.notices.deliver import Post, begin
+from shared.notices.deliver import begin
 from shared.notices.model import Channel, Subscription
+from shared.notices.ports import NoticePorts, Post
 from shared.notices.render import SECRET_PREFIX
-from shared.runs.ports import HasRuns
 
 _SECRET_BYTES = 32
-
-
-class Ports(HasClock, HasTokens, HasQueues, HasRuns, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,9 @@ class Wish:
     experiment: str = ""
 
 
-def subscribe(ports: Ports, post: Post, wish: Wish, owner: Person = NOBODY, key: str | None = None) -> Subscription:
+def subscribe(
+    ports: NoticePorts, post: Post, wish: Wish, owner: Person = NOBODY, key: str | None = None
+) -> Subscription:
     """Store a subscription. The same key gives the same subscription, while it is there.
 
     Raises Impossible for invalid kinds or a bad address, without showing the address, and Conflict if the key was used
@@ -80,7 +76,7 @@ def unsubscribe(post: Post, name: str) -> None:
         raise _unknown(name)
 
 
-def send_test(ports: Ports, post: Post, name: str) -> str:
+def send_test(ports: NoticePorts, post: Post, name: str) -> str:
     """Send a test notice to one subscription, whatever its kinds. Returns the event's id."""
     subscription = known(post, name)
     subject = f"{name}/{ports.new_token()}"

@@ -13,7 +13,7 @@ from shared.kernel.person import Person
 from shared.removals import model, remove, retention
 from shared.removals import usage as space
 from shared.removals.model import What
-from shared.removals.ports import Removals
+from shared.removals.ports import RemovalPorts, Removals
 from shared.runs.intake.request import RunName
 
 Json = dict[str, Any]
@@ -44,11 +44,11 @@ class Usage(Struct):
     complete: Annotated[bool, Meta(description="False if there was no time to count all.")]
 
 
-def remove_run(ports: remove.Ports, removals: Removals, run: RunName, by: Person) -> Annotated[Json, Removal]:
+def remove_run(ports: RemovalPorts, removals: Removals, run: RunName, by: Person) -> Annotated[Json, Removal]:
     return plain_fields(remove.remove_run(ports, removals, run, remove.Asked(by)))
 
 
-def remove_drop(ports: remove.Ports, removals: Removals, route: str, name: str, by: Person) -> Annotated[Json, Removal]:
+def remove_drop(ports: RemovalPorts, removals: Removals, route: str, name: str, by: Person) -> Annotated[Json, Removal]:
     return plain_fields(remove.remove_drop(ports, removals, DropKey(route, name), remove.Asked(by)))
 
 
@@ -56,14 +56,14 @@ def list_removals(removals: Removals) -> Annotated[list[Json], list[Removal]]:
     return [plain_fields(each) for each in removals.newest()]
 
 
-def get_retention(ports: retention.Ports) -> Annotated[list[Json], list[Going]]:
+def get_retention(ports: RemovalPorts) -> Annotated[list[Json], list[Going]]:
     return [
         {"what": str(each.what), "name": each.name, "at": each.at.isoformat(), "why": each.why}
         for each in retention.plan(ports)
     ]
 
 
-def get_usage(ports: space.Ports) -> Annotated[Json, Usage]:
+def get_usage(ports: RemovalPorts) -> Annotated[Json, Usage]:
     used = space.usage(ports)
     holders = [
         {"kind": kind, "name": name, "bytes": size, "files": used.files[kind, name]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
+from shared.drops.ports import DropPorts
 from shared.kernel.drop_key import DropKey
 from shared.removals.model import Removal, What
 
@@ -17,11 +18,6 @@ class Named(Protocol):
 
     def needing_drop(self, drop: DropKey) -> list[str]:
         """The versions that were trained on this drop, its whole route, or something in it."""
-
-
-class HasNamed(Protocol):
-    @property
-    def named(self) -> Named: ...
 
 
 class Removals(Protocol):
@@ -37,6 +33,10 @@ class Removals(Protocol):
         """Up to `limit` records, the newest first."""
 
 
-class HasRemovals(Protocol):
+class RemovalPorts(DropPorts, Protocol):
+    """Those of drops, the removals, and what models need."""
+
+    @property
+    def named(self) -> Named: ...
     @property
     def removals(self) -> Removals: ...

@@ -10,17 +10,13 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from shared.drops.decide import SETTLED_SECONDS
 from shared.drops.model import DropState
-from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasJobs
 from shared.jobs.spec import LEFT_OUTPUT
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
-from shared.kernel.has import HasBlobs, HasClock, HasQueues
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Place, Queues
@@ -28,12 +24,12 @@ from shared.kernel.versioned import Stored
 from shared.removals.chain import own_paths
 from shared.removals.messages import CarryOutRemoval
 from shared.removals.model import Removal, What
-from shared.removals.ports import HasNamed, HasRemovals, Removals
+from shared.removals.ports import RemovalPorts, Removals
 from shared.runs.content import drop_blobs
 from shared.runs.data import LISTING, kept_listing
 from shared.runs.decide import is_over, reads
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.ports import HasRuns, Runs
+from shared.runs.ports import Runs
 from shared.runs.results.outputs import archive_folder, outputs
 from shared.runs.views.run_list import in_state
 
@@ -44,10 +40,6 @@ LOST_AFTER, SENT_FOR = timedelta(hours=1), timedelta(days=30)
 _BATCH = 200  # blobs deleted before the next are listed
 
 PATIENCE = timedelta(minutes=2)  # a batch may take as long once more; functionTimeout, 10 minutes, ends the worker
-
-
-class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRuns, HasDrops, HasNamed, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +53,7 @@ class Asked:
         return Removal(what, name, at, self.by.name, self.why, by_id=self.by.id)
 
 
-def remove_run(ports: Ports, removals: Removals, name: str, asked: Asked) -> Removal:
+def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked) -> Removal:
     """Request the removal of everything that the run left. Its record stays. A repeat is the same removal.
 
     Raises Conflict while it, or a run that goes on from it, has not ended.
@@ -86,7 +78,7 @@ def remove_run(ports: Ports, removals: Removals, name: str, asked: Asked) -> Rem
     return _ask(ports.queues, removals, asked.removal(What.RUN, name, now))
 
 
-def _check_needless(ports: Ports, run: Run) -> None:
+def _check_needless(ports: RemovalPorts, run: Run) -> None:
     """Raise Conflict while the run, or one that goes on from it, has not ended, or a model needs it."""
     if not is_over(run) or (run.archive.at is None and run.archive.gave_up_at is None):
         raise Conflict(
@@ -106,7 +98,7 @@ def _ask_again(queues: Queues, removals: Removals, removal: Removal) -> Removal:
     return known or _ask(queues, removals, removal)
 
 
-def remove_drop(ports: Ports, removals: Removals, key: DropKey, asked: Asked) -> Removal:
+def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: Asked) -> Removal:
     """Request removal of a drop's files and record. Raises Conflict while it collects, or a run of it has not ended."""
     stored = ports.drops.get(key)
     if stored is None:
@@ -121,7 +113,7 @@ def remove_drop(ports: Ports, removals: Removals, key: DropKey, asked: Asked) ->
     return _ask(ports.queues, removals, asked.removal(What.DROP, str(key), now))
 
 
-def clear(ports: Ports, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
+def clear(ports: RemovalPorts, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
     """Request the removal of an archived run's checkpoints or copies. Raises Conflict while a run begins with one."""
     if what is What.COPIES and (user := next((run for run in _live(ports.runs) if run.asked.from_run == name), None)):
         raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.progress.state}.", "needed")
@@ -141,11 +133,7 @@ def _check_unnamed(versions: list[str], what: str) -> None:
         )
 
 
-class CarryOutPorts(Ports, HasRemovals, Protocol):
-    """What is needed to carry a removal out: where removals are recorded, too."""
-
-
-def carry_out(ports: CarryOutPorts, message: CarryOutRemoval) -> None:
+def carry_out(ports: RemovalPorts, message: CarryOutRemoval) -> None:
     """Carry out a removal, and record that it is done; or as much as PATIENCE allows, and a message does the rest."""
     removals, what, name, asked_at = ports.removals, message.what, message.name, message.asked_at
     removal = removals.get(what, name, asked_at)
@@ -167,7 +155,7 @@ def carry_out(ports: CarryOutPorts, message: CarryOutRemoval) -> None:
     log.info("%s %s: removed %d files, %d bytes. %s", what, name, files, size, removal.why)
 
 
-def send_again(ports: Ports, removals: Removals) -> None:
+def send_again(ports: RemovalPorts, removals: Removals) -> None:
     """Send again the messages of removals that are not done after an hour: theirs must be lost."""
     now = ports.clock()
     for removal in removals.newest(SENT_AGAIN):
@@ -175,7 +163,7 @@ def send_again(ports: Ports, removals: Removals) -> None:
             _send(ports.queues, removal)
 
 
-def places(ports: Ports, what: What, run: Run) -> Iterator[Place]:
+def places(ports: RemovalPorts, what: What, run: Run) -> Iterator[Place]:
     """The places that this removal of a run deletes. What a run continued from it needs stays."""
     if what is What.RUN:
         yield Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/")
@@ -200,7 +188,7 @@ def _send(queues: Queues, removal: Removal) -> None:
     queues.send(CarryOutRemoval(removal.what, removal.name, removal.asked_at))
 
 
-def _going(ports: Ports, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
+def _going(ports: RemovalPorts, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
     """Batches of blobs by container. The list of a generation's files stays as long as its drop."""
     if removal.what is What.DROP:
         key = DropKey.of(removal.name)
@@ -213,7 +201,7 @@ def _going(ports: Ports, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
         yield from _batches(place.container, (blob for blob in blobs if blob.name != keep))
 
 
-def _closed_with(ports: Ports, key: DropKey, asked_at: datetime) -> Iterator[Blob]:
+def _closed_with(ports: RemovalPorts, key: DropKey, asked_at: datetime) -> Iterator[Blob]:
     """The drop's blobs as the listing had them that closed it; what was written since is somebody's new upload.
 
     Where no listing was kept, those from well before the removal was asked for: times of blobs have no fractions.
@@ -240,7 +228,7 @@ def _batches(container: str, blobs: Iterator[Blob]) -> Iterator[tuple[str, list[
         yield container, batch
 
 
-def _forget_drop(ports: Ports, key: DropKey, asked_at: datetime) -> None:
+def _forget_drop(ports: RemovalPorts, key: DropKey, asked_at: datetime) -> None:
     """Delete the drop's record, its generations and their lists, unless something was uploaded meanwhile."""
     stored = ports.drops.get(key)
     if stored is None or (stored.value.opened_at > asked_at):
@@ -252,7 +240,7 @@ def _forget_drop(ports: Ports, key: DropKey, asked_at: datetime) -> None:
     ports.drops.forget(stored)
 
 
-def _mark_cleared(ports: Ports, name: str, what: What) -> None:
+def _mark_cleared(ports: RemovalPorts, name: str, what: What) -> None:
     def write(stored: Stored[Run]) -> None:
         cleared = tuple(sorted({*stored.value.removed.cleared, str(what)}))
         ports.runs.update(stored, stored.value.changed(cleared=cleared))

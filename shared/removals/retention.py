@@ -10,23 +10,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Protocol
 
 from shared.drops.model import Drop
-from shared.drops.ports import Drops, HasDrops
-from shared.jobs.ports import HasJobs, HasRoutes
+from shared.drops.ports import Drops
 from shared.jobs.route import Retention
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
-from shared.kernel.has import HasBlobs, HasClock, HasQueues
 from shared.kernel.person import Person
 from shared.removals.chain import later
 from shared.removals.decide import TOLD_BEFORE, Going, keeps_data, of_drop, of_run
 from shared.removals.model import What
-from shared.removals.ports import HasNamed, Removals
+from shared.removals.ports import RemovalPorts, Removals
 from shared.removals.remove import Asked, clear, remove_drop
 from shared.runs.model import Run
-from shared.runs.ports import HasRuns, Runs
+from shared.runs.ports import Runs
 from shared.runs.views.run_list import newest_first
 
 log = logging.getLogger(__name__)
@@ -34,16 +31,12 @@ log = logging.getLogger(__name__)
 PAGE = 1000
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRoutes, HasRuns, HasDrops, HasNamed, Protocol):
-    """What is needed here from outside."""
-
-
-def plan(ports: Ports) -> list[Going]:
+def plan(ports: RemovalPorts) -> list[Going]:
     """What will be deleted within a week, soonest first."""
     return sorted(_going(ports, ports.clock() + TOLD_BEFORE), key=lambda going: going.at)
 
 
-def enforce(ports: Ports, removals: Removals) -> list[Going]:
+def enforce(ports: RemovalPorts, removals: Removals) -> list[Going]:
     """Request the removals that are due, and return them. One that is refused now is tried next time."""
     done = []
     for going in _going(ports, ports.clock()):
@@ -61,7 +54,7 @@ def enforce(ports: Ports, removals: Removals) -> list[Going]:
     return done
 
 
-def _going(ports: Ports, by: datetime) -> Iterator[Going]:
+def _going(ports: RemovalPorts, by: datetime) -> Iterator[Going]:
     """What will be deleted until then: of each run, then the drops that no run keeps."""
     rules = {route.name: route.retention for route in ports.routes.values()}
     if not any(each.checkpoints or each.copies or each.drops for each in rules.values()):
@@ -91,7 +84,7 @@ def _is_kept(drop: DropKey, kept: set[str]) -> bool:
     return key in kept or drop.route in kept or any(place.startswith(f"{key}/") for place in kept)
 
 
-def _is_needed(ports: Ports, run: Run, what: What) -> bool:
+def _is_needed(ports: RemovalPorts, run: Run, what: What) -> bool:
     """Whether a kept run goes on from these checkpoints, or a model's version names these copies."""
     return _shared(ports.runs, run) if what is What.CHECKPOINTS else bool(ports.named.needing_run(run.name))
 

@@ -6,21 +6,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from shared.jobs.location import OUTPUT_STORE, Location
-from shared.jobs.ports import HasJobs, Jobs
+from shared.jobs.ports import Jobs
 from shared.kernel.drop_key import DropKey
-from shared.kernel.has import HasBlobs
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Place
+from shared.removals.ports import RemovalPorts
 from shared.runs.data import LISTING
 
 BUDGET_SECONDS = 60.0  # of one answer; what was not counted by then is said to be missing
-
-
-class Ports(HasBlobs, HasJobs, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass
@@ -33,7 +28,7 @@ class Usage:
     complete: bool = True
 
 
-def usage(ports: Ports) -> Usage:
+def usage(ports: RemovalPorts) -> Usage:
     """Count every blob of ours once."""
     counts, until = Usage(), time.monotonic() + BUDGET_SECONDS
     for kind, name, size in _sizes(ports):
@@ -46,7 +41,7 @@ def usage(ports: Ports) -> Usage:
     return counts
 
 
-def _sizes(ports: Ports) -> Iterator[tuple[str, str, int]]:
+def _sizes(ports: RemovalPorts) -> Iterator[tuple[str, str, int]]:
     for blob in ports.blobs.list(Place(DROPS_CONTAINER, "")):
         yield "drops", str(DropKey.of(blob.name)), blob.size
     for blob in ports.blobs.list(Place(OUTPUT_CONTAINER, "")):

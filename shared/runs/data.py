@@ -14,16 +14,14 @@ import logging
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from shared.jobs.data import below_drops
 from shared.jobs.model import JobTimes
-from shared.jobs.ports import HasJobs
 from shared.jobs.spec import DataInput
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound, TrainyardError
-from shared.kernel.has import HasBlobs, HasClock, HasQueues
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Queues
@@ -32,7 +30,7 @@ from shared.runs.content import SUCCESS_MARKER, ListingTooLong, drop_blobs, in_t
 from shared.runs.decide import has_run, is_over
 from shared.runs.messages import CheckData
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasDatasets, HasRuns
+from shared.runs.ports import RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.trained_on import Difference, TrainedOn, Verdict, differences, judge
 
@@ -42,10 +40,6 @@ COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
 _LIMIT = 64 << 20  # bytes of a listing as it is stored
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
 log = logging.getLogger(__name__)
-
-
-class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRuns, HasDatasets, Protocol):
-    """What is needed here from outside."""
 
 
 class Listing:
@@ -77,7 +71,7 @@ def keep_listing(blobs: Blobs, folder: str, listing: Listing) -> None:
         blobs.write_once(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
 
 
-def compare_at_step(ports: Ports, run: Run, moved: Collection[str]) -> dict[str, Any]:
+def compare_at_step(ports: RunPorts, run: Run, moved: Collection[str]) -> dict[str, Any]:
     """The note on a run that is about to be so, of which these jobs came to nodes or left them. What takes long is
     compared by a message, and at the end by the archive."""
     if is_over(run):
@@ -88,7 +82,7 @@ def compare_at_step(ports: Ports, run: Run, moved: Collection[str]) -> dict[str,
     return noted or {}
 
 
-def change_on_nodes(ports: Ports, run: Run, jobs: Collection[str]) -> dict[str, Any] | None:
+def change_on_nodes(ports: RunPorts, run: Run, jobs: Collection[str]) -> dict[str, Any] | None:
     """The note on a run whose jobs of these names were just seen to begin or to lose their nodes; None if comparing
     takes long or is not possible now."""
     if not _is_recorded(run) or not jobs:
@@ -96,12 +90,12 @@ def change_on_nodes(ports: Ports, run: Run, jobs: Collection[str]) -> dict[str, 
     return _quick(ports, run, jobs)
 
 
-def change_at_end(ports: Ports, run: Run) -> dict[str, Any] | None:
+def change_at_end(ports: RunPorts, run: Run) -> dict[str, Any] | None:
     """The verdict on a run that is over; None if comparing takes long or is not possible now."""
     return _quick(ports, run, None) if _is_due(run) else {}
 
 
-def verdict_at_end(ports: Ports, run: Run) -> dict[str, Any]:
+def verdict_at_end(ports: RunPorts, run: Run) -> dict[str, Any]:
     """The same, which may take minutes. Raises what the services raise."""
     return _note(run, _verdict(ports, run)) if _is_due(run) else {}
 
@@ -111,7 +105,7 @@ def ask_for_check(queues: Queues, run: Run) -> None:
     queues.send(CheckData(run.name), 1.0)
 
 
-def check_data(ports: Ports, message: CheckData) -> None:
+def check_data(ports: RunPorts, message: CheckData) -> None:
     """Note on the run if its drop's content differs from what the run was made for. A repeat changes nothing."""
     name = message.data_of
     try:
@@ -144,7 +138,7 @@ def _known(run: Run) -> TrainedOn | None:
     return TrainedOn.OTHER if run.progress.data_note else None  # as an older version wrote it
 
 
-def _quick(ports: Ports, run: Run, jobs: Collection[str] | None) -> dict[str, Any] | None:
+def _quick(ports: RunPorts, run: Run, jobs: Collection[str] | None) -> dict[str, Any] | None:
     try:
         blobs = list(islice(_blobs(ports, run), COMPARED_AT_ONCE + 1))
         if len(blobs) > COMPARED_AT_ONCE:
@@ -169,18 +163,18 @@ def _note(run: Run, verdict: Verdict | None) -> dict[str, Any]:
     return {"trained_on": verdict.trained_on, "data_note": verdict.why}
 
 
-def _blobs(ports: Ports, run: Run) -> Iterator[Blob]:
+def _blobs(ports: RunPorts, run: Run) -> Iterator[Blob]:
     return drop_blobs(ports.blobs, DropKey.of(run.asked.drop))
 
 
-def _verdict(ports: Ports, run: Run) -> Verdict | None:
+def _verdict(ports: RunPorts, run: Run) -> Verdict | None:
     try:
         return _compared(ports, run, None, in_time(_blobs(ports, run), ports.clock))
     except ListingTooLong as exc:
         return Verdict(TrainedOn.UNKNOWN, f"Whether drop {run.asked.drop} changed is not known. {exc}")
 
 
-def _compared(ports: Ports, run: Run, jobs: Collection[str] | None, blobs: Iterable[Blob]) -> Verdict | None:
+def _compared(ports: RunPorts, run: Run, jobs: Collection[str] | None, blobs: Iterable[Blob]) -> Verdict | None:
     """The verdict on the jobs of these names, or on all; None if none of them ever had nodes."""
     differences = _differences(ports, run, blobs) or _gone_again(ports, run)
     trained = has_run(run) or run.progress.state in (RunState.RUNNING, RunState.COMPLETED) or jobs is not None
@@ -198,7 +192,7 @@ def _may_read_before(run: Run) -> bool:
     return any("download" in given.mode for given in inputs if below_drops(given.path))
 
 
-def _differences(ports: Ports, run: Run, blobs: Iterable[Blob]) -> list[Difference]:
+def _differences(ports: RunPorts, run: Run, blobs: Iterable[Blob]) -> list[Difference]:
     present: dict[str, Blob] = {}
     drop = DropKey.of(run.asked.drop)
     marker = f"{drop.prefix()}{SUCCESS_MARKER}"  # it says "complete", and is no content
@@ -210,7 +204,7 @@ def _differences(ports: Ports, run: Run, blobs: Iterable[Blob]) -> list[Differen
     return list(differences({blob.name: blob for blob in recorded if blob.name != marker}, present))
 
 
-def _gone_again(ports: Ports, run: Run) -> list[Difference]:
+def _gone_again(ports: RunPorts, run: Run) -> list[Difference]:
     """What a later generation or the uploads since brought, where nothing is left of it: a job may have read it."""
     now = ports.datasets.of(DropKey.of(run.asked.drop))
     later = now is not None and 0 < run.asked.generation < now.generation
@@ -219,7 +213,7 @@ def _gone_again(ports: Ports, run: Run) -> list[Difference]:
     return [Difference("what opened the drop again", None)] if now and now.collecting else []
 
 
-def _folder(ports: Ports, run: Run) -> str:
+def _folder(ports: RunPorts, run: Run) -> str:
     """Where the list of the run's data is kept: with it, or with the run that its drop's generation made."""
     drop = DropKey.of(run.asked.drop)
     kept_in = ports.datasets.kept_in(drop, run.asked.generation, run.asked.fingerprint)

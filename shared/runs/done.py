@@ -7,29 +7,29 @@ from shared.runs.decide import is_over
 from shared.runs.messages import ArchiveRun, CheckData, CheckHour, JobEvent, SubmitRun
 from shared.runs.model import Run
 from shared.runs.names import run_of_job
-from shared.runs.ports import HasRuns
+from shared.runs.ports import RunPorts
 
 
-def is_submitted(ports: HasRuns, message: SubmitRun) -> bool:
+def is_submitted(ports: RunPorts, message: SubmitRun) -> bool:
     run = _run(ports, message.run)
     return run is not None and (is_over(run) or (run.cancel.asked_at is None and bool(run.jobs.job)))
 
 
-def is_archived(ports: HasRuns, message: ArchiveRun) -> bool:
+def is_archived(ports: RunPorts, message: ArchiveRun) -> bool:
     return _archived(_run(ports, message.run))
 
 
-def is_followed(ports: HasRuns, message: JobEvent) -> bool:
+def is_followed(ports: RunPorts, message: JobEvent) -> bool:
     """Whether the job's run is archived, or the job is not ours."""
     run = _run(ports, run_of_job(message.job))
     return run is None or _archived(run)
 
 
-def is_data_checked(ports: HasRuns, message: CheckData) -> bool:
+def is_data_checked(ports: RunPorts, message: CheckData) -> bool:
     return _archived(_run(ports, message.data_of))
 
 
-def is_hour_over(ports: HasRuns, message: CheckHour) -> bool:
+def is_hour_over(ports: RunPorts, message: CheckHour) -> bool:
     return message.hour not in ports.runs.hours()
 
 
@@ -37,7 +37,7 @@ def _archived(run: Run | None) -> bool:
     return run is not None and (run.archive.at is not None or run.archive.gave_up_at is not None)
 
 
-def _run(ports: HasRuns, name: str) -> Run | None:
+def _run(ports: RunPorts, name: str) -> Run | None:
     try:
         return ports.runs.get(name).value
     except NotFound:

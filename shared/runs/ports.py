@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypedDict
 
+from shared.jobs.ports import WorkspacePorts
 from shared.kernel.drop_key import DropKey
 from shared.kernel.versioned import Stored
 from shared.runs.facts import RunBeingArchived, RunTakesStep
@@ -188,31 +189,17 @@ class Runs(Protocol):
         """Up to `limit` runs of the hour that are not archived, newest first, older than `before`, without requests."""
 
 
-class SaysMore(Protocol):
-    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> dict[str, Any]:
-        """The columns that follow from the fact in the write that makes it true."""
+class RunPorts(WorkspacePorts, Protocol):
+    """Those of the workspace, the runs, and what runs need of later folders."""
 
-
-class HasRuns(Protocol):
     @property
     def runs(self) -> Runs: ...
-
-
-class HasPurse(Protocol):
     @property
     def purse(self) -> Purse: ...
-
-
-class HasCapacity(Protocol):
     @property
     def capacity(self) -> Capacity: ...
-
-
-class HasDatasets(Protocol):
     @property
     def datasets(self) -> Datasets: ...
 
-
-class HasRendezvous(Protocol):
-    @property
-    def rendezvous(self) -> str: ...
+    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> dict[str, Any]:
+        """The columns that follow from the fact in the write that makes it true."""

@@ -14,7 +14,7 @@ from shared.kernel.reply import Reply
 from shared.runs.intake.request import RunRequest
 from shared.schedules import model, plan
 from shared.schedules.model import CatchUp, Overlap
-from shared.schedules.ports import Schedules
+from shared.schedules.ports import SchedulePorts, Schedules
 
 Json = dict[str, Any]
 ScheduleName = Annotated[str, Meta(pattern="^[a-z0-9-]{1,40}$")]
@@ -82,7 +82,7 @@ def list_schedules(schedules: Schedules) -> Annotated[list[Json], list[Schedule]
 
 
 def add_schedule(
-    ports: plan.Ports,
+    ports: SchedulePorts,
     schedules: Schedules,
     query: DryRunQuery,
     body: ScheduleRequest,
@@ -107,13 +107,13 @@ def remove_schedule(schedules: Schedules, schedule: ScheduleName) -> Annotated[J
 
 
 def pause_schedule(
-    ports: plan.Ports, schedules: Schedules, schedule: ScheduleName, by: Person
+    ports: SchedulePorts, schedules: Schedules, schedule: ScheduleName, by: Person
 ) -> Annotated[Json, Schedule]:
     return schedule_fields(plan.pause(ports, schedules, schedule, True, by))
 
 
 def resume_schedule(
-    ports: plan.Ports, schedules: Schedules, schedule: ScheduleName, by: Person
+    ports: SchedulePorts, schedules: Schedules, schedule: ScheduleName, by: Person
 ) -> Annotated[Json, Schedule]:
     return schedule_fields(plan.pause(ports, schedules, schedule, False, by))
 

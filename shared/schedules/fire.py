@@ -9,21 +9,19 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from shared.drops.ports import HasDrops
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
 from shared.kernel.parsing import convert
 from shared.kernel.versioned import Stored
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
-from shared.runs.intake.create import Ports as CreatePorts
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.names import asked_run_name
-from shared.runs.ports import HasRendezvous, Runs
+from shared.runs.ports import Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.schedules.count import count
 from shared.schedules.decide import Due, due, enough_new, next_instants, order_of
@@ -31,7 +29,7 @@ from shared.schedules.facts import ScheduleFailed
 from shared.schedules.messages import CheckSchedule
 from shared.schedules.model import Firing, Outcome, Overlap, Schedule, firing_key
 from shared.schedules.names import Meant, meant, with_meaning
-from shared.schedules.ports import HasSchedules, HasVersions, Schedules
+from shared.schedules.ports import SchedulePorts, Schedules
 
 log = logging.getLogger(__name__)
 
@@ -40,15 +38,7 @@ LONG = timedelta(minutes=2)  # of one look; functionTimeout, 10 minutes, ends th
 COUNTED = ("counted", "arrived", "counted_until", "counted_for", "recounted_at")
 
 
-class Ports(CreatePorts, HasRendezvous, HasDrops, HasVersions, Protocol):
-    """What is needed here from outside."""
-
-
-class LookPorts(Ports, HasSchedules, Protocol):
-    """What a check needs besides: where schedules are kept."""
-
-
-def look(ports: LookPorts, message: CheckSchedule) -> None:
+def look(ports: SchedulePorts, message: CheckSchedule) -> None:
     """Decide the firings that are due since the last look, and ask for the next look.
 
     A check that came too early is asked for again; one whose instant
@@ -83,13 +73,13 @@ def look(ports: LookPorts, message: CheckSchedule) -> None:
         ask_for_look(ports, name, next_at)
 
 
-def ask_for_look(ports: Ports, name: str, at: datetime | None) -> None:
+def ask_for_look(ports: SchedulePorts, name: str, at: datetime | None) -> None:
     """Ask for a look at this instant, or now."""
     delay = max((at - ports.clock()).total_seconds(), 0.0) if at else 0.0
     ports.queues.send(CheckSchedule(name, at.isoformat() if at else ""), delay)
 
 
-def ask_for_overdue(ports: Ports, schedules: Schedules) -> None:
+def ask_for_overdue(ports: SchedulePorts, schedules: Schedules) -> None:
     """Ask for a look at each schedule whose time has passed, and at those that count files."""
     now = ports.clock()
     for schedule in schedules.all():
@@ -98,14 +88,14 @@ def ask_for_overdue(ports: Ports, schedules: Schedules) -> None:
             ask_for_look(ports, schedule.id, schedule.next_at)
 
 
-def _decide(ports: Ports, schedules: Schedules, schedule: Schedule, each: Due) -> Firing:
+def _decide(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, each: Due) -> Firing:
     """The decision for one firing: the recorded one, else computed now."""
     why = each.skip or _overlap(ports.runs, schedule)
     firing = Firing(schedule.id, order_of(each.at), each.at, ports.clock(), Outcome.STARTED)
     return _carry_out(ports, schedules, schedule, _written(ports, schedules, schedule, firing, why))
 
 
-def _written(ports: Ports, schedules: Schedules, schedule: Schedule, firing: Firing, why: str) -> Firing:
+def _written(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, firing: Firing, why: str) -> Firing:
     """The firing as it is recorded, with what the names in its request mean at this moment."""
     try:
         names = Meant(why_not=why) if why else meant(ports, _request(schedule), since(schedule))
@@ -135,7 +125,7 @@ def since(schedule: Schedule) -> datetime:
     return schedule.drops_until or schedule.created_at
 
 
-def _failed(ports: Ports, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
+def _failed(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
     """Say that no run could be made. Who dies in between says it again."""
     ports.happened(ScheduleFailed(schedule, firing))
     schedules.finish(firing)
@@ -156,7 +146,7 @@ def _overlap(runs: Runs, schedule: Schedule) -> str:
     return f"Run {last.name} of this schedule is {last.progress.state}. Overlap is skip."
 
 
-def _carry_out(ports: Ports, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
+def _carry_out(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
     """Make the run of a firing that starts one. A repeat finds the same run."""
     if firing.outcome is not Outcome.STARTED:
         return firing
@@ -170,7 +160,7 @@ def _carry_out(ports: Ports, schedules: Schedules, schedule: Schedule, firing: F
     return firing
 
 
-def _look_at_files(ports: Ports, schedules: Schedules, stored: Stored[Schedule]) -> None:
+def _look_at_files(ports: SchedulePorts, schedules: Schedules, stored: Stored[Schedule]) -> None:
     schedule = count(ports.drops, stored.value, ports.clock())
     if enough_new(schedule) and not _overlap(ports.runs, schedule):  # else they are still new when that run has ended
         changes = _fired(ports, schedules, schedule)
@@ -184,7 +174,7 @@ def _look_at_files(ports: Ports, schedules: Schedules, stored: Stored[Schedule])
         log.info("schedule %s: another look was quicker", schedule.id)
 
 
-def _fired(ports: Ports, schedules: Schedules, schedule: Schedule) -> dict[str, Any]:
+def _fired(ports: SchedulePorts, schedules: Schedules, schedule: Schedule) -> dict[str, Any]:
     """Make the run for enough new files. The claimed firing records what was counted, for a repeat after a crash."""
     number, now, until = schedule.number + 1, ports.clock(), schedule.counted_until or ports.clock()
     facts = {"new": schedule.arrived, "until": until.isoformat()}

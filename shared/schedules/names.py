@@ -10,31 +10,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from shared.drops.closed import closed_since
 from shared.drops.find_name import find
 from shared.drops.model import Drop
-from shared.drops.ports import HasDrops
 from shared.jobs.location import Asset
-from shared.jobs.ports import HasRoutes
 from shared.jobs.readers.place_text import read_place
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.runs.intake.request import RunRequest
-from shared.runs.ports import HasRuns
-from shared.schedules.ports import HasVersions
+from shared.schedules.ports import SchedulePorts
 
 NEW, ALL_NEW = "new", "all-new"
 PARAMETER = "new_drops"
 MOST_DROPS = 100  # that one run is told of; the next run is told of the rest
-
-
-class Ports(HasRoutes, HasRuns, HasDrops, HasVersions, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,7 @@ class Meant:
     why_not: str = ""
 
 
-def meant(ports: Ports, request: RunRequest, since: datetime | None) -> Meant:
+def meant(ports: SchedulePorts, request: RunRequest, since: datetime | None) -> Meant:
     """What the request's names mean now. New are the drops that closed after `since`; for None all are.
 
     Raises NotFound or Impossible for a name that means nothing.
@@ -77,7 +70,7 @@ def with_meaning(request: RunRequest, changes: dict[str, Any]) -> RunRequest:
     return msgspec.structs.replace(request, **changes)
 
 
-def _drop_of(ports: Ports, name: str) -> str:
+def _drop_of(ports: SchedulePorts, name: str) -> str:
     target = find(ports, name)
     drop = target.drop or ports.runs.get(target.run).value.asked.drop
     if not drop:

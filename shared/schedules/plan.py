@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Changed, Impossible, NotFound
@@ -17,17 +17,12 @@ from shared.runs.intake.request import RunRequest, as_given
 from shared.runs.ports import Reason
 from shared.schedules.count import files_in, from_here
 from shared.schedules.decide import next_instants
-from shared.schedules.fire import Ports as FirePorts
 from shared.schedules.fire import ask_for_look
 from shared.schedules.model import CatchUp, Overlap, Schedule
 from shared.schedules.names import Meant, meant, with_meaning
-from shared.schedules.ports import Schedules
+from shared.schedules.ports import SchedulePorts, Schedules
 
 SHOWN = 5  # of the next instants
-
-
-class Ports(FirePorts, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +40,14 @@ class Wish:
     owner_id: str = ""
 
 
-def preview(ports: Ports, wish: Wish) -> dict[str, Any]:
+def preview(ports: SchedulePorts, wish: Wish) -> dict[str, Any]:
     """What the schedule would do: its next instants, and the job that each would send. Makes nothing."""
     schedule = _made(ports, wish)
     instants_ahead = next_instants(schedule, ports.clock(), SHOWN)
     return {"next": [at.isoformat() for at in instants_ahead], **_tried(ports, wish.request)}
 
 
-def add(ports: Ports, schedules: Schedules, wish: Wish, key: str | None = None) -> Schedule:
+def add(ports: SchedulePorts, schedules: Schedules, wish: Wish, key: str | None = None) -> Schedule:
     """Store a schedule. The same key gives the same schedule, while it is there.
 
     Raises Impossible if its request can never start a run, Conflict if the key was used for another request.
@@ -82,13 +77,13 @@ def _same(schedule: Schedule, wish: Wish) -> Schedule:
     return schedule
 
 
-def why_not_now(ports: Ports, request: RunRequest) -> list[Reason]:
+def why_not_now(ports: SchedulePorts, request: RunRequest) -> list[Reason]:
     """What would keep a run of this request from starting now, as data that are not there."""
     reasons: list[Reason] = _tried(ports, request)["reasons"]
     return reasons
 
 
-def _tried(ports: Ports, request: RunRequest) -> dict[str, Any]:
+def _tried(ports: SchedulePorts, request: RunRequest) -> dict[str, Any]:
     """The dry run of what the request's names mean now; every closed drop counts as new."""
     try:
         names = meant(ports, request, None)
@@ -99,7 +94,7 @@ def _tried(ports: Ports, request: RunRequest) -> dict[str, Any]:
     return dry_run(ports, with_meaning(request, names.changes))
 
 
-def pause(ports: Ports, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
+def pause(ports: SchedulePorts, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
     """Pause or resume. Firings missed while paused are skipped."""
 
     def write(stored: Stored[Schedule] | None) -> Schedule:
@@ -127,7 +122,7 @@ def remove(schedules: Schedules, name: str) -> None:
         raise unknown(name)
 
 
-def _made(ports: Ports, wish: Wish) -> Schedule:
+def _made(ports: SchedulePorts, wish: Wish) -> Schedule:
     """What the wish becomes, without an id."""
     if bool(wish.cron) == bool(wish.new_files):
         raise Impossible("Give either cron or new_files: when is it to run?", "bad_schedule")

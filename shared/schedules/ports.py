@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from shared.drops.ports import DropPorts
 from shared.kernel.versioned import Stored
 from shared.schedules.model import Firing, Schedule
 
@@ -44,11 +45,10 @@ class Versions(Protocol):
         for a model that has no such version."""
 
 
-class HasVersions(Protocol):
+class SchedulePorts(DropPorts, Protocol):
+    """Those of drops, the schedules, and what a name like churn@production means."""
+
     @property
     def versions(self) -> Versions: ...
-
-
-class HasSchedules(Protocol):
     @property
     def schedules(self) -> Schedules: ...

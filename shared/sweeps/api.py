@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from shared.kernel.errors import Impossible
 from shared.runs.intake.request import RunName
 from shared.runs.model import RunState
-from shared.runs.ports import HasRuns, RunFilter
+from shared.runs.ports import RunFilter
 from shared.sweeps.importance import importance
 from shared.sweeps.model import TrialState, trial_run
-from shared.sweeps.ports import Studies
+from shared.sweeps.ports import Studies, SweepPorts
 from shared.sweeps.sampling import values
 from shared.sweeps.trial_run import SWEEP_TAG
 
@@ -25,10 +25,6 @@ _STATES = {
     TrialState.STOPPED: RunState.CANCELED,
     TrialState.FAILED: RunState.FAILED,
 }
-
-
-class Ports(HasRuns, Protocol):
-    """What is needed here from outside."""
 
 
 class Trial(Struct):
@@ -49,7 +45,7 @@ class Trials(Struct):
     ]
 
 
-def list_trials(ports: Ports, studies: Studies, run: RunName) -> Annotated[dict[str, Any], Trials]:
+def list_trials(ports: SweepPorts, studies: Studies, run: RunName) -> Annotated[dict[str, Any], Trials]:
     """A sweep's trials in their order. Raises NotFound, and Impossible for a run that is no sweep."""
     sweep = ports.runs.get(run).value.asked.request.sweep
     if sweep is None:

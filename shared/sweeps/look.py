@@ -11,20 +11,17 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from math import isfinite
-from typing import Protocol
 
-from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.search import MOST_TRIALS, Sweep
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Changed, Conflict, Impossible, NotFound
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs import old_sentences
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.insert_run import record
 from shared.runs.model import SWEEP, Run, RunState
 from shared.runs.node_use import Use
-from shared.runs.ports import HasPurse, HasRendezvous, HasRuns, RunFilter
+from shared.runs.ports import RunFilter
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.transitions import transition
 from shared.runs.progress.workloads import workload
@@ -32,7 +29,7 @@ from shared.runs.views.metrics import Cursor, since
 from shared.sweeps.decide import best_trial, losers, to_start
 from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState, trial_run
-from shared.sweeps.ports import HasStudies, Studies, Study
+from shared.sweeps.ports import Studies, Study, SweepPorts
 from shared.sweeps.sampling import draw, possible
 from shared.sweeps.trial_run import SWEEP_TAG, run_of_trial
 
@@ -43,24 +40,7 @@ LOOK_SECONDS = 5.0  # between two looks by the clock at a sweep that stops trial
 TOLD_KEPT = 200  # values of one trial that the study keeps
 
 
-class Ports(
-    HasClock,
-    HasTokens,
-    HasQueues,
-    HasBlobs,
-    HasFacts,
-    HasJobs,
-    HasTrainers,
-    HasRuns,
-    HasPurse,
-    HasRendezvous,
-    HasStudies,
-    Protocol,
-):
-    """What is needed here from outside."""
-
-
-def look_at_sweep(ports: Ports, message: CheckSweep) -> None:
+def look_at_sweep(ports: SweepPorts, message: CheckSweep) -> None:
     """Bring a sweep on as far as it can go now. Twice, late, or for a run that is over does no harm.
 
     `number` is that of a look by the clock: only the one that the row waits for asks for the next. Raises Changed
@@ -83,7 +63,7 @@ def look_at_sweep(ports: Ports, message: CheckSweep) -> None:
     _ask_for_next(ports, name, number)
 
 
-def _end_stragglers(ports: Ports, studies: Studies, parent: Run, sweep: Sweep) -> None:
+def _end_stragglers(ports: SweepPorts, studies: Studies, parent: Run, sweep: Sweep) -> None:
     """End trials that another look began while the sweep ended."""
     for trial in studies.open(parent.name, sweep).trials:
         if trial.is_live:
@@ -93,7 +73,7 @@ def _end_stragglers(ports: Ports, studies: Studies, parent: Run, sweep: Sweep) -
                 continue
 
 
-def _ask_for_next(ports: Ports, name: str, number: int | None) -> None:
+def _ask_for_next(ports: SweepPorts, name: str, number: int | None) -> None:
     stored = ports.runs.get(name)
     sweep = stored.value.asked.request.sweep
     by_clock = sweep and (sweep.stopping or sweep.budget or sweep.timeout_seconds)
@@ -108,7 +88,7 @@ def _ask_for_next(ports: Ports, name: str, number: int | None) -> None:
 
 @dataclass
 class _Look:
-    ports: Ports
+    ports: SweepPorts
     studies: Studies
     parent: Run
     sweep: Sweep
@@ -232,7 +212,7 @@ class _Look:
             transition(self.ports, self.parent.name, state, "", lambda _: standing)
 
 
-def _stop(ports: Ports, trial: str, why: str) -> None:
+def _stop(ports: SweepPorts, trial: str, why: str) -> None:
     cancel_run(ports, trial, f"Stopped by its sweep: {why}", code=CancelCode.SWEEP)
 
 

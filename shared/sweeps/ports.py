@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from shared.jobs.search import Sweep
+from shared.runs.ports import RunPorts
 from shared.sweeps.model import Trial, TrialState
 from shared.sweeps.sampling import Draw
 
@@ -57,6 +58,8 @@ class Studies(Protocol):
         """Its trials as they are now, to be looked at."""
 
 
-class HasStudies(Protocol):
+class SweepPorts(RunPorts, Protocol):
+    """Those of runs, and what sweeps learned."""
+
     @property
     def studies(self) -> Studies: ...

@@ -202,7 +202,7 @@ print("done")
 
 
 @pytest.mark.skipif(
-    not neighbours.TABLE.exists() or os.getuid() != 0, reason="needs Linux, and root to be another user"
+    not neighbours.TABLES[0].exists() or os.getuid() != 0, reason="needs Linux, and root to be another user"
 )
 def test_another_user_gets_no_answer(cloud: Cloud) -> None:
     """Every port closes the connections of the machine's other users, before it has read a word."""

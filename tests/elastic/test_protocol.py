@@ -7,13 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from trainers.elastic.protocol import Limits, Member, Node, Round, Unreadable, View, changes, next_round
+from trainers.elastic.protocol import Change, Limits, Member, Node, Round, Unreadable, View, changes, next_round
 
 
 def view(team: str = "", closed: str = "", gone: str = "", **nodes: Node) -> View:
     """A round of these nodes with their first tickets, and the nodes that have a row."""
     members = tuple(Member(name, 1) for name in team)
     return View(Round(int(bool(team)), members, closed=closed), nodes, frozenset(gone))
+
+
+def words(changed: list[Change]) -> list[str]:
+    return [str(change) for change in changed]
 
 
 def waits(name: str, ticket: int = 1) -> Node:
@@ -39,8 +43,8 @@ def test_the_largest_maximum_of_those_that_are_there_counts() -> None:
     """A run grows when nodes come that were started with a larger maximum, and all plan the same team: else those
     of the smaller and of the larger one would replace each other's rounds."""
     rows = {"a": works("a"), "b": works("b"), "c": replace(waits("c"), most=3)}
-    assert changes(view("ab", **rows), rows["a"], Limits(1, 2)) == ["c waits to join"]
-    assert changes(view("ab", **{**rows, "c": waits("c")}), rows["a"], Limits(1, 2)) == []
+    assert words(changes(view("ab", **rows), rows["a"], Limits(1, 2))) == ["c waits to join"]
+    assert words(changes(view("ab", **{**rows, "c": waits("c")}), rows["a"], Limits(1, 2))) == []
     for limits in (Limits(1, 2), Limits(1, 3)):
         made = next_round(view("ab", **{**rows, "a": waits("a", 2), "b": waits("b", 2)}), limits, False)
         assert made is not None
@@ -68,7 +72,7 @@ def test_a_closed_run_stays_closed() -> None:
     """Once closed, no round begins and nobody need meet again."""
     closed = view("ab", closed="done", gone="ab", a=works("a"), c=waits("c"))
     assert next_round(closed, Limits(1, 3), True) is None
-    assert changes(closed, works("a"), Limits(1, 3)) == []
+    assert words(changes(closed, works("a"), Limits(1, 3))) == []
 
 
 def test_a_team_has_one_program() -> None:
@@ -76,7 +80,7 @@ def test_a_team_has_one_program() -> None:
     ours, other = replace(works("b"), program="b.py"), replace(waits("a"), program="a.py")
     rows = {"a": other, "b": ours, "c": waits("c")}
     assert view("b", **rows).program() == "b.py"
-    assert changes(view("b", **rows), ours, Limits(1, 3)) == ["c waits to join"]
+    assert words(changes(view("b", **rows), ours, Limits(1, 3))) == ["c waits to join"]
     again = view("b", **{**rows, "b": replace(ours, joined=-1, ticket=2)})
     for what, names in ((again, ["b", "c"]), (view("b", gone="b", **rows), ["a", "c"])):
         made = next_round(what, Limits(1, 3), last_call_over=True)
@@ -88,13 +92,13 @@ def test_what_makes_a_team_meet_again() -> None:
     """Each reason in words: gone, left, broke off, a newcomer where there is a place, and being left behind."""
     me, limits = works("a"), Limits(1, 3)
     rows = {"a": me, "b": works("b")}
-    assert changes(view("ab", **rows), me, limits) == []
-    assert changes(view("ab", gone="b", **rows), me, limits) == ["b is gone"]
-    assert changes(view("ab", a=me, b=replace(works("b"), left=True)), me, limits) == ["b left"]
-    assert changes(view("ab", a=me, b=waits("b", 2)), me, limits) == ["b broke off"]
-    assert changes(view("ab", **rows, c=waits("c")), me, limits) == ["c waits to join"]
-    assert changes(view("ab", **rows, c=waits("c")), me, Limits(1, 2)) == []
-    assert changes(view("b", **rows), me, limits) == ["the others met without this node"]
+    assert words(changes(view("ab", **rows), me, limits)) == []
+    assert words(changes(view("ab", gone="b", **rows), me, limits)) == ["b is gone"]
+    assert words(changes(view("ab", a=me, b=replace(works("b"), left=True)), me, limits)) == ["b left"]
+    assert words(changes(view("ab", a=me, b=waits("b", 2)), me, limits)) == ["b broke off"]
+    assert words(changes(view("ab", **rows, c=waits("c")), me, limits)) == ["c waits to join"]
+    assert words(changes(view("ab", **rows, c=waits("c")), me, Limits(1, 2))) == []
+    assert words(changes(view("b", **rows), me, limits)) == ["the others met without this node"]
 
 
 @pytest.mark.parametrize("text", [b"no JSON", b"[]", b'{"team": 1}', b'{"team": [{"x": 1}]}', b'{"number": 1}'])
@@ -135,10 +139,10 @@ def test_a_team_grows_only_by_those_that_all_of_it_reach() -> None:
     """Who waits and can't reach one of the team is no reason to meet again, until the link has healed."""
     rows = {"a": works("a"), "b": works("b")}
     limits, cut = Limits(1, 3), replace(waits("c"), unreached=("b",))
-    assert changes(view("ab", **rows, c=cut), rows["a"], limits) == []
-    assert changes(view("ab", **rows, c=waits("c")), rows["a"], limits) == ["c waits to join"]
+    assert words(changes(view("ab", **rows, c=cut), rows["a"], limits)) == []
+    assert words(changes(view("ab", **rows, c=waits("c")), rows["a"], limits)) == ["c waits to join"]
     lost = replace(rows["a"], unreached=("b",))
-    assert changes(view("ab", **rows), lost, limits) == ["b is out of reach"]
+    assert words(changes(view("ab", **rows), lost, limits)) == ["b is out of reach"]
 
 
 def test_a_lost_state_begins_no_round_while_its_team_works() -> None:

@@ -20,7 +20,7 @@ from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.bell import SILENT, Bell, ring_all
 from trainers.elastic.client import connect
 from trainers.elastic.member import Member
-from trainers.elastic.protocol import Limits, Node, Round, Times
+from trainers.elastic.protocol import Change, Limits, Node, Round, Times
 from trainers.elastic.protocol import Member as Place
 
 HOST = "127.0.0.1"
@@ -77,18 +77,18 @@ def test_who_is_silent_for_long_is_not_waited_for_once_more(backend: AzureTableR
     times = Times(interval=1, attempts=1)
     with socket.create_server((HOST, 0)) as server, _peer(backend, times, server.getsockname()[1]) as member:
         _drained(server)  # the calls of the join
-        known: list[tuple[list[str], int]] = []
+        known: list[tuple[list[Change], int]] = []
         member.changed = lambda _number, why: known.append((why, _drained(server)))
         member.stands_still = lambda: True
         wait_for(lambda: known, DEADLINE_SECONDS, "the silence to be known")
-        assert known[0] == (["peer is gone"], 1)
+        assert known[0] == ([Change("peer is gone")], 1)
 
 
 def test_who_answers_its_bell_is_not_gone(backend: AzureTableRendezvousBackend) -> None:
     """A node whose way to the table is broken stays in the team, however long its row stands still."""
     bell = Bell("peer", HOST, threading.Event())
     with _peer(backend, Times(interval=1, attempts=1), bell.port) as member:
-        told: list[list[str]] = []
+        told: list[list[Change]] = []
         member.changed = lambda _number, why: told.append(why)
         member.stands_still = lambda: True
         silent = member.silences

@@ -28,7 +28,7 @@ from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.bell import REFUSED, ring
 from trainers.elastic.client import connect
 from trainers.elastic.member import Member
-from trainers.elastic.protocol import Limits, Node, Times
+from trainers.elastic.protocol import Change, Limits, Node, Times
 from trainers.elastic.worker import Channel, RunOver, Team
 
 HOST = "127.0.0.1"
@@ -192,8 +192,8 @@ def test_what_was_seen_in_an_earlier_round_does_not_end_this_one(account: Servic
     """A change is told with its round's number: one of another round is no reason, one of this round is."""
     with Listeners(tmp_path, account.table_url, Times()) as node:
         node.wait_for("meet", 1)
-        node.member.changed(0, ["another is gone"])
-        node.member.changed(1, ["another left"])
+        node.member.changed(0, [Change("another is gone")])
+        node.member.changed(1, [Change("another left", all_live=True)])
         node.wait_for("regroup", 1)
         assert node.heard() == [("started", 0), ("meet", 1), ("regroup", 1)]
 

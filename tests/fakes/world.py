@@ -25,7 +25,7 @@ from shared.kernel.at_once import at_once
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Place
 from shared.messages import declared
-from shared.notices.deliver import Post
+from shared.notices.ports import Post
 from shared.reconcile import reconcile
 from shared.runs.model import Run
 from shared.runs.names import run_of_job

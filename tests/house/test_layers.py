@@ -29,7 +29,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
 ORDER = (
     *("kernel", "events", "jobs", "runs"),
     *("drops", "clusters", "money", "schedules", "removals", "notices", "models", "deadlines", "sweeps"),
-    *("messages", "reactions", "reconcile", "daily", "api", "adapters", "system", "wiring", "bootstrap"),
+    *("ports", "messages", "reactions", "reconcile", "daily", "api", "adapters", "system", "wiring", "bootstrap"),
 )
 KNOW_THE_SYSTEM = {"shared.bootstrap", "shared.wiring"}  # beside the triggers; everyone else says which ports it takes
 

@@ -22,8 +22,8 @@ from shared.kernel.index_settings import ROOT
 from shared.kernel.person import NOBODY
 from shared.kernel.storage import Blob, Place
 from shared.messages.declared import QUEUES
-from shared.notices.deliver import Post
 from shared.notices.model import Channel, Kind, Subscription
+from shared.notices.ports import Post
 from shared.removals.model import What
 from shared.removals.remove import Asked, clear, remove_run
 from shared.runs.content import survey

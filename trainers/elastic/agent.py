@@ -26,7 +26,7 @@ from typing import Any
 from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousError
 
 from .member import Member
-from .protocol import Joined
+from .protocol import Change, Joined
 from .worker import AGENT, Channel
 
 # How long a round that is to end may take to come to its next step before it is cut, in seconds.
@@ -274,13 +274,13 @@ class Agent:
         if any(worker.process.poll() is not None for worker in self._workers):
             raise WorkerEnded
 
-    def _end_round(self, number: int, why: list[str]) -> None:
+    def _end_round(self, number: int, why: list[Change]) -> None:
         """End the round in which that was seen, if it is still this one: at the next step if all live, else now."""
         if not self._joined or not self._joined.round.number == self._member.me.joined == number:
             return
-        logger.info("the team meets again: %s", "; ".join(why))
+        logger.info("the team meets again: %s", "; ".join(map(str, why)))
         self._tell("regroup")
-        if not all(reason.endswith(("left", "waits to join")) for reason in why):
+        if not all(change.all_live for change in why):
             self._cut()
         elif self._cut_at is None:
             self._cut_at = time.monotonic() + CLEAN_BREAK

@@ -32,6 +32,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 from torch.distributed import run as torchrun
 from torch.distributed.elastic.agent.server.api import RunResult, WorkerGroup, WorkerState
@@ -55,9 +56,16 @@ from .handler import NAME, AzureTableRendezvous, create
 DONE, FAILED, BAD_ARGUMENTS = 0, 1, 2
 NOT_NOW = 75  # EX_TEMPFAIL of sysexits.h
 STOPPED = 143
-LEFT = "left"
 HOLD_SECONDS = 300.0  # Azure takes a node half a minute after it said so
 TELLING = (2, 143)  # a worker's codes that say more than that a peer was lost
+
+
+class Ending(NamedTuple):
+    """How a member ended: its exit code and the reason. `left`: a signal came before the member had work."""
+
+    code: int
+    why: str
+    left: bool = False
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -66,13 +74,14 @@ def main(argv: list[str] | None = None) -> int:
     watch = eviction.watch(os.environ, _announced)
     if watch:
         os.environ[eviction.ENDPOINT] = "off"  # the workers are told by their agent
-    code, why = member(args)
+    ending = member(args)
+    why = ending.why
     if watch:
         watch.stop()
-        if watch.seen.is_set() and (code == STOPPED or why.startswith(LEFT)):
+        if watch.seen.is_set() and (ending.code == STOPPED or ending.left):
             why = _wait_for_the_end(why)
     print(f"member: {why}", file=sys.stderr, flush=True)
-    return code
+    return ending.code
 
 
 def _announced() -> None:
@@ -100,7 +109,7 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def member(args: argparse.Namespace) -> tuple[int, str]:
+def member(args: argparse.Namespace) -> Ending:
     """Join the run, work in it to its end or this member's, and say the exit code and the reason."""
     made: list[AzureTableRendezvous] = []
 
@@ -116,17 +125,17 @@ def member(args: argparse.Namespace) -> tuple[int, str]:
     try:
         return _in_place(args, make) if args.in_place else _by_torchrun(args, made)
     except RendezvousClosedError as error:
-        return NOT_NOW, f"not needed: run {args.rdzv_id} is over: {error}"
+        return Ending(NOT_NOW, f"not needed: run {args.rdzv_id} is over: {error}")
     except RendezvousTimeoutError as error:
-        return NOT_NOW, f"gave up: too few members of run {args.rdzv_id} came in time. {error}".strip()
+        return Ending(NOT_NOW, f"gave up: too few members of run {args.rdzv_id} came in time. {error}".strip())
     except RendezvousConnectionError as error:
         passing = isinstance(error.__cause__, Unreachable)
-        return (NOT_NOW, f"gave up: {error}") if passing else (FAILED, f"failed: {error}")
+        return Ending(NOT_NOW, f"gave up: {error}") if passing else Ending(FAILED, f"failed: {error}")
     except (ValueError, AssertionError) as error:  # torchrun asserts what its arguments must be
-        return BAD_ARGUMENTS, f"bad arguments: {error}"
+        return Ending(BAD_ARGUMENTS, f"bad arguments: {error}")
     except Exception as error:  # noqa: BLE001 - whatever it was, the last line and the code have to say so
         traceback.print_exc()
-        return FAILED, f"failed: {type(error).__name__}: {error}"
+        return Ending(FAILED, f"failed: {type(error).__name__}: {error}")
 
 
 def _program(args: argparse.Namespace) -> tuple[str, str]:
@@ -142,12 +151,12 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:8]
 
 
-def _by_torchrun(args: argparse.Namespace, made: list[AzureTableRendezvous]) -> tuple[int, str]:
+def _by_torchrun(args: argparse.Namespace, made: list[AzureTableRendezvous]) -> Ending:
     """PyTorch's own agent, which starts the workers again at each change, and ends at once for one that says 2."""
     launcher.LocalElasticAgent = _Agent  # type: ignore[misc]
     try:
         torchrun.run(args)  # type: ignore[no-untyped-call]
-        return DONE, "done: all its workers ended with 0"
+        return Ending(DONE, "done: all its workers ended with 0")
     except ChildFailedError as error:
         return _failure(error)
     except SignalException as error:
@@ -168,9 +177,7 @@ class _Agent(LocalElasticAgent):
         return result
 
 
-def _in_place(
-    args: argparse.Namespace, make: Callable[[RendezvousParameters], AzureTableRendezvous]
-) -> tuple[int, str]:
+def _in_place(args: argparse.Namespace, make: Callable[[RendezvousParameters], AzureTableRendezvous]) -> Ending:
     """Our own agent, whose workers stay."""
     config, entry, arguments = torchrun.config_from_args(args)
     if not isinstance(entry, str):
@@ -189,7 +196,7 @@ def _in_place(
     job = Job([entry, *arguments], config.nproc_per_node, config.max_restarts, config.run_id)
     agent = Agent(job, handler.member)
     try:
-        return agent.run()
+        return Ending(*agent.run())
     except SignalException as error:
         agent.stop(error.sigval)
         return _stopped(error, worked=agent.worked)
@@ -203,7 +210,7 @@ def _raise(number: int, _frame: FrameType | None) -> None:
     raise SignalException(f"got {received.name}", received)
 
 
-def _failure(error: ChildFailedError) -> tuple[int, str]:
+def _failure(error: ChildFailedError) -> Ending:
     """The exit code of the run of workers that failed, as a shell gives it, and which one it was."""
     print(error, file=sys.stderr)
     first, _ = error.get_first_failure()
@@ -211,7 +218,7 @@ def _failure(error: ChildFailedError) -> tuple[int, str]:
     rank = next((rank for code in TELLING for rank in codes if codes[rank] == code), first)
     failure = error.failures[rank]
     said = _said(failure)
-    return codes[rank], f"worker failed: rank {rank} (process {failure.pid}) ended with {codes[rank]}{said}"
+    return Ending(codes[rank], f"worker failed: rank {rank} (process {failure.pid}) ended with {codes[rank]}{said}")
 
 
 def _said(failure: ProcessFailure) -> str:
@@ -224,11 +231,11 @@ def _code(status: int) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _stopped(error: SignalException, worked: bool) -> tuple[int, str]:
+def _stopped(error: SignalException, worked: bool) -> Ending:
     name = signal.Signals(error.sigval).name
     if not worked:
-        return NOT_NOW, f"{LEFT}: {name} came before this member had work"
-    return 128 + error.sigval, f"stopped by {name}; the others go on without this member"
+        return Ending(NOT_NOW, f"left: {name} came before this member had work", left=True)
+    return Ending(128 + error.sigval, f"stopped by {name}; the others go on without this member")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from .bell import ANSWERS, REFUSED
 from .events import note
 from .links import Links
 from .means import Means
-from .protocol import Limits, Node, Round, Times, Unreadable, View, changes
+from .protocol import Change, Limits, Node, Round, Times, Unreadable, View, changes
 from .silences import Silences
 
 # A row that can't be read is deleted if it stays so for so many times the silence of a dead node.
@@ -61,7 +61,7 @@ class Lookout:
         self._lock = self.means.lock()
         note("node", name=name)
         self.unsure: Callable[[], None] | None = None  # None: nobody makes its workers wait
-        self.changed: Callable[[int, list[str]], None] = lambda _number, _why: None
+        self.changed: Callable[[int, list[Change]], None] = lambda _number, _why: None
         self.stands_still: Callable[[], bool | None] = lambda: None
 
     @property
@@ -223,6 +223,6 @@ class Lookout:
             self.view = replace(self.view, round=new)
         return token is not None
 
-    def why_meet_again(self) -> list[str]:
+    def why_meet_again(self) -> list[Change]:
         """Why the team should meet again, as of the last look; it costs no request and never blocks."""
         return changes(self.view, replace(self.me, unreached=tuple(sorted(self.links.lost))), self.limits)

@@ -246,17 +246,28 @@ def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None
     return Round(number, members, team[0].address, team[0].port)
 
 
-def changes(view: View, me: Node, limits: Limits) -> list[str]:
-    """Why the team should meet again, in words; none while all is as it was, and none once the run is closed."""
+@dataclass(frozen=True)
+class Change:
+    """A reason for the team to meet again. `all_live`: no node was lost by it, so the round can end at a step."""
+
+    words: str
+    all_live: bool = False
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def changes(view: View, me: Node, limits: Limits) -> list[Change]:
+    """Why the team should meet again; nothing while all is as it was, and nothing once the run is closed."""
     if view.round.closed:
         return []
     if view.round.place_of(me) is None or me.joined not in (-1, view.round.number):
-        return ["the others met without this node"]
+        return [Change("the others met without this node")]
     holding = {member.name for member in view.holding()}
-    why = [f"{member.name} {_fate(view, member)}" for member in view.round.team if member.name not in holding]
-    why += [f"{name} is out of reach" for name in me.unreached if name in holding and name != me.name]
+    why = [_lost(view, member) for member in view.round.team if member.name not in holding]
+    why += [Change(f"{name} is out of reach") for name in me.unreached if name in holding and name != me.name]
     if len(view.round.team) < view.most(limits):
-        why += [f"{node.name} waits to join" for node in _newcomers(view, limits)]
+        why += [Change(f"{node.name} waits to join", all_live=True) for node in _newcomers(view, limits)]
     return why
 
 
@@ -268,8 +279,10 @@ def _newcomers(view: View, limits: Limits) -> list[Node]:
     return [node for node in larger if node not in team] if len(larger) > len(view.holding()) else []
 
 
-def _fate(view: View, member: Member) -> str:
+def _lost(view: View, member: Member) -> Change:
+    """How a node came to hold the round no more."""
     node = view.nodes.get(member.name)
     if member.name in view.gone:
-        return "is gone"
-    return "left" if node and node.left else "broke off"
+        return Change(f"{member.name} is gone")
+    left = bool(node and node.left)
+    return Change(f"{member.name} {'left' if left else 'broke off'}", all_live=left)

@@ -25,7 +25,7 @@ class RoundStore(Store):
     the agent start its workers: with its next look, a tenth of a second later, it starts them again in the next round.
     """
 
-    def __init__(self, store: AzureTableStore, prefix: str, broken: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, store: AzureTableStore, prefix: str, broken: Callable[[], Sequence[object]]) -> None:
         super().__init__()
         self.timeout: timedelta  # of Store; torch's stubs lack it
         self._inner, self._prefix, self._broken = store.clone(), prefix, broken

@@ -118,5 +118,5 @@ class Watch:
         lookout = self._lookout
         lookout.count_gone(gone)
         if why := lookout.why_meet_again():
-            note("node sees a change", why=why)
+            note("node sees a change", why=[str(change) for change in why])
             lookout.changed(lookout.me.joined, why)

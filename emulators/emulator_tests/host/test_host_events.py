@@ -101,7 +101,7 @@ def test_admin_runs_any_function_but_an_http_one(sample_host: SampleHost) -> Non
     ticks = len(sample_host.records("tick"))
     assert run(sample_host, "work", {"input": '{"seconds": 0, "by": "hand"}'}).status_code == 202
     sample_host.wait_for_records("work", text='"by": "hand"')
-    assert run(sample_host, "on_event", {"input": event(31)}).status_code == 202
+    assert run(sample_host, "on_event", {"input": json.dumps(event(31))}).status_code == 202
     wait_for(lambda: "event-31" in [entry["id"] for entry in sample_host.records("event")], 60, "the event")
     assert run(sample_host, "tick", {}).status_code == 202
     assert sample_host.wait_for_records("tick", ticks + 1)[-1]["past_due"] is False
@@ -114,3 +114,10 @@ def test_admin_answers_at_once_whatever_comes_of_it(sample_host: SampleHost) -> 
         assert run(sample_host, path, {"input": "garbage"}).status_code == 202
     assert run(sample_host, "nobody", {}).status_code == 404
     assert sample_host.call("/admin/functions/work", "POST").status_code == 400
+
+
+@pytest.mark.parametrize("given", [{"seconds": 0}, [1], 5])
+def test_admin_takes_a_text(sample_host: SampleHost, given: object) -> None:
+    """`input` is a string: an object, list or number is 400, and a body without a content type is 415."""
+    assert run(sample_host, "work", {"input": given}).status_code == 400
+    assert sample_host.call("/admin/functions/work", "POST", data=b'{"input": "{}"}').status_code == 415

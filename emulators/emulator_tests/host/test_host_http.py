@@ -75,7 +75,7 @@ def test_cookies_are_the_one_header_that_repeats(sample_host: SampleHost) -> Non
     assert answer.content == b"\x00\x01"
     assert answer.raw.headers.getlist("Set-Cookie") == [
         "a=1; max-age=60; domain=; path=/; samesite=lax; httponly",
-        "b=2; expires=Sat, 21 Nov 2026 01:02:03 GMT; domain=example.org; secure",
+        "b=2; expires=Sat, 21 Nov 2026 01:02:03 GMT; domain=example.org; path=; secure",
     ]
 
 

@@ -1,7 +1,9 @@
 """Keep the machine's other users out: a port of 127.0.0.1 is open to all of them.
 
 Linux tells whose a connection of this machine is: asked for this one (sock_diag(7)), or in the list of all of them
-in /proc/net/tcp, which takes a millisecond for a thousand. Elsewhere nobody tells, and all are let in.
+in /proc/net/tcp and tcp6, which takes a millisecond for a thousand. Elsewhere nobody tells, and all are let in.
+
+A client of .NET or Java has a socket for both families (dual-stack): its connection to 127.0.0.1 stands in tcp6 alone.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import socket
 import struct
 from pathlib import Path
 
-TABLE = Path("/proc/net/tcp")
+TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 LOCAL, REMOTE, USER, INODE = 1, 2, 7, 9  # columns
 Address = tuple[str, int]
 
@@ -58,11 +60,11 @@ def _asked(peer: Address, here: Address) -> tuple[int, int] | None:
 
 
 def _listed(peer: Address, here: Address) -> tuple[int, int] | None:
-    """The same, from the list."""
+    """The same, from the lists. Raises OSError where there are none."""
+    texts = [table.read_text("ascii") for table in TABLES if table.exists()]
+    if not texts:
+        raise FileNotFoundError(f"there is no {TABLES[0]}")
     ends = (f":{peer[1]:04X}", f":{here[1]:04X}")
-    for line in TABLE.read_text("ascii").splitlines():
-        if ends[0] in line:
-            row = line.split()
-            if row[LOCAL].endswith(ends[0]) and row[REMOTE].endswith(ends[1]):
-                return int(row[USER]), int(row[INODE])
-    return None
+    rows = (line.split() for text in texts for line in text.splitlines() if ends[0] in line)
+    found = (row for row in rows if row[LOCAL].endswith(ends[0]) and row[REMOTE].endswith(ends[1]))
+    return next(((int(row[USER]), int(row[INODE])) for row in found), None)

@@ -21,6 +21,7 @@ from shared.jobs.model import FailureCode, JobFailure
 
 _BEGIN = r"(?:\w+Error: )?"  # the studio and pipelines put the error's code before the message
 _COMPUTE = rf"{_BEGIN}AzureMLCompute job failed\.\s+"
+_HEADING = re.compile(rf"{_BEGIN}AzureMLCompute job failed\.\s*")  # may be a line of its own; the next one says why
 _OUTPUT = " Error: "  # what follows it is the end of the process's standard error
 _LOG = re.compile(r"user_logs/([\w.-]+\.txt)")
 _PACKAGE_GONE = re.compile(  # https://github.com/pypa/pip and https://github.com/astral-sh/uv say so
@@ -103,7 +104,8 @@ def failure_of(message: str) -> JobFailure:
 
 def summary(message: str) -> str:
     """The message on one line, without what a process wrote to its standard error, which the log tells better."""
-    line = message.strip().partition("\n")[0]
+    first, _, rest = message.strip().partition("\n")
+    line = f"{first} {rest.splitlines()[0]}" if rest and _HEADING.fullmatch(first) else first
     return f"{line} ".partition(_OUTPUT)[0].strip()
 
 

@@ -4,27 +4,22 @@ retry_and_continue.py."""
 from __future__ import annotations
 
 import hashlib
-from typing import Protocol
 
 import msgspec
 
 from shared.jobs.uploads import check_complete
 from shared.kernel.errors import Impossible
-from shared.runs.intake.insert_run import Ports as InsertRunPorts
 from shared.runs.intake.insert_run import made_before, record, run_name
-from shared.runs.intake.parse_request import Ports as ParseRequestPorts
 from shared.runs.intake.parse_request import first_record, read_request
 from shared.runs.intake.request import RunRequest
 from shared.runs.intake.start_blockers import check_budget_has_prices, check_possible, empty_mounts, no_data
 from shared.runs.model import Run
-from shared.runs.ports import HasCapacity
+from shared.runs.ports import RunPorts
 
 
-class Ports(ParseRequestPorts, InsertRunPorts, HasCapacity, Protocol):
-    """What is needed here from outside."""
-
-
-def create_run(ports: Ports, request: RunRequest, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
+def create_run(
+    ports: RunPorts, request: RunRequest, key: str | None = None, owner: str = "", owner_id: str = ""
+) -> Run:
     """Record the run and queue its submission. The same key gives the same run, whatever failed in between.
 
     Raises Conflict if the key was used for another request, Impossible for one that can't become a job. If it dies

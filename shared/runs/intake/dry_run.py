@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from shared.jobs.build import build
 from shared.runs.features import before_start
-from shared.runs.intake.insert_run import Ports as InsertRunPorts
 from shared.runs.intake.insert_run import run_name
 from shared.runs.intake.parse_request import Asked, first_record, in_words, read_request
-from shared.runs.intake.parse_request import Ports as ParseRequestPorts
 from shared.runs.intake.request import RunRequest
 from shared.runs.intake.start_blockers import data_reasons, empty_mounts, looked_over
 from shared.runs.model import Run
-from shared.runs.ports import HasCapacity, HasRendezvous, Reason
+from shared.runs.ports import Reason, RunPorts
 from shared.runs.progress.workloads import workload
 
 
-class Ports(ParseRequestPorts, InsertRunPorts, HasCapacity, HasRendezvous, Protocol):
-    """What is needed here from outside."""
-
-
-def dry_run(ports: Ports, request: RunRequest, key: str | None = None) -> dict[str, Any]:
+def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dict[str, Any]:
     """The job that would be sent, and why it could not start now: `{"job": ..., "reasons": [{"code", "message"}]}`.
 
     Of an elastic run it is the first member's. Makes nothing. Without a key the job has another name at every call, as
@@ -45,7 +39,7 @@ def dry_run(ports: Ports, request: RunRequest, key: str | None = None) -> dict[s
     }
 
 
-def plan(ports: Ports, request: RunRequest) -> dict[str, Any]:
+def plan(ports: RunPorts, request: RunRequest) -> dict[str, Any]:
     """Like dry_run, for a job that may have errors, which are among the reasons."""
     parsed_request = read_request(ports, request, run_name(ports, None))
     built = build(parsed_request.order)

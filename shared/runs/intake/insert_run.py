@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
-from typing import Protocol
 
 from shared.kernel.errors import Conflict, NotFound
-from shared.kernel.has import HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs.facts import RunRecorded
 from shared.runs.model import Run, RunState
 from shared.runs.names import asked_run_name
-from shared.runs.ports import HasPurse, HasRuns, Runs
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.transitions import ask_for_submission
 
 log = logging.getLogger(__name__)
@@ -19,11 +17,7 @@ log = logging.getLogger(__name__)
 SENT_BY_THEN = timedelta(seconds=5)  # a call that lives sends the run off milliseconds after it recorded it
 
 
-class Ports(HasClock, HasTokens, HasQueues, HasFacts, HasRuns, HasPurse, Protocol):
-    """What is needed here from outside."""
-
-
-def run_name(ports: Ports, key: str | None) -> str:
+def run_name(ports: RunPorts, key: str | None) -> str:
     return asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())
 
 
@@ -33,7 +27,7 @@ def name_with_route(runs: Runs, kind: str, route: str, what: str) -> str:
     return before if before != now and before in runs.beginning_with(before, 1) else now
 
 
-def made_before(ports: Ports, name: str, asked: str) -> Run | None:
+def made_before(ports: RunPorts, name: str, asked: str) -> Run | None:
     """The run of this name, or None. Its submission is queued again if the call that made it seems to have died."""
     try:
         run = ports.runs.get(name).value
@@ -48,7 +42,7 @@ def made_before(ports: Ports, name: str, asked: str) -> Run | None:
     return run
 
 
-def record(ports: Ports, run: Run) -> Run:
+def record(ports: RunPorts, run: Run) -> Run:
     """Record the run and send it off, or give the one that was recorded under its name for the same request.
 
     Raises Conflict if its project's budget does not allow it.
@@ -63,7 +57,7 @@ def record(ports: Ports, run: Run) -> Run:
     return _insert(ports, run) or made_before(ports, run.name, run.asked.digest) or run
 
 
-def _insert(ports: Ports, run: Run) -> Run | None:
+def _insert(ports: RunPorts, run: Run) -> Run | None:
     """Record the run and queue its submission; None if its name was taken."""
     if not ports.runs.insert(run):
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import msgspec
 
@@ -12,7 +11,7 @@ from shared.jobs.data import Data, find_data
 from shared.jobs.limits import Limits
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.parameters import Parameters
-from shared.jobs.ports import Around, HasJobs, HasLimits, HasReader, HasRoutes, HasTrainers, Written
+from shared.jobs.ports import Around, Written
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.sweep import read_short
@@ -22,7 +21,6 @@ from shared.jobs.routes_file import NUMBERS
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
-from shared.kernel.has import HasBlobs, HasClock, HasRules
 from shared.kernel.settings import Rules
 from shared.kernel.suggest import chosen
 from shared.runs.features import Origin, begun
@@ -30,27 +28,10 @@ from shared.runs.intake.from_job import run_of
 from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState
-from shared.runs.ports import Datasets, HasDatasets, HasPurse, HasRuns
+from shared.runs.ports import Datasets, RunPorts
 from shared.runs.results import printed_metrics
 
 RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
-
-
-class Ports(
-    HasClock,
-    HasBlobs,
-    HasRules,
-    HasJobs,
-    HasRoutes,
-    HasTrainers,
-    HasLimits,
-    HasReader,
-    HasRuns,
-    HasPurse,
-    HasDatasets,
-    Protocol,
-):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +48,7 @@ class Asked:
     written: Written | None = None
 
 
-def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
+def read_request(ports: RunPorts, request: RunRequest, name: str) -> Asked:
     """What a run of this name is made of. Raises Impossible for an unknown trainer, template or model, or a bad
     document."""
     values = _values(request)
@@ -101,7 +82,7 @@ def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
     return Asked(request, order, (fewest, int(resubmissions)), route.name if route else "", written)
 
 
-def first_record(ports: Ports, asked: Asked) -> Run:
+def first_record(ports: RunPorts, asked: Asked) -> Run:
     """The run of this request. Raises Impossible with all that is wrong with its job, and the code of the first."""
     built, now = build(asked.order), ports.clock()
     if built.job is None or built.problems:
@@ -137,7 +118,7 @@ def content_of(datasets: Datasets, drop: DropKey) -> tuple[str, int]:
     return (content.fingerprint, content.generation) if content else ("", 0)
 
 
-def _template(ports: Ports, request: RunRequest) -> tuple[JobSpec, Parameters, Route | None]:
+def _template(ports: RunPorts, request: RunRequest) -> tuple[JobSpec, Parameters, Route | None]:
     """The job to begin with, and the route that has its defaults. A trainer takes those of its first route."""
     if request.job is not None or request.batchai is not None:
         return JobSpec(), {}, None

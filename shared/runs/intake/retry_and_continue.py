@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from shared.jobs.parameters import (
     Parameters,
@@ -15,12 +15,10 @@ from shared.jobs.parameters import (
     unknown_names,
     unquoted,
 )
-from shared.jobs.ports import HasRoutes
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.spec import JobSpec, Output, again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.kernel.has import HasBlobs, HasTokens
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.from_job import run_of
@@ -28,8 +26,7 @@ from shared.runs.intake.insert_run import name_with_route, record
 from shared.runs.intake.parse_request import content_of
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState
-from shared.runs.ports import HasDatasets, HasPurse, Runs
-from shared.runs.progress.cancel import Ports as CancelPorts
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.workloads import workload
 
@@ -37,11 +34,7 @@ Given = dict[str, Any]
 SHARED_OUTPUTS = ("checkpoints", "metrics")  # of a run that goes on: it has one curve, and one training
 
 
-class Ports(CancelPorts, HasTokens, HasBlobs, HasRoutes, HasPurse, HasDatasets, Protocol):
-    """What is needed here from outside."""
-
-
-def retry_run(ports: Ports, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
+def retry_run(ports: RunPorts, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
     """Make a new run with the job of a final one, on the data and the trainers' code as they are now.
 
     A run has one retry with the same parameters: asking again gives that one. Raises Conflict while the run is not
@@ -56,7 +49,7 @@ def retry_run(ports: Ports, name: str, given: Given | None = None, owner: str = 
     return record(ports, run)
 
 
-def continue_run(ports: Ports, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
+def continue_run(ports: RunPorts, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
     """Make a new run that goes on from the checkpoint of a final one; of a completed one with more epochs.
 
     Both write to the same checkpoints and metrics, so a run is continued once: asking again gives that run, asking with
@@ -88,7 +81,7 @@ def continue_run(ports: Ports, name: str, given: Given | None = None, owner: str
     return record(ports, run)
 
 
-def move_run(ports: Ports, name: str, cluster: str, why: str) -> Run:
+def move_run(ports: RunPorts, name: str, cluster: str, why: str) -> Run:
     """Let a run go on as a new one on another cluster, from its checkpoints, and end it. Twice is the same new run.
 
     The new one is recorded first, with its own price and of its project's budget. Raises Conflict, and the run stays
@@ -115,7 +108,7 @@ def _final(runs: Runs, name: str) -> Run:
     return old
 
 
-def _successor(ports: Ports, old: Run, request: JobSpec, why: str) -> Run:
+def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
     now = ports.clock()
     fingerprint, generation = content_of(ports.datasets, DropKey.of(old.asked.drop)) if old.asked.drop else ("", 0)
     return run_of(request.name, request, workload(old).bounds(old), now).changed(
@@ -132,7 +125,7 @@ def _successor(ports: Ports, old: Run, request: JobSpec, why: str) -> Run:
     )
 
 
-def _with_parameters(ports: Ports, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:
+def _with_parameters(ports: RunPorts, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:
     """The job with these parameters, and those of them that change something."""
     schemas = known_parameters(ports, job)
     problems = [
@@ -146,14 +139,14 @@ def _with_parameters(ports: Ports, job: JobSpec, given: Given) -> tuple[JobSpec,
     return replace(job, inputs={**job.inputs, **changed}), changed
 
 
-def known_parameters(ports: Ports, job: JobSpec) -> Parameters:
+def known_parameters(ports: RunPorts, job: JobSpec) -> Parameters:
     """The job's literal inputs, as the trainer or route with this command describes them."""
     inferred = parameters(job, {}, "the job")
     described = next((schemas for command, schemas in _templates(ports) if _runs(job, command)), {})
     return {name: described.get(name, schema) for name, schema in inferred.items()}
 
 
-def _templates(ports: Ports) -> list[tuple[str, Parameters]]:
+def _templates(ports: RunPorts) -> list[tuple[str, Parameters]]:
     own = (trainer_template(ports.trainers, name) for name in trainer_names(ports.trainers))
     pairs = [*((route.template, route.parameters) for route in ports.routes.values()), *own]
     return [(str(template.command).strip(), schemas) for template, schemas in pairs]
@@ -173,7 +166,7 @@ def _check_more_to_do(old: Run, changed: Given) -> None:
         raise Impossible(f"Run {old.name} is completed. Give {more}: -p epochs=N.", "nothing_left")
 
 
-def _check_checkpoint(ports: Ports, old: Run) -> None:
+def _check_checkpoint(ports: RunPorts, old: Run) -> None:
     path = old.asked.request.outputs.get("checkpoints", Output()).path
     if not path:
         raise Impossible(f"The job of run {old.name} has no output checkpoints. Retry it instead.", "no_checkpoint")
@@ -187,7 +180,7 @@ def _check_checkpoint(ports: Ports, old: Run) -> None:
         raise Impossible(f"Run {old.name} {gone}. Retry it{model if not old.removed.at else ''}.", "no_checkpoint")
 
 
-def _check_start(ports: Ports, old: Run) -> None:
+def _check_start(ports: RunPorts, old: Run) -> None:
     """Raise Impossible if the job begins with a model that is gone: it would fail on its nodes."""
     if old.asked.from_run:
         model_of(ports, old.asked.from_run)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Protocol
 
 from shared.jobs.assets import assets, resolve
 from shared.jobs.data import Data
 from shared.jobs.kinds import kind_of
 from shared.jobs.location import Location
-from shared.jobs.ports import HasJobs, HasTrainers, Jobs
+from shared.jobs.ports import Jobs
 from shared.jobs.spec import JobSpec, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
-from shared.runs.ports import Datasets, HasCapacity, Purse, Reason
+from shared.runs.ports import Datasets, Purse, Reason, RunPorts
 from shared.runs.progress.workloads import workload
 
 log = logging.getLogger(__name__)
@@ -23,11 +22,7 @@ log = logging.getLogger(__name__)
 NEVER = ("unknown_cluster", "too_many_nodes")  # reasons that no waiting mends
 
 
-class Ports(HasJobs, HasTrainers, HasCapacity, Protocol):
-    """What is needed here from outside."""
-
-
-def check_possible(ports: Ports, run: Run) -> None:
+def check_possible(ports: RunPorts, run: Run) -> None:
     """Raise Impossible for a run that could never start: no such cluster or datastore, or more nodes than there are.
 
     What can't be asked now is not held against the run.
@@ -105,7 +100,7 @@ def data_reasons(datasets: Datasets, data: Data | None) -> list[Reason]:
     return []
 
 
-def looked_over(ports: Ports, job: JobSpec, fewest: int) -> tuple[JobSpec, list[Reason]]:
+def looked_over(ports: RunPorts, job: JobSpec, fewest: int) -> tuple[JobSpec, list[Reason]]:
     """The job with its asset ids, and why it could not start now."""
     reasons: list[Reason] = []
     original_job = job

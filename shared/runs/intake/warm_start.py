@@ -8,30 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Protocol
 
 from shared.jobs.location import Location
-from shared.jobs.ports import HasJobs
 from shared.jobs.spec import FILE, Output
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Impossible, NotFound
-from shared.kernel.has import HasBlobs, HasClock
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Copy, Place
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasRuns
+from shared.runs.ports import RunPorts
 
 COPIES = "copies"  # in `cleared`: retention let go of what the job itself wrote
 MODELS = "models/"  # in the archive
 PATIENCE = timedelta(minutes=4)  # one copy may take as long once more; functionTimeout, 10 minutes, ends the worker
 
 
-class Ports(HasBlobs, HasClock, HasJobs, HasRuns, Protocol):
-    """What is needed here from outside."""
-
-
-def model_of(ports: Ports, name: str) -> Location:
+def model_of(ports: RunPorts, name: str) -> Location:
     """The folder of the model that a run left. Raises Impossible if there is none, not even in its archive."""
     try:
         run = ports.runs.get(name).value
@@ -48,7 +41,7 @@ def model_of(ports: Ports, name: str) -> Location:
     return path
 
 
-def bring_back(ports: Ports, run: Run) -> bool:
+def bring_back(ports: RunPorts, run: Run) -> bool:
     """Copy the model that the run begins with back from its archive, if it is gone from where the job reads it.
 
     False: PATIENCE is over before all is copied; the next call goes on. Twice copies once. Retention may let go of it
@@ -73,7 +66,7 @@ def _path(run: Run) -> Location | None:
     return path if isinstance(path, Location) else None
 
 
-def _is_gone(ports: Ports, run: Run, path: Location) -> bool:
+def _is_gone(ports: RunPorts, run: Run, path: Location) -> bool:
     """Whether it must be copied back, also if an earlier copy broke off: the mark is written first and removed
     last."""
     return COPIES in run.removed.cleared or ports.blobs.first(ports.jobs.place(path)) is None
@@ -83,7 +76,7 @@ def _archived(run: Run) -> Place:
     return Place(OUTPUT_CONTAINER, f"{run.asked.experiment}/{run.name}/{MODELS}")
 
 
-def _copies(ports: Ports, run: Run, path: Location) -> Iterator[Copy]:
+def _copies(ports: RunPorts, run: Run, path: Location) -> Iterator[Copy]:
     source, to = _archived(run), ports.jobs.place(path)
     is_file = run.asked.request.outputs.get("models", Output()).kind == FILE
     for blob in ports.blobs.list(source):
@@ -94,7 +87,7 @@ def _target(blob: Blob, source: Place, to: Place, is_file: bool) -> str:
     return to.prefix.rstrip("/") if is_file else f"{to.prefix}{blob.name.removeprefix(source.prefix)}"
 
 
-def _mark(ports: Ports, name: str, gone: bool) -> None:
+def _mark(ports: RunPorts, name: str, gone: bool) -> None:
     def write(stored: Stored[Run]) -> None:
         others = [kind for kind in stored.value.removed.cleared if kind != COPIES]
         cleared = tuple(sorted([*others, COPIES] if gone else others))

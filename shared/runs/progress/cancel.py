@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from shared.jobs.ports import HasJobs, HasTrainers
 from shared.kernel.compare_and_set import compare_and_set
-from shared.kernel.has import HasClock, HasFacts, HasQueues
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.versioned import Stored
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.ports import RunPorts
 from shared.runs.progress.transitions import ask_for_submission, transition
 from shared.runs.progress.workloads import workload
 
 
-class Ports(HasClock, HasQueues, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
-    """What is needed here from outside."""
-
-
-def give_up(ports: Ports, run: Run, why: str) -> None:
+def give_up(ports: RunPorts, run: Run, why: str) -> None:
     """Fail a run whose job, or a member's, Azure ML doesn't take; other members may be on their way.
 
     They are ended before the state is written, because who repeats this call stops at a run that is over; and after it,
@@ -33,7 +25,7 @@ def give_up(ports: Ports, run: Run, why: str) -> None:
 
 
 def cancel_run(
-    ports: Ports, name: str, why: str = "", by: Person = NOBODY, code: CancelCode = CancelCode.PERSON
+    ports: RunPorts, name: str, why: str = "", by: Person = NOBODY, code: CancelCode = CancelCode.PERSON
 ) -> Run:
     """Mark the run to be canceled, and queue that. A final run, or a repeat, changes nothing.
 
@@ -53,7 +45,7 @@ def cancel_run(
     return run
 
 
-def _asked_to_end(ports: Ports, stored: Stored[Run], why: str, by: Person, code: CancelCode) -> Stored[Run]:
+def _asked_to_end(ports: RunPorts, stored: Stored[Run], why: str, by: Person, code: CancelCode) -> Stored[Run]:
     return ports.runs.update(
         stored,
         stored.value.changed(

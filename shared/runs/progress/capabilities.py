@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared.runs.model import Loss, Member, Run, Size
-from shared.runs.progress.workload import Ports
+from shared.runs.ports import RunPorts
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class HasMembers(ABC):
         """The members as people see them."""
 
     @abstractmethod
-    def evict(self, ports: Ports, run: Run, index: int) -> str:
+    def evict(self, ports: RunPorts, run: Run, index: int) -> str:
         """Cancel the job of one member, as losing its node does, and return its name. The run goes on without it.
 
         Raises NotFound for an unknown member, Conflict for one that isn't running.

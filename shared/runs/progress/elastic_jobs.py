@@ -17,6 +17,7 @@ from shared.runs.decide import is_over
 from shared.runs.model import DEDICATED_FROM, ELASTIC, FINAL, Elastic, Member, Run, RunState
 from shared.runs.names import member_job
 from shared.runs.node_use import Use
+from shared.runs.ports import RunPorts
 from shared.runs.progress.capabilities import HasMembers, MembersView
 from shared.runs.progress.elastic_policy import (
     begin,
@@ -25,7 +26,7 @@ from shared.runs.progress.elastic_policy import (
     uses_of_members,
 )
 from shared.runs.progress.one_job import for_every_job
-from shared.runs.progress.workload import NewRun, NextStep, Ports, Statuses, Submitted, Workload
+from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted, Workload
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class ElasticJobs(Workload, HasMembers):
     def has_unsent_jobs(self, run: Run) -> bool:
         return run.progress.state is not RunState.RECEIVED and bool(_unsent(run))
 
-    def submit(self, ports: Ports, run: Run) -> Submitted:
+    def submit(self, ports: RunPorts, run: Run) -> Submitted:
         waiting, of_cluster = _unsent(run), dict[str, Assets]()
         for member in waiting:
             job = self.job_spec(run, _job(run, member), ports.rendezvous, ports.clock())
@@ -131,7 +132,7 @@ class ElasticJobs(Workload, HasMembers):
         failed_job = plan.failed_job if plan.state is RunState.FAILED else ""
         return NextStep(plan.state, plan.why, changes, to_cancel, failed_job, plan.failure)
 
-    def evict(self, ports: Ports, run: Run, index: int) -> str:
+    def evict(self, ports: RunPorts, run: Run, index: int) -> str:
         members = {member.index: member for member in _elastic(run).members}
         if index not in members:
             raise NotFound(f"Run {run.name} has no member {index}; it has 0 to {run.asked.nodes - 1}.")
@@ -151,7 +152,7 @@ class ElasticJobs(Workload, HasMembers):
         job = self.jobs(run).get(rank)
         return (job, 0) if job else None
 
-    def _cancel_if_ended(self, ports: Ports, name: str, sent: list[Member]) -> None:
+    def _cancel_if_ended(self, ports: RunPorts, name: str, sent: list[Member]) -> None:
         """Cancel these jobs if the run ended while they were on their way."""
         run = ports.runs.get(name).value
         for member in sent:

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
-from typing import Protocol
 
 from msgspec.structs import replace as with_
 
@@ -15,7 +14,6 @@ from shared.jobs.ports import Jobs
 from shared.jobs.readers.job_status import state_of
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import BadInput, NotFound
-from shared.kernel.has import HasBlobs
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, failing_log, is_over
@@ -23,8 +21,7 @@ from shared.runs.facts import RunLosesNodes, RunSubmitted, RunTakesStep
 from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState
 from shared.runs.names import run_of_job
-from shared.runs.ports import SaysMore
-from shared.runs.progress.cancel import Ports as CancelPorts
+from shared.runs.ports import RunPorts
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.transitions import ask_for_archive, write_transition
 from shared.runs.progress.workload import NextStep, Statuses
@@ -38,11 +35,7 @@ TAIL_LINES = 15
 TAIL_LIMIT = 7000  # characters
 
 
-class Ports(CancelPorts, HasBlobs, SaysMore, Protocol):
-    """What is needed here from outside."""
-
-
-def follow_job(ports: Ports, event: JobEvent) -> None:
+def follow_job(ports: RunPorts, event: JobEvent) -> None:
     """Bring the run's row up to what this job of its is now. Names of other people's jobs do nothing.
 
     An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
@@ -81,7 +74,7 @@ def _jobs_to_ask(run: Run, job: str) -> Collection[str]:
     return [job] if job in live else live if job == run.name else []
 
 
-def _check_archived(ports: Ports, run: Run) -> None:
+def _check_archived(ports: RunPorts, run: Run) -> None:
     """Ask for the archive of a run that should have one by now."""
     waited = ports.clock() - run.progress.history[-1].at
     if run.archive.at is None and waited > ARCHIVE_PATIENCE:
@@ -95,7 +88,7 @@ def _can_ignore(jobs: Jobs, run: Run, told: str) -> bool:
     return workload(run).can_ignore(run, RunState(state_of(told)), jobs.scarce())
 
 
-def follow(ports: Ports, stored: Stored[Run], statuses: Statuses, archives: bool = False) -> None:
+def follow(ports: RunPorts, stored: Stored[Run], statuses: Statuses, archives: bool = False) -> None:
     """Record what the jobs are, then act on it. Raises Changed if the row was changed meanwhile.
 
     With `archives` the last step of a small run is written when it is archived; else a message does that, which is
@@ -119,7 +112,7 @@ def follow(ports: Ports, stored: Stored[Run], statuses: Statuses, archives: bool
     _act(ports, write_transition(ports, stored, changes), step)
 
 
-def _before_the_write(ports: Ports, run: Run, step: NextStep) -> None:
+def _before_the_write(ports: RunPorts, run: Run, step: NextStep) -> None:
     """What a retry after the write would skip: that a job is there, whose submitter may have died, and cancels."""
     if run.progress.state is RunState.RECEIVED:
         ports.happened(RunSubmitted(run))
@@ -127,7 +120,7 @@ def _before_the_write(ports: Ports, run: Run, step: NextStep) -> None:
         ports.jobs.cancel(job)
 
 
-def _act(ports: Ports, after: Stored[Run], step: NextStep) -> None:
+def _act(ports: RunPorts, after: Stored[Run], step: NextStep) -> None:
     """Submit what was decided, and record which jobs were sent."""
     how = workload(after.value)
     try:
@@ -153,14 +146,14 @@ def _unexplained(status: JobStatus | None) -> JobStatus | None:
     return replace(status, error=status.error or _UNEXPLAINED) if status and status.state is JobState.FAILED else status
 
 
-def _explained_failure(ports: Ports, step: NextStep) -> JobFailure:
+def _explained_failure(ports: RunPorts, step: NextStep) -> JobFailure:
     """Why the run fails, with the end of the log that explains the failure."""
     failure = step.failure or UNKNOWN_FAILURE
     log, tail = _failing_log(ports, step.failed_job, failure.log) if step.failed_job else ("", "")
     return with_(failure, log=log, tail=tail[:TAIL_LIMIT])
 
 
-def _failing_log(ports: Ports, job: str, named: str) -> tuple[str, str]:
+def _failing_log(ports: RunPorts, job: str, named: str) -> tuple[str, str]:
     """The name and the last lines of the log that explains the failure: the named one, or one of those that exist."""
     try:
         place = ports.jobs.folder(job).inside(Part.LOGS)

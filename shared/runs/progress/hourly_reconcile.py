@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadInput, Changed, TrainyardError
@@ -21,7 +20,7 @@ from shared.runs.facts import ArchiveGivenUp, RunReconciled
 from shared.runs.messages import CheckHour
 from shared.runs.model import Run, RunState
 from shared.runs.names import hour_has_passed, start_of_hour
-from shared.runs.progress.follow import Ports as FollowPorts
+from shared.runs.ports import RunPorts
 from shared.runs.progress.follow import explained, follow
 from shared.runs.progress.transitions import (
     ask_for_archive,
@@ -44,11 +43,7 @@ ARCHIVE_TRIES = 12  # until archiving a run is given up
 SUBMIT_FOR = timedelta(days=1)  # until submitting a run is given up
 
 
-class Ports(FollowPorts, Protocol):
-    """What is needed here from outside."""
-
-
-def ask_for_looks(ports: Ports) -> None:
+def ask_for_looks(ports: RunPorts) -> None:
     """Ask for a look at every hour in which runs were made that may not be settled, one after the other."""
     hours = ports.runs.hours()
     apart = min(APART_SECONDS, ALL_WITHIN_SECONDS / max(len(hours), 1))
@@ -56,7 +51,7 @@ def ask_for_looks(ports: Ports) -> None:
         ports.queues.send(CheckHour(hour), int(number * apart))
 
 
-def look_at_hour(ports: Ports, message: CheckHour) -> None:
+def look_at_hour(ports: RunPorts, message: CheckHour) -> None:
     """Reconcile every unsettled run of the hour. One that fails stops no other; its error is raised last.
 
     Does nothing if another look at this hour was a moment ago. An hour in which all are settled is taken off the list
@@ -77,7 +72,7 @@ def look_at_hour(ports: Ports, message: CheckHour) -> None:
 
 @dataclass
 class _HourLook:
-    ports: Ports
+    ports: RunPorts
     hour: str
     began: datetime
     errors: list[TrainyardError] = field(default_factory=list)

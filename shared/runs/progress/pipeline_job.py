@@ -13,9 +13,10 @@ from shared.jobs.readers.pipeline import with_steps
 from shared.jobs.spec import JobSpec
 from shared.runs.model import PIPELINE, Run, RunState
 from shared.runs.node_use import Spell, Use, end_of
+from shared.runs.ports import RunPorts
 from shared.runs.progress.one_job import OneJob
 from shared.runs.progress.pipeline_steps import as_told, steps_at_first, why_failed
-from shared.runs.progress.workload import NewRun, NextStep, Ports, Statuses, Submitted
+from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted
 
 
 class PipelineJob(OneJob):
@@ -43,7 +44,7 @@ class PipelineJob(OneJob):
             Use(run.name, cluster, run.created_at, ran=spells, ended=end_of(run)) for cluster, spells in ran.items()
         ]
 
-    def submit(self, ports: Ports, run: Run) -> Submitted:
+    def submit(self, ports: RunPorts, run: Run) -> Submitted:
         def with_ids(step: JobSpec) -> JobSpec:
             placed = replace(step, cluster=step.cluster or run.asked.cluster)
             return resolve(step, assets(ports.jobs, ports.trainers, placed))

@@ -17,8 +17,9 @@ from shared.runs.decide import is_over
 from shared.runs.model import Moment, Placed, Run, RunState
 from shared.runs.names import plain_job
 from shared.runs.node_use import Use, by_place, use_of_one_job
+from shared.runs.ports import RunPorts
 from shared.runs.progress.one_job import OneJob, present_job
-from shared.runs.progress.workload import NextStep, Ports, Statuses, Submitted
+from shared.runs.progress.workload import NextStep, Statuses, Submitted
 
 LEAST_SECONDS = 60  # a job that may run for less is not submitted
 
@@ -44,7 +45,7 @@ class SingleJob(OneJob):
     def uses(self, run: Run, now: datetime) -> list[Use]:
         return by_place(use_of_one_job(run, now), run.jobs.places)
 
-    def submit(self, ports: Ports, run: Run) -> Submitted:
+    def submit(self, ports: RunPorts, run: Run) -> Submitted:
         job = self.job_spec(run, present_job(run), ports.rendezvous, ports.clock())
         ids = assets(ports.jobs, ports.trainers, job)
         answer = ports.jobs.submit(resolve(job, ids))
@@ -76,7 +77,7 @@ class SingleJob(OneJob):
         """The folder of a job that others followed; the last job's files are where those of an only job are."""
         return "" if job == present_job(run) else f"attempt-{job.removeprefix(run.name).removeprefix('-a') or 1}/"
 
-    def _cancel_if_ended(self, ports: Ports, name: str) -> None:
+    def _cancel_if_ended(self, ports: RunPorts, name: str) -> None:
         """Cancel the job if the run was ended while the job was on its way."""
         run = ports.runs.get(name).value
         if run.cancel.asked_at is not None or is_over(run):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from shared.jobs.location import Asset
 from shared.jobs.ports import Jobs
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import Environment
 from shared.kernel.errors import BadInput, Conflict, Impossible
-from shared.kernel.has import HasBlobs
 from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
 from shared.runs.codes import Deed
@@ -20,8 +19,7 @@ from shared.runs.facts import CancelCarriedOut, RunSubmitted
 from shared.runs.intake.warm_start import bring_back
 from shared.runs.messages import SubmitRun
 from shared.runs.model import Run, RunState
-from shared.runs.ports import PRICED, HasPurse, Runs
-from shared.runs.progress.cancel import Ports as CancelPorts
+from shared.runs.ports import PRICED, RunPorts, Runs
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.transitions import ask_for_submission, transition
@@ -32,11 +30,7 @@ from shared.runs.views.notes_and_tags import note_deed
 log = logging.getLogger(__name__)
 
 
-class Ports(CancelPorts, HasBlobs, HasPurse, Protocol):
-    """What is needed here from outside."""
-
-
-def submit_run(ports: Ports, message: SubmitRun) -> None:
+def submit_run(ports: RunPorts, message: SubmitRun) -> None:
     """Put the run's job to Azure ML under the run's name, or its members' jobs, or cancel it if that was asked for.
 
     `job` on its row is the sign that this was done; its state may be ahead of that, because an event came first. The
@@ -60,14 +54,14 @@ def _newest(runs: Runs, name: str) -> Run:
     return run if run.progress.state is RunState.RECEIVED and not run.jobs.job else runs.get(name).value
 
 
-def _cancel_unknown_jobs(ports: Ports, run: Run) -> None:
+def _cancel_unknown_jobs(ports: RunPorts, run: Run) -> None:
     """End the jobs of a run that was given up while another submission, which then failed, put one: nobody knows it."""
     if _has_jobs(ports.jobs, run):
         ports.happened(RunSubmitted(run))
     workload(run).cancel(ports, run)
 
 
-def _paid_for(ports: Ports, run: Run) -> Run | None:
+def _paid_for(ports: RunPorts, run: Run) -> Run | None:
     """The run with its price, once its budget allows it; None for one that was given up, or that goes on later."""
     try:
         if not bring_back(ports, run):
@@ -82,7 +76,7 @@ def _paid_for(ports: Ports, run: Run) -> Run | None:
     return priced
 
 
-def _put(ports: Ports, run: Run) -> Submitted | None:
+def _put(ports: RunPorts, run: Run) -> Submitted | None:
     """Put the run's jobs to Azure ML; None for a run that was given up."""
     try:
         submitted = workload(run).submit(ports, run)
@@ -95,7 +89,7 @@ def _put(ports: Ports, run: Run) -> Submitted | None:
     return submitted
 
 
-def _record(ports: Ports, run: Run, submitted: Submitted) -> None:
+def _record(ports: RunPorts, run: Run, submitted: Submitted) -> None:
     """Write that the run is submitted, and cancel it if that was asked for while its job was on its way."""
     ids = submitted.ids
     columns: dict[str, Any] = {name: flat(run)[name] for name in PRICED}
@@ -126,7 +120,7 @@ def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str,
     return changes
 
 
-def evict(ports: Ports, name: str, index: int, by: Person = NOBODY) -> str:
+def evict(ports: RunPorts, name: str, index: int, by: Person = NOBODY) -> str:
     """Cancel the job of one member, as losing its node does, and return its name; see HasMembers.evict.
 
     Raises Impossible for a run without members.
@@ -140,7 +134,7 @@ def evict(ports: Ports, name: str, index: int, by: Person = NOBODY) -> str:
     return job
 
 
-def _cancel(ports: Ports, run: Run) -> None:
+def _cancel(ports: RunPorts, run: Run) -> None:
     """End the run's job. One that was never sent is canceled here; else the job's own end tells the run's.
 
     Also for a run that is over: its job may have been put a moment after it was canceled. Whoever put it may have died

@@ -13,7 +13,8 @@ from shared.jobs.assets import Assets
 from shared.jobs.spec import JobSpec
 from shared.runs.model import SWEEP, Run
 from shared.runs.node_use import Use, end_of
-from shared.runs.progress.workload import NewRun, NextStep, Ports, Statuses, Submitted, Workload
+from shared.runs.ports import RunPorts
+from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted, Workload
 
 
 class SweepParent(Workload):
@@ -38,7 +39,7 @@ class SweepParent(Workload):
         """The job of a trial, before values are drawn."""
         return replace(run.asked.request, sweep=None)
 
-    def submit(self, _ports: Ports, _run: Run) -> Submitted:
+    def submit(self, _ports: RunPorts, _run: Run) -> Submitted:
         """Submit nothing: the look at the sweep, which the fact of its submission causes, makes the trials."""
         return Submitted(Assets(None, None, ""), ())
 

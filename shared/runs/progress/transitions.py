@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from shared.kernel import measure
 from shared.kernel.compare_and_set import compare_and_set
-from shared.kernel.has import HasClock, HasFacts
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import RunEnded, RunStarted
 from shared.runs.messages import ArchiveRun, SubmitRun
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasRuns
+from shared.runs.ports import RunPorts
 
 log = logging.getLogger(__name__)
 
 
-class Ports(HasClock, HasFacts, HasRuns, Protocol):
-    """What is needed here from outside."""
-
-
-def write_transition(ports: Ports, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
+def write_transition(ports: RunPorts, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
     """Write these changes, and state the facts that follow. Raises Changed if the row was changed meanwhile."""
     after = ports.runs.update(run, run.value.changed(**changes)) if changes else run
     if after.value.progress.state is not run.value.progress.state:
@@ -41,7 +36,7 @@ def write_transition(ports: Ports, run: Stored[Run], changes: dict[str, Any]) ->
 
 
 def transition(
-    ports: Ports, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
+    ports: RunPorts, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
 ) -> Stored[Run]:
     """Bring the run to a state, if the table allows it, with further columns of the row as it is then."""
 

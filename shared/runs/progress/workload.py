@@ -14,24 +14,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from shared.jobs.assets import Assets
 from shared.jobs.model import JobFailure, JobStatus
-from shared.jobs.ports import HasJobs, HasTrainers
 from shared.jobs.spec import JobSpec
-from shared.kernel.has import HasClock
 from shared.runs.decide import is_over, overdue
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.node_use import Use
-from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.ports import RunPorts
 
 # Statuses of jobs by their names. None: Azure ML has no such job. Absent: nobody asked Azure ML about this job.
 Statuses = Mapping[str, JobStatus | None]
-
-
-class Ports(HasClock, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
-    """What a workload needs from outside."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +82,7 @@ class JobLifecycle(ABC):
         """The job of this name, without the ids of code and environment."""
 
     @abstractmethod
-    def submit(self, ports: Ports, run: Run) -> Submitted:
+    def submit(self, ports: RunPorts, run: Run) -> Submitted:
         """Submit the jobs that Azure ML lacks. Raises BadInput if Azure ML permanently rejects one.
 
         A further job of a run that was ended while the job was on its way is canceled.
@@ -111,13 +105,13 @@ class JobLifecycle(ABC):
         job = next((job for job in self.live_jobs(run) if job in jobs), "")
         return {"resubmit": False, "job": job} if run.jobs.resubmit and job else {}
 
-    def act(self, ports: Ports, run: Run, step: NextStep) -> tuple[str, ...]:
+    def act(self, ports: RunPorts, run: Run, step: NextStep) -> tuple[str, ...]:
         """Carry out a recorded step, and return the names of the jobs that were submitted. A repeat does no harm."""
         for job in step.to_cancel:
             ports.jobs.cancel(job)
         return self.submit(ports, run).jobs if not is_over(run) and self.has_unsent_jobs(run) else ()
 
-    def cancel(self, ports: Ports, run: Run) -> None:
+    def cancel(self, ports: RunPorts, run: Run) -> None:
         """Cancel every job that has not ended."""
         for job in self.live_jobs(run):
             ports.jobs.cancel(job)

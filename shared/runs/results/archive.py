@@ -13,15 +13,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby, islice
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from shared.jobs.ports import HasJobs
 from shared.jobs.readers.place_text import place_text
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import BadInput, NotFound, TrainyardError, Unavailable
-from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.parsing import read_json
 from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -33,7 +31,7 @@ from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
 from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
-from shared.runs.ports import HasDatasets, HasRuns, SaysMore
+from shared.runs.ports import RunPorts
 from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
 from shared.runs.results import metric_files, mlflow_metrics
@@ -56,11 +54,7 @@ class OutOfTime(Exception):
     """There is more to copy than one invocation should."""
 
 
-class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, HasDatasets, SaysMore, Protocol):
-    """What is needed here from outside."""
-
-
-def archive_run(ports: Ports, message: ArchiveRun) -> None:
+def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
     """Archive a final run, or as much of it as PATIENCE allows: a message goes on with the rest.
 
     After a crash it may be called again: existing copies are kept.
@@ -90,7 +84,7 @@ def archive_run(ports: Ports, message: ArchiveRun) -> None:
     _record(ports, stored, finished | {"archive_error": "", "archived_at": ports.clock()})
 
 
-def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
+def archive_at_once(ports: RunPorts, run: Run) -> dict[str, Any]:
     """Archive a small run at its last step, and return the fields that this step writes.
 
     Nothing is returned of a run that is not over by it, of one with several jobs, many data or much to copy, and where
@@ -112,13 +106,13 @@ def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
     return finished | {"archived_at": ports.clock()}
 
 
-def _tell(ports: Ports, run: Run, output: str, notice_after: float = 0.0) -> None:
+def _tell(ports: RunPorts, run: Run, output: str, notice_after: float = 0.0) -> None:
     ports.happened(RunArchived(run, output, notice_after))
     log.info("run %s: archived to %s", run.name, output)
 
 
 def _archive(
-    ports: Ports, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
+    ports: RunPorts, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
 ) -> dict[str, Any]:
     """Archive what `source` left as the run's: its own, or that of a sweep's best trial."""
     folder, files = run_outputs.folder, list[Blob]()
@@ -140,7 +134,7 @@ def _archive(
 class _Found:
     """What the outputs hold: the copies to make, and the fate of each output."""
 
-    ports: Ports
+    ports: RunPorts
     folder: str
     expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the blob that the job wrote
     fates: list[dict[str, Any]] = field(default_factory=list)  # of declared outputs, and of logs that can't be read
@@ -235,7 +229,7 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
         yield blob
 
 
-def _metrics(ports: Ports, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
+def _metrics(ports: RunPorts, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
     """The last and best metrics of the archived files; without a curve among them, of what was printed too."""
     with_metrics = metric_files.archived(archive_folder(run), files)
     if not any(file.has_curves for file in with_metrics):
@@ -265,7 +259,7 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
     blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", data, "application/json")
 
 
-def _record(ports: Ports, stored: Stored[Run], facts: dict[str, Any]) -> None:
+def _record(ports: RunPorts, stored: Stored[Run], facts: dict[str, Any]) -> None:
     name = stored.value.name
 
     def write(stored: Stored[Run]) -> None:

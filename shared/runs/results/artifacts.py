@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from shared.kernel.errors import BadInput, NotFound
-from shared.kernel.has import HasBlobs, HasClock, HasMemory
 from shared.kernel.memory import Topic
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs
 from shared.runs.model import Run
-from shared.runs.ports import HasRuns
+from shared.runs.ports import RunPorts
 from shared.runs.results.archive import MANIFEST, read_manifest
 from shared.runs.results.outputs import archive_folder
 
@@ -21,11 +20,7 @@ ADDRESS_LIFE = 900  # seconds that a signed address works
 PICTURES, MOST_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif"), 24
 
 
-class Ports(HasClock, HasMemory, HasBlobs, HasRuns, Protocol):
-    """What is needed here from outside."""
-
-
-def artifacts(ports: Ports, name: str, pictures: bool = False) -> dict[str, Any]:
+def artifacts(ports: RunPorts, name: str, pictures: bool = False) -> dict[str, Any]:
     """The files of a run's archive; none until the archive is complete.
 
     With `pictures` addresses of the first pictures among them come along, so that a page needs no request for each.
@@ -45,7 +40,7 @@ def artifacts(ports: Ports, name: str, pictures: bool = False) -> dict[str, Any]
     }
 
 
-def address(ports: Ports, name: str, path: str) -> str:
+def address(ports: RunPorts, name: str, path: str) -> str:
     """A signed address of this very file of this very run. Raises NotFound unless the run's manifest names it."""
     run = ports.runs.get(name).value
     _check_kept(run)
@@ -72,7 +67,7 @@ class _Manifest:
 MANIFESTS = Topic[_Manifest]("manifests", most=16)  # thousand files of one run are fetched with thousand calls
 
 
-def _manifest(ports: Ports, folder: str) -> _Manifest:
+def _manifest(ports: RunPorts, folder: str) -> _Manifest:
     """The manifest, read once: an archive that is complete doesn't change."""
     return ports.memory.answer(MANIFESTS, ports.clock(), lambda: files_of(ports.blobs, folder), folder)
 

@@ -12,15 +12,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
 from shared.jobs.model import Part
-from shared.jobs.ports import HasJobs
 from shared.kernel.errors import Impossible, NotFound
-from shared.kernel.has import HasBlobs
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Place
 from shared.runs.model import Run
+from shared.runs.ports import RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.results import event_files, printed_metrics
 from shared.runs.results.outputs import archive_folder, outputs
@@ -34,10 +33,6 @@ MOST_LISTED = 5000  # files of one output among which metrics are sought
 OWN = "metrics/"  # the output of that name, in the archive
 NAMES = ("metrics.json", "metrics.jsonl")
 Row = dict[str, Any]
-
-
-class Ports(HasBlobs, HasJobs, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +61,7 @@ class Mark:
     at: int = 0
 
 
-def written(ports: Ports, run: Run) -> list[MetricFile]:
+def written(ports: RunPorts, run: Run) -> list[MetricFile]:
     """The files with metrics; those in the archive once there is one."""
     is_archived = run.archive.at is not None
     folders = _archived(run) if is_archived else _live(ports, run)
@@ -98,7 +93,7 @@ def _counts(path: str, own: bool) -> bool:
     return named or event_files.is_event_file(path)
 
 
-def printed(ports: Ports, run: Run) -> list[MetricFile]:
+def printed(ports: RunPorts, run: Run) -> list[MetricFile]:
     """The logs in which metrics may stand: of a plain run the first rank's, of an elastic one each member's."""
     tags = {**run.asked.request.tags, **run.people.tags}
     try:
@@ -143,7 +138,7 @@ def _archived(run: Run) -> list[tuple[str, Place]]:
     return [(part, Place(OUTPUT_CONTAINER, f"{folder}/{part}")) for part in (OWN, "")]
 
 
-def _live(ports: Ports, run: Run) -> list[tuple[str, Place]]:
+def _live(ports: RunPorts, run: Run) -> list[tuple[str, Place]]:
     """The folders of the run's outputs, by their places in the archive. One that can't be reached is left out."""
     folders = []
     for output in outputs(run):

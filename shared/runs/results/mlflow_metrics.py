@@ -6,15 +6,15 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from shared.jobs.ports import HasJobs, Jobs
+from shared.jobs.ports import Jobs
 from shared.kernel.errors import Unavailable
-from shared.kernel.has import HasBlobs
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob
 from shared.runs.decide import finite, has_run
 from shared.runs.model import Run, RunState
+from shared.runs.ports import RunPorts
 from shared.runs.progress.workloads import workload
 
 NAME = "metrics/mlflow.jsonl"  # in the archive
@@ -22,10 +22,6 @@ TRIES = 3  # of an archive that wait for MLflow; then it goes without
 NOT_YET = frozenset({RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED})
 log = logging.getLogger(__name__)
 Points = Iterable[tuple[float, float, float]]
-
-
-class Ports(HasBlobs, HasJobs, Protocol):
-    """What is needed here from outside."""
 
 
 def rows(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
@@ -58,7 +54,7 @@ def merged(series: Mapping[str, Points]) -> list[dict[str, Any]]:
     return [rows_by_moment[key] for key in sorted(rows_by_moment)]
 
 
-def keep(ports: Ports, run: Run, folder: str) -> Blob | None:
+def keep(ports: RunPorts, run: Run, folder: str) -> Blob | None:
     """Write what the run logged into its archive; None if nothing. The same rows give the same bytes."""
     try:
         logged_rows = rows(ports.jobs, run)

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
 
 from shared.jobs.model import Part
-from shared.jobs.ports import HasJobs
 from shared.kernel.errors import NotFound
-from shared.kernel.has import HasBlobs
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Place
 from shared.runs.model import Run
+from shared.runs.ports import RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
 
 RANKS_LISTED = 1000
-
-
-class Ports(HasBlobs, HasJobs, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +27,7 @@ class RankLog:
     ranks: list[int] = field(default_factory=list)
 
 
-def rank_log(ports: Ports, run: Run, rank: int) -> RankLog:
+def rank_log(ports: RunPorts, run: Run, rank: int) -> RankLog:
     """The log of this rank; without a blob where there is none yet."""
     how, archived = workload(run), run.archive.at is not None
     ranks = how.ranks(run)
@@ -51,7 +45,7 @@ def rank_log(ports: Ports, run: Run, rank: int) -> RankLog:
     return RankLog(place.container, archived, files.get(number), sorted(files) if ranks is None else ranks)
 
 
-def _by_rank(ports: Ports, place: Place) -> dict[int, Blob]:
+def _by_rank(ports: RunPorts, place: Place) -> dict[int, Blob]:
     logs = islice(ports.blobs.list(place), RANKS_LISTED)
     by_rank = {ports.jobs.rank_of(blob.name.removeprefix(place.prefix)): blob for blob in logs}
     return {rank: blob for rank, blob in by_rank.items() if rank is not None}

@@ -11,19 +11,12 @@ import asyncio
 import codecs
 import time
 from dataclasses import dataclass
-from typing import Protocol
 
-from shared.jobs.ports import HasJobs
-from shared.kernel.has import HasBlobs
-from shared.runs.ports import HasRuns
+from shared.runs.ports import RunPorts
 from shared.runs.results.rank_log import rank_log
 
 CHUNK = 1 << 20  # bytes in one answer
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0  # seconds between looks for more
-
-
-class Ports(HasBlobs, HasJobs, HasRuns, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +34,7 @@ class Chunk:
         return self.offset + len(self.data)
 
 
-async def follow(ports: Ports, name: str, rank: int, offset: int, wait: float) -> Chunk:
+async def follow(ports: RunPorts, name: str, rank: int, offset: int, wait: float) -> Chunk:
     """A rank's log from an offset on, waiting up to `wait` seconds for more.
 
     A coroutine, because a hundred waiting readers must not take a hundred threads from the other functions.
@@ -56,7 +49,7 @@ async def follow(ports: Ports, name: str, rank: int, offset: int, wait: float) -
         pause = min(1.5 * pause, LONGEST_PAUSE)
 
 
-def read(ports: Ports, name: str, rank: int, offset: int, limit: int = CHUNK, cut: bool = True) -> Chunk:
+def read(ports: RunPorts, name: str, rank: int, offset: int, limit: int = CHUNK, cut: bool = True) -> Chunk:
     """Up to `limit` bytes of a rank's log; none where nothing is yet. Raises NotFound for an unknown run.
 
     Never ends inside a character, if `cut`, unless the log itself does.
@@ -72,7 +65,7 @@ def read(ports: Ports, name: str, rank: int, offset: int, limit: int = CHUNK, cu
     return Chunk(data, offset, blob.size, ends, log.ranks)
 
 
-async def ranged(ports: Ports, name: str, rank: int, byte_range: tuple[int | None, int | None]) -> Chunk:
+async def ranged(ports: RunPorts, name: str, rank: int, byte_range: tuple[int | None, int | None]) -> Chunk:
     """The bytes from first to last (both counted) of a rank's log, as HTTP's Range means them, at most CHUNK of them.
 
     No first: the last so many bytes. No last: to the end. Nothing is cut for the sake of characters. A chunk without

@@ -8,15 +8,12 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Protocol
 
-from shared.jobs.ports import HasJobs
 from shared.kernel.errors import BadInput, Impossible
-from shared.kernel.has import HasBlobs
 from shared.kernel.parsing import read_json
 from shared.runs.decide import finite
 from shared.runs.model import Run
-from shared.runs.ports import HasRuns
+from shared.runs.ports import RunPorts
 from shared.runs.results import metric_files, mlflow_metrics
 from shared.runs.results.metric_files import Mark, MetricFile, Row
 from shared.runs.views.downsample import Point, Thinned
@@ -28,10 +25,6 @@ EPOCH = "epoch"  # says where a point stands, as the step does; a page draws acr
 MOST_FILES = 100  # that a cursor remembers
 
 Series = dict[str, list[Point]]
-
-
-class Ports(HasBlobs, HasJobs, HasRuns, Protocol):
-    """What is needed here from outside."""
 
 
 @dataclass
@@ -58,7 +51,7 @@ class Cursor:
         return cls(offsets, step)
 
 
-def series(ports: Ports, name: str, metrics: str | None = None, printed: bool = True) -> Series:
+def series(ports: RunPorts, name: str, metrics: str | None = None, printed: bool = True) -> Series:
     """`{metric: [(step, value, unix time or None), ...]}` of all metrics, or of those named.
 
     They are those of its files; where no curve is among them, what it logged to MLflow, or else printed, comes first.
@@ -75,7 +68,7 @@ EVERYWHERE = (-math.inf, math.inf)
 
 
 def since(
-    ports: Ports,
+    ports: RunPorts,
     run: Run,
     cursor: Cursor,
     metrics: str | None = None,
@@ -101,7 +94,7 @@ def since(
     return {metric: thinned.points() for metric, thinned in thinned_by_metric.items()}
 
 
-def _rows(ports: Ports, run: Run, cursor: Cursor, printed: bool) -> Iterator[tuple[float, Row]]:
+def _rows(ports: RunPorts, run: Run, cursor: Cursor, printed: bool) -> Iterator[tuple[float, Row]]:
     files = metric_files.written(ports, run)
     curves = [file for file in files if file.has_curves]
     rows = _of_files(ports, curves, cursor) if curves else _of_no_files(ports, run, cursor, printed)
@@ -112,7 +105,7 @@ def _rows(ports: Ports, run: Run, cursor: Cursor, printed: bool) -> Iterator[tup
         yield cursor.step, row
 
 
-def _of_files(ports: Ports, files: Iterable[MetricFile], cursor: Cursor) -> Iterator[Row]:
+def _of_files(ports: RunPorts, files: Iterable[MetricFile], cursor: Cursor) -> Iterator[Row]:
     for file in files:
         mark = Mark(cursor.offsets.get(file.name, 0))
         yield from metric_files.rows(ports.blobs, file, mark)
@@ -120,7 +113,7 @@ def _of_files(ports: Ports, files: Iterable[MetricFile], cursor: Cursor) -> Iter
             cursor.offsets[file.name] = mark.at
 
 
-def _of_no_files(ports: Ports, run: Run, cursor: Cursor, printed: bool) -> Iterator[Row]:
+def _of_no_files(ports: RunPorts, run: Run, cursor: Cursor, printed: bool) -> Iterator[Row]:
     """What a run without curves in files logged to MLflow, or else printed."""
     begin = cursor.offsets.get(mlflow_metrics.NAME, 0)
     logged = [] if run.archive.at is not None else mlflow_metrics.now(ports.jobs, run)

@@ -7,16 +7,15 @@ and the one that says how printed metrics are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Impossible
-from shared.kernel.has import HasClock
 from shared.kernel.person import Person
 from shared.kernel.versioned import Stored
 from shared.runs.codes import Deed
 from shared.runs.model import Audited, Note, Run
-from shared.runs.ports import HasRuns
+from shared.runs.ports import RunPorts
 from shared.runs.results import printed_metrics
 
 MOST_NOTES = 20  # of at most 500 characters: lists hold copies of a run's row
@@ -26,11 +25,7 @@ LONGEST_AUDITED = 300
 PROJECT = "project"  # decides whose budget a run is charged to, when it is made
 
 
-class Ports(HasClock, HasRuns, Protocol):
-    """What is needed here from outside."""
-
-
-def add_note(ports: Ports, name: str, text: str, by: Person) -> Run:
+def add_note(ports: RunPorts, name: str, text: str, by: Person) -> Run:
     """Add a note. The same note by the same person twice in a row is one."""
 
     def noted(run: Run) -> dict[str, Any]:
@@ -44,7 +39,7 @@ def add_note(ports: Ports, name: str, text: str, by: Person) -> Run:
     return _written(ports, name, noted)
 
 
-def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
+def change_tags(ports: RunPorts, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
     """Set and remove tags. A repeat changes nothing, also in its audit."""
     if PROJECT in given or PROJECT in removed:
         raise Impossible("The tag project says whose budget pays, and stays as the run was made.", "bad_parameter")
@@ -65,17 +60,17 @@ def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequ
     return _written(ports, name, tagged)
 
 
-def note_deed(ports: Ports, name: str, what: str, by: Person, deed: Deed) -> Run:
+def note_deed(ports: RunPorts, name: str, what: str, by: Person, deed: Deed) -> Run:
     """Add what someone did to the run to its audit."""
     return _written(ports, name, lambda run: {"audit": _audited(ports, run, what, by, deed)})
 
 
-def _audited(ports: Ports, run: Run, what: str, by: Person, deed: Deed) -> tuple[Audited, ...]:
+def _audited(ports: RunPorts, run: Run, what: str, by: Person, deed: Deed) -> tuple[Audited, ...]:
     short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
     return (*run.people.audit, Audited(short, by.name, ports.clock(), by.id, deed))[-MOST_AUDITED:]
 
 
-def _written(ports: Ports, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
+def _written(ports: RunPorts, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
     """Write the changes that are right for the run's newest row."""
 
     def write(stored: Stored[Run]) -> Run:

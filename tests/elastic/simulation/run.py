@@ -24,7 +24,7 @@ from tests.elastic.simulation.memory import Entity, MemoryTable
 from trainers.elastic.backend import KIND, AzureTableRendezvousBackend
 from trainers.elastic.client import Denied, Unreachable
 from trainers.elastic.member import Member
-from trainers.elastic.protocol import Limits, Round, Times
+from trainers.elastic.protocol import Change, Limits, Round, Times
 from trainers.elastic.teams import best_team
 from trainers.elastic.waiter import OtherProgram
 
@@ -93,7 +93,7 @@ class Player:
                     return
                 self.held = False
 
-    def _changed(self, number: int, _why: list[str]) -> None:
+    def _changed(self, number: int, _why: list[Change]) -> None:
         if self.at_work and self.at_work.number == number == self.member.me.joined:
             self._broken.set()
 

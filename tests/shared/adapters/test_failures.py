@@ -74,6 +74,16 @@ def test_a_quotas_numbers_are_read(message: str, error: tuple[str, int | None, i
     assert (found.family, found.used, found.limit) == error
 
 
+def test_the_summary_says_why() -> None:
+    """Of a message whose first line is only a heading, the summary has the line after it, too."""
+    (rule,) = (rule for rule in JOB_RULES if rule.example.startswith("AzureMLCompute job failed.\nJobFailed"))
+    assert failure_of(rule.example).summary == (
+        "AzureMLCompute job failed. JobFailed: Submitted script failed with a non-zero exit code; see the driver log "
+        "file for details."
+    )
+    assert failure_of("AzureMLCompute job failed.").summary == "AzureMLCompute job failed."
+
+
 def test_an_unknown_message_is_other() -> None:
     """A message that nobody has seen decides nothing, and stays readable."""
     assert failure_of("Something new.").code is FailureCode.OTHER

@@ -20,11 +20,12 @@ from shared.runs.features import Origin
 from shared.runs.intake.from_job import run_of
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import Use, use_of_one_job
+from shared.runs.ports import RunPorts
 from shared.runs.progress import workloads
 from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.one_job import OneJob
 from shared.runs.progress.submit import evict
-from shared.runs.progress.workload import Ports, Submitted
+from shared.runs.progress.workload import Submitted
 from shared.runs.progress.workloads import WORKLOADS, workload
 from tests.fakes.world import World, trainers_folder
 
@@ -93,7 +94,7 @@ class Labeled(OneJob):
     def takes(self, job: JobSpec) -> bool:
         return job.experiment == "digits"
 
-    def submit(self, ports: Ports, run: Run) -> Submitted:
+    def submit(self, ports: RunPorts, run: Run) -> Submitted:
         ids = assets(ports.jobs, ports.trainers, run.asked.request)
         job = self.job_spec(run, run.name, ports.rendezvous, ports.clock())
         ports.jobs.submit(resolve(job, ids))

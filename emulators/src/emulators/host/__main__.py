@@ -1,4 +1,4 @@
-"""`python -m emulators.host --config FILE`: serve one Azure Functions app until SIGTERM."""
+"""`python -m emulators.host --config FILE`, or `--app FOLDER --port PORT`: serve one Functions app until SIGTERM."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ async def serve(config: Config) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m emulators.host", description=__doc__)
-    parser.add_argument(
-        "--config", type=Path, required=True, help="JSON file with the fields of emulators.host.config.Config"
-    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--config", type=Path, help="JSON file with the fields of emulators.host.config.Config")
+    which.add_argument("--app", type=Path, help="folder of an app, which is served with the defaults")
+    parser.add_argument("--port", type=int, default=7071, help="for --app (default: %(default)s)")
     arguments = parser.parse_args()
     logs.configure()
     for name in logs.QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     try:
-        config = Config.read(arguments.config)
+        config = Config.of_app(arguments.app, arguments.port) if arguments.app else Config.read(arguments.config)
         return asyncio.run(serve(config))
     except Refused as exc:
         for reason in exc.reasons:

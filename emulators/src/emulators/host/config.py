@@ -14,6 +14,7 @@ from emulators.host import timespan
 from emulators.host.errors import Refused
 
 BACKENDS = ("direct", "runtime")
+HOST_ID = "AzureFunctionsWebHost__hostid"  # the variable in which Azure's host looks for its id
 # Sections of host.json without a meaning on one machine, or for triggers that this host refuses anyway.
 IGNORED = {
     "version",
@@ -73,6 +74,13 @@ class Config:
             raise Refused(f"{path}: unknown keys {unknown}" if unknown else f"{path}: the key app is missing")
         keys = Keys(**{k: v for k, v in (values.get("keys") or {}).items() if k in Keys.__dataclass_fields__})
         config = cls(**{**values, "app": Path(values["app"]).resolve(), "keys": keys})
+        config._check()
+        return config
+
+    @classmethod
+    def of_app(cls, app: Path, port: int) -> Config:
+        """The defaults for an app; the host's id is where Azure's host looks. Raises Refused."""
+        config = cls(app.resolve(), port=port, host_id=os.environ.get(HOST_ID) or cls.host_id)
         config._check()
         return config
 

@@ -59,8 +59,11 @@ function unlistable(url) {  // Azurite would store the blob, and then answer 500
   try { return unfit.test(decodeURIComponent(url.split("?")[0])); } catch { return false; }
 }
 function ours(socket) {  // as emulators.neighbours
-  let table;
-  try { table = require("fs").readFileSync("/proc/net/tcp", "ascii"); } catch { return true; }
+  let table = "";
+  for (const name of ["tcp", "tcp6"]) {  // clients of .NET and Java have sockets for both families, which are in tcp6
+    try { table += require("fs").readFileSync("/proc/net/" + name, "ascii"); } catch { continue; }
+  }
+  if (table === "") return true;
   const end = (port) => ":" + port.toString(16).toUpperCase().padStart(4, "0");
   const rows = table.split("\\n").map((line) => line.trim().split(/\\s+/));
   const row = rows.find((row) => row[1]?.endsWith(end(socket.remotePort)) && row[2]?.endsWith(end(socket.localPort)));

@@ -20,7 +20,10 @@ from emulators.process import IS_WINDOWS
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1]  # the folder that holds the package `emulators`
-PACKAGES = ("azure-functions-runtime==1.3.*", "azure-functions>=1.26", "aiohttp==3.14.5", "trustme==1.2.1")
+PACKAGES = (  # the runtime, and what the host needs of the emulators' own requirements
+    *("azure-functions-runtime==1.3.*", "azure-functions>=1.26", "aiohttp>=3.14", "certifi", "trustme>=1.2"),
+    *("azure-storage-blob>=12.20", "azure-storage-queue>=12.10"),
+)
 INSTALL_SECONDS = 600
 
 

@@ -1,4 +1,9 @@
-"""What nearly every use case takes. A module's `Ports` lists what its functions may touch, and nothing else."""
+"""What the use cases of every folder take from outside.
+
+Each noun's `ports.py` ends with one such interface: what the use cases of its folder may touch. It has all of the
+interface before it in the order of folders, so a use case of drops can call one of runs. A function that works with one
+noun alone takes that noun (`runs: Runs`). `System` implements all of them.
+"""
 
 from __future__ import annotations
 
@@ -13,41 +18,23 @@ from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
 
 
-class HasBlobs(Protocol):
+class StoragePorts(Protocol):
+    """Files, messages, the time, and what the process remembers."""
+
     @property
     def blobs(self) -> Blobs: ...
-
-
-class HasQueues(Protocol):
     @property
     def queues(self) -> Queues: ...
-
-
-class HasClock(Protocol):
     @property
     def clock(self) -> Clock: ...
-
-
-class HasMemory(Protocol):
     @property
     def memory(self) -> Memory: ...
-
-
-class HasTokens(Protocol):
     @property
     def new_token(self) -> Callable[[], str]: ...
-
-
-class HasEach(Protocol):
     @property
     def each(self) -> Each: ...
-
-
-class HasRules(Protocol):
     @property
     def rules(self) -> Rules: ...
 
-
-class HasFacts(Protocol):
     def happened(self, fact: Fact) -> None:
         """State a fact. Returns when all its consequences are done or queued."""

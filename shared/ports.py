@@ -1,0 +1,15 @@
+"""What the reactions, the timers and the API take from outside: the ports of all nouns."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from shared.models.ports import ModelPorts
+from shared.money.ports import MoneyPorts
+from shared.notices.ports import NoticePorts
+from shared.schedules.ports import SchedulePorts
+from shared.sweeps.ports import SweepPorts
+
+
+class AllPorts(MoneyPorts, SchedulePorts, NoticePorts, ModelPorts, SweepPorts, Protocol):
+    """Those of every folder."""
