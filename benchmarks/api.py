@@ -36,6 +36,7 @@ from shared.jobs.command import Command
 from shared.jobs.spec import JobSpec
 from shared.kernel.settings import Storage
 from shared.runs.model import Moment, Run, RunState
+from tests.fakes.parts import changed
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def finished_run(number: int) -> Run:
         request=JobSpec(command=Command(("x" * 2000,))),
     )
     metrics = {"loss": 0.1, "accuracy": 0.9}
-    return run.changed(state=state, history=history, last_metrics=metrics, archived_at=at)
+    return changed(run, state=state, history=history, last_metrics=metrics, archived_at=at)
 
 
 def table_requests(cloud: Cloud) -> int:

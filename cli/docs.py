@@ -21,34 +21,35 @@ OFTEN = 3  # a row that so many commands have stands at the top of the page, onc
 HEAD = """<!-- made by .ci/generate.py from the commands' own help; do not edit -->
 # The command line
 
-Every command with its options, as `--help` shows them. In a clone, type `python3 trainyard.py <command>`. On a machine
-that only uses a deployment, `pip install .` of this repository gives the command `trainyard`, with light dependencies:
-no Azure ML, no PyTorch. Its extras, as in `pip install '.[drop,keyring,png]'`: `drop` uploads to a deployment's storage
-account and signs in with Entra ID, `keyring` keeps keys in the system's keyring, `png` writes curves to a file.
+Every command with its options, as `--help` shows them. In a clone, type `python3 trainyard.py <command>`. On a
+machine that only uses a deployment, run `pip install .` in this repository: it installs the command `trainyard`
+alone, without Azure ML and PyTorch. Its extras, as in `pip install '.[drop,keyring,png]'`: `drop` uploads to a
+deployment's storage account and signs in with Entra ID, `keyring` keeps keys in the system's keyring, `png` writes
+curves to a file.
 
-It speaks HTTP to one Trainyard: the first of `--url`, `--profile`, `TRAINYARD_URL`, `TRAINYARD_PROFILE`, the local
-cloud if it is up, the deployment of the last `login`. `TRAINYARD_CLOUD` names the folder of a local cloud's state if it
-is not `.trainyard/cloud`.
+The command line speaks HTTP to one Trainyard: the first of `--url`, `--profile`, `TRAINYARD_URL`,
+`TRAINYARD_PROFILE`, the local cloud if it is up, and the deployment of the last `login`. `TRAINYARD_CLOUD` names
+the folder of a local cloud's state if it is not `.trainyard/cloud`.
 
-`drop` and `admin smoke` also write blobs. For a deployment they need `--account-url` (here or at `login`), the extra
-`drop`, and the role Storage Blob Data Contributor on the account for whoever is signed in (`az login`).
+`drop` and `admin smoke` also write blobs. For a deployment, both need `--account-url` (here or at `login`), the extra
+`drop`, and the role Storage Blob Data Contributor on the account for the signed-in user (`az login`).
 
 [completion](#completion) makes Tab complete commands, options, and the names of runs, drops, trainers and the like.
 
-Every command takes these:
+Every command takes these options:
 
 {common}
 
-With `--json` a command prints one JSON document; `logs` and `evict` print one a line.
-[schemas/cli.json](../schemas/cli.json) has the JSON Schema of each, under `$defs`. Fields may be added; none is removed
-without a line in the changelog.
+With `--json` a command prints one JSON document; `logs` and `evict` print one document on each line.
+[schemas/cli.json](../schemas/cli.json) has the JSON Schema of each, under `$defs`. New fields may appear; the
+changelog names every field that is removed.
 
 Results go to standard output, everything else to standard error. Exit codes:
 
 {codes}
 
 ## Arguments and options of many commands
-Where a command's list says "above", these are meant. Square brackets mark an argument that may be left out.
+Where the list of a command says "above", it means these. Square brackets mark an optional argument.
 
 {often}
 """

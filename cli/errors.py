@@ -13,13 +13,13 @@ OK, ERROR, USAGE, NOT_FOUND, RUN_FAILED, RUN_CANCELED, UNREACHABLE, INTERRUPTED 
 
 EXIT_CODES = {
     OK: "Done.",
-    ERROR: "The API refused, or something is wrong on this machine. The message says what to do.",
+    ERROR: "The API refused the request, or something is wrong on this machine. The message says what to do.",
     USAGE: "A command, argument or option is wrong. The message says which.",
     NOT_FOUND: "There is no such run, drop, cluster or file.",
     RUN_FAILED: "The run that was followed or fetched has failed.",
     RUN_CANCELED: "The run that was followed or fetched was canceled.",
     UNREACHABLE: "The API did not answer. The same command may work later.",
-    INTERRUPTED: "Ctrl-C. A run that was followed goes on, unless you chose to cancel it.",
+    INTERRUPTED: "Ctrl-C. A run that was followed continues, unless you chose to cancel it.",
 }
 
 

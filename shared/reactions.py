@@ -28,11 +28,10 @@ from shared.ports import AllPorts
 from shared.runs import data
 from shared.runs import facts as runs
 from shared.runs.features import features
-from shared.runs.model import SWEEP
+from shared.runs.model import Run
 from shared.runs.progress.transitions import ask_for_archive, ask_for_submission
 from shared.runs.results import archive as archives
 from shared.schedules import facts as schedules
-from shared.sweeps.messages import CheckSweep
 
 
 def submit(ports: AllPorts, fact: runs.RunRecorded) -> None:
@@ -44,19 +43,19 @@ def announce_submitted(ports: AllPorts, fact: runs.RunSubmitted) -> None:
     announce(ports, "RunSubmitted", run.name, {"run": run.name, "drop": run.asked.drop, "cluster": run.asked.cluster})
 
 
-def compare_data(ports: AllPorts, fact: runs.RunTakesStep) -> dict[str, Any]:
+def compare_data(ports: AllPorts, fact: runs.RunTakesStep) -> Run:
     """Whether it trains, or trained, on the data that it was made for."""
     return data.compare_at_step(ports, fact.run, fact.moved)
 
 
-def judge_data(ports: AllPorts, fact: runs.RunBeingArchived) -> dict[str, Any]:
+def judge_data(ports: AllPorts, fact: runs.RunBeingArchived) -> Run:
     """The last word on its data, which may take minutes."""
     return data.verdict_at_end(ports, fact.run)
 
 
-def archive_at_once(ports: AllPorts, fact: runs.RunTakesStep) -> dict[str, Any]:
+def archive_at_once(ports: AllPorts, fact: runs.RunTakesStep) -> Run:
     """A small run's archive is there when its row says that it is over."""
-    return archives.archive_at_once(ports, fact.run) if fact.archives else {}
+    return archives.archive_at_once(ports, fact.run) if fact.archives else fact.run
 
 
 def archive(ports: AllPorts, fact: runs.RunEnded) -> None:
@@ -75,18 +74,6 @@ def look_at_cluster(ports: AllPorts, fact: runs.RunStarted | runs.RunEnded) -> N
     """Nodes came into use, or are free. A sweep has none."""
     if fact.run.asked.cluster:
         look.ask_for_look_soon(ports, fact.run.asked.cluster)
-
-
-def look_at_sweep(ports: AllPorts, fact: runs.RunSubmitted | runs.CancelCarriedOut | runs.RunReconciled) -> None:
-    """A sweep begins, is to end, or may have lost its next look."""
-    if fact.run.asked.kind == SWEEP:
-        ports.queues.send(CheckSweep(fact.run.name, fact.run.trials.look))
-
-
-def look_at_its_sweep(ports: AllPorts, fact: runs.RunStarted | runs.RunEnded) -> None:
-    """A trial says something of its sweep, which looks without a number: it asks for no look after it."""
-    if fact.run.asked.sweep:
-        ports.queues.send(CheckSweep(fact.run.asked.sweep))
 
 
 def announce_archived(ports: AllPorts, fact: runs.RunArchived) -> None:
@@ -165,7 +152,7 @@ def tell_of_failed_schedule(ports: AllPorts, fact: schedules.ScheduleFailed) -> 
     tell(ports, "ScheduleFailed", f"{fact.schedule.id}/{fact.firing.order}", data)
 
 
-IN_THE_SAME_WRITE: dict[type[Fact], tuple[Callable[[AllPorts, Any], dict[str, Any]], ...]] = {
+IN_THE_SAME_WRITE: dict[type[Fact], tuple[Callable[[AllPorts, Any], Run], ...]] = {
     runs.RunTakesStep: (compare_data, archive_at_once),
     runs.RunBeingArchived: (judge_data,),
 }
@@ -173,12 +160,12 @@ _OF_EVERY_RUN: dict[type[Fact], tuple[Callable[[AllPorts, Any], None], ...]] = {
     drops.DropComplete: (recording.record_run,),
     drops.DropSealed: (announce_sealed,),
     runs.RunRecorded: (submit,),
-    runs.RunSubmitted: (announce_submitted, look_at_sweep),
-    runs.RunStarted: (look_at_cluster, look_at_its_sweep),
-    runs.CancelCarriedOut: (look_at_sweep,),
+    runs.RunSubmitted: (announce_submitted,),
+    runs.RunStarted: (look_at_cluster,),
+    runs.CancelCarriedOut: (),
     runs.RunLosesNodes: (tell_of_evictions,),
-    runs.RunReconciled: (look_at_sweep,),
-    runs.RunEnded: (archive, keep_warm, look_at_cluster, look_at_its_sweep),
+    runs.RunReconciled: (),
+    runs.RunEnded: (archive, keep_warm, look_at_cluster),
     runs.RunArchived: (announce_archived, challenge),
     runs.ArchiveGivenUp: (tell_of_lost_archive,),
     clusters.ClusterAtZero: (announce_at_zero,),
@@ -204,12 +191,11 @@ def _with_features() -> dict[type[Fact], tuple[Callable[[AllPorts, Any], None], 
 REACTIONS = _with_features()
 
 
-def written_with(ports: AllPorts, fact: runs.RunTakesStep | runs.RunBeingArchived) -> dict[str, Any]:
-    """The columns that follow from the fact in the write that makes it true; each is told what those before add."""
-    columns: dict[str, Any] = {}
+def written_with(ports: AllPorts, fact: runs.RunTakesStep | runs.RunBeingArchived) -> Run:
+    """The run with what follows from the fact in the write that makes it true; each is told what those before add."""
     for reaction in IN_THE_SAME_WRITE[type(fact)]:
-        columns |= reaction(ports, replace(fact, run=fact.run.changed(**columns)))
-    return columns
+        fact = replace(fact, run=reaction(ports, fact))
+    return fact.run
 
 
 def react(ports: AllPorts, fact: Fact) -> None:

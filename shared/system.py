@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from shared.clusters.capacity import ClusterCapacity
 from shared.clusters.ports import Budgets, Clusters, Leases, NoBudgets, Samples, SweepLog
@@ -31,6 +30,7 @@ from shared.notices.ports import Post
 from shared.reactions import react, written_with
 from shared.removals.ports import Named, Removals
 from shared.runs.facts import RunBeingArchived, RunTakesStep
+from shared.runs.model import Run
 from shared.runs.ports import Capacity, Datasets, Purse, Runs
 from shared.schedules.ports import Schedules, Versions
 from shared.sweeps.ports import Studies
@@ -106,6 +106,6 @@ class System:
         """State a fact: all that follows from it is done."""
         react(self, fact)
 
-    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> dict[str, Any]:
-        """What follows from a fact in the very write that makes it true."""
+    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> Run:
+        """The run with what follows from a fact in the very write that makes it true."""
         return written_with(self, fact)

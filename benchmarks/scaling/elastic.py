@@ -17,6 +17,7 @@ from shared.runs.progress.follow import follow_job
 from shared.runs.progress.submit import submit_run
 from shared.runs.progress.workloads import workload
 from shared.system import System
+from tests.fakes.parts import changed
 
 FATES = ((10, "Failed"), (20, "Completed"))  # up to which of the members, and how their jobs end
 
@@ -75,4 +76,4 @@ def _run(members: int) -> Run:
         created_at=now,
         request=job,
     )
-    return run.changed(history=first_moment(run), elastic=begin(job, (1, members), now))
+    return changed(run, history=first_moment(run), elastic=begin(job, (1, members), now))

@@ -31,6 +31,7 @@ from shared.runs.decide import first_moment
 from shared.runs.model import Run, RunState
 from shared.runs.names import hour_of
 from shared.system import System
+from tests.fakes.parts import changed
 
 CHANGED = 0.05  # of the runs, during the round and unseen by events
 ROUND_SECONDS = 600.0  # until this benchmark gives up
@@ -149,7 +150,7 @@ def _run(number: int, count: int, hours: float) -> Run:
         created_at=at,
         request=job,
     )
-    return run.changed(history=first_moment(run), job=name, state=RunState.RUNNING)
+    return changed(run, history=first_moment(run), job=name, state=RunState.RUNNING)
 
 
 async def _put_jobs(cloud: ScaleCloud, runs: list[Run]) -> None:

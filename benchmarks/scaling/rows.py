@@ -28,6 +28,7 @@ from shared.jobs.spec import JobSpec
 from shared.runs.decide import first_moment
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter
+from tests.fakes.parts import changed
 
 PATTERNS, ROUNDS = 200, 40
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
@@ -101,7 +102,7 @@ def _run(number: int) -> Run:
         request=JobSpec(command=Command(("python train.py " + 40 * "--option value ",)), inputs={"epochs": 2}),
         archived_at=None if STATES[number % 4] is RunState.RUNNING else at,
     )
-    return run.changed(history=first_moment(run))
+    return changed(run, history=first_moment(run))
 
 
 def _name(number: int) -> str:

@@ -17,13 +17,13 @@ from ..setup import tab_completion
 from ..terminal_text import one_line
 from . import options
 
-Queue = Annotated[str, Option(metavar="NAME", help="Only this queue; default: all.")]
+Queue = Annotated[str, Option(metavar="NAME", help="Only this queue. Default: all.")]
 Cluster = Annotated[
     str,
     Option(
         "--cluster",
         metavar="NAME",
-        help="Where the jobs run; it needs four nodes.",
+        help="The cluster for the jobs; it needs four nodes.",
         autocompletion=tab_completion.clusters,
     ),
 ]
@@ -32,12 +32,12 @@ Route = Annotated[
     Option(
         "--route",
         metavar="NAME",
-        help="Where the data are dropped; a route of mnist.",
+        help="The route for the data; its trainer must be mnist.",
         autocompletion=tab_completion.routes,
     ),
 ]
-Patience = Annotated[float, Option(min=10, metavar="SECONDS", help="How long to wait for each run.")]
-Markdown = Annotated[bool, Option("--markdown", help="Print the table to be pasted into an issue.")]
+Patience = Annotated[float, Option(min=10, metavar="SECONDS", help="Seconds to wait for each run.")]
+Markdown = Annotated[bool, Option("--markdown", help="Print the table as Markdown, to paste it into an issue.")]
 Count = Annotated[bool, Option("--dry-run", help="Only count.")]
 
 
@@ -48,10 +48,10 @@ def replay(
     queue: Queue = "",
     dry_run: Count = False,
 ) -> None:
-    """Give back to the queues what was set aside: poison messages and dead letters.
+    """Move poison messages and dead letters back to their queues.
 
-    Mend the cause first, as `status` and the app's log show it. A dead letter that belongs to no queue stays, and is
-    named.
+    Fix the cause first; `status` and the log of the app show it. A dead letter that belongs to no queue stays, and
+    the command names it.
 
     Example: trainyard admin replay --queue drop-events
     """
@@ -72,8 +72,8 @@ def replay(
 def register(session: Session) -> None:
     """Register the trainers' code and environment in Azure ML, and check the routes.
 
-    The app does this by itself within minutes of a deployment. The exit status is 1 if a route can't work, such as one
-    whose cluster is not there.
+    The app does this by itself within minutes of a deployment. The exit status is 1 if a route can't work, for
+    example because its cluster does not exist.
 
     Example: trainyard admin register
     """
@@ -98,11 +98,12 @@ def smoke(
     account_url: options.AccountUrl = "",
     markdown: Markdown = False,
 ) -> None:
-    """Try a deployment: what could not be proven without Azure, one check after the other.
+    """Check a deployment: everything that can't be proven without Azure, one check after the other.
 
-    It drops a small data set of noise on a route of the trainer mnist and follows it to its archive, and runs four
-    small jobs on four nodes: tokens, mounts, traffic between jobs, events, node counts, logs, and announced
-    evictions. The exit status is 1 if a check failed. It costs some minutes of four nodes.
+    The command drops a small data set of noise on a route of the trainer mnist and follows the run to its archive.
+    It also runs four small jobs on four nodes, which check tokens, mounts, traffic between jobs, events, node
+    counts, logs, and announced evictions. The exit status is 1 if a check failed. The cost is some minutes of four
+    nodes.
 
     Example: trainyard admin smoke --markdown
     """

@@ -24,21 +24,24 @@ from .follow import end_with, follow
 from .runs import PATIENCE_SECONDS, go_on, seconds
 
 Document = Annotated[Path, Argument(metavar="FILE", help="A job.json, cluster.json or project.json of Batch AI.")]
-Translate = Annotated[bool, Option("--dry-run", help="Only print what it becomes, as YAML, and the report.")]
-Strict = Annotated[bool, Option("--strict", help="Fail if any field has no full equivalent.")]
+Translate = Annotated[bool, Option("--dry-run", help="Only print the equivalent as YAML, and the report.")]
+Strict = Annotated[bool, Option("--strict", help="Fail if a field has no full equivalent.")]
 ClusterFile = Annotated[
     Path | None, Option("--cluster-file", metavar="FILE", help="The cluster.json of a job, for its mounts.")
 ]
 ProjectFile = Annotated[Path | None, Option("--project-file", metavar="FILE", help="The project.json of a job.")]
 Mounted = Annotated[
     list[str] | None,
-    Option("--mount", metavar="NAME=PATH", help="Where a mount's files are, as --data is written. Repeat it for more."),
+    Option(
+        "--mount", metavar="NAME=PATH", help="Where the files of a mount are, written like --data. Repeat it for more."
+    ),
 ]
 Shares = Annotated[
-    list[str] | None, Option("--afs-name", metavar="NAME[=PATH]", help="Mount a file share too, at PATH or afs.")
+    list[str] | None, Option("--afs-name", metavar="NAME[=PATH]", help="Also mount a file share, at PATH or at afs.")
 ]
 Containers = Annotated[
-    list[str] | None, Option("--bfs-name", metavar="NAME[=PATH]", help="Mount a blob container too, at PATH or bfs.")
+    list[str] | None,
+    Option("--bfs-name", metavar="NAME[=PATH]", help="Also mount a blob container, at PATH or at bfs."),
 ]
 AccountName = Annotated[
     str,
@@ -80,10 +83,11 @@ def _import(
     strict: Strict = False,
     following: options.Follow = False,
 ) -> None:
-    """Run a Batch AI job, or see what a Batch AI document becomes.
+    """Run a Batch AI job, or show the Azure ML equivalent of a Batch AI document.
 
-    A job.json is submitted as the Azure ML job that does the same. What has no equivalent is reported, field by field;
-    --dry-run makes nothing, and prints YAML for `az ml job create`, or of a cluster.json for `az ml compute create`.
+    A job.json is submitted as an equivalent Azure ML job. Fields without an equivalent are reported one by one.
+    --dry-run makes nothing, and prints YAML for `az ml job create`, or, for a cluster.json, for `az ml compute
+    create`.
 
     Example: trainyard import job.json --cluster cpu-cluster --dry-run
     """
@@ -120,10 +124,11 @@ def run(
     cluster: options.Cluster = "",
     environment: Environment = "",
 ) -> None:
-    """Run the project in a folder: submit, show the log, fetch models and logs, and let the cluster go to zero.
+    """Run the project in a folder: submit, show the log, fetch models and logs, scale the cluster to zero.
 
-    The folder has a project.json and a job.json of the deep-learning job service, and the script. The run's models come
-    to ./models/RUN, its logs to ./logs/RUN. With persistCluster its nodes stay up for the next run, until `pause`.
+    The folder holds a project.json and a job.json of the deep-learning job service, and the script. Models are
+    written to ./models/RUN, logs to ./logs/RUN. With persistCluster, the nodes stay up for the next run, until
+    `pause`.
 
     Example: trainyard run ./ants-and-bees
     """

@@ -34,7 +34,7 @@ PausedCluster = Annotated[
         autocompletion=tab_completion.clusters,
     ),
 ]
-Force = Annotated[bool, Option("--force", help="Do not wait for its idle time. Work that runs is left alone.")]
+Force = Annotated[bool, Option("--force", help="Do not wait for the idle time. Running work is not stopped.")]
 
 
 class ClusterVerb(StrEnum):
@@ -44,7 +44,7 @@ class ClusterVerb(StrEnum):
 
 
 ClustersWhat = Annotated[
-    ClusterVerb, Argument(metavar="list|plan|apply", help="List them, or plan or apply the clusters file.")
+    ClusterVerb, Argument(metavar="list|plan|apply", help="List the clusters, or plan or apply the clusters file.")
 ]
 ClustersFile = Annotated[Path, Option("--file", metavar="FILE", help="The clusters file.")]
 DecisionsOf = Annotated[
@@ -52,16 +52,19 @@ DecisionsOf = Annotated[
     Option(
         "--history",
         metavar="CLUSTER",
-        help="What was decided about this cluster, newest first.",
+        help="Decisions about this cluster, newest first.",
         autocompletion=tab_completion.clusters,
     ),
 ]
 WorkspaceId = Annotated[
-    str, Option("--workspace", metavar="ID", help="Resource id of the workspace. Default: the local cloud's.")
+    str,
+    Option(
+        "--workspace", metavar="ID", help="Resource id of the workspace. Default: the workspace of the local cloud."
+    ),
 ]
-For = Annotated[str, Option("--for", metavar="TIME", help="For how long from now: seconds, or 90m, 2h, 1d.")]
+For = Annotated[str, Option("--for", metavar="TIME", help="Time from now: seconds, or 90m, 2h, 1d.")]
 LeaseNodes = Annotated[int, Option("--nodes", min=1, max=1000, metavar="N", help="How many nodes.")]
-Why = Annotated[str, Option(metavar="TEXT", help="What for: shown to whoever asks why the cluster is up.")]
+Why = Annotated[str, Option(metavar="TEXT", help="The reason, shown to anyone who asks why the cluster is up.")]
 LeaseId = Annotated[
     str, Argument(metavar="LEASE", help="A lease, as `leases` shows it.", autocompletion=tab_completion.leases)
 ]
@@ -87,10 +90,11 @@ def clusters(
     workspace: WorkspaceId = "",
     history: DecisionsOf = "",
 ) -> None:
-    """List the clusters and why each is up, or make them what a file declares.
+    """List the clusters and why each is up, or apply a file that declares them.
 
-    `plan` shows how the workspace differs from the file, `apply` makes it true: with your own rights in Azure, never
-    the app's. Clusters that the file does not name are left alone, and none is ever deleted.
+    `plan` shows how the workspace differs from the file; `apply` changes the workspace, with your own rights in
+    Azure, never with those of the app. Clusters that the file does not name stay as they are, and no cluster is
+    ever deleted.
 
     Example: trainyard clusters plan --file clusters.yaml
     """
@@ -143,10 +147,10 @@ def _text(file: Path) -> str:
 @command
 @prints("POST clusters/{cluster}/scale-to-zero")
 def pause(session: Session, cluster: PausedCluster = "", force: Force = False) -> None:
-    """Bring a cluster to zero nodes now.
+    """Scale a cluster to zero nodes now.
 
-    It is refused, with the reason, while something needs the cluster. In a folder with a project.json it needs no name,
-    ends the leases that hold the project's cluster, and waits for no idle time.
+    The command is refused, with the reason, while something needs the cluster. In a folder with a project.json it
+    needs no name, ends the leases on the cluster of the project, and does not wait for the idle time.
 
     Example: trainyard pause cpu-cluster
     """
@@ -172,7 +176,7 @@ def lease(
 ) -> None:
     """Keep nodes of a cluster warm for some time.
 
-    The nodes are paid for until the lease is over, whatever they do; `release` ends it sooner.
+    You pay for the nodes until the lease ends, whether they are used or not; `release` ends it earlier.
 
     Example: trainyard lease cpu-cluster --for 2h --nodes 1 --why "tuning lr"
     """
@@ -200,9 +204,9 @@ def leases(session: Session, mine: options.Mine = False) -> None:
 @command
 @prints("POST leases/{lease}/extend")
 def extend(session: Session, lease: LeaseId, length: For = "1h") -> None:
-    """Let a lease go on for so long from now.
+    """Extend a lease to this time from now.
 
-    An administrator sets how long it may last in all.
+    An administrator sets the maximum duration of a lease.
 
     Example: trainyard extend 20260131T080000-0123abcd --for 2h
     """
@@ -213,7 +217,7 @@ def extend(session: Session, lease: LeaseId, length: For = "1h") -> None:
 @command
 @prints("DELETE leases/{lease}")
 def release(session: Session, lease: LeaseId) -> None:
-    """End a lease now; its nodes go unless something else needs them.
+    """End a lease now; its nodes are released unless something else needs them.
 
     Example: trainyard release 20260131T080000-0123abcd
     """

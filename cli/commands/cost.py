@@ -24,21 +24,21 @@ KINDS = ("training", "allocation", "idle", "lease", "unexplained")
 DAY = "day"
 BY = ("run", "cluster", "project", "owner", DAY)
 NOBODY = {"run": "no run", "project": "no project", "owner": "nobody", "cluster": ""}
-By = Annotated[str, typer.Option(metavar="WHAT", help="A line for each run, cluster, project, owner or day.")]
+By = Annotated[str, typer.Option(metavar="WHAT", help="One line for each run, cluster, project, owner or day.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print the lines as CSV.")]
 Png = Annotated[
     Path | None,
-    typer.Option("--png", metavar="FILE", help="Write a picture of each day's cost. Needs the extra `png`."),
+    typer.Option("--png", metavar="FILE", help="Write a picture of the cost of each day. Needs the extra `png`."),
 ]
 
 
 @command
 @prints("GET costs")
 def cost(session: Session, by: By = "project", since: options.Since = "", as_csv: Csv = False, to: Png = None) -> None:
-    """Show what the nodes cost, and how the budgets stand.
+    """Show what the nodes cost, and what is left of the budgets.
 
-    Without --since it is this month, by days of UTC. Idle is what a run left behind; unexplained is what no run and no
-    lease explains.
+    Without --since, the costs are those of this month, by days of UTC. Idle: nodes left up after a run.
+    Unexplained: nodes that belong to no run or lease.
 
     Example: trainyard cost --by run --since 7d
     """

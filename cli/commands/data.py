@@ -26,7 +26,7 @@ Ref = Annotated[
 @command_of("data")
 @prints("GET drops/{route}/{name}/generations")
 def data_log(session: Session, drop: Drop) -> None:
-    """List the generations of a drop: what it held when it closed, and the run that this made.
+    """List the generations of a drop: the content at each closing, and the run that trained on it.
 
     Example: trainyard data log mnist/digits-1
     """
@@ -38,9 +38,9 @@ def data_log(session: Session, drop: Drop) -> None:
 @command_of("data")
 @prints("GET data/diff")
 def data_diff(session: Session, a: Ref, b: Ref) -> None:
-    """Show which files are added, changed and gone from one generation to another.
+    """Show which files were added, changed and removed between two generations.
 
-    Either may be a run, whose data are meant then.
+    Each may also be a run, which stands for its data.
 
     Example: trainyard data diff mnist/digits-1@1 mnist/digits-1@2
     """

@@ -26,21 +26,21 @@ from . import options
 from .follow import end_with, follow
 from .progress_bar import bar
 
-Nodes = Annotated[int, Option("--nodes", min=0, metavar="N", help="How many nodes. Default: the route's.")]
+Nodes = Annotated[int, Option("--nodes", min=0, metavar="N", help="Number of nodes. Default: that of the route.")]
 Source = Annotated[Path, Argument(metavar="FOLDER", help="The folder, or a single .zip, .tar, .tar.gz or .tgz.")]
 Target = Annotated[
     str,
     Argument(
         metavar="ROUTE[/NAME]",
-        help="Where to; without NAME, the folder's own name. mnist@latest is that run's drop.",
+        help="The destination. Default for NAME: the name of the folder. mnist@latest is the drop of that run.",
         autocompletion=tab_completion.targets,
     ),
 ]
-Delete = Annotated[bool, Option("--delete", help="Delete what is in the drop and not in the folder.")]
-Merge = Annotated[bool, Option("--merge", help="Keep what is in the drop and not in the folder, without asking.")]
-New = Annotated[bool, Option("--new", help="Upload to a new drop instead: the name with the next free number.")]
+Delete = Annotated[bool, Option("--delete", help="Delete files of the drop that the folder lacks.")]
+Merge = Annotated[bool, Option("--merge", help="Keep files of the drop that the folder lacks, without asking.")]
+New = Annotated[bool, Option("--new", help="Upload to a new drop instead, named with the next free number.")]
 Again = Annotated[bool, Option("--again", help="Train the same content once more.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Only say what is there and what would change.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only show what is there and what would change.")]
 
 NAMED = 3  # files in a sentence
 RUN_SECONDS = 15.0  # to wait for the run's name where nobody follows it
@@ -65,13 +65,13 @@ def drop(
 ) -> None:
     """Upload a folder as a drop, which makes it a run.
 
-    It says first what will change, and asks before two people's folders become one; where nobody can answer,
-    --merge, --delete or --new says what to do. Once interrupted, the same command goes on where it was. Content that
-    was trained before makes no new run: the command says which run it made.
+    The command first shows what will change. It asks before merging into a drop that someone else uploaded; where
+    nobody can answer, choose with --merge, --delete or --new. After an interruption, the same command resumes the
+    upload. Content that was trained before makes no new run: the command names the run that trained it.
 
     Route, job file and parameters are checked before anything is uploaded. Parameters and --nodes become a job file
-    of the drop, an archive then its data. On a route that trains nothing, such as data, the drop is data for jobs:
-    submit --data drops/data/NAME.
+    in the drop; an archive is then its data. On a route that trains nothing, such as data, the drop is data for
+    jobs: submit --data drops/data/NAME.
 
     Example: trainyard drop ./digits mnist/digits-1 -p epochs=5 --follow
     """

@@ -19,19 +19,25 @@ from ..show import png
 from . import options
 from .runs import seconds
 
-Node = Annotated[int | None, Option(min=0, metavar="N", help="Which node, from 0. Default: one that runs, by chance.")]
-Every = Annotated[str, Option(metavar="TIME", help="Again and again, with this pause, until the run is over: 60s, 5m.")]
-Notice = Annotated[str, Option(metavar="TIME", help="Local cloud: announce it so long before, as Azure does: 30s.")]
+Node = Annotated[
+    int | None, Option(min=0, metavar="N", help="The node, counted from 0. Default: a random running node.")
+]
+Every = Annotated[
+    str, Option(metavar="TIME", help="Evict again and again, with this pause, until the run has ended: 60s, 5m.")
+]
+Notice = Annotated[
+    str, Option(metavar="TIME", help="Local cloud: announce the eviction this long before, as Azure does: 30s.")
+]
 Fails = Annotated[
-    bool, Option("--fails", help="Local cloud: the job fails as preempted instead of going back to the queue.")
+    bool, Option("--fails", help="Local cloud: let the job fail as preempted instead of queueing it again.")
 ]
 TraceFile = Annotated[
     str, Option(metavar="FILE", help="JSON of available nodes over time: [{time: seconds, nodes: N}, ...].")
 ]
-Speed = Annotated[float, Option(min=0.001, metavar="N", help="So many times faster than the trace's own time.")]
+Speed = Annotated[float, Option(min=0.001, metavar="N", help="Replay the trace this many times faster.")]
 ReplayPng = Annotated[
     Path | None,
-    Option("--png", metavar="FILE", help="With a trace: draw nodes and loss over time. Needs the extra `png`."),
+    Option("--png", metavar="FILE", help="With --trace: draw nodes and loss over time. Needs the extra `png`."),
 ]
 
 LOOK_SECONDS = 1.0
@@ -50,13 +56,13 @@ def evict(
     fails: Fails = False,
     file: ReplayPng = None,
 ) -> None:
-    """Take a node away from a running run, as a preemption does.
+    """Evict a node from a running run, as a preemption does.
 
-    On the local cloud its processes get SIGTERM and then SIGKILL, and the job is queued again; --notice announces
-    that first, --fails lets the job fail. As in Azure, nobody is said to have asked. In a
-    deployment the job of an elastic run's member is canceled, and the run submits another.
+    On the local cloud, the processes of the node get SIGTERM and then SIGKILL, and the job is queued again;
+    --notice announces the eviction first, --fails makes the job fail. As in Azure, the eviction is recorded without
+    a requester. In a deployment, the job of one member of an elastic run is canceled, and the run submits another.
 
-    With a trace, nodes are taken away whenever it has fewer than the run.
+    With --trace, nodes are evicted whenever the trace has fewer nodes than the run.
 
     Example: trainyard evict cifar-0123456789abcdef --node 0 --every 60s
     """

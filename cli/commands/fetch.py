@@ -24,7 +24,9 @@ from . import options
 from .follow import end_with
 from .progress_bar import bar
 
-To = Annotated[Path | None, Option("--to", metavar="FOLDER", help="Where to. Default: a folder of the run's name.")]
+To = Annotated[
+    Path | None, Option("--to", metavar="FOLDER", help="The destination. Default: a folder named like the run.")
+]
 Only = Annotated[
     list[str] | None,
     Option("--only", metavar="FOLDER", help="Only models, logs, metrics, outputs, or a file. Repeat it for more."),
@@ -45,10 +47,10 @@ def fetch(
 ) -> None:
     """Download a run's models, logs and metrics, or a model's version with its proof.
 
-    Each file is checked against the run's manifest (size and MD5, or the etag of a file without MD5) before it gets its
-    name. manifest.json lists the whole archive, also with --only. The same command again fetches what is missing or
-    damaged. A failed run has logs and no model; the exit status says so. A version (churn@production) comes with what
-    its signature names, each file checked by its SHA-256.
+    Each file is checked against the manifest of the run (size and MD5, or the etag of a file without MD5) before it
+    gets its final name. manifest.json lists the whole archive, also with --only. The same command again downloads
+    what is missing or damaged. A failed run has logs and no model; the exit status says so. A version
+    (churn@production) comes with all files that its signature names, each checked by its SHA-256.
 
     Example: trainyard fetch mnist-0123456789abcdef --only models --to ./model
 

@@ -20,13 +20,17 @@ from ..terminal_text import LogText, Text
 from . import options
 from .follow import end_with, reader_of
 
-FollowLog = Annotated[bool, Option("--follow", "-f", help="Stay until the run is over and its log is complete.")]
+FollowLog = Annotated[bool, Option("--follow", "-f", help="Wait until the run has ended and its log is complete.")]
 Rank = Annotated[
     int | None,
-    Option(min=0, metavar="N", help="The process whose log it is, 0 by default; of an elastic run, the job."),
+    Option(min=0, metavar="N", help="The process whose log to print, 0 by default; for an elastic run, the job."),
 ]
-Raw = Annotated[bool, Option("--raw", help="Print the log as it is. What it holds can then speak to your terminal.")]
-Offset = Annotated[int, Option(min=0, metavar="BYTES", help="Begin at this byte, such as where another one stopped.")]
+Raw = Annotated[
+    bool, Option("--raw", help="Print the log unchanged. Control characters in it can then act on your terminal.")
+]
+Offset = Annotated[
+    int, Option(min=0, metavar="BYTES", help="Start at this byte, for example where an earlier command stopped.")
+]
 Png = Annotated[
     Path | None, Option("--png", metavar="FILE", help="Write the curves to this file. Needs the extra `png`.")
 ]
@@ -45,13 +49,14 @@ def logs(
     offset: Offset = 0,
     raw: Raw = False,
 ) -> None:
-    """Print a run's log, and stay with it.
+    """Print the log of a run, and follow it.
 
-    Of an elastic run all its jobs' logs are one, each line behind its job, if no --rank is given: the rank that speaks
-    may be any of them.
+    Without --rank, the logs of an elastic run are merged, each line prefixed with its job, because any rank may be
+    the one that logs.
 
-    Control characters are shown as signs (␛ for escape) and colours left out, since a log may hold what a terminal
-    obeys; --raw prints it as it is. With --json it prints one object for each piece, with the offset to go on at.
+    Control characters are shown as symbols (␛ for escape) and colours are removed, because a log may contain
+    commands to the terminal; --raw prints the log unchanged. With --json, each piece of the log is one object, with
+    the offset at which the next piece starts.
 
     Example: trainyard logs -f mnist-0123456789abcdef
     """
@@ -124,7 +129,7 @@ def metrics(
     name: options.Metrics = None,
     file: Png = None,
 ) -> None:
-    """Plot a run's curves here, or into a PNG.
+    """Plot the curves of a run in the terminal, or into a PNG.
 
     Example: trainyard metrics mnist-0123456789abcdef --name test_accuracy --png curves.png
     """

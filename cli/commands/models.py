@@ -24,32 +24,40 @@ What = Annotated[
     str, Argument(metavar="RUN|MODEL", help="A run; a version, churn/4 or churn@staging; with --undo a model.")
 ]
 Name = Annotated[str, Argument(metavar="MODEL", help="The model that the run becomes a version of.")]
-As = Annotated[str, Option("--as", metavar="ALIAS", help="Point this alias at it, such as production.")]
-Why = Annotated[str, Option("--why", metavar="TEXT", help="For the model's history.")]
-Undo = Annotated[bool, Option("--undo", help="Point the alias back where it was.")]
+As = Annotated[str, Option("--as", metavar="ALIAS", help="Move this alias to the version, such as production.")]
+Why = Annotated[str, Option("--why", metavar="TEXT", help="The reason, for the history of the model.")]
+Undo = Annotated[bool, Option("--undo", help="Move the alias back to its previous version.")]
 AllowCode = Annotated[
-    bool, Option("--allow-code", help="Take files that run code when they are loaded, such as pickles.")
+    bool, Option("--allow-code", help="Accept files that run code when they are loaded, such as pickles.")
 ]
 SomeModel = Annotated[str, Argument(metavar="MODEL", help="Only this model, with its versions and history; churn/3.")]
-LetGo = Annotated[bool, Option("--let-go", help="Keep this version no longer: its run and data may be removed.")]
+LetGo = Annotated[bool, Option("--let-go", help="Release this version: its run and data may be deleted again.")]
 Version = Annotated[str, Argument(metavar="MODEL@ALIAS", help="A version: churn@production, churn@4 or churn/4.")]
 Folder = Annotated[
-    Path | None, Argument(metavar="FOLDER", help="Where `fetch` put it; default: it is fetched into ./MODEL-NUMBER.")
+    Path | None,
+    Argument(
+        metavar="FOLDER", help="The folder that `fetch` wrote. Default: download the version into ./MODEL-NUMBER."
+    ),
 ]
 KeyFile = Annotated[
-    Path | None, Option("--key", metavar="FILE", help="The signer's public key (PEM); default: the deployment's, kept.")
+    Path | None,
+    Option(
+        "--key", metavar="FILE", help="Public key of the signer (PEM). Default: the key of the deployment, as cached."
+    ),
 ]
 Identity = Annotated[
     str,
     Option(
-        "--identity", metavar="WHO", help="Who must have signed FOLDER.sigstore by Sigstore, such as a mail address."
+        "--identity",
+        metavar="WHO",
+        help="The identity that must have signed FOLDER.sigstore with Sigstore, such as a mail address.",
     ),
 ]
-Issuer = Annotated[str, Option("--issuer", metavar="URL", help="Who vouched for that identity; goes with --identity.")]
+Issuer = Annotated[str, Option("--issuer", metavar="URL", help="The issuer of that identity; needed with --identity.")]
 Roots = Annotated[
-    Path | None, Option("--roots", metavar="FILE", help="Sigstore's roots of trust; default: from the internet.")
+    Path | None, Option("--roots", metavar="FILE", help="Sigstore's roots of trust. Default: from the internet.")
 ]
-Wait = Annotated[bool, Option("--wait/--no-wait", help="Stay until it is trained, and compare.")]
+Wait = Annotated[bool, Option("--wait/--no-wait", help="Wait until the training has ended, and compare.")]
 
 
 @command
@@ -63,10 +71,10 @@ def promote(
     undo: Undo = False,
     allow_code: AllowCode = False,
 ) -> None:
-    """Make a run's model the next version of a model, or point an alias at a version.
+    """Make the model of a run the next version of a model, or move an alias to a version.
 
-    A version is signed with the proof of where it came from, and what has a name is kept, with its data. --undo points
-    the alias back where it was before.
+    A version is signed together with the proof of its origin. Named versions and their data are never deleted by
+    retention. --undo moves the alias back to its previous version.
 
     Example: trainyard promote churn@best:accuracy churn --as production --why "beats 3 on the June data"
 
@@ -100,7 +108,7 @@ def _move(session: Session, what: str, version: Reference | None, alias: str, wh
 @command
 @prints("GET models", "GET models/{model}", "POST models/{model}/versions/{version}/let-go")
 def models(session: Session, name: SomeModel = "", let_go: LetGo = False, why: Why = "") -> None:
-    """List the models with their aliases; of one its versions, their metrics, and who moved what when.
+    """List the models with their aliases, or the versions, metrics and history of one model.
 
     Example: trainyard models churn
     """
@@ -127,11 +135,11 @@ def verify(
     issuer: Issuer = "",
     roots: Roots = None,
 ) -> None:
-    """Check a folder against a version's signature: every byte, no file more or less, the right signer.
+    """Check a folder against the signature of a version: no file changed, added or missing, the right signer.
 
-    Asks nobody once the deployment's key is known, but to see where an alias points. The exit status is 1 if anything
-    differs. `model_signing verify key` of OpenSSF checks the same folder. With --identity a second signature is checked
-    too, which `model_signing sign sigstore FOLDER --signature FOLDER.sigstore` made.
+    Works offline once the key of the deployment is cached, except to resolve an alias. The exit status is 1 if
+    anything differs. `model_signing verify key` of OpenSSF checks the same folder. With --identity, a second
+    signature is checked too: one made by `model_signing sign sigstore FOLDER --signature FOLDER.sigstore`.
 
     Example: trainyard verify churn@production ./churn-4
     """
@@ -188,9 +196,9 @@ def _misnamed(session: Session, named: Reference, signed: str) -> list[signed_mo
 @command
 @prints("GET models/{model}/versions/{version}/why")
 def why(session: Session, version: Version) -> None:
-    """Show where a version comes from, link by link, from its name to its data, each looked at now.
+    """Show the origin of a version, link by link, from its name to its data. Each link is checked now.
 
-    The exit status is 1 if a link does not hold, such as data that were changed since.
+    The exit status is 1 if a link is broken, for example because the data have changed since.
 
     Example: trainyard why churn@production
     """
@@ -204,10 +212,10 @@ def why(session: Session, version: Version) -> None:
 @command
 @prints("GET models/{model}/versions/{version}/reproductions/{run}", "POST models/{model}/versions/{version}/reproduce")
 def reproduce(session: Session, version: Version, wait: Wait = True) -> None:
-    """Train a version again from its recorded parts, and compare the weights' digests.
+    """Train a version again from its recorded parts, and compare the digests of the weights.
 
-    The same data, code, environment and parameters give the same bytes with Trainyard's trainers on the same kind of
-    processor. Else it says what differed, and the exit status is 1.
+    With Trainyard's trainers, the same data, code, environment and parameters give the same bytes on the same kind
+    of processor. Otherwise the command lists the differences, and the exit status is 1.
 
     Example: trainyard reproduce churn@production
     """

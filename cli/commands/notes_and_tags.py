@@ -11,15 +11,15 @@ from ..results import prints
 from ..session import Session, command
 from . import options
 
-NoteText = Annotated[str, Argument(metavar="TEXT", help="What there is to say, in up to 500 characters.")]
+NoteText = Annotated[str, Argument(metavar="TEXT", help="The text, up to 500 characters.")]
 Tags = Annotated[list[str] | None, Argument(metavar="NAME=VALUE", help="Tags to set: team=vision.")]
-Remove = Annotated[list[str] | None, Option("--remove", metavar="NAME", help="A tag to take off. Repeat it for more.")]
+Remove = Annotated[list[str] | None, Option("--remove", metavar="NAME", help="A tag to remove. Repeat it for more.")]
 
 
 @command
 @prints("POST runs/{run}/notes")
 def note(session: Session, run: options.Run, text: NoteText) -> None:
-    """Write a note on a run, for whoever looks at it later; `show` has them with who and when.
+    """Write a note on a run; `show` prints the notes with their authors and times.
 
     Example: trainyard note mnist@latest "the learning rate was too high"
     """
@@ -31,7 +31,7 @@ def note(session: Session, run: options.Run, text: NoteText) -> None:
 @command
 @prints("POST runs/{run}/tags")
 def tag(session: Session, run: options.Run, tags: Tags = None, remove: Remove = None) -> None:
-    """Set or take off a run's tags, by which `runs --where` finds it.
+    """Set or remove tags of a run; `runs --where` finds runs by tags.
 
     Example: trainyard tag mnist@latest team=vision --remove draft
     """

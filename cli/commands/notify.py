@@ -23,14 +23,14 @@ On = Annotated[
     ),
 ]
 NoticeTo = Annotated[
-    str, Option("--to", metavar="ADDRESS", help="https://... or a mail address; - asks for it unseen.")
+    str, Option("--to", metavar="ADDRESS", help="https://... or a mail address; - asks for it without echo.")
 ]
 ChannelName = Annotated[
     str,
-    Option("--channel", metavar="NAME", help="webhook, slack, teams or mail. Default: what the address looks like."),
+    Option("--channel", metavar="NAME", help="webhook, slack, teams or mail. Default: derived from the address."),
 ]
 OfRoute = Annotated[
-    str, Option("--route", metavar="NAME", help="Only of this route's runs.", autocompletion=tab_completion.routes)
+    str, Option("--route", metavar="NAME", help="Only for runs of this route.", autocompletion=tab_completion.routes)
 ]
 SubscriptionName = Annotated[
     str,
@@ -50,9 +50,10 @@ def notify_add(
     route: OfRoute = "",
     experiment: options.OfExperiment = "",
 ) -> None:
-    """Be told: when runs end, lose their nodes, when budgets, schedules, idle clusters or messages need someone.
+    """Get a notice when runs end or lose nodes, or when budgets, schedules, clusters or messages need attention.
 
-    The address is a secret, like a password: it is stored, and never shown again. Write --to - to type it unseen.
+    The address is a secret, like a password: Trainyard stores it and never shows it again.
+    Use --to - to type it without echo.
 
     Example: trainyard notify add --on failed --on budget --to https://hooks.slack.com/services/T0/B0/x
     """
@@ -69,7 +70,7 @@ def notify_add(
 @command_of("notify")
 @prints("GET notices")
 def notify_list(session: Session, mine: options.Mine = False) -> None:
-    """List the subscriptions: who hears of what, and where.
+    """List the subscriptions: who is told what, and where.
 
     Example: trainyard notify list --mine
     """
@@ -81,7 +82,7 @@ def notify_list(session: Session, mine: options.Mine = False) -> None:
 @command_of("notify")
 @prints("DELETE notices/{subscription}")
 def notify_remove(session: Session, subscription: SubscriptionName) -> None:
-    """Take a subscription away.
+    """Remove a subscription.
 
     Example: trainyard notify remove n-0123456789abcdef
     """
@@ -103,7 +104,7 @@ def notify_test(session: Session, subscription: SubscriptionName) -> None:
 @command_of("notify")
 @prints("GET notices/{subscription}/deliveries")
 def notify_log(session: Session, subscription: SubscriptionName) -> None:
-    """Show what became of a subscription's newest notices.
+    """Show the results of the newest notices of a subscription.
 
     Example: trainyard notify log n-0123456789abcdef
     """

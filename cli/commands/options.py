@@ -14,7 +14,7 @@ Run = Annotated[
     str,
     Argument(
         metavar="RUN",
-        help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy, churn@production.",
+        help="Name of the run, or a unique prefix; @latest, mnist@latest, mnist@best:accuracy, churn@production.",
         autocompletion=tab_completion.runs,
     ),
 ]
@@ -31,16 +31,16 @@ Runs = Annotated[
     Argument(metavar="RUN", help="Names of two or more runs, or of one sweep.", autocompletion=tab_completion.runs),
 ]
 Where = Annotated[
-    str, Option(metavar="CONDITION", help="Only runs of which this holds, such as 'lr<0.1 and accuracy>0.9'.")
+    str, Option(metavar="CONDITION", help="Only runs that fulfil this condition, such as 'lr<0.1 and accuracy>0.9'.")
 ]
 Sort = Annotated[
-    str, Option(metavar="NAME", help="Order by this parameter, metric or field; -NAME has the greatest first.")
+    str, Option(metavar="NAME", help="Order by this parameter, metric or field; -NAME lists the greatest first.")
 ]
 OfOwner = Annotated[
-    str, Option("--owner", metavar="NAME", help="Only of this person: a name, or an object id of Entra ID.")
+    str, Option("--owner", metavar="NAME", help="Only runs of this person: a name, or an object id of Entra ID.")
 ]
-Mine = Annotated[bool, Option("--mine", help="Only your own.")]
-Follow = Annotated[bool, Option("--follow", "-f", help="Show phases and log until the run is archived.")]
+Mine = Annotated[bool, Option("--mine", help="Only yours.")]
+Follow = Annotated[bool, Option("--follow", "-f", help="Show the phases and the log until the run is archived.")]
 AccountUrl = Annotated[
     str,
     Option(
@@ -80,7 +80,7 @@ Processes = Annotated[
         min=1, metavar="N", help="How many processes of the command each node starts, with --distribution. Default: 1."
     ),
 ]
-Save = Annotated[Path | None, Option(metavar="FILE", help="Also write the folder's job down as this job file.")]
+Save = Annotated[Path | None, Option(metavar="FILE", help="Also write the job of the folder to this file.")]
 Template = Annotated[
     str,
     Option(
@@ -113,7 +113,7 @@ FromRun = Annotated[
     Option(
         "--from",
         metavar="RUN",
-        help="Begin with the model of this completed run, instead of new weights.",
+        help="Start with the model of this completed run, instead of new weights.",
         autocompletion=tab_completion.runs,
     ),
 ]
@@ -126,65 +126,77 @@ Trials = Annotated[
     Option(
         min=1,
         max=1000,
-        help="Make it a sweep of so many trials, over parameters that are ranges (lr=0.001..0.1) or lists (bs=32,64).",
+        help="Run a sweep with this many trials, over parameters that are ranges (lr=0.001..0.1) or lists (bs=32,64).",
     ),
 ]
-SweepMetric = Annotated[str, Option("--metric", metavar="NAME", help="Of a sweep: the metric that says what is best.")]
-Stop = Annotated[
-    str, Option(metavar="POLICY", help="Of a sweep: end trials that do badly, by asha or median_stopping.")
+SweepMetric = Annotated[
+    str, Option("--metric", metavar="NAME", help="For a sweep: the metric that decides which trial is best.")
 ]
-Budget = Annotated[float | None, Option(metavar="DOLLARS", help="Of a sweep: what its trials may cost together.")]
+Stop = Annotated[str, Option(metavar="POLICY", help="For a sweep: stop bad trials early, by asha or median_stopping.")]
+Budget = Annotated[float | None, Option(metavar="DOLLARS", help="For a sweep: what all trials together may cost.")]
 AtOnce = Annotated[
-    int | None, Option("--at-once", min=1, help="Of a sweep: how many trials run at a time. Default: 4.")
+    int | None, Option("--at-once", min=1, help="For a sweep: how many trials run at the same time. Default: 4.")
 ]
-Sampling = Annotated[str, Option(metavar="NAME", help="Of a sweep: bayesian (the default), random, sobol or grid.")]
+Sampling = Annotated[str, Option(metavar="NAME", help="For a sweep: bayesian (the default), random, sobol or grid.")]
 Changes = Annotated[
     list[str] | None,
-    Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter that is to be different. Repeat it for more."),
+    Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter to change. Repeat it for more."),
 ]
 Nodes = Annotated[
-    str, Option(metavar="N|MIN:MAX", help="How many nodes; a range for an elastic trainer, which goes on with fewer.")
+    str,
+    Option(
+        metavar="N|MIN:MAX", help="Number of nodes. A range makes an elastic run, which continues with fewer nodes."
+    ),
 ]
 Resubmissions = Annotated[
-    int | None, Option(min=0, metavar="N", help="How many jobs may replace lost ones in an elastic run.")
+    int | None, Option(min=0, metavar="N", help="Number of jobs that may replace lost ones in an elastic run.")
 ]
 DoneBy = Annotated[
     str,
     Option(
         metavar="WHEN",
-        help="Done by then at the least cost, on low-priority and dedicated nodes: 18:00, or 2026-01-31T18:00.",
+        help="Finish by this time at the least cost, on low-priority and dedicated nodes: 18:00, or 2026-01-31T18:00.",
     ),
 ]
-Within = Annotated[str, Option(metavar="TIME", help="The same, so long from now: 90m, 6h, 2d.")]
+Within = Annotated[str, Option(metavar="TIME", help="Like --done-by, as a time from now: 90m, 6h, 2d.")]
 Takes = Annotated[
-    str, Option(metavar="TIME", help="How long it takes on all its nodes; else as the newest runs of its kind took.")
+    str,
+    Option(
+        metavar="TIME",
+        help="How long the work takes on all nodes. Default: as long as the newest runs of the same kind.",
+    ),
 ]
 Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.", autocompletion=tab_completion.clusters)]
 Experiment = Annotated[str, Option(metavar="NAME", help="Experiment, and first folder of the archive.")]
-Timeout = Annotated[str, Option(metavar="TIME", help="Limit of the job: seconds, or 90m, 2h, 1d.")]
+Timeout = Annotated[str, Option(metavar="TIME", help="Time limit of the job: seconds, or 90m, 2h, 1d.")]
 Project = Annotated[
-    str, Option(metavar="NAME", help="The project that pays. Default: the route's, else the cluster's.")
+    str, Option(metavar="NAME", help="The project that pays. Default: the project of the route, or of the cluster.")
 ]
 Key = Annotated[
-    str, Option(metavar="TEXT", help="Idempotency key: the same key again is the same run. Default: a new one.")
+    str,
+    Option(
+        metavar="TEXT", help="Idempotency key: a repeat with the same key returns the same run. Default: a new key."
+    ),
 ]
-DryRun = Annotated[bool, Option("--dry-run", help="Only show the exact job, and what would keep it from starting now.")]
-OfExperiment = Annotated[str, Option("--experiment", metavar="NAME", help="Only of this experiment.")]
+DryRun = Annotated[
+    bool, Option("--dry-run", help="Only show the job, its cost, and what would keep it from starting now.")
+]
+OfExperiment = Annotated[str, Option("--experiment", metavar="NAME", help="Only runs of this experiment.")]
 OfCluster = Annotated[
-    str, Option("--cluster", metavar="NAME", help="Only on this cluster.", autocompletion=tab_completion.clusters)
+    str, Option("--cluster", metavar="NAME", help="Only runs on this cluster.", autocompletion=tab_completion.clusters)
 ]
 OfState = Annotated[
     str,
     Option(
         "--state",
         metavar="STATE",
-        help="Only in this state: received, submitted, queued, running, completed, failed or canceled.",
+        help="Only runs in this state: received, submitted, queued, running, completed, failed or canceled.",
     ),
 ]
 Since = Annotated[
-    str, Option(metavar="TIME", help="Only since then: 90m, 2h or 7d ago, or a moment such as 2026-01-31T12:00.")
+    str, Option(metavar="TIME", help="Only since this time: 90m, 2h or 7d ago, or a date such as 2026-01-31T12:00.")
 ]
-Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many.")]
+Limit = Annotated[int, Option(min=1, metavar="N", help="Maximum number of rows.")]
 RunOrDrop = Annotated[
     str,
     Argument(metavar="RUN|DROP", help="A run, or a drop as route/name.", autocompletion=tab_completion.runs_or_drops),
@@ -193,5 +205,6 @@ Metrics = Annotated[
     list[str] | None, Option("--name", "-n", metavar="NAME", help="Only this metric. Repeat it for more.")
 ]
 KeepWarm = Annotated[
-    str, Option("--keep-warm", metavar="TIME", help="Keep its nodes up for so long after its end: 30m, 2h.")
+    str,
+    Option("--keep-warm", metavar="TIME", help="Keep the nodes up for this long after the end of the run: 30m, 2h."),
 ]

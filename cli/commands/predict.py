@@ -29,7 +29,7 @@ from .progress_bar import bar
 
 Files = Annotated[list[str], Argument(metavar="FILE", help="Images, or texts for bert.")]
 PredictPicture = Annotated[
-    Path | None, Option("--picture", metavar="FILE", help="Write the images with what was found in them to this .png.")
+    Path | None, Option("--picture", metavar="FILE", help="Write the images with their predictions to this .png.")
 ]
 
 PROGRAM = Path(__file__).resolve().parents[2] / "trainers" / "predict.py"
@@ -43,11 +43,11 @@ NOTHING: Guess = {"label": "nothing", "score": None}
 @command
 @prints(list[Prediction])
 def predict(session: Session, name: options.RunOrModel, files: Files, picture: PredictPicture = None) -> None:
-    """Show what a run's model makes of files, or of a folder's: images, or texts with [MASK] for bert.
+    """Show what the model of a run predicts for files or a folder: images, or texts with [MASK] for bert.
 
-    The model is fetched once and kept. A run's is checked against its manifest; a version's against its signature, each
-    time. It runs here, in a clone of Trainyard, with the preprocessing of its trainer. --picture draws the images with
-    their class, or with boxes around what was found.
+    The model is downloaded once and kept. The model of a run is checked against its manifest, that of a version
+    against its signature, each time. The prediction runs on this machine, in a clone of Trainyard, with the
+    preprocessing of the trainer. --picture draws the images with their class, or with boxes around what was found.
 
     Example: trainyard predict transfer@best:accuracy bee.jpg ant.jpg --picture seen.png
 

@@ -73,13 +73,14 @@ def submit(
 ) -> None:
     """Submit a training: a trainer, an Azure ML job file, or a folder of your own code.
 
-    Prints the run's name at once; --follow stays until the model is there. With a trainer's name, --help also shows the
-    trainer's parameters.
+    The command prints the name of the run at once; --follow waits for the model. After the name of a trainer,
+    --help also lists the parameters of that trainer.
 
-    Code, local inputs and build contexts that a job file names are sent first, but for what .amlignore or .gitignore
-    leaves out; --dry-run sends them too, since the check reads them. A folder runs --command: in it {data} is the data,
-    {name} a parameter or else a folder for results. On several nodes --distribution says how its processes find each
-    other; the processes of pytorch and mpi have MASTER_ADDR and MASTER_PORT.
+    Code, local inputs and build contexts that a job file names are uploaded first, except files matched by
+    .amlignore or .gitignore; --dry-run uploads them too, because the check reads them. A folder runs --command: in
+    the command, {data} is the data, and {name} is a parameter or a folder for results. On several nodes,
+    --distribution says how its processes find each other; the processes of pytorch and mpi have MASTER_ADDR and
+    MASTER_PORT.
 
     Example: trainyard submit mnist --data drops/mnist/digits-1 -p epochs=5 --nodes 2 --follow
 
@@ -202,10 +203,10 @@ def runs(
 @command
 @prints("GET compare")
 def compare(session: Session, runs: options.Runs, name: options.Metrics = None) -> None:
-    """Show what is different between runs, with their curves over one another.
+    """Show the differences between runs, with their curves in one plot.
 
-    Parameters, data, code, cluster, duration and cost that are not the same in all of them, and the best value of each
-    metric. Of a sweep alone, its best trials.
+    The differences are parameters, data, code, cluster, duration and cost; below them is the best value of each
+    metric. For a single sweep, its best trials are compared.
 
     Example: trainyard compare mnist@latest mnist@best:accuracy
     """
@@ -228,7 +229,7 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
     drop, run = drop_or_run(session.api, name)
     with suggesting(session.api, name):
         answer = session.api.get("drops", *drop.split("/", 1)) if drop else session.api.get("runs", run)
-    if not drop and answer.get("kind") == "sweep":
+    if not drop and answer.get("sweep"):
         answer["trial_runs"] = session.api.get("runs", tag=f"trainyard.sweep={run}", limit=100)["runs"]
     session.tell(answer, show.drops.one(answer) if drop else show.runs.one(answer))
 
@@ -238,7 +239,7 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
 def cancel(session: Session, run: options.Run) -> None:
     """Cancel a run.
 
-    One that has ended stays as it is.
+    A run that has ended does not change.
 
     Example: trainyard cancel mnist-0123456789abcdef
     """
@@ -253,10 +254,10 @@ def cancel(session: Session, run: options.Run) -> None:
 def retry(
     session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
 ) -> None:
-    """Repeat a run that has ended from its beginning, as a new run.
+    """Start a run that has ended again from the beginning, as a new run.
 
-    The new run has the same job and data, but for the parameters that you give. The same command again gives the same
-    new run.
+    The new run has the same job and data, except for the parameters that you give. The same command again returns
+    the same new run.
 
     Example: trainyard retry mnist-0123456789abcdef -p lr=0.01 --follow
     """
@@ -269,10 +270,11 @@ def retry(
 def _continue(
     session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
 ) -> None:
-    """Go on with a run that has ended from its newest checkpoint, as a new run.
+    """Continue a run that has ended from its newest checkpoint, as a new run.
 
-    One that was canceled, failed or ran out of time goes on where it was; one that is completed needs more epochs. The
-    new run's curves begin with the old one's. The same command again gives the same new run.
+    A run that was canceled, failed or ran out of time continues where it stopped; a completed run needs more
+    epochs. The curves of the new run begin with those of the old one. The same command again returns the same new
+    run.
 
     Example: trainyard continue mnist-0123456789abcdef -p epochs=20 --follow
     """

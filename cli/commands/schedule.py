@@ -17,18 +17,23 @@ from . import options
 from .runs import requested
 
 Cron = Annotated[
-    str, Option("--cron", metavar="CRON", help='When: minute, hour, day, month, weekday, such as "0 6 * * 1".')
+    str, Option("--cron", metavar="CRON", help='The times: minute, hour, day, month, weekday, such as "0 6 * * 1".')
 ]
 Zone = Annotated[str, Option("--timezone", metavar="ZONE", help="Whose clock, such as Europe/Berlin.")]
-Route = Annotated[str, Option("--route", metavar="NAME", help="Instead of --cron: the route whose new files count.")]
-NewFiles = Annotated[int, Option("--new-files", min=0, metavar="N", help="So many new files in its drops start a run.")]
-CatchUp = Annotated[
-    str, Option("--catch-up", metavar="RULE", help="Of instants that were missed, start: skip, latest or all.")
+Route = Annotated[
+    str, Option("--route", metavar="NAME", help="Instead of --cron: the route whose new files are counted.")
 ]
+NewFiles = Annotated[
+    int,
+    Option("--new-files", min=0, metavar="N", help="Start a run after this many new files in the drops of the route."),
+]
+CatchUp = Annotated[str, Option("--catch-up", metavar="RULE", help="For missed firings: skip, latest or all.")]
 Overlap = Annotated[
-    str, Option("--overlap", metavar="RULE", help="While its last run goes on: skip, allow, or replace it.")
+    str, Option("--overlap", metavar="RULE", help="If the previous run has not ended: skip, allow, or replace it.")
 ]
-DryRun = Annotated[bool, Option("--dry-run", help="Only show the next instants, and what would keep the run.")]
+DryRun = Annotated[
+    bool, Option("--dry-run", help="Only show the next firings, and what would keep the run from starting.")
+]
 Words = Annotated[list[str], Argument(metavar="submit ...", help="The submission, written as `submit` takes it.")]
 Name = Annotated[
     str,
@@ -59,13 +64,15 @@ def schedule_add(
     overlap: Overlap = "skip",
     dry_run: DryRun = False,
 ) -> None:
-    """Make a run again and again: at the instants of a calendar, or when enough new files have come into a route.
+    """Start a run again and again: at fixed times, or when enough new files have arrived in a route.
 
-    What is submitted stands behind, as `submit` takes it. Each instant starts one run, exactly once. --catch-up says
-    what becomes of one that was missed by more than ten minutes, --overlap of one whose last run has not ended.
+    Write the submission after the options, as you would for `submit`. Each firing starts one run, exactly once.
+    --catch-up decides about a firing that was missed by more than ten minutes, --overlap about one whose previous
+    run has not ended.
 
-    Names with @ mean what they do at that moment: mnist@latest, churn@production, and as --data also ROUTE@new, the
-    newest drop since its last run, or ROUTE@all-new, the route's folder, with all of those in the parameter new_drops.
+    Names with @ are resolved each time the schedule fires: mnist@latest, churn@production, and for --data also
+    ROUTE@new, the newest drop since the previous run, or ROUTE@all-new, the folder of the route, with all new drops
+    in the parameter new_drops.
 
     Example: trainyard schedule add --cron "0 6 * * 1" --timezone Europe/Berlin submit mnist --data drops/mnist/digits-1
     """
@@ -96,7 +103,7 @@ def schedule_add(
 @command_of("schedule")
 @prints("GET schedules")
 def schedule_list(session: Session, mine: options.Mine = False) -> None:
-    """List the schedules, with their next instants.
+    """List the schedules, with their next firings.
 
     Example: trainyard schedule list --mine
     """
@@ -108,7 +115,7 @@ def schedule_list(session: Session, mine: options.Mine = False) -> None:
 @command_of("schedule")
 @prints("GET schedules/{schedule}/firings")
 def schedule_log(session: Session, schedule: Name) -> None:
-    """Show what became of a schedule's newest instants.
+    """Show the results of the newest firings of a schedule.
 
     Example: trainyard schedule log s-0123456789abcdef
     """
@@ -119,7 +126,7 @@ def schedule_log(session: Session, schedule: Name) -> None:
 @command_of("schedule")
 @prints("POST schedules/{schedule}/pause")
 def schedule_pause(session: Session, schedule: Name) -> None:
-    """Start no further runs until it is resumed.
+    """Start no further runs until the schedule is resumed.
 
     Example: trainyard schedule pause s-0123456789abcdef
     """
@@ -129,7 +136,7 @@ def schedule_pause(session: Session, schedule: Name) -> None:
 @command_of("schedule")
 @prints("POST schedules/{schedule}/resume")
 def schedule_resume(session: Session, schedule: Name) -> None:
-    """Go on from now. What passed meanwhile is not caught up.
+    """Resume from now. Firings missed while paused are skipped.
 
     Example: trainyard schedule resume s-0123456789abcdef
     """
@@ -142,7 +149,7 @@ def schedule_resume(session: Session, schedule: Name) -> None:
 @command_of("schedule")
 @prints("DELETE schedules/{schedule}")
 def schedule_remove(session: Session, schedule: Name) -> None:
-    """Take a schedule away. Runs that it made go on.
+    """Remove a schedule. Runs that it started continue.
 
     Example: trainyard schedule remove s-0123456789abcdef
     """

@@ -23,10 +23,13 @@ from ..terminal_text import Text
 from . import options
 
 Url = Annotated[str, Argument(metavar="URL", help="Address of the API, such as https://<app>.azurewebsites.net/api.")]
-NewName = Annotated[str, Option("--name", metavar="NAME", help="Name of the profile. Default: the host's name.")]
+NewName = Annotated[str, Option("--name", metavar="NAME", help="Name of the profile. Default: the name of the host.")]
 OldName = Annotated[str, Argument(metavar="NAME", help="Name of the profile. Default: the current one.")]
 FunctionKey = Annotated[
-    str, Option("--key", metavar="KEY", help="Function key. Default: TRAINYARD_KEY, else you are asked.")
+    str,
+    Option(
+        "--key", metavar="KEY", help="Function key. Default: TRAINYARD_KEY; without it the command asks for the key."
+    ),
 ]
 Token = Annotated[str, Option("--token", metavar="TOKEN", help="A bearer token instead of a key.")]
 Scope = Annotated[
@@ -34,14 +37,14 @@ Scope = Annotated[
     Option(
         "--scope",
         metavar="SCOPE",
-        help="Sign in with Entra ID: the API's scope, such as api://<client id>/.default. Needs the extra `drop`.",
+        help="Sign in with Entra ID: the scope of the API, such as api://<client id>/.default. Needs the extra `drop`.",
     ),
 ]
 OpenWhat = Annotated[
     str,
-    Argument(metavar="RUN", help="A run; without one, the status of everything.", autocompletion=tab_completion.runs),
+    Argument(metavar="RUN", help="A run. Default: the start page.", autocompletion=tab_completion.runs),
 ]
-PrintOnly = Annotated[bool, Option("--print", help="Print the address, open nothing.")]
+PrintOnly = Annotated[bool, Option("--print", help="Print the address without opening it.")]
 
 Shell = Annotated[
     str, typer.Argument(metavar="bash|zsh|fish", help="The shell.", autocompletion=lambda: completing.SHELLS)
@@ -61,8 +64,8 @@ def login(
 ) -> None:
     """Store a deployment and its key, and use it from now on.
 
-    The key lies in the system's keyring where there is one (and the extra `keyring` is installed), else in a file that
-    only you can read.
+    The key is stored in the keyring of the system if there is one (and the extra `keyring` is installed), otherwise
+    in a file that only you can read.
 
     Example: trainyard login https://trainyard-abc.azurewebsites.net/api --name prod
     """
@@ -101,7 +104,7 @@ def logout(session: Session, name: OldName = "") -> None:
 @command
 @prints(list[examining.Finding])
 def doctor(session: Session) -> None:
-    """Say what is wrong with this set-up, and how to mend it.
+    """Check this set-up, and say how to fix what is wrong.
 
     Example: trainyard doctor
     """
@@ -114,9 +117,9 @@ def doctor(session: Session) -> None:
 @command
 @prints(Completion)
 def completion(session: Session, shell: Shell) -> None:
-    """Print what makes bash, zsh or fish complete commands, options and names, such as those of runs.
+    """Print the script with which bash, zsh or fish completes commands, options and names.
 
-    Put eval "$(python3 trainyard.py completion bash)" into the shell's start file; for fish,
+    Put eval "$(python3 trainyard.py completion bash)" into the start file of the shell; for fish,
     python3 trainyard.py completion fish | source. In a clone the script also defines the command `trainyard`.
 
     Example: trainyard completion bash

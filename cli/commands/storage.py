@@ -18,18 +18,18 @@ Things = Annotated[
     list[str],
     Argument(metavar="RUN|DROP", help="Runs, or drops as route/name.", autocompletion=tab_completion.runs_or_drops),
 ]
-Yes = Annotated[bool, Option("--yes", "-y", help="Don't ask.")]
-Log = Annotated[bool, Option("--log", help="Show what was removed, by whom and when, instead.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
+Log = Annotated[bool, Option("--log", help="Show instead what was deleted, by whom and when.")]
 Soon = Annotated[bool, Option("--soon", help="Show instead what retention will delete within a week.")]
 
 
 @command
 @prints("GET removals")
 def rm(session: Session, things: Things, yes: Yes = False) -> None:
-    """Delete what a run left, or a drop: archive, checkpoints, logs, files.
+    """Delete a drop, or the archive, checkpoints, logs and files of a run.
 
-    Who removed it and when stays on record (`du --log`), and so does the run's own record. A run that has not ended, or
-    that another one goes on from, is refused, and so is a drop that a run trains on.
+    Trainyard keeps a record of who deleted what and when (`du --log`), and the record of the run. It refuses to
+    delete a run that has not ended or that another run continues, and a drop that a run trains on.
 
     Example: trainyard rm mnist-0123456789abcdef mnist/digits-1 --yes
     """
@@ -48,7 +48,7 @@ def rm(session: Session, things: Things, yes: Yes = False) -> None:
 @command
 @prints("GET usage", "GET removals", "GET retention")
 def du(session: Session, log: Log = False, soon: Soon = False) -> None:
-    """Show what takes the space: drops, archives, checkpoints, and what jobs left where they wrote it.
+    """Show what takes the space: drops, archives, checkpoints, and outputs that jobs left in their own folders.
 
     Example: trainyard du
     """

@@ -24,8 +24,8 @@ def before(estimated: float | None, greatest: float | None, unknown: str = "") -
 def of_run(run: dict[str, Any]) -> str:
     """What a run has cost so far, split; or what it may cost, before it has. A sweep's is that of its trials."""
     over = run.get("state") in ("completed", "failed", "canceled")
-    if run.get("kind") == "sweep":
-        trials = f"{dollars(run['trials_dollars'])} for its trials"
+    if sweep := run.get("sweep"):
+        trials = f"{dollars(sweep['trials_dollars'])} for its trials"
         return trials if over else f"{trials} so far ({before(None, run.get('greatest_cost'), 'no price is known')})"
     may = before(run.get("estimated_cost"), run.get("greatest_cost"), run.get("price_from") or "not known yet")
     cost = run.get("cost")

@@ -50,7 +50,7 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
         "drop": Text(_data_of(run)),
         **_trained_on(run),
         "experiment": Text(run["experiment"]),
-        **({} if run.get("kind") == "sweep" else {"cluster": Text(f"{run['cluster']}, {node_words(run)}")}),
+        **({} if run.get("sweep") else {"cluster": Text(f"{run['cluster']}, {node_words(run)}")}),
         "owner": Text(people.owner(run)),
         "parameters": parameters(run),
         **({"tags": Text(tags(run))} if run.get("tags") else {}),
@@ -96,15 +96,16 @@ def _canceled(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def _sweep(run: dict[str, Any]) -> dict[str, Text]:
-    """How the trials of a sweep stand."""
-    if run.get("kind") != "sweep":
-        return {"trial of": Text(run["sweep"])} if run.get("sweep") else {}
-    best = f"{run['best_trial']} with {run['best_value']:g}" if run.get("best_trial") else "none yet"
+    """How the trials of a sweep stand, or of which sweep the run is a trial."""
+    sweep, trial = run.get("sweep"), run.get("trial")
+    if not sweep:
+        return {"trial of": Text(trial["sweep"])} if trial else {}
+    best = f"{sweep['best_trial']} with {sweep['best_value']:g}" if sweep["best_trial"] else "none yet"
     standing = {
-        "trials": Text(f"{run['trials']} begun, {run['trials_ended']} ended"),
+        "trials": Text(f"{sweep['trials']} begun, {sweep['trials_ended']} ended"),
         "best trial": Text(best),
     }
-    return standing | ({"no more begin": Text(run["sweep_closing"])} if run.get("sweep_closing") else {})
+    return standing | ({"no more begin": Text(sweep["sweep_closing"])} if sweep["sweep_closing"] else {})
 
 
 def _removed(run: dict[str, Any]) -> dict[str, Text]:

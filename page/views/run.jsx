@@ -83,7 +83,7 @@ export function Run({ route, me }) {
             <h2>{W.run.phases}</h2>
             <Phases run={run} />
           </section>
-          {run.kind === "sweep" && (
+          {run.sweep && (
             <section class="part" id="part-trials">
               <h2>{W.sweep.trials}</h2>
               <Trials run={run} />

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,9 @@ from shared.kernel.parsing import read_time
 from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
 from shared.ports import AllPorts
-from shared.runs.model import SWEEP, Run
+from shared.runs.model import Run
 from shared.runs.ports import RunFilter
+from shared.runs.progress.workloads import workload
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition, names_in
 from shared.runs.views.summary import FIELDS, names_of, value_of
@@ -49,9 +51,9 @@ def run(ports: AllPorts, name: str) -> dict[str, Any]:
 def with_parameters(run: Run) -> Run:
     """The run with its parameters, read from its job where it was recorded before there was a column for them. A
     sweep has only those that are the same in all its trials."""
-    if run.asked.parameters or run.asked.kind == SWEEP:
+    if run.asked.parameters or not workload(run).has_own_nodes:
         return run
-    return run.changed(parameters=run.asked.request.values)
+    return replace(run, asked=replace(run.asked, parameters=run.asked.request.values))
 
 
 def told(ports: AllPorts, run: Run) -> dict[str, Any]:

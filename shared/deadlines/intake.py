@@ -5,6 +5,7 @@ The work is the seconds that it takes on all its nodes: as said (`takes`), else 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Any
@@ -58,12 +59,17 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
         pool=tiers.pool,
     )
     pace = Pace(holds_why=f"It begins on low-priority nodes: {span(left - work)} more than it needs.")
-    return run.having(Date(due, pace)).changed(
-        price=tiers.low.price,
-        price_from=f"of {tiers.low.cluster}; {tiers.dedicated.cluster} costs ${tiers.dedicated.price:.4g}",
-        estimated_cost=expected.expected,
-        greatest_cost=expected.worst,
-        places=(Placed(run.created_at, tiers.low.cluster),),
+    run = run.having(Date(due, pace))
+    return replace(
+        run,
+        money=replace(
+            run.money,
+            price=tiers.low.price,
+            price_from=f"of {tiers.low.cluster}; {tiers.dedicated.cluster} costs ${tiers.dedicated.price:.4g}",
+            estimated=expected.expected,
+            greatest=expected.worst,
+        ),
+        jobs=replace(run.jobs, places=(Placed(run.created_at, tiers.low.cluster),)),
     )
 
 

@@ -81,9 +81,9 @@ def _steer(ports: MoneyPorts, stored: Stored[Run], date: Date, following: str) -
     after = ports.runs.update(stored, steps.run.having(date))
     for job in steps.to_cancel:
         ports.jobs.cancel(job)
-    sent = workload(run).act(ports, after.value, NextStep(run.progress.state))
-    if written := workload(run).after_submission(after.value, sent):
-        ports.runs.update(after, after.value.changed(**written))
+    sent = workload(run).act(ports, after.value, NextStep(after.value, run.progress.state))
+    if (submitted := workload(run).after_submission(after.value, sent)) != after.value:
+        ports.runs.update(after, submitted)
 
 
 def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) -> Pace:

@@ -45,7 +45,7 @@ class OfMembers:
         by_index |= {m.index: with_(m, moves_to=_next_place(date, m, now)) for m in low if m.state in WAITING}
         members = tuple(by_index[index] for index in sorted(by_index))
         to_end = (m for m in members if m.state not in FINAL and (m.moves_to or m.index >= DEDICATED_FROM + dedicated))
-        steered = run.changed(elastic=replace(elastic, dedicated=dedicated, members=members))
+        steered = replace(run, jobs=replace(run.jobs, elastic=replace(elastic, dedicated=dedicated, members=members)))
         return Steps(steered, tuple(member_job(run.name, member.index, member.attempt) for member in to_end))
 
     def changes(self, run: Run, date: Date) -> NodeChanges:
@@ -65,7 +65,7 @@ def with_clusters(run: Run) -> Run:
         return run
     where = date.due.dedicated_cluster
     members = tuple(with_(m, cluster=where) if m.is_dedicated else m for m in elastic.members)
-    return run.changed(elastic=replace(elastic, members=members))
+    return replace(run, jobs=replace(run.jobs, elastic=replace(elastic, members=members)))
 
 
 def _dedicated(elastic: Elastic, date: Date, count: int, now: datetime) -> dict[int, Member]:

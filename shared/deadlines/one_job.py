@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise, takewhile
 
@@ -28,7 +29,9 @@ class OneJob:
         target = date.due.dedicated_cluster if hold is Hold.DEDICATED else _low_cluster(run, date, roomy, now)
         if run.jobs.resubmit or (target == run.on_cluster and not run.jobs.moves_to):
             return Steps(run)
-        moving = run.changed(moves_to=run.jobs.moves_to or target, moves_why=date.pace.holds_why)
+        moving = replace(
+            run, jobs=replace(run.jobs, moves_to=run.jobs.moves_to or target, moves_why=date.pace.holds_why)
+        )
         return Steps(moving, (plain_job(run.name, run.jobs.number),))
 
     def changes(self, run: Run, date: Date) -> NodeChanges:

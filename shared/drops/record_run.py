@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shared.drops.facts import DropComplete
 from shared.drops.model import Drop
 from shared.drops.ports import DropPorts
@@ -26,14 +28,18 @@ def _run(ports: DropPorts, drop: Drop) -> Run:
     now = drop.sealed_at or ports.clock()
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
     run = run_of(drop.run, job, bounds, now)
-    run = run.changed(
-        drop=str(drop.key),
-        route=drop.key.route,
-        fingerprint=drop.fingerprint,
-        experiment=run.asked.experiment or drop.key.route,
-        generation=drop.generation,
-        owner=drop.owner,
-        project=ports.purse.project_of(job.tags, drop.key.route),
+    run = replace(
+        run,
+        asked=replace(
+            run.asked,
+            drop=str(drop.key),
+            route=drop.key.route,
+            fingerprint=drop.fingerprint,
+            experiment=run.asked.experiment or drop.key.route,
+            generation=drop.generation,
+        ),
+        people=replace(run.people, owner=drop.owner),
+        money=replace(run.money, project=ports.purse.project_of(job.tags, drop.key.route)),
     )
-    run = run.changed(history=first_moment(run))
+    run = replace(run, progress=replace(run.progress, history=first_moment(run)))
     return begun(ports, run, Origin(None, route, route.limits)) if route else run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import DropPorts
@@ -27,17 +28,20 @@ def train_again(ports: DropPorts, drop: DropKey, key: str | None = None, owner: 
     job = again(stored_drop.request, stored_drop.run, name)
     why = f"Generation {stored_drop.generation} of drop {drop} is trained again."
     run = run_of(name, job, bounds, now)
-    run = run.changed(
-        drop=str(drop),
-        route=drop.route,
-        fingerprint=stored_drop.fingerprint,
-        experiment=run.asked.experiment or drop.route,
-        history=(Moment(RunState.RECEIVED, now, why),),
-        asked=hashlib.sha256(f"again {drop} {stored_drop.generation}".encode()).hexdigest(),
-        retry_of=stored_drop.run,
-        owner=owner,
-        owner_id=owner_id,
-        generation=stored_drop.generation,
+    run = replace(
+        run,
+        asked=replace(
+            run.asked,
+            drop=str(drop),
+            route=drop.route,
+            fingerprint=stored_drop.fingerprint,
+            experiment=run.asked.experiment or drop.route,
+            digest=hashlib.sha256(f"again {drop} {stored_drop.generation}".encode()).hexdigest(),
+            retry_of=stored_drop.run,
+            generation=stored_drop.generation,
+        ),
+        progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, why),)),
+        people=replace(run.people, owner=owner, owner_id=owner_id),
     )
     return record(ports, run)
 

@@ -34,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class FeaturePart(Generic[P]):
-    """What a feature adds to a record: a value of type `kind`, in the column `name`, shown under that name.
+    """What a feature adds to a record: a value of type `kind`, shown under `name`, in a column of that name or another.
 
     The version before had the value's fields as columns of the record. `was_there` says from these whether a row has
     the value. Such a row is read from its old columns, which may be newer than the new one, and they are still written
@@ -43,8 +43,13 @@ class FeaturePart(Generic[P]):
 
     name: str
     kind: type[P]
+    column: str = ""  # where the name is that of an old column
     hidden: tuple[str, ...] = ()  # fields that answers leave out
     was_there: Callable[[Mapping[str, Any]], bool] | None = None  # None for a part without old columns
+
+    @property
+    def in_column(self) -> str:
+        return self.column or self.name
 
     def old_columns(self) -> dict[str, Column]:
         """The columns in which the version before had the value."""

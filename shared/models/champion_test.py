@@ -45,10 +45,15 @@ def test_of(ports: ModelPorts, champion: Version, challenger: Run, parameters: d
         raise Conflict(f"The data of run {challenger.name} are others now: {changes}.", "altered")
     job = _job(ports, name, champion, challenger, parameters)
     now = ports.clock()
-    run = run_of(name, job, workload(challenger).bounds(challenger), now).changed(
-        from_run=champion.run,
-        history=(Moment(RunState.RECEIVED, now, f"Tests {champion} on the data of run {challenger.name}."),),
-        project=challenger.money.project,
+    run = run_of(name, job, workload(challenger).bounds(challenger), now)
+    run = replace(
+        run,
+        asked=replace(run.asked, from_run=champion.run),
+        progress=replace(
+            run.progress,
+            history=(Moment(RunState.RECEIVED, now, f"Tests {champion} on the data of run {challenger.name}."),),
+        ),
+        money=replace(run.money, project=challenger.money.project),
     )
     return record(ports, run)
 

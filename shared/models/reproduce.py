@@ -57,17 +57,23 @@ def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
     name = _next_name(ports.runs, version)
     job = as_it_ran(ports, old, again(old.asked.request, old.name, name, REPRODUCES))
     now = ports.clock()
-    run = run_of(name, job, workload(old).bounds(old), now).changed(
-        drop=old.asked.drop,
-        route=old.asked.route,
-        fingerprint=old.asked.fingerprint,
-        generation=old.asked.generation,
-        experiment=old.asked.experiment,
-        from_run=old.asked.from_run,
-        history=(Moment(RunState.RECEIVED, now, f"Trains {version} again from its recorded parts."),),
-        project=old.money.project,
-        owner=by.name,
-        owner_id=by.id,
+    run = run_of(name, job, workload(old).bounds(old), now)
+    run = replace(
+        run,
+        asked=replace(
+            run.asked,
+            drop=old.asked.drop,
+            route=old.asked.route,
+            fingerprint=old.asked.fingerprint,
+            generation=old.asked.generation,
+            experiment=old.asked.experiment,
+            from_run=old.asked.from_run,
+        ),
+        progress=replace(
+            run.progress, history=(Moment(RunState.RECEIVED, now, f"Trains {version} again from its recorded parts."),)
+        ),
+        money=replace(run.money, project=old.money.project),
+        people=replace(run.people, owner=by.name, owner_id=by.id),
     )
     return record(ports, run)
 

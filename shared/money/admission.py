@@ -81,24 +81,28 @@ def priced(ports: MoneyPorts, run: Run) -> Run:
     Who pays is its own project, else that of its tags or route, else its cluster's.
     """
     if not run.money.project:
-        run = run.changed(project=project_of(ports, run.asked.request.tags, run.asked.route))
+        run = replace(run, money=replace(run.money, project=project_of(ports, run.asked.request.tags, run.asked.route)))
     if not workload(run).has_own_nodes:  # a sweep, whose trials have prices
         return _with_most(ports, run)
     try:
         cluster, before = _cluster(ports, run.asked.cluster), seconds_before(ports, run)
     except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that
-        return run if run.money.price else run.changed(price_from=str(exc))
+        return run if run.money.price else replace(run, money=replace(run.money, price_from=str(exc)))
     if not run.money.project and cluster and cluster.project:
-        run = run.changed(project=cluster.project)
+        run = replace(run, money=replace(run.money, project=cluster.project))
     if run.money.price:
         return _with_limit(ports, run)
     price = price_of(ports, cluster) if cluster else None
     cost = decide.quote(run, price.dollars if price else None, before)
-    return run.changed(
-        price=cost.price or 0.0,
-        price_from=price.source if price else cost.why,
-        estimated_cost=cost.estimated,
-        greatest_cost=cost.greatest,
+    return replace(
+        run,
+        money=replace(
+            run.money,
+            price=cost.price or 0.0,
+            price_from=price.source if price else cost.why,
+            estimated=cost.estimated,
+            greatest=cost.greatest,
+        ),
     )
 
 
@@ -109,14 +113,14 @@ def _with_most(ports: MoneyPorts, run: Run) -> Run:
     except TrainyardError:
         return run
     price = price_of(ports, cluster) if cluster else None
-    return run.changed(greatest_cost=decide.most_of_sweep(run, price.dollars)) if price else run
+    return replace(run, money=replace(run.money, greatest=decide.most_of_sweep(run, price.dollars))) if price else run
 
 
 def _with_limit(ports: MoneyPorts, run: Run) -> Run:
     """A run whose cluster a feature chooses with what its budget lets it cost, if that is less than it may cost."""
     budget = ports.money.budgets.get(run.money.project)
     limited = run.is_steered and budget and budget.run is not None and budget.run < (run.money.greatest or 0.0)
-    return run.changed(cost_allowed=budget.run) if limited and budget else run
+    return replace(run, money=replace(run.money, allowed=budget.run)) if limited and budget else run
 
 
 def admit(ports: MoneyPorts, run: Run) -> None:

@@ -10,11 +10,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from shared.clusters.samples import day_of
 from shared.kernel.errors import Impossible
 from shared.kernel.parsing import read_time
-from shared.money.daily_charges import KEPT, charged, start_of_day
+from shared.money.daily_charges import KEPT, charged
 from shared.money.decide import of_month
 from shared.money.model import Day
 from shared.money.ports import MoneyPorts
 from shared.money.report import Line, report
+from shared.money.sampled import start_of_day
 
 Json = dict[str, Any]
 LONGEST = timedelta(days=366)

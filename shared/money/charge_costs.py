@@ -6,7 +6,6 @@ Whatever is done here can be done again: it is made from node counts, and only w
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -25,6 +24,7 @@ from shared.money.paid import HOLDS
 from shared.money.policy import Budget
 from shared.money.ports import MoneyPorts
 from shared.money.prices import RETAIL
+from shared.money.sampled import Sampled
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.model import Cost, Run
@@ -82,11 +82,11 @@ def _refresh_prices(ports: MoneyPorts) -> None:
 
 def _charge(ports: MoneyPorts) -> None:
     now = ports.clock()
-    clusters = ports.samples.clusters()
-    if not clusters or _is_charged(ports, clusters, now):
+    samples = Sampled(ports.samples)
+    if not samples.clusters or _is_charged(ports, samples, now):
         return
-    close_days(ports)
-    books = charged(ports, now - KEPT, now)
+    close_days(ports, samples)
+    books = charged(ports, now - KEPT, now, samples)
     costs = of_runs(books.days)
     all_told = _tell_runs(ports, books.runs, costs)
     for project, budget in sorted(ports.money.budgets.items()):
@@ -95,14 +95,14 @@ def _charge(ports: MoneyPorts) -> None:
         ports.memory.one(DONE, Done).charged_at = now
 
 
-def _is_charged(ports: MoneyPorts, clusters: Iterable[str], now: datetime) -> bool:
+def _is_charged(ports: MoneyPorts, samples: Sampled, now: datetime) -> bool:
     """Whether this process has charged all there is: shortly ago, no run is newer, and no cluster had a node."""
     charged_at = ports.memory.one(DONE, Done).charged_at
     if now - charged_at >= CHARGED_EVERY:
         return False
     if any(run.created_at > charged_at - CLOCKS_DIFFER for run in ports.runs.newest(1)):
         return False
-    return not any(sample.nodes for name in clusters for sample in ports.samples.between(name, now - HOLDS, now))
+    return not any(sample.nodes for name in samples.clusters for sample in samples.between(name, now - HOLDS, now))
 
 
 def _tell_runs(ports: MoneyPorts, runs: dict[str, Run], costs: dict[str, dict[str, Row]]) -> bool:
@@ -118,7 +118,9 @@ def _tell_runs(ports: MoneyPorts, runs: dict[str, Run], costs: dict[str, dict[st
     updated = 0
     for _, name, cost in sorted(changed, reverse=True, key=lambda change: change[:2])[:MOST_RUNS]:
         try:
-            ports.runs.update(old := ports.runs.get(name), old.value.changed(cost=cost))
+            ports.runs.update(
+                old := ports.runs.get(name), replace(old.value, money=replace(old.value.money, cost=cost))
+            )
             updated += 1
         except TrainyardError as exc:  # it changed just now, or can't be read: the next look tells it
             log.info("books: run %s: %s", name, exc)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
 from shared.clusters.lease_model import LONGEST_POSSIBLE, Lease
-from shared.clusters.ports import Samples
 from shared.clusters.samples import Sample, day_of
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.memory import Topic
@@ -21,6 +20,7 @@ from shared.money.model import Day, Row
 from shared.money.paid import HOLDS, Paid, paid
 from shared.money.ports import MoneyPorts
 from shared.money.prices import Prices
+from shared.money.sampled import DAY, Sampled, start_of_day
 from shared.runs.decide import is_over
 from shared.runs.features import price_on
 from shared.runs.model import Run
@@ -29,7 +29,6 @@ from shared.runs.ports import RunFilter
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import matching
 
-DAY = timedelta(days=1)
 CLOSED_AFTER = timedelta(hours=6)  # from the end of a day: its runs' ends are known by then
 KEPT = timedelta(days=35)  # a month, and runs that began before it; older days are closed or were never known
 QUEUED = timedelta(days=2)  # so long before its time limit begins a run may have been made
@@ -67,10 +66,6 @@ class Known:
     region: str
 
 
-def start_of_day(at: datetime) -> datetime:
-    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
 @dataclass(frozen=True)
 class Charged:
     """The charges of some days, and the runs that may cost more."""
@@ -79,19 +74,19 @@ class Charged:
     runs: dict[str, Run]
 
 
-def charged(ports: MoneyPorts, since: datetime, until: datetime) -> Charged:
+def charged(ports: MoneyPorts, since: datetime, until: datetime, samples: Sampled | None = None) -> Charged:
     """The charges of all clusters on the days from `since` to `until`, the whole first day, and the last one so far.
 
     Days before KEPT that were never closed are from before there were books.
     """
-    now, sampled = ports.clock(), ports.samples.clusters()
+    now, samples = ports.clock(), samples or Sampled(ports.samples)
     charges: list[Day] = []
     opened: dict[datetime, Counts] = {}
-    for begin in _days(max(since, _books_begin(ports, sampled, now)), min(until, now)):
-        closed_day = _kept_day(ports, day_of(begin))
+    for begin in _days(max(since, _books_begin(ports, samples, now)), min(until, now)):
+        closed_day = _kept_day(ports, day_of(begin)) if begin + DAY + CLOSED_AFTER <= now else None
         charges += closed_day or []
         if closed_day is None and begin >= start_of_day(now - KEPT):
-            opened[begin] = _counts(ports.samples, sampled, begin, min(begin + DAY, now))
+            opened[begin] = _counts(samples, begin, min(begin + DAY, now))
     counted_days = [begin for begin, counts in opened.items() if any(counts.values())] or [start_of_day(now)]
     facts = _known(ports, counted_days[0], now)
     for begin, counts in opened.items():
@@ -99,25 +94,25 @@ def charged(ports: MoneyPorts, since: datetime, until: datetime) -> Charged:
     return Charged(sorted(charges, key=lambda day: (day.day, day.cluster)), facts.runs)
 
 
-def close_days(ports: MoneyPorts) -> list[str]:
+def close_days(ports: MoneyPorts, samples: Sampled | None = None) -> list[str]:
     """Close the days that are over long enough, each once. Returns those that were closed now."""
-    now, sampled = ports.clock(), ports.samples.clusters()
+    now, samples = ports.clock(), samples or Sampled(ports.samples)
     facts, closed = None, []
-    for begin in _days(max(now - KEPT, _books_begin(ports, sampled, now)), now - DAY - CLOSED_AFTER):
+    for begin in _days(max(now - KEPT, _books_begin(ports, samples, now)), now - DAY - CLOSED_AFTER):
         if _kept_day(ports, day_of(begin)) is not None:
             continue
-        counts = _counts(ports.samples, sampled, begin, begin + DAY)
+        counts = _counts(samples, begin, begin + DAY)
         facts = facts or (_known(ports, begin, now) if any(counts.values()) else None)
         ports.books.close_day(day_of(begin), _day_of_all(facts, counts, begin, begin + DAY) if facts else [])
         closed.append(day_of(begin))
     return closed
 
 
-def _books_begin(ports: MoneyPorts, sampled: list[str], now: datetime) -> datetime:
+def _books_begin(ports: MoneyPorts, samples: Sampled, now: datetime) -> datetime:
     """A moment before which no cluster had a node that anybody counted. Each cluster's is read once by a process."""
     first = ports.memory.one(SEEN, Seen).first
-    for name in sampled:
-        if name not in first and (day := ports.samples.first_day(name)):
+    for name in samples.clusters:
+        if name not in first and (day := samples.first_day(name)):
             first[name] = day
     return min(first.values(), default=now) - HOLDS
 
@@ -179,8 +174,8 @@ def _runs(ports: MoneyPorts, since: datetime) -> Iterator[Run]:
 Counts = dict[str, list[Sample]]  # by cluster
 
 
-def _counts(samples: Samples, names: list[str], since: datetime, until: datetime) -> Counts:
-    return {name: list(samples.between(name, since - HOLDS, until)) for name in names}
+def _counts(samples: Sampled, since: datetime, until: datetime) -> Counts:
+    return {name: samples.between(name, since - HOLDS, until) for name in samples.clusters}
 
 
 def _day_of_all(facts: Known, counts: Counts, since: datetime, until: datetime) -> list[Day]:

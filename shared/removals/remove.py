@@ -66,14 +66,15 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked)
         _check_needless(ports, stored.value)
         if earlier := stored.value.removed.at:
             return stored, earlier
-        by = {"removed_by": asked.by.name, "removed_by_id": asked.by.id}
-        return ports.runs.update(stored, stored.value.changed(removed_at=now, **by)), None
+        removed = replace(stored.value.removed, at=now, by=asked.by.name, by_id=asked.by.id)
+        return ports.runs.update(stored, replace(stored.value, removed=removed)), None
 
     marked, earlier = compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), mark)
     if earlier:
         return _ask_again(ports.queues, removals, asked.removal(What.RUN, name, earlier))
     if promoted := ports.named.needing_run(name):  # meanwhile; a promotion looks at the mark in the same way
-        ports.runs.update(marked, marked.value.changed(removed_at=None, removed_by="", removed_by_id=""))
+        removed = replace(marked.value.removed, at=None, by="", by_id="")
+        ports.runs.update(marked, replace(marked.value, removed=removed))
         _check_unnamed(promoted, f"Run {name}")
     return _ask(ports.queues, removals, asked.removal(What.RUN, name, now))
 
@@ -243,7 +244,7 @@ def _forget_drop(ports: RemovalPorts, key: DropKey, asked_at: datetime) -> None:
 def _mark_cleared(ports: RemovalPorts, name: str, what: What) -> None:
     def write(stored: Stored[Run]) -> None:
         cleared = tuple(sorted({*stored.value.removed.cleared, str(what)}))
-        ports.runs.update(stored, stored.value.changed(cleared=cleared))
+        ports.runs.update(stored, replace(stored.value, removed=replace(stored.value.removed, cleared=cleared)))
 
     compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)
 

@@ -13,8 +13,8 @@ import json
 import logging
 import zlib
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from shared.jobs.data import below_drops
 from shared.jobs.model import JobTimes
@@ -71,33 +71,33 @@ def keep_listing(blobs: Blobs, folder: str, listing: Listing) -> None:
         blobs.write_once(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
 
 
-def compare_at_step(ports: RunPorts, run: Run, moved: Collection[str]) -> dict[str, Any]:
-    """The note on a run that is about to be so, of which these jobs came to nodes or left them. What takes long is
+def compare_at_step(ports: RunPorts, run: Run, moved: Collection[str]) -> Run:
+    """With its note, a run that is about to be so, of which these jobs came to nodes or left them. What takes long is
     compared by a message, and at the end by the archive."""
     if is_over(run):
-        return change_at_end(ports, run) or {}
+        return change_at_end(ports, run) or run
     noted = change_on_nodes(ports, run, moved)
     if noted is None:
         ask_for_check(ports.queues, run)
-    return noted or {}
+    return noted or run
 
 
-def change_on_nodes(ports: RunPorts, run: Run, jobs: Collection[str]) -> dict[str, Any] | None:
-    """The note on a run whose jobs of these names were just seen to begin or to lose their nodes; None if comparing
+def change_on_nodes(ports: RunPorts, run: Run, jobs: Collection[str]) -> Run | None:
+    """With its note, a run whose jobs of these names were just seen to begin or to lose their nodes; None if comparing
     takes long or is not possible now."""
     if not _is_recorded(run) or not jobs:
-        return {}
+        return run
     return _quick(ports, run, jobs)
 
 
-def change_at_end(ports: RunPorts, run: Run) -> dict[str, Any] | None:
-    """The verdict on a run that is over; None if comparing takes long or is not possible now."""
-    return _quick(ports, run, None) if _is_due(run) else {}
+def change_at_end(ports: RunPorts, run: Run) -> Run | None:
+    """With its verdict, a run that is over; None if comparing takes long or is not possible now."""
+    return _quick(ports, run, None) if _is_due(run) else run
 
 
-def verdict_at_end(ports: RunPorts, run: Run) -> dict[str, Any]:
+def verdict_at_end(ports: RunPorts, run: Run) -> Run:
     """The same, which may take minutes. Raises what the services raise."""
-    return _note(run, _verdict(ports, run)) if _is_due(run) else {}
+    return _noted(run, _verdict(ports, run)) if _is_due(run) else run
 
 
 def ask_for_check(queues: Queues, run: Run) -> None:
@@ -115,9 +115,9 @@ def check_data(ports: RunPorts, message: CheckData) -> None:
     verdict = _verdict(ports, stored.value)
 
     def write(stored: Stored[Run]) -> None:
-        changes = _doubt(_note(stored.value, verdict))
-        if changes and stored.value.archive.at is None:
-            ports.runs.update(stored, stored.value.changed(**changes))
+        noted = _doubting(stored.value, _noted(stored.value, verdict))
+        if noted is not stored.value and noted.archive.at is None:
+            ports.runs.update(stored, noted)
 
     compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write, first=lambda: stored)
 
@@ -138,29 +138,29 @@ def _known(run: Run) -> TrainedOn | None:
     return TrainedOn.OTHER if run.progress.data_note else None  # as an older version wrote it
 
 
-def _quick(ports: RunPorts, run: Run, jobs: Collection[str] | None) -> dict[str, Any] | None:
+def _quick(ports: RunPorts, run: Run, jobs: Collection[str] | None) -> Run | None:
     try:
         blobs = list(islice(_blobs(ports, run), COMPARED_AT_ONCE + 1))
         if len(blobs) > COMPARED_AT_ONCE:
             return None
-        changes = _note(run, _compared(ports, run, jobs, blobs))
-        return changes if jobs is None else _doubt(changes)
+        noted = _noted(run, _compared(ports, run, jobs, blobs))
+        return noted if jobs is None else _doubting(run, noted)
     except TrainyardError as exc:
         log.info("run %s: its data are compared later: %s", run.name, exc)
         return None
 
 
-def _doubt(changes: dict[str, Any]) -> dict[str, Any]:
+def _doubting(run: Run, noted: Run) -> Run:
     """Only the end of a run can say that it trained on what is recorded."""
-    return {} if changes.get("trained_on") is TrainedOn.RECORDED else changes
+    return run if noted.progress.trained_on is TrainedOn.RECORDED else noted
 
 
-def _note(run: Run, verdict: Verdict | None) -> dict[str, Any]:
-    """The changes of the run's row: nothing that was found before is taken back."""
+def _noted(run: Run, verdict: Verdict | None) -> Run:
+    """The run with this verdict on its data: nothing that was found before is taken back."""
     order, noted = list(TrainedOn), _known(run)
     if verdict is None or (noted and order.index(verdict.trained_on) <= order.index(noted)):
-        return {}
-    return {"trained_on": verdict.trained_on, "data_note": verdict.why}
+        return run
+    return replace(run, progress=replace(run.progress, trained_on=verdict.trained_on, data_note=verdict.why))
 
 
 def _blobs(ports: RunPorts, run: Run) -> Iterator[Blob]:

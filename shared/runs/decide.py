@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -16,26 +17,24 @@ WHY_LIMIT = 1000  # characters of a moment's reason
 HISTORY_LIMIT = 100  # moments kept; a job that is preempted more often keeps its first half and its last
 
 
-def advance(
-    run: Run, state: RunState, now: datetime, why: str = "", failure: FailureCode | None = None
-) -> dict[str, Any]:
-    """The changes to the run's fields when its job is seen in `state`, empty if the table forbids that step.
+def advance(run: Run, state: RunState, now: datetime, why: str = "", failure: FailureCode | None = None) -> Run:
+    """The run whose job is seen in `state`; as it is if the table forbids that step.
 
     `failure` says why a job failed, where that led to this step.
     """
     if state not in TRANSITIONS[run.progress.state]:
-        return {}
+        return run
     history = (*run.progress.history, Moment(state, now, why[:WHY_LIMIT], failure))
     if len(history) > HISTORY_LIMIT:
         history = history[: HISTORY_LIMIT // 2] + history[-HISTORY_LIMIT // 2 :]
-    changes: dict[str, Any] = {"state": state, "history": history}
+    progress = replace(run.progress, state=state, history=history)
     starts_anew = state is RunState.QUEUED and run.progress.state is RunState.RUNNING
     began = state in (RunState.QUEUED, RunState.RUNNING, RunState.COMPLETED)
     if starts_anew or (run.progress.attempts == 0 and began):
-        changes["attempts"] = run.progress.attempts + 1
+        progress = replace(progress, attempts=progress.attempts + 1)
     if state in (RunState.FAILED, RunState.CANCELED):
-        changes["reason"] = why
-    return changes
+        progress = replace(progress, reason=why)
+    return replace(run, progress=progress)
 
 
 def first_moment(run: Run) -> tuple[Moment, ...]:

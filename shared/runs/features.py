@@ -18,8 +18,9 @@ from shared.kernel.facts import Fact
 from shared.kernel.parts import FeaturePart
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
+from shared.runs.progress.workload import Workload
 
-FEATURES = ("shared.deadlines",)
+FEATURES = ("shared.deadlines", "shared.sweeps")
 
 Reaction = Callable[[Any, Any], None]  # to a fact; takes the system's ports and the fact
 Json = dict[str, Any]
@@ -47,14 +48,17 @@ class BeforeStart:
 class Feature:
     """What a feature adds.
 
-    `parts` lie with the run, a column each. `begin` gives a new run its part, or raises Impossible. `before_start` is
+    `parts` lie with the run, a column each. `workloads` are kinds of runs. `begin` gives a new run its part, or raises
+    Impossible; `check` raises Impossible for a run that was asked for and can never be. `before_start` is
     what dry runs and answers to requests say. `reactions` are what follows from
     facts, after what every run has (shared/reactions.py). `price_on` is what an hour of a node costs on one of the
     run's clusters, None where the feature does not know. `mend` completes a run whose row the version before wrote.
     """
 
     parts: tuple[FeaturePart[Any], ...] = ()
+    workloads: tuple[Workload, ...] = ()
     begin: Callable[[Any, Run, Origin], Run] | None = None
+    check: Callable[[Any, Run], None] | None = None
     before_start: tuple[BeforeStart, ...] = ()
     reactions: Mapping[type[Fact], tuple[Reaction, ...]] = field(default_factory=dict)
     price_on: Callable[[Run, str], float | None] | None = None
@@ -77,6 +81,13 @@ def begun(ports: Any, run: Run, origin: Origin) -> Run:
     for feature in features():
         run = feature.begin(ports, run, origin) if feature.begin else run
     return run
+
+
+def check(ports: Any, run: Run) -> None:
+    """Raise Impossible for a run that was asked for and can never be."""
+    for feature in features():
+        if feature.check:
+            feature.check(ports, run)
 
 
 def before_start(run: Run) -> Json:

@@ -26,12 +26,12 @@ import msgspec
 
 from shared.jobs.model import FailureCode, JobFailure
 from shared.jobs.spec import JobSpec
-from shared.kernel.parts import column, from_columns, of_features, part, with_columns
+from shared.kernel.parts import column, from_columns, of_features, part
 from shared.runs.codes import CancelCode, Deed
 from shared.runs.steps import Step
 
 P = TypeVar("P")
-SWEEP, PIPELINE, ELASTIC = "sweep", "pipeline", "elastic"  # kinds of runs
+PIPELINE, ELASTIC = "pipeline", "elastic"  # kinds of runs
 
 
 class RunState(StrEnum):
@@ -215,7 +215,6 @@ class Asked:
     timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
     reads: tuple[str, ...] = ()  # the places below the drops container that its job's inputs name
     kind: str = ""  # of runs/progress/workloads.py; '' for a single job
-    sweep: str = ""  # the sweep whose trial it is
 
 
 @dataclass(frozen=True)
@@ -261,20 +260,6 @@ class Money:
     greatest: float | None = column("greatest_cost", None)  # if it takes all of its time limit
     allowed: float | None = column("cost_allowed", None)  # by its budget, where that is less than the greatest
     cost: Cost | None = None  # so far
-
-
-@dataclass(frozen=True)
-class Trials:
-    """Of a sweep: how its trials stand. The look at it writes this; the trials' own study and runs know more."""
-
-    begun: int = column("trials", 0)
-    ended: int = column("trials_ended", 0)
-    best: str = column("best_trial", "")  # the run of the best that is completed
-    best_value: float | None = None  # of the sweep's metric
-    dollars: float = column("trials_dollars", 0.0)  # what its trials' nodes cost so far
-    beyond: float = column("trials_beyond", 0.0)  # of it, what the books charged trials after they had ended
-    closing: str = column("sweep_closing", "")  # why no more trials begin
-    look: int = column("sweep_look", 0)  # the number of the look that is asked for by the clock
 
 
 @dataclass(frozen=True)
@@ -332,7 +317,6 @@ class Run:
     progress: Progress = part(Progress)
     jobs: Jobs = part(Jobs)
     money: Money = part(Money)
-    trials: Trials = part(Trials)
     archive: Archive = part(Archive)
     people: People = part(People)
     cancel: Cancel = part(Cancel)
@@ -363,7 +347,3 @@ class Run:
     def of(cls, **values: Any) -> Run:
         """The run with these columns."""
         return from_columns(cls, values)
-
-    def changed(self, **changes: Any) -> Run:
-        """The run with these columns changed."""
-        return with_columns(self, changes)

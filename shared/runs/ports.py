@@ -87,16 +87,6 @@ class Purse(Protocol):
         """How long the newest runs of this kind took, as their median; None if there are none."""
 
 
-PRICED = (
-    "project",
-    "price",
-    "price_from",
-    "estimated_cost",
-    "greatest_cost",
-    "cost_allowed",
-)  # the fields that `Purse.priced` fills
-
-
 class Capacity(Protocol):
     """Can the workspace's clusters give these nodes? Clusters answer."""
 
@@ -201,5 +191,5 @@ class RunPorts(WorkspacePorts, Protocol):
     @property
     def datasets(self) -> Datasets: ...
 
-    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> dict[str, Any]:
-        """The columns that follow from the fact in the write that makes it true."""
+    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> Run:
+        """The run with what follows from the fact in the write that makes it true."""

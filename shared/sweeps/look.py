@@ -19,7 +19,7 @@ from shared.runs import old_sentences
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.insert_run import record
-from shared.runs.model import SWEEP, Run, RunState
+from shared.runs.model import Run, RunState
 from shared.runs.node_use import Use
 from shared.runs.ports import RunFilter
 from shared.runs.progress.cancel import cancel_run
@@ -28,7 +28,7 @@ from shared.runs.progress.workloads import workload
 from shared.runs.views.metrics import Cursor, since
 from shared.sweeps.decide import best_trial, losers, to_start
 from shared.sweeps.messages import CheckSweep
-from shared.sweeps.model import Trial, TrialState, trial_run
+from shared.sweeps.model import Standing, Trial, TrialState, trial_run
 from shared.sweeps.ports import Studies, Study, SweepPorts
 from shared.sweeps.sampling import draw, possible
 from shared.sweeps.trial_run import SWEEP_TAG, run_of_trial
@@ -48,7 +48,7 @@ def look_at_sweep(ports: SweepPorts, message: CheckSweep) -> None:
     """
     name, number, studies = message.sweep, message.number, ports.studies
     parent = ports.runs.get(name).value
-    if parent.asked.kind != SWEEP or parent.asked.request.sweep is None:
+    if parent.asked.request.sweep is None:
         return
     if is_over(parent):
         _end_stragglers(ports, studies, parent, parent.asked.request.sweep)
@@ -77,13 +77,14 @@ def _ask_for_next(ports: SweepPorts, name: str, number: int | None) -> None:
     stored = ports.runs.get(name)
     sweep = stored.value.asked.request.sweep
     by_clock = sweep and (sweep.stopping or sweep.budget or sweep.timeout_seconds)
-    if number != stored.value.trials.look or is_over(stored.value) or not by_clock:
+    standing = _standing(stored.value)
+    if number != standing.look or is_over(stored.value) or not by_clock:
         return
     try:
-        after = ports.runs.update(stored, stored.value.changed(sweep_look=number + 1)).value
+        after = ports.runs.update(stored, stored.value.having(replace(standing, look=standing.look + 1))).value
     except Changed:
         after = ports.runs.get(name).value  # by a look of a fact, mostly: then this number is still waited for
-    ports.queues.send(CheckSweep(after.name, after.trials.look), LOOK_SECONDS)
+    ports.queues.send(CheckSweep(after.name, _standing(after).look), LOOK_SECONDS)
 
 
 @dataclass
@@ -100,9 +101,9 @@ class _Look:
         for trial in live:
             if run := runs[trial.number]:
                 self._learn(study, trial, run)
-        beyond = self._beyond(study.trials) if books and self.sweep.budget else self.parent.trials.beyond
+        beyond = self._beyond(study.trials) if books and self.sweep.budget else _standing(self.parent).beyond
         dollars = self._dollars(study.trials, runs) + beyond
-        closing = self.parent.trials.closing or self._why_closing(dollars)
+        closing = _standing(self.parent).closing or self._why_closing(dollars)
         self._end_trials(study.trials, runs, closing)
         if not closing:
             for _ in range(min(to_start(self.sweep, study.trials, possible(self.sweep)), study.room)):
@@ -110,7 +111,7 @@ class _Look:
         trials = study.trials
         study.commit()
         closing = self._record_runs(trials, runs, closing)
-        self._write(trials, runs, {"trials_dollars": round(dollars, 6), "trials_beyond": beyond}, closing)
+        self._write(trials, runs, Standing(dollars=round(dollars, 6), beyond=beyond, closing=closing))
 
     def _run(self, trial: Trial) -> Run | None:
         try:
@@ -188,28 +189,36 @@ class _Look:
                 closing = closing or str(exc)
         return closing
 
-    def _write(self, trials: list[Trial], runs: dict[int, Run | None], dollars: dict[str, float], closing: str) -> None:
+    def _write(self, trials: list[Trial], runs: dict[int, Run | None], standing: Standing) -> None:
         """Write how the trials stand, and the sweep's state."""
+        closing = standing.closing
         best = best_trial(self.sweep, trials)
         begun = sum(trial.own for trial in trials)
         live = [trial for trial in trials if trial.is_live and (runs.get(trial.number) or not closing)]
-        standing: dict[str, object] = {
-            "trials": begun,
-            "trials_ended": begun - len(live),
-            "best_trial": trial_run(self.parent.name, best.number) if best else "",
-            "best_value": best.best(self.sweep.maximize) if best else None,
-            **dollars,
-            "sweep_closing": closing,
-        }
+        standing = replace(
+            standing,
+            begun=begun,
+            ended=begun - len(live),
+            best=trial_run(self.parent.name, best.number) if best else "",
+            best_value=best.best(self.sweep.maximize) if best else None,
+        )
+
+        def stands(run: Run) -> Run:
+            return run.having(replace(standing, look=_standing(run).look))
+
         over = not live and (closing or not to_start(self.sweep, trials, possible(self.sweep)))
         if over:
             state, why = _end_of(self.parent, trials, self.sweep, closing)
-            transition(self.ports, self.parent.name, state, why, lambda _: standing)
+            transition(self.ports, self.parent.name, state, why, stands)
             return
         began = any(run and run.progress.state is RunState.RUNNING for run in runs.values())
         state = RunState.RUNNING if began or begun > len(live) else self.parent.progress.state
-        if state is not self.parent.progress.state or _differs(self.parent, standing):
-            transition(self.ports, self.parent.name, state, "", lambda _: standing)
+        if state is not self.parent.progress.state or stands(self.parent) != self.parent:
+            transition(self.ports, self.parent.name, state, "", stands)
+
+
+def _standing(parent: Run) -> Standing:
+    return parent.feature(Standing) or Standing()
 
 
 def _stop(ports: SweepPorts, trial: str, why: str) -> None:
@@ -229,11 +238,6 @@ def _cost(run: Run, uses: list[Use]) -> float:
     seconds = sum((spell.end - spell.begin).total_seconds() * spell.nodes for spell in spells)
     booked = run.money.cost.dollars if run.money.cost else 0.0
     return max(booked, seconds * run.money.price / 3600)
-
-
-def _differs(parent: Run, standing: dict[str, object]) -> bool:
-    now = replace(parent).changed(**standing)
-    return now.trials != parent.trials
 
 
 def _end_of(parent: Run, trials: list[Trial], sweep: Sweep, closing: str) -> tuple[RunState, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.jobs.search import Drawn
+from shared.kernel.parts import column
 
 
 class TrialState(StrEnum):
@@ -42,6 +43,27 @@ class Trial:
             return self.value
         values = self.told if interval is None else self.told[:interval]
         return (max(values) if maximize else min(values)) if values else None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the trials of a sweep stand. The look at the sweep writes this; the trials' study and runs know more."""
+
+    begun: int = column("trials", 0)
+    ended: int = column("trials_ended", 0)
+    best: str = column("best_trial", "")  # the run of the best that is completed
+    best_value: float | None = None  # of the sweep's metric
+    dollars: float = column("trials_dollars", 0.0)  # what its trials' nodes cost so far
+    beyond: float = column("trials_beyond", 0.0)  # of it, what the books charged trials after they had ended
+    closing: str = column("sweep_closing", "")  # why no more trials begin
+    look: int = column("sweep_look", 0)  # the number of the look that is asked for by the clock
+
+
+@dataclass(frozen=True)
+class TrialOf:
+    """That a run is a trial of this sweep."""
+
+    sweep: str = ""
 
 
 def trial_run(sweep: str, number: int) -> str:

@@ -9,7 +9,7 @@ from shared.jobs.spec import JobSpec, again
 from shared.runs.intake.from_job import run_of
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.progress.workloads import workload
-from shared.sweeps.model import trial_run
+from shared.sweeps.model import TrialOf, trial_run
 from shared.sweeps.sampling import Draw, values
 
 SWEEP_TAG = "trainyard.sweep"  # of a trial's run, by which lists find it: no one else may write such a tag
@@ -19,20 +19,29 @@ def run_of_trial(parent: Run, number: int, drawn: Draw, at: datetime) -> Run:
     """The first record of a trial's run."""
     job = _job(parent, number, drawn)
     run = run_of(job.name, job, workload(parent).bounds(parent), at)
-    return run.changed(
-        drop=parent.asked.drop,
-        route=parent.asked.route,
-        fingerprint=parent.asked.fingerprint,
-        experiment=parent.asked.experiment,
-        generation=parent.asked.generation,
-        from_run=parent.asked.from_run,
-        asked=parent.name,
-        sweep=parent.name,
-        project=parent.money.project,
-        owner=parent.people.owner,
-        owner_id=parent.people.owner_id,
-        tags={**parent.people.tags, SWEEP_TAG: parent.name},
-        history=(Moment(RunState.RECEIVED, at, f"Trial {number} of sweep {parent.name}."),),
+    run = run.having(TrialOf(parent.name))
+    return replace(
+        run,
+        asked=replace(
+            run.asked,
+            drop=parent.asked.drop,
+            route=parent.asked.route,
+            fingerprint=parent.asked.fingerprint,
+            experiment=parent.asked.experiment,
+            generation=parent.asked.generation,
+            from_run=parent.asked.from_run,
+            digest=parent.name,
+        ),
+        money=replace(run.money, project=parent.money.project),
+        people=replace(
+            run.people,
+            owner=parent.people.owner,
+            owner_id=parent.people.owner_id,
+            tags={**parent.people.tags, SWEEP_TAG: parent.name},
+        ),
+        progress=replace(
+            run.progress, history=(Moment(RunState.RECEIVED, at, f"Trial {number} of sweep {parent.name}."),)
+        ),
     )
 
 

@@ -18,6 +18,7 @@ from shared.runs.model import Elastic, Member, Moment, RunState
 from shared.runs.ports import RunFilter
 from tests.contract.some_runs import HOUR, NOW, pages, run
 from tests.contract.wire import Dying, Recording
+from tests.fakes.parts import changed
 from tests.fakes.ports import Crash
 
 
@@ -81,7 +82,7 @@ def test_runs_of_older_versions_are_found(tables: StorageClients, age: str) -> N
             f"mnist-{i}" for i in reversed(range(7))
         ]
     for i in range(7):
-        runs.update(old := runs.get(f"mnist-{i}"), old.value.changed(state=RunState.RUNNING, attempts=2))
+        runs.update(old := runs.get(f"mnist-{i}"), changed(old.value, state=RunState.RUNNING, attempts=2))
     for wanted in (RunFilter(owner="ann"), RunFilter(state="running"), RunFilter(owner="ann", state="running")):
         found = [one for page in pages(runs, wanted, 3) for one in page]
         assert [(one.name, one.progress.attempts) for one in found] == [(f"mnist-{i}", 2) for i in reversed(range(7))]
@@ -92,8 +93,8 @@ def test_a_run_too_long_for_copies_is_found(tables: StorageClients) -> None:
     runs = TableRuns(tables.table)
     runs.insert(run(tags={f"t{i}": "x" for i in range(15)}))
     members = tuple(Member(i, 3, RunState.FAILED, NOW, "w" * 900) for i in range(100))
-    stored = runs.update(old := runs.get("mnist-0"), old.value.changed(elastic=Elastic(1, 10, NOW, members)))
-    runs.update(stored, stored.value.changed(reason="at last"))
+    stored = runs.update(old := runs.get("mnist-0"), changed(old.value, elastic=Elastic(1, 10, NOW, members)))
+    runs.update(stored, changed(stored.value, reason="at last"))
     [found] = runs.page(RunFilter(tag="t7=x"), 9).runs
     assert found == runs.get("mnist-0").value
 

@@ -18,6 +18,7 @@ from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.runs.model import LIVE, Elastic, Member, Moment, RunState, Size
 from shared.runs.ports import RunFilter, RunPage, Runs
 from tests.contract.some_runs import HOUR, NOW, pages, run
+from tests.fakes.parts import changed
 from tests.fakes.ports import FakeRuns
 
 
@@ -89,12 +90,13 @@ def test_update_merges_only_its_fields(runs: Runs) -> None:
     """Two writers of different fields, one after the other, lose nothing of each other."""
     runs.insert(run(reason="first"))
     first = runs.get("mnist-0")
-    second = runs.update(first, first.value.changed(job="mnist-0", last_metrics={"loss": 1.0}))
+    second = runs.update(first, changed(first.value, job="mnist-0", last_metrics={"loss": 1.0}))
     third = runs.update(
-        second, second.value.changed(state=RunState.SUBMITTED, history=(Moment(RunState.SUBMITTED, NOW, "why"),))
+        second, changed(second.value, state=RunState.SUBMITTED, history=(Moment(RunState.SUBMITTED, NOW, "why"),))
     )
     assert runs.get("mnist-0") == third
-    assert third.value == first.value.changed(
+    assert third.value == changed(
+        first.value,
         job="mnist-0",
         last_metrics={"loss": 1.0},
         state=RunState.SUBMITTED,
@@ -106,9 +108,9 @@ def test_update_needs_the_latest_etag(runs: Runs) -> None:
     """Of two writers that read the same row the second raises Changed, and its fields are not written."""
     runs.insert(run())
     read = runs.get("mnist-0")
-    runs.update(read, read.value.changed(job="a"))
+    runs.update(read, changed(read.value, job="a"))
     with pytest.raises(Changed):
-        runs.update(read, read.value.changed(code="b"))
+        runs.update(read, changed(read.value, code="b"))
     assert (runs.get("mnist-0").value.jobs.job, runs.get("mnist-0").value.jobs.code) == ("a", "")
 
 
@@ -116,7 +118,7 @@ def test_update_refuses_unknown_fields(runs: Runs) -> None:
     """A name that is no field of Run raises TypeError."""
     runs.insert(run())
     with pytest.raises(TypeError):
-        runs.update(old := runs.get("mnist-0"), old.value.changed(colour="blue"))
+        runs.update(old := runs.get("mnist-0"), changed(old.value, colour="blue"))
 
 
 def test_newest_comes_first_and_pages_are_complete(runs: Runs) -> None:
@@ -147,7 +149,7 @@ def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
         experiment, cluster = "ab"[i % 2], "xyz"[i % 3]
         state = RunState.FAILED if i < 30 else RunState.QUEUED
         made = run(f"mnist-{i:02}", i, state=state, request=JobSpec(command=read_command("x")))
-        runs.insert(made.changed(experiment=experiment, cluster=cluster))
+        runs.insert(changed(made, experiment=experiment, cluster=cluster))
 
     def names(limit: int, **wanted: Any) -> list[str]:
         return [r.name for page in pages(runs, RunFilter(**wanted), limit) for r in page]
@@ -184,9 +186,9 @@ def test_what_changed_since_a_page_is_told(runs: Runs, monkeypatch: pytest.Monke
     quiet = runs.changed(queued, page.mark)
     assert quiet is not None
     assert (quiet.runs, quiet.gone) == ([], [])
-    runs.update(old := runs.get("mnist-0"), old.value.changed(reason="too old to be told"))
-    runs.update(old := runs.get("mnist-3"), old.value.changed(state=RunState.RUNNING))
-    runs.update(old := runs.get("mnist-2"), old.value.changed(reason="told"))
+    runs.update(old := runs.get("mnist-0"), changed(old.value, reason="too old to be told"))
+    runs.update(old := runs.get("mnist-3"), changed(old.value, state=RunState.RUNNING))
+    runs.update(old := runs.get("mnist-2"), changed(old.value, reason="told"))
     runs.insert(run("mnist-9", 9, state=RunState.QUEUED))
     news = runs.changed(queued, quiet.mark)
     assert news is not None
@@ -210,15 +212,15 @@ def test_the_unsettled_runs_of_an_hour(runs: Runs) -> None:
     """`unsettled` gives an hour's runs that are not archived, newest first, page by page, with etags that count."""
     for name, seconds in (("mnist-1", 0), ("mnist-2", 1), ("mnist-3", 2), ("mnist-4", 3600), ("mnist-5", -3600)):
         runs.insert(run(name, seconds))
-    runs.update(old := runs.get("mnist-2"), old.value.changed(archived_at=NOW))
+    runs.update(old := runs.get("mnist-2"), changed(old.value, archived_at=NOW))
     assert runs.hours() == ["20260102T02", HOUR, "20260102T04"]
     first = runs.unsettled(HOUR, 1)
     rest = runs.unsettled(HOUR, 9, first[0].value)
     assert [stored.value.name for stored in (*first, *rest)] == ["mnist-3", "mnist-1"]
     assert first[0].value.asked.request == JobSpec()
-    runs.update(old := first[0], old.value.changed(reason="with the etag of the list"))
+    runs.update(old := first[0], changed(old.value, reason="with the etag of the list"))
     with pytest.raises(Changed):
-        runs.update(old := first[0], old.value.changed(reason="again"))
+        runs.update(old := first[0], changed(old.value, reason="again"))
 
 
 def test_an_hour_is_claimed_by_one_and_dropped_unless_a_run_came(runs: Runs) -> None:
@@ -240,7 +242,7 @@ def test_runs_are_found_by_owner_tag_and_state(runs: Runs) -> None:
     runs.insert(run("mnist-1", 1, owner="ann", tags={"a": "x y", "b": "1"}))
     runs.insert(run("mnist-2", 2, owner="ann", owner_id="0a1b"))
     runs.insert(run("mnist-3", 3, owner="bob", tags={"a": "x y"}))
-    runs.update(old := runs.get("mnist-2"), old.value.changed(state=RunState.SUBMITTED))
+    runs.update(old := runs.get("mnist-2"), changed(old.value, state=RunState.SUBMITTED))
 
     def names(**wanted: Any) -> list[str]:
         return [r.name for page in pages(runs, RunFilter(**wanted), 2) for r in page]
@@ -257,7 +259,7 @@ def test_runs_that_have_not_ended_are_found_at_once(runs: Runs) -> None:
     """Whatever their states are, with these; those that have ended are not among them."""
     for state in (state for state in RunState if state is not RunState.BROKEN):
         runs.insert(run(f"mnist-{state}"))
-        runs.update(old := runs.get(f"mnist-{state}"), old.value.changed(state=state))
+        runs.update(old := runs.get(f"mnist-{state}"), changed(old.value, state=state))
     assert sorted(runs.live()) == sorted((f"mnist-{state}", "cpu-cluster", state) for state in LIVE)
 
 
@@ -265,9 +267,9 @@ def test_the_rows_that_find_a_run_follow_it(runs: Runs) -> None:
     """Whatever is written of a run is shown by every filter, and values that it has no more find it no more."""
     runs.insert(run("mnist-1", owner="ann", tags={"a": "1"}))
     stored = runs.update(
-        old := runs.get("mnist-1"), old.value.changed(best_metrics={"accuracy": 0.5}, cluster="gpu-cluster")
+        old := runs.get("mnist-1"), changed(old.value, best_metrics={"accuracy": 0.5}, cluster="gpu-cluster")
     )
-    runs.update(stored, stored.value.changed(tags={"b": "2"}, reason="w" * 3000))
+    runs.update(stored, changed(stored.value, tags={"b": "2"}, reason="w" * 3000))
     for wanted in (RunFilter(), RunFilter(owner="ann"), RunFilter(cluster="gpu-cluster"), RunFilter(tag="b=2")):
         assert runs.page(wanted, 9).runs == [runs.get("mnist-1").value]
     assert not runs.page(RunFilter(cluster="cpu-cluster"), 9).runs + runs.page(RunFilter(tag="a=1"), 9).runs
@@ -320,10 +322,10 @@ def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> No
     runs.insert(made)
     first = runs.recent("mnist-0")
     assert (first.value, first.etag) == (made, runs.get("mnist-0").etag)
-    second = runs.update(first, first.value.changed(state=RunState.SUBMITTED, attempts=1, archive_tries=2))
+    second = runs.update(first, changed(first.value, state=RunState.SUBMITTED, attempts=1, archive_tries=2))
     again = runs.recent("mnist-0")
     assert (again.value, again.etag) == (runs.get("mnist-0").value, second.etag)
-    assert runs.update(again, again.value.changed(job="mnist-0")).value.archive.tries == 2
+    assert runs.update(again, changed(again.value, job="mnist-0")).value.archive.tries == 2
     with pytest.raises(NotFound, match="mnist-9"):
         runs.recent("mnist-9")
 
@@ -332,9 +334,9 @@ def test_who_remembers_an_older_row_finds_out_by_writing(tables: StorageClients)
     """What another process wrote meanwhile makes an update under the remembered etag Changed, and `get` tells it."""
     here, there = TableRuns(tables.table), TableRuns(tables.table)
     here.insert(run())
-    there.update(old := there.get("mnist-0"), old.value.changed(job="mnist-0"))
+    there.update(old := there.get("mnist-0"), changed(old.value, job="mnist-0"))
     with pytest.raises(Changed):
-        here.update(known := here.recent("mnist-0"), known.value.changed(state=RunState.SUBMITTED))
+        here.update(known := here.recent("mnist-0"), changed(known.value, state=RunState.SUBMITTED))
     assert here.get("mnist-0").value.jobs.job == here.recent("mnist-0").value.jobs.job == "mnist-0"
 
 

@@ -351,10 +351,10 @@ def test_a_sweep_gives_the_best_of_its_trials(desk: Desk) -> None:
     assert sweep["state"] == "completed"
     assert sorted(lrs) == [f"{sweep['run']}-t{number}" for number in range(3)]
     completed = [trial for trial in trials if trial["state"] == "completed"]
-    assert sweep["best_trial"] == max(completed, key=lambda trial: trial["best"]["value"])["run"]
+    assert sweep["sweep"]["best_trial"] == max(completed, key=lambda trial: trial["best"]["value"])["run"]
     folder = Path(desk.ask("fetch", sweep["run"], "--to", "best")["folder"])
-    assert float((folder / "models" / "lr.txt").read_text()) == lrs[sweep["best_trial"]]
-    assert sweep["best_value"] == pytest.approx(3 * lrs[sweep["best_trial"]])
+    assert float((folder / "models" / "lr.txt").read_text()) == lrs[sweep["sweep"]["best_trial"]]
+    assert sweep["sweep"]["best_value"] == pytest.approx(3 * lrs[sweep["sweep"]["best_trial"]])
     compared = desk.ask("compare", sweep["run"])
     assert {row["name"] for row in compared["different"]} >= {"lr"}
 

@@ -21,6 +21,7 @@ from shared.kernel.versioned import Stored
 from shared.runs.model import LIVE, Run, RunState
 from shared.runs.names import hour_of
 from shared.runs.ports import RunChanges, RunFilter, RunPage
+from tests.fakes.parts import changed
 
 
 class Etags:
@@ -166,8 +167,8 @@ class FakeRuns:
         row = self.rows.get(run.value.name)
         if row is None or row.etag != run.etag:
             raise Changed(f"run {run.value.name} changed in between")
-        changed = row.value.changed(**difference(run.value, after))
-        return self._put(replace(changed, features=after.features))
+        written = changed(row.value, **difference(run.value, after))
+        return self._put(replace(written, features=after.features))
 
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         runs = sorted((row.value for row in self.rows.values()), key=_age)
@@ -192,7 +193,7 @@ class FakeRuns:
             tagged = tagged and run_filter.owner in ("", run.people.owner, run.people.owner_id)
             holds = run_filter.holds is None or run_filter.holds(run)
             if tagged and holds and all(want in ("", flat(run)[name]) for name, want in _equalities(run_filter)):
-                found.append(run.changed(request=JobSpec()))
+                found.append(changed(run, request=JobSpec()))
         more = bool(ahead) and last is not ahead[-1]
         mark = f"{self._written()}_{_age(found[-1])[0]}_{found[-1].name}" if found else ""
         return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "", len(ahead[: self.SEEN]), mark)
@@ -206,7 +207,7 @@ class FakeRuns:
         near = [r for r in self.newest(len(self.rows)) if _age(r) <= oldest and int(self.rows[r.name].etag, 16) > seen]
         fit = [r for r in near if all(want in ("", flat(r)[field]) for field, want in _equalities(run_filter))]
         return RunChanges(
-            [r.changed(request=JobSpec()) for r in fit],
+            [changed(r, request=JobSpec()) for r in fit],
             [r.name for r in near if r not in fit],
             f"{self._written()}_{age}_{name}",
         )
@@ -243,7 +244,7 @@ class FakeRuns:
     def unsettled(self, hour: str, limit: int, before: Run | None = None) -> list[Stored[Run]]:
         runs = self.newest(len(self.rows), before)
         found = [run for run in runs if hour_of(run.created_at) == hour and run.archive.at is None]
-        return [Stored(run.changed(request=JobSpec()), self.rows[run.name].etag) for run in found[:limit]]
+        return [Stored(changed(run, request=JobSpec()), self.rows[run.name].etag) for run in found[:limit]]
 
     def _put(self, run: Run) -> Stored[Run]:
         self.rows[run.name] = Stored(run, self._etags.next())

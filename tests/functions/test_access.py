@@ -25,6 +25,7 @@ from shared.kernel.index_settings import ROOT
 from shared.kernel.operation import CODER, CONTRIBUTOR, READER
 from shared.kernel.settings import Settings
 from shared.runs.model import RunState
+from tests.fakes.parts import changed
 from tests.fakes.world import World, trainers_folder
 from tests.functions import indexed
 from tests.shared.kernel.test_config import ENV
@@ -248,7 +249,7 @@ def test_all_that_people_do_carries_their_object_id(monkeypatch: pytest.MonkeyPa
     when = asked("POST", "schedules", "", {"run": {"template": "mnist", "data": "drops/mnist/a"}, "cron": "0 6 * * 1"})
     paused = asked("POST", "schedules/{schedule}/pause", when["id"])
     (tagged,) = asked("POST", "runs/{run}/tags", "mnist-2", {"set": {"stage": "final"}})["audit"]
-    world.runs.update(old := world.runs.get("mnist-1"), old.value.changed(state=RunState.CANCELED))
+    world.runs.update(old := world.runs.get("mnist-1"), changed(old.value, state=RunState.CANCELED))
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 1, 4, 120, nodes=1)
     sweep.sweep(world.system)
     world.clock.advance(121)

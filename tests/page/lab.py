@@ -24,12 +24,13 @@ from shared.jobs.search import CHOICE, Parameter, Sweep
 from shared.jobs.spec import JobSpec
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.settings import Settings
-from shared.runs.model import SWEEP, Cost, Moment, Run, RunState
+from shared.runs.model import Cost, Moment, Run, RunState
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.outputs import archive_folder
-from shared.sweeps.model import TrialState, trial_run
+from shared.sweeps.model import Standing, TrialOf, TrialState, trial_run
 from shared.sweeps.trial_run import SWEEP_TAG
 from shared.system import System
+from tests.fakes.parts import changed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
@@ -94,7 +95,7 @@ class Lab:
             Moment(state, run.created_at + timedelta(seconds=10 * i))
             for i, state in enumerate((RunState.RECEIVED, RunState.SUBMITTED, RunState.RUNNING, RunState.COMPLETED))
         )
-        ended = run.changed(state=RunState.COMPLETED, history=moments, archived_at=run.created_at + timedelta(hours=1))
+        ended = changed(run, state=RunState.COMPLETED, history=moments, archived_at=run.created_at + timedelta(hours=1))
         folder = archive_folder(ended)
         for name, data in files.items():
             self.system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{name}", data, "application/octet-stream")
@@ -117,12 +118,12 @@ def a_sweep(lab: Lab, name: str) -> Run:
         study.tell(study.add(drawn), [told])
         study.end(number, TrialState.COMPLETED, told)
         best = {"best_metrics": {"test_accuracy": told}, "cost": Cost(0.01 * number, 0.0, 0.0, 1.0, NOW)}
-        of_sweep = {"sweep": name, "tags": {SWEEP_TAG: name}, "parameters": drawn}
-        lab.archived(a_run(trial_run(name, number), **of_sweep, **best), {})
+        of_sweep = {"tags": {SWEEP_TAG: name}, "parameters": drawn}
+        lab.archived(a_run(trial_run(name, number), **of_sweep, **best).having(TrialOf(name)), {})
     study.commit()
-    standing = {"trials": 10, "trials_ended": 10, "best_trial": trial_run(name, 9), "best_value": 0.86}
-    parent = {"kind": SWEEP, "cluster": "", "nodes": 0, "request": JobSpec(sweep=sweep), "trials_dollars": 0.45}
-    return lab.archived(a_run(name, **parent, **standing), {})
+    standing = Standing(begun=10, ended=10, best=trial_run(name, 9), best_value=0.86, dollars=0.45)
+    parent = {"kind": "sweep", "cluster": "", "nodes": 0, "request": JobSpec(sweep=sweep)}
+    return lab.archived(a_run(name, **parent).having(standing), {})
 
 
 def a_run(name: str, **more: Any) -> Run:

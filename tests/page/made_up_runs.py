@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from shared.runs.model import Elastic, Member, Moment, RunState, Size
 from shared.runs.steps import Step, StepState
+from tests.fakes.parts import changed
 from tests.page.lab import NOW, Lab, a_run
 
 PICTURE = base64.b64decode(
@@ -33,7 +34,7 @@ def queue_a_run(lab: Lab) -> None:
     """A run that waits, until the app sees that its job is nowhere."""
     now = datetime.now(UTC)
     run = a_run("waits-for-nodes-0123456789abcdef", created_at=now)
-    lab.system.runs.insert(run.changed(state=RunState.QUEUED, history=(Moment(RunState.QUEUED, now),)))
+    lab.system.runs.insert(changed(run, state=RunState.QUEUED, history=(Moment(RunState.QUEUED, now),)))
 
 
 def two_that_compare(lab: Lab) -> None:

@@ -20,6 +20,7 @@ from shared.drops.model import Drop, DropState
 from shared.kernel.drop_key import DropKey
 from shared.runs.model import RunState
 from tests.batchai.documents import practitioner
+from tests.fakes.parts import changed
 from tests.page.lab import NOW, PATIENCE, Lab, a_run
 
 if TYPE_CHECKING:
@@ -301,7 +302,7 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
     expect(page.get_by_role("link", name="old-129")).to_be_focused()
     expect(page.get_by_role("link", name="old-129")).to_be_in_viewport()
     lab.system.runs.update(
-        old := lab.system.runs.get("old-128"), old.value.changed(best_metrics={"test_accuracy": 0.123})
+        old := lab.system.runs.get("old-128"), changed(old.value, best_metrics={"test_accuracy": 0.123})
     )
     expect(page.locator("[data-row=old-128]")).to_contain_text("0.123", timeout=PATIENCE)
     told = {"rows": [], "gone": [], "changes": "m", "complete": False, "continue": None}
@@ -318,7 +319,7 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
 
     page.route("**/rows?*changes=*", too_much_changed)
     lab.system.runs.update(
-        old := lab.system.runs.get("old-127"), old.value.changed(best_metrics={"test_accuracy": 0.456})
+        old := lab.system.runs.get("old-127"), changed(old.value, best_metrics={"test_accuracy": 0.456})
     )
     expect(page.locator("[data-row=old-127]")).to_contain_text("0.456", timeout=PATIENCE)
     assert page.locator("tr[data-row]").count() < 60

@@ -23,6 +23,7 @@ from shared.runs.intake.request import RunRequest
 from shared.runs.model import RunState
 from shared.runs.progress.hourly_reconcile import ARCHIVE_TRIES
 from shared.runs.views import metrics
+from tests.fakes.parts import changed
 from tests.fakes.ports import FakeBlobs
 from tests.fakes.world import ROUTE, TEMPLATE, World, trainers_folder
 
@@ -304,7 +305,7 @@ def test_one_broken_run_stops_neither_sweep_nor_looks(world: World) -> None:
     names = [post(world, {"job": JOB}) for _ in range(2)]
     world.run_until_idle()
     broken = world.runs.rows[names[0]]
-    world.runs.rows[names[0]] = replace(broken, value=broken.value.changed(state=RunState.BROKEN))
+    world.runs.rows[names[0]] = replace(broken, value=changed(broken.value, state=RunState.BROKEN))
     world.jobs.set(names[1], "Completed")
     world.clock.advance(300)
     world.reconcile()

@@ -23,6 +23,7 @@ from shared.runs.content import survey
 from shared.runs.decide import HISTORY_LIMIT, advance, failing_log, fold_metrics
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 from shared.runs.names import run_name
+from tests.fakes.parts import changed
 from tests.fakes.world import ROUTE
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -187,11 +188,11 @@ def test_states_move_one_way(seen: list[RunState]) -> None:
     """Whatever is seen in whatever order, only steps of the table are taken, and nothing leaves a final state."""
     run = RUN
     for state in seen:
-        changes = advance(run, state, NOW, "why")
-        if changes:
+        after = advance(run, state, NOW, "why")
+        if after is not run:
             assert state in TRANSITIONS[run.progress.state]
             assert run.progress.state not in FINAL
-        run = run.changed(**changes)
+        run = after
     assert [m.state for m in run.progress.history] == [
         m.state for m in run.progress.history if m.state is not RunState.RECEIVED
     ]
@@ -201,16 +202,16 @@ def test_a_requeue_costs_an_attempt() -> None:
     """Attempts count how often the job began, whether or not its first queueing was seen."""
     run = RUN
     for state, attempts in [("queued", 1), ("running", 1), ("queued", 2), ("running", 2), ("queued", 3)]:
-        run = run.changed(**advance(run, RunState(state), NOW))
+        run = advance(run, RunState(state), NOW)
         assert run.progress.attempts == attempts
     for first_seen in (RunState.RUNNING, RunState.COMPLETED):
-        assert advance(RUN, first_seen, NOW)["attempts"] == 1
+        assert advance(RUN, first_seen, NOW).progress.attempts == 1
 
 
 def test_history_is_bounded() -> None:
     """A job preempted a thousand times keeps its first and its last moments."""
-    run = RUN.changed(state=RunState.RUNNING, history=(Moment(RunState.RECEIVED, NOW),) * HISTORY_LIMIT)
-    history = advance(run, RunState.QUEUED, NOW)["history"]
+    run = changed(RUN, state=RunState.RUNNING, history=(Moment(RunState.RECEIVED, NOW),) * HISTORY_LIMIT)
+    history = advance(run, RunState.QUEUED, NOW).progress.history
 
     assert len(history) == HISTORY_LIMIT
     assert history[-1].state is RunState.QUEUED

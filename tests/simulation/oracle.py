@@ -17,10 +17,12 @@ from shared.kernel.message import Message
 from shared.kernel.storage import Place
 from shared.messages.declared import QUEUES
 from shared.runs.content import drop_blobs, survey
-from shared.runs.model import DEDICATED_FROM, FINAL, SWEEP, Run, RunState
+from shared.runs.model import DEDICATED_FROM, FINAL, Run, RunState
 from shared.runs.names import member_job, run_of_job
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
+from shared.sweeps.model import Standing
+from tests.fakes.parts import sweep_of
 from tests.fakes.world import World
 from tests.simulation.ports import SimulatedJobs
 from tests.simulation.promotions import check_history, check_proofs
@@ -88,7 +90,7 @@ class Oracle:
             else now
         )
         self.needed.setdefault(run.name, began)
-        if run.asked.sweep:
+        if sweep_of(run):
             check_begun(self.world, run)
         elif not (run.asked.digest or run.asked.retry_of):
             first = self.trained.setdefault((run.asked.drop, run.asked.fingerprint), run.name)
@@ -168,7 +170,7 @@ class Oracle:
 
     def _announced(self, kind: str, data: dict[str, Any]) -> None:
         if kind == "RunSubmitted":
-            sweep = self.world.runs.rows[data["run"]].value.asked.kind == SWEEP
+            sweep = self.world.runs.rows[data["run"]].value.feature(Standing) is not None
             require(sweep or self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
     def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
@@ -269,7 +271,7 @@ class Oracle:
             known = set(workload(run).jobs(run).values())
             for job in self._jobs_of(run.name):
                 require(job in known, f"job {job} is none of run {run.name}'s")
-            if run.progress.state is RunState.COMPLETED and run.asked.kind != SWEEP:
+            if run.progress.state is RunState.COMPLETED and not run.feature(Standing):
                 ended = [self.world.jobs.jobs[job].raw for job in self._jobs_of(run.name)]
                 require("Completed" in ended, f"run {run.name} is completed, its jobs are {ended}")
         self._contents()

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.runs.model import SWEEP
+from shared.sweeps.model import Standing
+from tests.fakes.parts import sweep_of
 from tests.fakes.world import World
 
 
@@ -32,8 +33,8 @@ class Outcome:
             self.counts["resubmissions"] += run.jobs.elastic.resubmitted if run.jobs.elastic else 0
             self.counts["retries"] += bool(run.asked.retry_of)
             self.counts["jobs started again"] += run.progress.attempts > 1
-            if run.asked.sweep or run.asked.kind == SWEEP:
-                self.counts[f"{'trials' if run.asked.sweep else 'sweeps'} {run.progress.state}"] += 1
+            if sweep_of(run) or run.feature(Standing) is not None:
+                self.counts[f"{'trials' if sweep_of(run) else 'sweeps'} {run.progress.state}"] += 1
                 self.counts["trials that lost"] += "at interval" in run.cancel.why
             self.counts["archives given up"] += run.archive.gave_up_at is not None
         for drop in [row.value for row in world.drops.rows.values()]:

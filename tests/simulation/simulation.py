@@ -30,6 +30,7 @@ from shared.runs.progress import submit
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
 from shared.system import System
+from tests.fakes.parts import sweep_of
 from tests.fakes.ports import Clock, FakeBlobs
 from tests.fakes.studies import MemoryJournal
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World
@@ -264,9 +265,9 @@ class Simulation:
         error = words if raw == "Failed" else ""
         self.note("JOB", (name, raw))
         run = self.world.runs.rows[run_of_job(name)].value
-        told = sweeps.told(self.world, run.name) if run.asked.sweep else []
+        told = sweeps.told(self.world, run.name) if sweep_of(run) else []
         self.world.job_goes(name, raw, error)
-        if run.asked.sweep and raw in ("Completed", "Failed"):
+        if sweep_of(run) and raw in ("Completed", "Failed"):
             sweeps.ended(self.world, run, told)
 
     def _scale_up(self) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest, SweepRequest
-from shared.runs.model import FINAL, SWEEP, Run, RunState
+from shared.runs.model import FINAL, Run, RunState
 from shared.runs.names import run_of_job
 from shared.runs.results.outputs import archive_folder
-from shared.sweeps.model import TrialState
+from shared.sweeps.model import Standing, TrialState
+from tests.fakes.parts import standing_of, sweep_of
 from tests.fakes.storage import FakeBlobs
 from tests.fakes.world import World
 from tests.simulation.scheduler import Violation
@@ -35,7 +36,7 @@ def tell(simulation: Any) -> None:
     """A trial that runs writes down how good it is by now."""
     world: World = simulation.world
     running = {run_of_job(job) for job in simulation.jobs.live() if world.jobs.jobs[job].raw == "Running"}
-    if trials := sorted(name for name in running if world.runs.rows[name].value.asked.sweep):
+    if trials := sorted(name for name in running if sweep_of(world.runs.rows[name].value)):
         name = simulation.random.choice(trials)
         values = [simulation.random.random() for _ in range(simulation.random.choice((1, 2, 3)))]
         _write(world.blobs, name, [*told(world, name), *values])
@@ -55,7 +56,7 @@ def told(world: World, trial: str) -> list[float]:
 
 def check_begun(world: World, trial: Run) -> None:
     """When a trial begins: it is one of so many, and has a place."""
-    sweep = world.runs.rows[trial.asked.sweep].value
+    sweep = world.runs.rows[sweep_of(trial)].value
     asked = sweep.asked.request.sweep
     if asked is None:
         raise Violation(f"run {trial.name} is a trial of {sweep.name}, which is no sweep")
@@ -67,12 +68,12 @@ def check_begun(world: World, trial: Run) -> None:
 
 def check_ended(world: World) -> None:
     """A sweep that is over has no more trials than its study, none that is live, and the archive of the best one."""
-    for sweep in [row.value for row in world.runs.rows.values() if row.value.asked.kind == SWEEP]:
+    for sweep in [row.value for row in world.runs.rows.values() if row.value.feature(Standing) is not None]:
         trials, asked = {run.name: run for run in _trials(world, sweep.name)}, sweep.asked.request.sweep
         assert asked is not None
         study = [trial for trial in world.studies().trials(sweep.name, asked) if trial.own]
         _require(len(trials) <= len(study), f"sweep {sweep.name} has runs {sorted(trials)}, its study {study}")
-        standing = sweep.trials
+        standing = standing_of(sweep)
         if sweep.progress.state is not RunState.COMPLETED:
             continue
         lost = [trial.number for trial in study if trial.state is TrialState.RUNNING]
@@ -101,7 +102,7 @@ def _completed(run: Run) -> bool:
 
 
 def _trials(world: World, sweep: str) -> list[Run]:
-    return [row.value for row in world.runs.rows.values() if row.value.asked.sweep == sweep]
+    return [row.value for row in world.runs.rows.values() if sweep_of(row.value) == sweep]
 
 
 def _write(blobs: FakeBlobs, trial: str, values: list[float]) -> None:

@@ -47,8 +47,8 @@ export function What({ run }) {
               .join(", "),
           ],
           [W.run.cost, run.cost ? `${money(cost(run))}${run.cost.unpriced ? W.run.unpriced : ""}` : ""],
-          [W.run.cost, run.kind === "sweep" && money(run.trials_dollars)],
-          [W.run.trialOf, run.sweep && <a href={to("run", [run.sweep])}>{visible(run.sweep)}</a>],
+          [W.run.cost, run.sweep && money(run.sweep.trials_dollars)],
+          [W.run.trialOf, run.trial && <a href={to("run", [run.trial.sweep])}>{visible(run.trial.sweep)}</a>],
           [
             f.drop,
             run.drop && (
@@ -89,7 +89,7 @@ export function What({ run }) {
             ),
           ],
           [W.run.canceledBy, run.canceled_by],
-          ...FIELDS.filter((name) => run.kind !== "sweep" || !OF_NODES.includes(name)).map(known),
+          ...FIELDS.filter((name) => !run.sweep || !OF_NODES.includes(name)).map(known),
           [
             f.git,
             run.git && (

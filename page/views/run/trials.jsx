@@ -26,8 +26,8 @@ export function Trials({ run }) {
   return (
     <>
       <p class="dim">
-        {W.sweep.standing(run.trials, run.trials_ended, money(run.trials_dollars), ended(run))}
-        {run.sweep_closing && ` ${visible(run.sweep_closing)}`}{" "}
+        {W.sweep.standing(run.sweep.trials, run.sweep.trials_ended, money(run.sweep.trials_dollars), ended(run))}
+        {run.sweep.sweep_closing && ` ${visible(run.sweep.sweep_closing)}`}{" "}
         {order.length > 1 && (
           <a
             href={to("compare", [], {
@@ -62,7 +62,7 @@ export function Trials({ run }) {
               <tr key={trial.number}>
                 <th scope="row">
                   {trial.run ? <a href={to("run", [trial.run])}>{trial.number}</a> : trial.number}
-                  {trial.run === run.best_trial && <small>{ended(run) ? W.runs.best : W.sweep.best}</small>}
+                  {trial.run === run.sweep.best_trial && <small>{ended(run) ? W.runs.best : W.sweep.best}</small>}
                 </th>
                 <td>
                   <State state={trial.state} />

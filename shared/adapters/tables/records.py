@@ -51,7 +51,7 @@ def part_cells(record: Any, parts: Parts) -> Row:
     row: Row = {}
     for each in parts:
         if (value := record.features.get(each.kind)) is not None:
-            row |= dict(_cells(each.name, value))
+            row |= dict(_cells(each.in_column, value))
             old_values = ((name, column.of(value)) for name, column in each.old_columns().items())
             row |= {column: cell for name, old in old_values for column, cell in _cells(name, old)}
     return row
@@ -74,7 +74,7 @@ def column_names(kind: type[Any], skip: tuple[str, ...] = (), parts: Parts = ())
     """The columns of a record without the fields that are skipped; of long JSON the first four columns."""
     hints = {name: each.hint for name, each in columns(kind).items() if name not in skip}
     for part in parts:
-        hints |= {part.name: part.kind, **{name: each.hint for name, each in part.old_columns().items()}}
+        hints |= {part.in_column: part.kind, **{name: each.hint for name, each in part.old_columns().items()}}
     names = ([name] if _is_scalar(hint) else [_part(name, n) for n in range(1, 5)] for name, hint in hints.items())
     return [name for some in names for name in some]
 
@@ -91,7 +91,7 @@ def _part_value(part: FeaturePart[Any], row: Mapping[str, Any]) -> Any:
     """What a feature added to the record of this row: read from the old columns if it has them."""
     if part.was_there and part.was_there(row):
         return from_columns(part.kind, _values(part.old_columns(), row))
-    return _checked(part.kind, part.name, row) if row.get(part.name) else None
+    return _checked(part.kind, part.in_column, row) if row.get(part.in_column) else None
 
 
 def _values(wanted: Mapping[str, Column], row: Mapping[str, Any]) -> dict[str, Any]:

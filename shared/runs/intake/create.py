@@ -4,15 +4,17 @@ retry_and_continue.py."""
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import msgspec
 
 from shared.jobs.uploads import check_complete
 from shared.kernel.errors import Impossible
+from shared.runs.features import check
 from shared.runs.intake.insert_run import made_before, record, run_name
 from shared.runs.intake.parse_request import first_record, read_request
 from shared.runs.intake.request import RunRequest
-from shared.runs.intake.start_blockers import check_budget_has_prices, check_possible, empty_mounts, no_data
+from shared.runs.intake.start_blockers import check_possible, empty_mounts, no_data
 from shared.runs.model import Run
 from shared.runs.ports import RunPorts
 
@@ -25,8 +27,8 @@ def create_run(
     Raises Conflict if the key was used for another request, Impossible for one that can't become a job. If it dies
     after the record was written, the reconcile timer queues the submission.
     """
-    name, fingerprint = run_name(ports, key), digest(request)
-    if key and (made := made_before(ports, name, fingerprint)):
+    name, request_digest = run_name(ports, key), digest(request)
+    if key and (made := made_before(ports, name, request_digest)):
         return made
     parsed_request = read_request(ports, request, name)
     data = parsed_request.order.data
@@ -34,9 +36,12 @@ def create_run(
         raise Impossible(absent, "no_data")
     if missing := empty_mounts(parsed_request):
         raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
-    run = first_record(ports, parsed_request).changed(asked=fingerprint, owner=owner, owner_id=owner_id)
+    run = first_record(ports, parsed_request)
+    run = replace(
+        run, asked=replace(run.asked, digest=request_digest), people=replace(run.people, owner=owner, owner_id=owner_id)
+    )
     check_complete(ports, run.asked.request)
-    check_budget_has_prices(ports.purse, run)
+    check(ports, run)
     check_possible(ports, run)
     return record(ports, run)
 

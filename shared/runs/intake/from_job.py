@@ -7,7 +7,7 @@ from datetime import datetime
 
 from shared.jobs.data import below_drops
 from shared.jobs.spec import DataInput, JobSpec
-from shared.runs.model import Run
+from shared.runs.model import Asked, Run
 from shared.runs.progress.workload import NewRun
 from shared.runs.progress.workloads import workload_of_job
 
@@ -15,21 +15,20 @@ from shared.runs.progress.workloads import workload_of_job
 def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Run:
     """What the job itself says of the run; the caller adds where it comes from. `bounds` are those of `NewRun`."""
     kind = workload_of_job(job)
-    columns = {"cluster": "", "nodes": 0} | kind.first_columns(NewRun(job, bounds, at))
-    return Run.of(
-        name=name,
+    asked = Asked(
         drop="",
         route="",
         fingerprint="",
         experiment=job.experiment,
-        kind=kind.kind,
-        created_at=at,
+        cluster="",
+        nodes=0,
         request=job,
         resubmissions=bounds[1],
         timeout_seconds=job.timeout_seconds,
         reads=_reads(job),
-        **columns,
+        kind=kind.kind,
     )
+    return kind.begun(Run(name, at, asked), NewRun(job, bounds, at))
 
 
 def _reads(job: JobSpec) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -89,16 +89,21 @@ def first_record(ports: RunPorts, asked: Asked) -> Run:
         raise Impossible("; ".join(in_words(asked, problem) for problem in built.problems), built.problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
     fingerprint, generation = content_of(ports.datasets, drop) if drop else ("", 0)
-    run = run_of(asked.order.run, built.job, asked.bounds, now).changed(
-        drop=str(drop or ""),
-        route=asked.request.template or "",
-        fingerprint=fingerprint,
-        history=(Moment(RunState.RECEIVED, now, _how_asked(asked)),),
-        keep_warm_seconds=_keep_warm(ports.rules, asked.request),
-        tags=asked.request.tags,
-        from_run=asked.request.from_run or "",
-        project=ports.purse.project_of(built.job.tags, asked.route),
-        generation=generation,
+    run = run_of(asked.order.run, built.job, asked.bounds, now)
+    run = replace(
+        run,
+        asked=replace(
+            run.asked,
+            drop=str(drop or ""),
+            route=asked.request.template or "",
+            fingerprint=fingerprint,
+            keep_warm_seconds=_keep_warm(ports.rules, asked.request),
+            from_run=asked.request.from_run or "",
+            generation=generation,
+        ),
+        progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, _how_asked(asked)),)),
+        people=replace(run.people, tags=asked.request.tags),
+        money=replace(run.money, project=ports.purse.project_of(built.job.tags, asked.route)),
     )
     return begun(ports, run, Origin(asked.request, ports.routes.get(asked.route), asked.order.limits))
 

@@ -45,7 +45,10 @@ def retry_run(ports: RunPorts, name: str, given: Given | None = None, owner: str
     _check_start(ports, old)
     new = name_with_route(ports.runs, "retry", old.asked.route, f"{name} {_text(changed)}" if changed else name)
     why = f"Run {name} is tried again{_words(changed)}."
-    run = _successor(ports, old, again(job, name, new), why).changed(retry_of=name, owner=owner, owner_id=owner_id)
+    run = _successor(ports, old, again(job, name, new), why)
+    run = replace(
+        run, asked=replace(run.asked, retry_of=name), people=replace(run.people, owner=owner, owner_id=owner_id)
+    )
     return record(ports, run)
 
 
@@ -75,8 +78,11 @@ def continue_run(ports: RunPorts, name: str, given: Given | None = None, owner: 
         raise Conflict(why, "already_continued")
     request = again(job, name, new, "trainyard.continues", SHARED_OUTPUTS)
     why = f"Run {name} goes on{_words(changed)}."
-    run = _successor(ports, old, request, why).changed(
-        continues=name, owner=owner, owner_id=owner_id, asked=request_digest
+    run = _successor(ports, old, request, why)
+    run = replace(
+        run,
+        asked=replace(run.asked, continues=name, digest=request_digest),
+        people=replace(run.people, owner=owner, owner_id=owner_id),
     )
     return record(ports, run)
 
@@ -91,7 +97,14 @@ def move_run(ports: RunPorts, name: str, cluster: str, why: str) -> Run:
     new = name_with_route(ports.runs, "move", old.asked.route, name)
     request = replace(again(old.asked.request, name, new, "trainyard.continues", SHARED_OUTPUTS), cluster=cluster)
     successor = _successor(ports, old, request, f"Run {name} goes on here. {why}")
-    made = record(ports, successor.changed(continues=name, owner=old.people.owner, owner_id=old.people.owner_id))
+    made = record(
+        ports,
+        replace(
+            successor,
+            asked=replace(successor.asked, continues=name),
+            people=replace(successor.people, owner=old.people.owner, owner_id=old.people.owner_id),
+        ),
+    )
     price = (
         f", at ${made.money.price:.2f} an hour a node instead of ${old.money.price:.2f}"
         if made.money.price and old.money.price
@@ -111,17 +124,22 @@ def _final(runs: Runs, name: str) -> Run:
 def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
     now = ports.clock()
     fingerprint, generation = content_of(ports.datasets, DropKey.of(old.asked.drop)) if old.asked.drop else ("", 0)
-    return run_of(request.name, request, workload(old).bounds(old), now).changed(
-        drop=old.asked.drop,
-        route=old.asked.route,
-        fingerprint=fingerprint,
-        experiment=old.asked.experiment,
-        history=(Moment(RunState.RECEIVED, now, why),),
-        keep_warm_seconds=old.asked.keep_warm_seconds,
-        project=ports.purse.project_of(old.asked.request.tags, old.asked.route),
-        tags=old.people.tags,
-        from_run=old.asked.from_run,
-        generation=generation,
+    run = run_of(request.name, request, workload(old).bounds(old), now)
+    return replace(
+        run,
+        asked=replace(
+            run.asked,
+            drop=old.asked.drop,
+            route=old.asked.route,
+            fingerprint=fingerprint,
+            experiment=old.asked.experiment,
+            keep_warm_seconds=old.asked.keep_warm_seconds,
+            from_run=old.asked.from_run,
+            generation=generation,
+        ),
+        progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, why),)),
+        money=replace(run.money, project=ports.purse.project_of(old.asked.request.tags, old.asked.route)),
+        people=replace(run.people, tags=old.people.tags),
     )
 
 

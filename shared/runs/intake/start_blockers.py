@@ -14,7 +14,7 @@ from shared.jobs.spec import JobSpec, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
-from shared.runs.ports import Datasets, Purse, Reason, RunPorts
+from shared.runs.ports import Datasets, Reason, RunPorts
 from shared.runs.progress.workloads import workload
 
 log = logging.getLogger(__name__)
@@ -65,16 +65,6 @@ def _missing(job: JobSpec) -> list[Reason]:
 
 def _refused(jobs: Jobs, job: JobSpec) -> list[Reason]:
     return [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in jobs.problems(job)]
-
-
-def check_budget_has_prices(purse: Purse, run: Run) -> None:
-    """Raise Impossible for a sweep with a budget whose trials have no price: it could never tell what it has spent."""
-    request = run.asked.request
-    if request.sweep is None or not request.sweep.budget:
-        return
-    trial = run.changed(kind="", cluster=request.cluster, nodes=request.node_count)
-    if not (priced := purse.priced(trial)).money.price:
-        raise Impossible(f"sweep.budget can't be kept: {priced.money.price_from}", "no_price")
 
 
 def empty_mounts(asked: Asked) -> list[Reason]:

@@ -7,6 +7,7 @@ archive, on the server, before a job that begins with it is sent.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 from shared.jobs.location import Location
@@ -92,6 +93,6 @@ def _mark(ports: RunPorts, name: str, gone: bool) -> None:
         others = [kind for kind in stored.value.removed.cleared if kind != COPIES]
         cleared = tuple(sorted([*others, COPIES] if gone else others))
         if cleared != stored.value.removed.cleared:
-            ports.runs.update(stored, stored.value.changed(cleared=cleared))
+            ports.runs.update(stored, replace(stored.value, removed=replace(stored.value.removed, cleared=cleared)))
 
     compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)

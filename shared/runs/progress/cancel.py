@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.versioned import Stored
@@ -46,13 +48,5 @@ def cancel_run(
 
 
 def _asked_to_end(ports: RunPorts, stored: Stored[Run], why: str, by: Person, code: CancelCode) -> Stored[Run]:
-    return ports.runs.update(
-        stored,
-        stored.value.changed(
-            cancel_asked_at=ports.clock(),
-            cancel_why=why,
-            cancel_code=code,
-            canceled_by=by.name,
-            canceled_by_id=by.id,
-        ),
-    )
+    cancel = replace(stored.value.cancel, asked_at=ports.clock(), why=why, code=code, by=by.name, by_id=by.id)
+    return ports.runs.update(stored, replace(stored.value, cancel=cancel))

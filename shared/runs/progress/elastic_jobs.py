@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from msgspec.structs import replace as with_
 
@@ -40,8 +39,8 @@ class ElasticJobs(Workload, HasMembers):
     def takes(self, job: JobSpec) -> bool:
         return job.is_elastic
 
-    def first_columns(self, new: NewRun) -> dict[str, Any]:
-        return super().first_columns(new) | {"elastic": begin(new.job, new.bounds, new.at)}
+    def begun(self, run: Run, new: NewRun) -> Run:
+        return _with(super().begun(run, new), begin(new.job, new.bounds, new.at))
 
     def jobs(self, run: Run) -> dict[int, str]:
         """The first jobs have their members' numbers, those that replaced them these plus the number of members."""
@@ -109,15 +108,13 @@ class ElasticJobs(Workload, HasMembers):
         ids = next(iter(of_cluster.values()), None) or assets(ports.jobs, ports.trainers, run.asked.request)
         return Submitted(ids, tuple(_job(run, member) for member in waiting))
 
-    def after_submission(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
+    def after_submission(self, run: Run, jobs: tuple[str, ...]) -> Run:
         elastic = _elastic(run)
-        if not any(m.state is RunState.RECEIVED and _job(run, m) in jobs for m in elastic.members):
-            return {}
         members = tuple(
             with_(m, state=RunState.SUBMITTED) if m.state is RunState.RECEIVED and _job(run, m) in jobs else m
             for m in elastic.members
         )
-        return {"elastic": replace(elastic, members=members)}
+        return _with(run, replace(elastic, members=members))
 
     def decide(self, run: Run, statuses: Statuses, now: datetime) -> NextStep | None:
         by_index: dict[int, JobStatus] = {}
@@ -127,10 +124,9 @@ class ElasticJobs(Workload, HasMembers):
         if run.progress.state is RunState.RECEIVED and not by_index:
             return None  # it is submitted first
         plan = judge_members(run, by_index, now)
-        changes = {"elastic": plan.elastic} if plan.elastic != run.jobs.elastic else {}
         to_cancel = tuple(_job(run, member) for member in plan.to_cancel)
         failed_job = plan.failed_job if plan.state is RunState.FAILED else ""
-        return NextStep(plan.state, plan.why, changes, to_cancel, failed_job, plan.failure)
+        return NextStep(_with(run, plan.elastic), plan.state, plan.why, to_cancel, failed_job, plan.failure)
 
     def evict(self, ports: RunPorts, run: Run, index: int) -> str:
         members = {member.index: member for member in _elastic(run).members}
@@ -164,6 +160,10 @@ def _elastic(run: Run) -> Elastic:
     if run.jobs.elastic is None:
         raise Impossible(f"Run {run.name} has no members.", "not_elastic")
     return run.jobs.elastic
+
+
+def _with(run: Run, elastic: Elastic) -> Run:
+    return replace(run, jobs=replace(run.jobs, elastic=elastic))
 
 
 def _job(run: Run, member: Member) -> str:

@@ -100,16 +100,14 @@ def follow(ports: RunPorts, stored: Stored[Run], statuses: Statuses, archives: b
     if step is None:
         return
     _before_the_write(ports, run, step)
-    changes = advance(run, step.state, ports.clock(), step.why, step.failure.code if step.failure else None)
-    if changes and step.state is RunState.FAILED:
-        changes["failure"] = _explained_failure(ports, step)
-    changes |= step.changes
-    after = run.changed(**changes)
+    after = advance(step.run, step.state, ports.clock(), step.why, step.failure.code if step.failure else None)
+    if after is not step.run and step.state is RunState.FAILED:
+        after = replace(after, progress=replace(after.progress, failure=_explained_failure(ports, step)))
     if (losses := how.losses(run)) != how.losses(after):  # before the step is written: after a crash both are repeated
         ports.happened(RunLosesNodes(run, losses, how.losses(after)))
     moved = frozenset(how.running_jobs(run) ^ how.running_jobs(after))
-    changes |= ports.written_with(RunTakesStep(after, moved, archives))
-    _act(ports, write_transition(ports, stored, changes), step)
+    after = ports.written_with(RunTakesStep(after, moved, archives))
+    _act(ports, write_transition(ports, stored, after), step)
 
 
 def _before_the_write(ports: RunPorts, run: Run, step: NextStep) -> None:
@@ -128,8 +126,8 @@ def _act(ports: RunPorts, after: Stored[Run], step: NextStep) -> None:
     except BadInput as exc:
         give_up(ports, after.value, f"A member's job could not be submitted. {exc}")
         return
-    if changes := how.after_submission(after.value, sent):
-        ports.runs.update(after, after.value.changed(**changes))
+    if (submitted := how.after_submission(after.value, sent)) != after.value:
+        ports.runs.update(after, submitted)
 
 
 def explained(jobs: Jobs, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:

@@ -9,7 +9,7 @@ thousand live runs cost some hundred requests, where asking for each would cost 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from shared.jobs.model import JobStatus
@@ -168,10 +168,15 @@ class _HourLook:
         if self.ports.clock() - run.progress.history[-1].at < PATIENCE * 2**run.archive.tries:
             return
         if run.archive.tries < ARCHIVE_TRIES:
-            self.ports.runs.update(stored, stored.value.changed(archive_tries=run.archive.tries + 1))
+            self.ports.runs.update(
+                stored, replace(stored.value, archive=replace(stored.value.archive, tries=run.archive.tries + 1))
+            )
             ask_for_archive(self.ports.queues, run.name)
             return
         why = run.archive.error or "Its archive did not come about; the poison messages of the queue archives say why."
         log.error("run %s: archiving is given up. %s", run.name, why)
         self.ports.happened(ArchiveGivenUp(run))
-        self.ports.runs.update(stored, stored.value.changed(gave_up_at=self.ports.clock(), archive_error=why))
+        self.ports.runs.update(
+            stored,
+            replace(stored.value, archive=replace(stored.value.archive, gave_up_at=self.ports.clock(), error=why)),
+        )

@@ -35,8 +35,8 @@ class OneJob(Workload):
             return _after_missing(run, job, now)
         if status.state is JobState.FAILED:
             words = status.failure.summary or "The job failed."
-            return NextStep(RunState.FAILED, words, failed_job=job, failure=status.failure)
-        return NextStep(RunState(status.state), status.error or why_step(run, status, now))
+            return NextStep(run, RunState.FAILED, words, failed_job=job, failure=status.failure)
+        return NextStep(run, RunState(status.state), status.error or why_step(run, status, now))
 
     def ranks(self, _run: Run) -> list[int] | None:
         """None: a listing of the logs says which ranks there are."""
@@ -54,7 +54,7 @@ def _after_missing(run: Run, job: str, now: datetime) -> NextStep | None:
     """The step of a run whose job Azure ML does not know: none, until that lasts too long for a delay."""
     if run.progress.state is RunState.RECEIVED or now - run.progress.history[-1].at < MISSING_FOR:
         return None
-    return NextStep(RunState.FAILED, f"Azure ML has no job {job} any more.")
+    return NextStep(run, RunState.FAILED, f"Azure ML has no job {job} any more.")
 
 
 def for_every_job(run: Run, request: JobSpec) -> JobSpec:

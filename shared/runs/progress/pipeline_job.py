@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from shared.jobs import spec
 from shared.jobs.assets import Assets, assets, resolve
@@ -27,8 +26,9 @@ class PipelineJob(OneJob):
     def takes(self, job: JobSpec) -> bool:
         return job.kind == spec.PIPELINE
 
-    def first_columns(self, new: NewRun) -> dict[str, Any]:
-        return super().first_columns(new) | {"steps": steps_at_first(new.job)}
+    def begun(self, run: Run, new: NewRun) -> Run:
+        run = super().begun(run, new)
+        return replace(run, jobs=replace(run.jobs, steps=steps_at_first(new.job)))
 
     def jobs(self, run: Run) -> dict[int, str]:
         return super().jobs(run) | {number: step.job for number, step in enumerate(run.jobs.steps, 1) if step.job}
@@ -58,7 +58,7 @@ class PipelineJob(OneJob):
         if step is None or status is None or status.steps is None:
             return step
         steps = as_told(run.jobs.steps, status.steps, status.state in ENDED)
-        step = replace(step, changes=step.changes | ({"steps": steps} if steps != run.jobs.steps else {}))
+        step = replace(step, run=replace(step.run, jobs=replace(step.run.jobs, steps=steps)))
         why, job = why_failed(steps)
         return replace(step, why=why, failed_job=job) if step.state is RunState.FAILED and why else step
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from shared.jobs.assets import assets, resolve
 from shared.jobs.model import FailureCode, JobFailure, JobState, JobStatus
@@ -65,13 +64,11 @@ class SingleJob(OneJob):
 
     def _decide_on_further_job(self, run: Run, status: JobStatus | None, now: datetime) -> NextStep:
         if status is not None:  # the job was submitted, and its submitter died before recording that
-            changes: dict[str, Any] = {"resubmit": False, "job": present_job(run)}
-            step = self.decide(run.changed(resubmit=False), {status.name: status}, now)
-            step = step or NextStep(run.progress.state)
-            return replace(step, changes=changes | step.changes)
+            known = replace(run, jobs=replace(run.jobs, resubmit=False, job=present_job(run)))
+            return self.decide(known, {status.name: status}, now) or NextStep(known, run.progress.state)
         if run.cancel.asked_at is not None:
-            return NextStep(RunState.CANCELED, run.cancel.why or "Canceled before its next job was sent.")
-        return NextStep(run.progress.state)
+            return NextStep(run, RunState.CANCELED, run.cancel.why or "Canceled before its next job was sent.")
+        return NextStep(run, run.progress.state)
 
     def job_folder(self, run: Run, job: str) -> str:
         """The folder of a job that others followed; the last job's files are where those of an only job are."""
@@ -87,27 +84,35 @@ class SingleJob(OneJob):
 def _after_a_loss(run: Run, words: str, now: datetime) -> NextStep:
     """A further job, if one may follow. `words` are Azure ML's."""
     if run.cancel.asked_at is not None:
-        return NextStep(RunState.CANCELED, run.cancel.why or "Canceled as asked.")
+        return NextStep(run, RunState.CANCELED, run.cancel.why or "Canceled as asked.")
     used, left = run.jobs.number - 1, _seconds_left(run, now)
     spent = used >= run.asked.resubmissions and not run.is_steered
     if spent or (left is not None and left < LEAST_SECONDS):
         end = _count(used) if spent else "its time limit is used up."
         why = f"Its nodes were taken, and {end}"
-        return NextStep(RunState.FAILED, why, failed_job=present_job(run), failure=JobFailure(FailureCode.LOST_NODES))
+        return NextStep(
+            run, RunState.FAILED, why, failed_job=present_job(run), failure=JobFailure(FailureCode.LOST_NODES)
+        )
     why = f"Its nodes were taken; job {run.jobs.number + 1} goes on from its checkpoints. Azure ML: {words}"
-    moved = _moved(run, now).changes if run.jobs.moves_to else {}
-    changes = {"job_number": run.jobs.number + 1, "resubmit": True} | moved
-    return NextStep(RunState.QUEUED, why, changes, failure=JobFailure(FailureCode.LOST_NODES))
+    after = _moved(run, now).run if run.jobs.moves_to else _with_further_job(run)
+    return NextStep(after, RunState.QUEUED, why, failure=JobFailure(FailureCode.LOST_NODES))
+
+
+def _with_further_job(run: Run) -> Run:
+    return replace(run, jobs=replace(run.jobs, number=run.jobs.number + 1, resubmit=True))
 
 
 def _moved(run: Run, now: datetime) -> NextStep:
     """The further job of a run that ended its job to go on elsewhere."""
     cluster = run.jobs.moves_to
     why = f"Job {run.jobs.number + 1} goes on from its checkpoints on {cluster}. {run.jobs.moves_why}"
-    changes: dict[str, Any] = {"job_number": run.jobs.number + 1, "resubmit": True, "moves_to": "", "moves_why": ""}
+    after = _with_further_job(run)
+    places = (*run.jobs.places, Placed(now, cluster))
+    after = replace(after, jobs=replace(after.jobs, moves_to="", moves_why="", places=places))
     if run.progress.state is RunState.QUEUED:  # no step, but to be known
-        changes["history"] = (*run.progress.history, Moment(RunState.QUEUED, now, why))
-    return NextStep(RunState.QUEUED, why, {**changes, "places": (*run.jobs.places, Placed(now, cluster))})
+        history = (*run.progress.history, Moment(RunState.QUEUED, now, why))
+        after = replace(after, progress=replace(after.progress, history=history))
+    return NextStep(after, RunState.QUEUED, why)
 
 
 def _seconds_left(run: Run, now: datetime) -> int | None:

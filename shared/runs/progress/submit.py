@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from shared.jobs.location import Asset
 from shared.jobs.ports import Jobs
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import Environment
 from shared.kernel.errors import BadInput, Conflict, Impossible
-from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
 from shared.runs.codes import Deed
 from shared.runs.decide import advance, is_over
@@ -19,7 +18,7 @@ from shared.runs.facts import CancelCarriedOut, RunSubmitted
 from shared.runs.intake.warm_start import bring_back
 from shared.runs.messages import SubmitRun
 from shared.runs.model import Run, RunState
-from shared.runs.ports import PRICED, RunPorts, Runs
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.transitions import ask_for_submission, transition
@@ -91,17 +90,15 @@ def _put(ports: RunPorts, run: Run) -> Submitted | None:
 
 def _record(ports: RunPorts, run: Run, submitted: Submitted) -> None:
     """Write that the run is submitted, and cancel it if that was asked for while its job was on its way."""
-    ids = submitted.ids
-    columns: dict[str, Any] = {name: flat(run)[name] for name in PRICED}
-    columns |= {"job": run.name, "code": ids.code_digest}
-    columns["environment"] = _environment(ids.environment or run.asked.request.environment)
-    after = transition(
-        ports,
-        run.name,
-        RunState.SUBMITTED,
-        "",
-        lambda fresh: columns | _what_came_of_it(fresh, submitted, ports.clock()),
-    ).value
+    ids, priced = submitted.ids, run.money
+    environment = _environment(ids.environment or run.asked.request.environment)
+
+    def submitted_run(fresh: Run) -> Run:
+        jobs = replace(fresh.jobs, job=run.name, code=ids.code_digest, environment=environment)
+        after = replace(fresh, jobs=jobs, money=replace(priced, cost=fresh.money.cost))
+        return _what_came_of_it(after, submitted, ports.clock())
+
+    after = transition(ports, run.name, RunState.SUBMITTED, "", submitted_run).value
     if after.cancel.asked_at is not None or is_over(after):
         _cancel(ports, after)
 
@@ -111,13 +108,11 @@ def _environment(named: str | Asset | Environment) -> str:
     return str(named) if isinstance(named, Environment) else place_text(named)
 
 
-def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str, Any]:
-    """The changes of the run's row for the submitted jobs, also that they wait for nodes, if they do."""
-    changes = workload(run).after_submission(run, submitted.jobs)
-    step = advance(run, RunState.SUBMITTED, now)
-    if step and submitted.queued:
-        changes |= advance(run.changed(**step), RunState.QUEUED, now)
-    return changes
+def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> Run:
+    """The run with what became of its submitted jobs, also that they wait for nodes, if they do."""
+    run = workload(run).after_submission(run, submitted.jobs)
+    after = advance(run, RunState.SUBMITTED, now)
+    return advance(after, RunState.QUEUED, now) if after is not run and submitted.queued else after
 
 
 def evict(ports: RunPorts, name: str, index: int, by: Person = NOBODY) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from shared.kernel import measure
 from shared.kernel.compare_and_set import compare_and_set
@@ -19,9 +18,9 @@ from shared.runs.ports import RunPorts
 log = logging.getLogger(__name__)
 
 
-def write_transition(ports: RunPorts, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
-    """Write these changes, and state the facts that follow. Raises Changed if the row was changed meanwhile."""
-    after = ports.runs.update(run, run.value.changed(**changes)) if changes else run
+def write_transition(ports: RunPorts, run: Stored[Run], changed: Run) -> Stored[Run]:
+    """Write the changed run, and state the facts that follow. Raises Changed if the row was changed meanwhile."""
+    after = ports.runs.update(run, changed) if changed != run.value else run
     if after.value.progress.state is not run.value.progress.state:
         why = after.value.progress.history[-1].why.partition("\n")[0]
         log.info("run %s: %s -> %s %s", run.value.name, run.value.progress.state, after.value.progress.state, why)
@@ -36,13 +35,13 @@ def write_transition(ports: RunPorts, run: Stored[Run], changes: dict[str, Any])
 
 
 def transition(
-    ports: RunPorts, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
+    ports: RunPorts, name: str, state: RunState, why: str, also: Callable[[Run], Run] | None = None
 ) -> Stored[Run]:
-    """Bring the run to a state, if the table allows it, with further columns of the row as it is then."""
+    """Bring the run to a state, if the table allows it, with further changes of the row as it is then."""
 
     def write(stored: Stored[Run]) -> Stored[Run]:
-        changes = advance(stored.value, state, ports.clock(), why) | (facts(stored.value) if facts else {})
-        return write_transition(ports, stored, changes)
+        changed = also(stored.value) if also else stored.value
+        return write_transition(ports, stored, advance(changed, state, ports.clock(), why))
 
     runs = ports.runs
     return compare_and_set(ports.clock, f"Run {name}", lambda: runs.get(name), write, first=lambda: runs.recent(name))

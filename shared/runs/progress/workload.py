@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from shared.jobs.assets import Assets
 from shared.jobs.model import JobFailure, JobStatus
@@ -51,14 +51,16 @@ class Submitted:
 
 @dataclass(frozen=True)
 class NextStep:
-    """What the statuses of jobs mean for the run: its state and the reason, changes of its fields, jobs to cancel.
+    """What the statuses of jobs mean for the run: the run as it is to be, its state and the reason, jobs to cancel.
+
+    `run` is not in the new state yet: the caller brings it there, if the table of states allows it.
 
     `failed_job` is the job whose log explains why the run failed, `failure` why a job failed.
     """
 
+    run: Run
     state: RunState
     why: str = ""
-    changes: dict[str, Any] = field(default_factory=dict)
     to_cancel: tuple[str, ...] = ()
     failed_job: str = ""
     failure: JobFailure | None = None
@@ -100,10 +102,10 @@ class JobLifecycle(ABC):
         """Whether the row of a submitted run names a job that is still to be submitted."""
         return run.jobs.resubmit
 
-    def after_submission(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
-        """The changes of the run's fields once these jobs are submitted."""
+    def after_submission(self, run: Run, jobs: tuple[str, ...]) -> Run:
+        """The run once these jobs are submitted."""
         job = next((job for job in self.live_jobs(run) if job in jobs), "")
-        return {"resubmit": False, "job": job} if run.jobs.resubmit and job else {}
+        return replace(run, jobs=replace(run.jobs, resubmit=False, job=job)) if run.jobs.resubmit and job else run
 
     def act(self, ports: RunPorts, run: Run, step: NextStep) -> tuple[str, ...]:
         """Carry out a recorded step, and return the names of the jobs that were submitted. A repeat does no harm."""
@@ -166,6 +168,10 @@ class ResultPlaces(ABC):
     def job_folder(self, run: Run, job: str) -> str:
         """The folder of this job below logs/, outputs/ and mlflow/ in the run's archive: '' or with a final slash."""
 
+    def archived_run(self, run: Run) -> str:
+        """The run whose outputs are archived as this run's."""
+        return run.name
+
     @abstractmethod
     def ranks(self, run: Run) -> list[int] | None:
         """The ranks that have a log; None where only a listing of the logs says that."""
@@ -187,7 +193,8 @@ class Workload(JobLifecycle, NodeUse, ResultPlaces, ABC):
     def takes(self, job: JobSpec) -> bool:
         """Whether a run of this job is of this kind."""
 
-    def first_columns(self, new: NewRun) -> dict[str, Any]:
-        """The columns of a new run that depend on its kind."""
+    def begun(self, run: Run, new: NewRun) -> Run:
+        """A new run with what depends on its kind."""
         job = new.job
-        return {"cluster": job.cluster, "nodes": job.node_count, "parameters": job.values}
+        asked = replace(run.asked, cluster=job.cluster, nodes=job.node_count, parameters=job.values)
+        return replace(run, asked=asked)

@@ -1,25 +1,32 @@
-"""The table of all kinds of runs. A new kind is a class that inherits from `Workload`, and one entry here."""
+"""The table of all kinds of runs. A new kind is a class that inherits from `Workload`, and an entry here or in its
+feature."""
 
 from __future__ import annotations
 
+from functools import cache
+
 from shared.jobs.spec import JobSpec
+from shared.runs.features import features
 from shared.runs.model import Run
 from shared.runs.progress.elastic_jobs import ElasticJobs
 from shared.runs.progress.pipeline_job import PipelineJob
 from shared.runs.progress.single_job import SingleJob
-from shared.runs.progress.sweep_parent import SweepParent
 from shared.runs.progress.workload import Workload
 
-# A job is of the first kind that takes it. The last kind takes every job.
-WORKLOADS: tuple[Workload, ...] = (SweepParent(), PipelineJob(), ElasticJobs(), SingleJob())
+
+@cache
+def workloads() -> tuple[Workload, ...]:
+    """A job is of the first kind that takes it. The last kind takes every job."""
+    of_features = (kind for feature in features() for kind in feature.workloads)
+    return (*of_features, PipelineJob(), ElasticJobs(), SingleJob())
 
 
 def workload(run: Run) -> Workload:
     """The kind of this run. A version before this table recorded an elastic run without a kind."""
     kind = run.asked.kind or (ElasticJobs.kind if run.jobs.elastic else SingleJob.kind)
-    return next((each for each in WORKLOADS if each.kind == kind), WORKLOADS[-1])
+    return next((each for each in workloads() if each.kind == kind), workloads()[-1])
 
 
 def workload_of_job(job: JobSpec) -> Workload:
     """The kind of a run that would be made of this job."""
-    return next(each for each in WORKLOADS if each.takes(job))
+    return next(each for each in workloads() if each.takes(job))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby, islice
 from typing import Any
@@ -66,55 +66,66 @@ def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
         return
     run_outputs, until = _Found(ports, archive_folder(run)), ports.clock() + PATIENCE
     try:
-        verdict = ports.written_with(RunBeingArchived(run))
-        run = run.changed(**verdict)
-        source = ports.runs.get(run.trials.best).value if run.trials.best else run  # a sweep has what its best one left
+        run = ports.written_with(RunBeingArchived(run))
+        theirs = workload(run).archived_run(run)
+        source = run if theirs == run.name else ports.runs.get(theirs).value
         until = max(until, ports.clock() + LEAST_COPYING)
-        finished = verdict | _archive(ports, run, run_outputs, run_outputs.copies(source), source, until)
+        archived = _archive(ports, run, run_outputs, run_outputs.copies(source), source, until)
     except OutOfTime:
-        if verdict:  # so that the next message need not list the drop again
-            _record(ports, stored, verdict)
+        if run != stored.value:  # so that the next message need not list the drop again
+            _record(ports, stored, lambda fresh: _with_verdict(fresh, run))
         ask_for_archive(ports.queues, name)
         log.info("run %s: its archive goes on in the next message", name)
         return
     except TrainyardError as exc:
-        _record(ports, stored, {"archive_error": str(exc)})
+        error = str(exc)
+        _record(ports, stored, lambda fresh: replace(fresh, archive=replace(fresh.archive, error=error)))
         raise
-    _tell(ports, run, finished["output"])
-    _record(ports, stored, finished | {"archive_error": "", "archived_at": ports.clock()})
+    _tell(ports, archived)
+    _record(ports, stored, lambda fresh: _with_archive(_with_verdict(fresh, run), archived, ports.clock()))
 
 
-def archive_at_once(ports: RunPorts, run: Run) -> dict[str, Any]:
-    """Archive a small run at its last step, and return the fields that this step writes.
+def archive_at_once(ports: RunPorts, run: Run) -> Run:
+    """Archive a small run at its last step, and return it as this step writes it.
 
-    Nothing is returned of a run that is not over by it, of one with several jobs, many data or much to copy, and where
-    something fails: a message does it then. It may die anywhere and be called again.
+    The run stays as it is if it is not over by it, has several jobs, many data or much to copy, and where something
+    fails: a message does it then. It may die anywhere and be called again.
     """
-    if not is_over(run) or len(workload(run).jobs(run)) != 1 or (verdict := change_at_end(ports, run)) is None:
-        return {}
-    run = run.changed(**verdict)
+    if not is_over(run) or len(workload(run).jobs(run)) != 1 or (judged := change_at_end(ports, run)) is None:
+        return run
     run_outputs = _Found(ports, archive_folder(run))
     try:
         copies = list(islice(run_outputs.copies(run), AT_ONCE_FILES + 1))
         if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
-            return {}
-        finished = verdict | _archive(ports, run, run_outputs, copies, run)
-        _tell(ports, run, finished["output"], NOTICE_AFTER)
+            return run
+        archived = _archive(ports, judged, run_outputs, copies, judged)
+        _tell(ports, archived, NOTICE_AFTER)
     except TrainyardError as exc:
         log.info("run %s is archived later: %s", run.name, exc)
-        return {}
-    return finished | {"archived_at": ports.clock()}
+        return run
+    return _with_archive(archived, archived, ports.clock())
 
 
-def _tell(ports: RunPorts, run: Run, output: str, notice_after: float = 0.0) -> None:
-    ports.happened(RunArchived(run, output, notice_after))
-    log.info("run %s: archived to %s", run.name, output)
+def _with_verdict(fresh: Run, judged: Run) -> Run:
+    """The run as its row is now, with what was found of its data."""
+    found = judged.progress
+    return replace(fresh, progress=replace(fresh.progress, trained_on=found.trained_on, data_note=found.data_note))
+
+
+def _with_archive(fresh: Run, archived: Run, now: datetime) -> Run:
+    """The run as its row is now, with the archive that it has since now."""
+    return replace(fresh, archive=replace(archived.archive, tries=fresh.archive.tries, error="", at=now))
+
+
+def _tell(ports: RunPorts, run: Run, notice_after: float = 0.0) -> None:
+    ports.happened(RunArchived(run, run.archive.output, notice_after))
+    log.info("run %s: archived to %s", run.name, run.archive.output)
 
 
 def _archive(
     ports: RunPorts, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
-) -> dict[str, Any]:
-    """Archive what `source` left as the run's: its own, or that of a sweep's best trial."""
+) -> Run:
+    """The run, with what `source` left archived as the run's: its own, or that of a sweep's best trial."""
     folder, files = run_outputs.folder, list[Blob]()
     for file in _checked(ports.blobs.copy(copies), run_outputs.expected):
         files.append(file)
@@ -125,9 +136,10 @@ def _archive(
     of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, source, folder)
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
     last, best = _metrics(ports, run, files)
-    finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
-    _write_manifest(ports.blobs, run, files, run_outputs, finished)
-    return finished
+    output = f"{OUTPUT_CONTAINER}/{folder}"
+    archived = replace(run, archive=replace(run.archive, output=output, last_metrics=last, best_metrics=best))
+    _write_manifest(ports.blobs, archived, files, run_outputs)
+    return archived
 
 
 @dataclass
@@ -237,7 +249,7 @@ def _metrics(ports: RunPorts, run: Run, files: Iterable[Blob]) -> tuple[dict[str
     return fold_metrics(row for file in with_metrics for row in metric_files.rows(ports.blobs, file, Mark()))
 
 
-def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found, finished: dict[str, Any]) -> None:
+def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found) -> None:
     """Write the manifest; the same files and run give the same bytes."""
     folder = archive_folder(run)
     row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
@@ -248,7 +260,7 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
     manifest = {
         "version": 2,
         "source_job": run.name,
-        "run": {**row, **finished},
+        "run": row,
         "outputs": run_outputs.fates,
         "changed_after_end": late,
         "files": [
@@ -259,11 +271,11 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
     blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", data, "application/json")
 
 
-def _record(ports: RunPorts, stored: Stored[Run], facts: dict[str, Any]) -> None:
+def _record(ports: RunPorts, stored: Stored[Run], changed: Callable[[Run], Run]) -> None:
     name = stored.value.name
 
     def write(stored: Stored[Run]) -> None:
-        ports.runs.update(stored, stored.value.changed(**facts))
+        ports.runs.update(stored, changed(stored.value))
 
     compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write, first=lambda: stored)
 

@@ -7,7 +7,7 @@ and the one that says how printed metrics are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Impossible
@@ -28,13 +28,14 @@ PROJECT = "project"  # decides whose budget a run is charged to, when it is made
 def add_note(ports: RunPorts, name: str, text: str, by: Person) -> Run:
     """Add a note. The same note by the same person twice in a row is one."""
 
-    def noted(run: Run) -> dict[str, Any]:
+    def noted(run: Run) -> Run:
         last = run.people.notes[-1] if run.people.notes else None
         if last and (last.text, last.by, last.by_id) == (text, *by):
-            return {}
+            return run
         if len(run.people.notes) >= MOST_NOTES:
             raise Impossible(f"Run {name} has {MOST_NOTES} notes, and takes no more.", "too_many")
-        return {"notes": (*run.people.notes, Note(text, by.name, ports.clock(), by.id))}
+        notes = (*run.people.notes, Note(text, by.name, ports.clock(), by.id))
+        return replace(run, people=replace(run.people, notes=notes))
 
     return _written(ports, name, noted)
 
@@ -45,38 +46,39 @@ def change_tags(ports: RunPorts, name: str, given: Mapping[str, str], removed: S
         raise Impossible("The tag project says whose budget pays, and stays as the run was made.", "bad_parameter")
     printed_metrics.reader(given.get(printed_metrics.TAG, ""))
 
-    def tagged(run: Run) -> dict[str, Any]:
+    def tagged(run: Run) -> Run:
         tags = {key: value for key, value in {**run.people.tags, **given}.items() if key not in removed}
         if len(tags) > MOST_TAGS:
             raise Impossible(
                 f"A run has at most {MOST_TAGS} tags; with these {name} would have {len(tags)}.", "too_many"
             )
         if tags == run.people.tags:
-            return {}
+            return run
         words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.people.tags.get(key) != value]
         words += [f"without {key}" for key in sorted(run.people.tags.keys() - tags.keys())]
-        return {"tags": tags, "audit": _audited(ports, run, f"tags: {', '.join(words)}", by, Deed.TAGS)}
+        audited = _audited(ports, run, f"tags: {', '.join(words)}", by, Deed.TAGS)
+        return replace(audited, people=replace(audited.people, tags=tags))
 
     return _written(ports, name, tagged)
 
 
 def note_deed(ports: RunPorts, name: str, what: str, by: Person, deed: Deed) -> Run:
     """Add what someone did to the run to its audit."""
-    return _written(ports, name, lambda run: {"audit": _audited(ports, run, what, by, deed)})
+    return _written(ports, name, lambda run: _audited(ports, run, what, by, deed))
 
 
-def _audited(ports: RunPorts, run: Run, what: str, by: Person, deed: Deed) -> tuple[Audited, ...]:
+def _audited(ports: RunPorts, run: Run, what: str, by: Person, deed: Deed) -> Run:
+    """The run with what somebody did to it in its audit."""
     short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
-    return (*run.people.audit, Audited(short, by.name, ports.clock(), by.id, deed))[-MOST_AUDITED:]
+    audit = (*run.people.audit, Audited(short, by.name, ports.clock(), by.id, deed))[-MOST_AUDITED:]
+    return replace(run, people=replace(run.people, audit=audit))
 
 
-def _written(ports: RunPorts, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
+def _written(ports: RunPorts, name: str, changed: Callable[[Run], Run]) -> Run:
     """Write the changes that are right for the run's newest row."""
 
     def write(stored: Stored[Run]) -> Run:
-        field_changes = changes(stored.value)
-        if not field_changes:
-            return stored.value
-        return ports.runs.update(stored, stored.value.changed(**field_changes)).value
+        after = changed(stored.value)
+        return after if after is stored.value else ports.runs.update(stored, after).value
 
     return compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)

@@ -104,7 +104,7 @@ def test_money_in_words() -> None:
     run = {"estimated_cost": None, "greatest_cost": 3.0, "cost": {"training": 1.0, "allocation": 0, "idle": 0.5}}
     run["cost"] |= {"unpriced": True}  # type: ignore[operator]
     assert of_run(run) == "$1.50 so far: training $1.00, idle $0.50, some of it without a price (at most $3.00)"
-    sweep = {"kind": "sweep", "trials_dollars": 1.5, "greatest_cost": 3.0, "state": "running"}
+    sweep = {"sweep": {"trials_dollars": 1.5}, "greatest_cost": 3.0, "state": "running"}
     assert of_run(sweep) == "$1.50 for its trials so far (at most $3.00)"
     assert of_run(sweep | {"state": "completed"}) == "$1.50 for its trials"
 

@@ -20,6 +20,7 @@ from shared.runs.intake import create
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Moment, Run, RunState
+from tests.fakes.parts import changed
 from tests.fakes.world import World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -60,9 +61,9 @@ def error(words: str) -> AllocationError:
 @pytest.mark.parametrize(
     ("run", "cluster", "ahead", "code", "words"),
     [
-        (QUEUED.changed(job="", state=RunState.RECEIVED), EMPTY, [], "submission", "on its way"),
+        (changed(QUEUED, job="", state=RunState.RECEIVED), EMPTY, [], "submission", "on its way"),
         (QUEUED, None, [], "broken", "no cluster c"),
-        (QUEUED.changed(nodes=9), EMPTY, [], "too_many_nodes", "at most 4"),
+        (changed(QUEUED, nodes=9), EMPTY, [], "too_many_nodes", "at most 4"),
         (QUEUED, replace(EMPTY, errors=(error(ARM),)), [], "quota", "6 of 10 cores"),
         (QUEUED, replace(EMPTY, errors=(error("AllocationFailed: No capacity."),)), [], "broken", "No capacity."),
         (QUEUED, replace(EMPTY, errors=(error(ARM),), idle_nodes=2), [], "allocating", "2 idle"),

@@ -13,6 +13,7 @@ from shared.clusters.model import Cluster
 from shared.kernel.settings import Rules
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
+from tests.fakes.parts import changed
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 
@@ -63,7 +64,7 @@ def test_idle_gpus_are_told_of_and_canceled_where_configured(
     world.clock.advance(16 * 60 - 100)
     world.clock.advance(100)
     run = world.runs.get(name)
-    world.runs.update(run, run.value.changed(timeout_seconds=7200))
+    world.runs.update(run, changed(run.value, timeout_seconds=7200))
     (decision,) = sweep.sweep(replace(world.system, rules=Rules(cancel_idle_gpus=cancels)))
     assert any("GPUs have been idle" in words for words in decision.findings) == told
     world.run_until_idle()

@@ -13,6 +13,7 @@ from shared.money.model import Account, Quote, Reserved
 from shared.money.policy import Budget
 from shared.runs.model import Run
 from shared.runs.ports import Refusal
+from tests.fakes.parts import changed
 
 NOW = datetime(2026, 1, 31, 23, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -65,7 +66,7 @@ def test_what_a_pipeline_may_cost() -> None:
         "tuned": {"type": "sweep", "trial": step, "limits": {"max_total_trials": 5, "trial_timeout": 60}},
     }
     request = replace(read_job({"type": "pipeline", "jobs": jobs}), timeout_seconds=3600)
-    found = quote(run(nodes=3).changed(request=request), 1.0, [])
+    found = quote(changed(run(nodes=3), request=request), 1.0, [])
     assert found.greatest == (600 + 1800 + 3 * (3600 + 1800) + 5 * (60 + 1800)) / 3600
 
 

@@ -25,6 +25,7 @@ from shared.notices.model import DeliveryState, Kind, Notice
 from shared.notices.ports import Answer
 from shared.notices.subscribe import Wish, send_test, subscribe, unsubscribe
 from shared.runs.model import RunState
+from tests.fakes.parts import changed
 from tests.fakes.storage import OtherClock
 from tests.fakes.world import World, trainers_folder
 
@@ -211,7 +212,7 @@ def test_an_archive_that_was_given_up_is_told_as_a_failure(world: World) -> None
     """Who wants to know of failures is told of a run whose archive was given up, with why; of an unknown run nobody."""
     subscribe(world.system, world.post, Wish(["failed"], HOOK))
     run = trained(world)
-    world.runs.update(old := world.runs.get(run), old.value.changed(archive_error="The copy differs."))
+    world.runs.update(old := world.runs.get(run), changed(old.value, archive_error="The copy differs."))
     for name in (run, "mnist-unknown"):
         announce_now(world.system, "RunGivenUp", name, {"run": name})
     deliver_all(world)

@@ -29,6 +29,7 @@ from shared.runs.model import Run, RunState
 from shared.runs.progress import submit
 from shared.runs.results import artifacts
 from tests.fakes.crashing import Crash
+from tests.fakes.parts import changed
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 KEY = DropKey("mnist", "a")
@@ -156,7 +157,7 @@ def test_a_drop_that_a_live_run_names_by_its_path_stays(world: World, path: str)
     assert reader.asked.drop == ""
     with pytest.raises(Conflict, match=f"Run {reader.name} trains on drop mnist/a"):
         remove_drop(world.system, world.removals, KEY, Asked())
-    world.runs.update(old := world.runs.get(reader.name), old.value.changed(state=RunState.FAILED))
+    world.runs.update(old := world.runs.get(reader.name), changed(old.value, state=RunState.FAILED))
     remove_drop(world.system, world.removals, KEY, Asked())
     assert done.asked.drop == str(KEY)
 
@@ -298,7 +299,9 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
     """Retention leaves a model while a run that begins with it has not ended. Later such a run finds it in the archive:
     it is copied back before the job is sent, however often that breaks off, and goes again afterwards."""
     first, other = trained(world), trained(world, name="b")
-    world.runs.update(old := world.runs.get(other.name), old.value.changed(from_run=first.name, state=RunState.RUNNING))
+    world.runs.update(
+        old := world.runs.get(other.name), changed(old.value, from_run=first.name, state=RunState.RUNNING)
+    )
     world.clock.advance(31 * 86400)
 
     def copies() -> set[str]:
@@ -308,7 +311,7 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
 
     model = f"trainyard/{first.name}/models/"
     assert first.name not in copies()
-    world.runs.update(old := world.runs.get(other.name), old.value.changed(state=RunState.COMPLETED))
+    world.runs.update(old := world.runs.get(other.name), changed(old.value, state=RunState.COMPLETED))
     assert first.name in copies()
     assert left(world, "azureml-blobstore", model) == []
     again = retry_and_continue.retry_run(world.system, other.name)

@@ -12,6 +12,7 @@ from shared.kernel.errors import Unavailable
 from shared.notices.compose import compose
 from shared.runs.model import Run, RunState
 from shared.runs.results import archive
+from tests.fakes.parts import changed
 from tests.fakes.ports import Crash
 from tests.fakes.world import World, trainers_folder
 
@@ -149,5 +150,5 @@ def test_runs_that_a_look_finds_over_are_archived_by_messages(ended: World) -> N
 
 def test_a_run_that_goes_on_is_not_archived(ended: World) -> None:
     """Only a step that ends a run archives it."""
-    run: Run = ended.only_run().changed(state=RunState.RUNNING)
-    assert archive.archive_at_once(ended.system, run) == {}
+    run: Run = changed(ended.only_run(), state=RunState.RUNNING)
+    assert archive.archive_at_once(ended.system, run) == run

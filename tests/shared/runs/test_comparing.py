@@ -22,6 +22,7 @@ from shared.runs.model import Moment, Run, RunState
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition
 from shared.runs.views.summary import best_metric, cause, duration_seconds, value_of
+from tests.fakes.parts import changed
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, tzinfo=UTC)
@@ -39,7 +40,7 @@ def run(name: str = "mnist-0000000000000001", **fields: Any) -> Run:
         nodes=2,
         created_at=NOW,
     )
-    return made.changed(**{**known, "state": RunState.COMPLETED, **fields})
+    return changed(made, **{**known, "state": RunState.COMPLETED, **fields})
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from shared.runs.progress.hourly_reconcile import AGAIN_SECONDS
 from shared.runs.progress.workloads import workload
 from shared.runs.views import logs
 from tests.fakes.crashing import Counting
+from tests.fakes.parts import changed
 from tests.fakes.world import ELASTIC, ROUTE, World, trainers_folder
 
 ROUTE_1_TO_3 = replace(ROUTE, template=read_job(ELASTIC), trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
@@ -255,7 +256,7 @@ def test_what_members_lose_is_kept_and_what_they_cost_is_told(world: World) -> N
     assert [m["why"] for m in told["members"] if m["state"] == "completed"] == ["", ""]
     assert [m["seconds"] for m in told["members"]][:2] == [240, 120]
     stored = world.system.runs.get(run)
-    world.system.runs.update(stored, stored.value.changed(cost=Cost(3.0, 0.0, 0.0, 360, stored.value.created_at)))
+    world.system.runs.update(stored, changed(stored.value, cost=Cost(3.0, 0.0, 0.0, 360, stored.value.created_at)))
     assert [m["cost"] for m in queries.run(world.system, run)["elastic"]["members"]] == [2.0, 1.0, 0.0]
 
 

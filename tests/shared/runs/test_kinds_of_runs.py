@@ -26,7 +26,8 @@ from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.one_job import OneJob
 from shared.runs.progress.submit import evict
 from shared.runs.progress.workload import Submitted
-from shared.runs.progress.workloads import WORKLOADS, workload
+from shared.runs.progress.workloads import workload
+from tests.fakes.parts import changed
 from tests.fakes.world import World, trainers_folder
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -47,23 +48,23 @@ def test_a_job_decides_the_kind_of_its_run(kind: str) -> None:
 
 def test_each_kind_has_an_entry_of_its_own() -> None:
     """No two entries share a name, so a row never finds another kind."""
-    assert sorted(each.kind for each in WORKLOADS) == sorted(JOBS)
+    assert sorted(each.kind for each in workloads.workloads()) == sorted(JOBS)
 
 
 def test_an_elastic_run_of_the_version_before_is_elastic() -> None:
     """That version left `kind` empty; the members in the row say it."""
-    run = run_of("r", JOBS["elastic"], (1, 1), AT).changed(kind="")
+    run = changed(run_of("r", JOBS["elastic"], (1, 1), AT), kind="")
     assert workload(run).kind == "elastic"
 
 
 def test_a_kind_of_a_later_version_is_read_as_one_job() -> None:
     """While two versions work on the same table, a row with an unknown kind stops no list and no timer."""
-    assert workload(run_of("r", JOBS[""], (0, 0), AT).changed(kind="from tomorrow")).kind == ""
+    assert workload(changed(run_of("r", JOBS[""], (0, 0), AT), kind="from tomorrow")).kind == ""
 
 
 def test_capabilities_are_asked_for_by_type() -> None:
     """Only an elastic run has members."""
-    assert {each.kind for each in WORKLOADS if isinstance(each, HasMembers)} == {"elastic"}
+    assert {each.kind for each in workloads.workloads() if isinstance(each, HasMembers)} == {"elastic"}
 
 
 @pytest.mark.parametrize("kind", ["", "pipeline", "sweep"])
@@ -109,7 +110,8 @@ class Labeled(OneJob):
 
 def test_a_new_kind_is_a_class_and_an_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one more entry in the table, a drop becomes a run of the new kind, which goes from submission to archive."""
-    monkeypatch.setattr(workloads, "WORKLOADS", (Labeled(), *WORKLOADS))
+    kinds = (Labeled(), *workloads.workloads())
+    monkeypatch.setattr(workloads, "workloads", lambda: kinds)
     world = World(trainers_folder(tmp_path))
     world.complete("1.bin")
     run = world.only_run()

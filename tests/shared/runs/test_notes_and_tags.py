@@ -13,6 +13,7 @@ from shared.kernel.person import NOBODY, Person
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run
 from shared.runs.views import notes_and_tags
+from tests.fakes.parts import changed
 from tests.fakes.world import World, trainers_folder
 from tests.shared.runs.test_comparing import run
 
@@ -65,11 +66,11 @@ def test_what_others_write_meanwhile_stays(world: World, monkeypatch: pytest.Mon
 
     def late(stored: Stored[Run], after: Run) -> Stored[Run]:
         if reason := next(other, ""):
-            update(stored, stored.value.changed(reason=reason))
+            update(stored, changed(stored.value, reason=reason))
             raise Changed("someone was quicker")
         return update(stored, after)
 
     monkeypatch.setattr(world.runs, "update", late)
     told = notes_and_tags.add_note(world.system, NAME, "seen", Person("ann"))
-    assert told.changed(notes=()).progress.reason == "it ended"
+    assert changed(told, notes=()).progress.reason == "it ended"
     assert [note.text for note in told.people.notes] == ["seen"]

@@ -12,6 +12,7 @@ from shared.runs.codes import CancelCode, Deed
 from shared.runs.intake.from_job import run_of
 from shared.runs.model import Audited, Member, Moment, RunState
 from shared.runs.progress.elastic_policy import judge_members
+from tests.fakes.parts import changed
 from tests.shared.runs.test_kinds_of_runs import JOBS
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -33,13 +34,13 @@ def test_a_code_of_a_later_version_is_other() -> None:
 
 def test_bad_input_of_an_old_member_ends_the_run() -> None:
     """A member that the version before saw fail for its input is not replaced by this version."""
-    run = run_of("r", JOBS["elastic"], (1, 5), AT).changed(state=RunState.RUNNING)
+    run = changed(run_of("r", JOBS["elastic"], (1, 5), AT), state=RunState.RUNNING)
     assert run.jobs.elastic
     first, second = run.jobs.elastic.members
     why = "Execution failed. User process 'python' exited with status code 2. Please check log file 'user_logs/x.txt'"
     failed = Member(0, 1, RunState.FAILED, AT, why)
     running = Member(1, 1, RunState.RUNNING, AT)
-    run = run.changed(elastic=run.jobs.elastic.__class__(1, 5, AT.replace(year=2027), (failed, running)))
+    run = changed(run, elastic=run.jobs.elastic.__class__(1, 5, AT.replace(year=2027), (failed, running)))
     plan = judge_members(run, {1: JobStatus(second.state, JobState.RUNNING, "Running")}, AT)
     assert (plan.to_cancel, plan.elastic.members[first.index].attempt) == ((running,), 1)
 
@@ -50,5 +51,5 @@ def test_what_else_the_version_before_said() -> None:
     assert old_sentences.cancel_code("Canceled as asked.") is CancelCode.NONE
     assert old_sentences.deed("tags: evicted member 1 (x)=1") is Deed.TAGS
     assert old_sentences.log_of("The job failed.\nstd_log.txt:\nValueError: x") == "ValueError: x"
-    run = run_of("r", JOBS[""], (0, 0), AT).changed(audit=(Audited("evicted member 0 (r-m0-1)", "ann", AT),))
+    run = changed(run_of("r", JOBS[""], (0, 0), AT), audit=(Audited("evicted member 0 (r-m0-1)", "ann", AT),))
     assert records.run(run)["audit"][0]["deed"] == "evicted"

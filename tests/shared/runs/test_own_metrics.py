@@ -23,6 +23,7 @@ from shared.runs.model import Run, RunState
 from shared.runs.results import printed_metrics
 from shared.runs.results.archive import archive_run
 from shared.runs.views import metrics, notes_and_tags
+from tests.fakes.parts import changed
 from tests.fakes.world import World, trainers_folder
 
 DATA = "drops/shelf/a"
@@ -41,7 +42,7 @@ def run(world: World) -> Run:
     made = create.create_run(world.system, RunRequest(template="mnist", data=DATA))
     world.run_until_idle()
     world.jobs.set(made.name, "Running")
-    world.system.runs.update(old := world.system.runs.get(made.name), old.value.changed(state=RunState.RUNNING))
+    world.system.runs.update(old := world.system.runs.get(made.name), changed(old.value, state=RunState.RUNNING))
     return made
 
 
@@ -55,7 +56,7 @@ def say(world: World, run: Run, text: str) -> None:
 
 def archived(world: World, run: Run) -> Run:
     world.jobs.set(run.name, "Completed")
-    world.system.runs.update(old := world.system.runs.get(run.name), old.value.changed(state=RunState.COMPLETED))
+    world.system.runs.update(old := world.system.runs.get(run.name), changed(old.value, state=RunState.COMPLETED))
     archive_run(world.system, ArchiveRun(run.name))
     return world.system.runs.get(run.name).value
 

@@ -16,6 +16,7 @@ from shared.runs.model import Run, RunState
 from shared.runs.progress.follow import follow_job
 from shared.runs.progress.workloads import workload
 from shared.runs.views.summary import reason_with_log
+from tests.fakes.parts import changed
 from tests.fakes.world import World, trainers_folder
 
 JOB = """
@@ -183,7 +184,7 @@ def test_each_steps_nodes_are_paid_for(world: World) -> None:
     goes(world, run, prepare="Running")
     run = goes(world, run, prepare="Completed", train="Running")
     (listed,) = world.runs.newest()  # as lists have it, without its job
-    (use,) = workload(listed).uses(listed.changed(request=JobSpec()), world.clock())
+    (use,) = workload(listed).uses(changed(listed, request=JobSpec()), world.clock())
     seconds = [(spell.nodes, (spell.end - spell.begin).total_seconds()) for spell in use.ran]
     assert (use.cluster, seconds) == ("cpu-cluster", [(1, 10.0), (2, 10.0)])
 

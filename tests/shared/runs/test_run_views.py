@@ -25,6 +25,7 @@ from shared.runs.results import artifacts
 from shared.runs.results.archive import archive_run
 from shared.runs.views import logs, metrics
 from shared.runs.views.downsample import Thinned
+from tests.fakes.parts import changed
 from tests.fakes.world import World, trainers_folder
 
 DATA = "drops/shelf/a"
@@ -235,7 +236,7 @@ def test_what_was_logged_to_mlflow_is_shown_and_archived(world: World, run: Run)
     world.run_until_idle()
     assert metrics.series(world.system, run.name) == expected
     world.jobs.set(run.name, "Completed")  # and leaves nothing behind, unlike what `end` makes of it
-    world.system.runs.update(old := world.system.runs.get(run.name), old.value.changed(state=RunState.COMPLETED))
+    world.system.runs.update(old := world.system.runs.get(run.name), changed(old.value, state=RunState.COMPLETED))
     archive_run(world.system, ArchiveRun(run.name))
     del world.jobs.metrics[run.name]
     assert metrics.series(world.system, run.name) == expected
@@ -331,7 +332,7 @@ def test_pages_walk_through_all_that_is_wanted(world: World) -> None:
             nodes=1,
             created_at=world.clock(),
         )
-        world.runs.insert(made.changed(state=RunState.QUEUED if i < 50 else RunState.RECEIVED))
+        world.runs.insert(changed(made, state=RunState.QUEUED if i < 50 else RunState.RECEIVED))
         world.clock.advance(1)
 
     def walk(**fields: Any) -> list[str]:

@@ -15,6 +15,7 @@ from shared.runs.intake.request import RunRequest, SweepRequest
 from shared.runs.model import Run
 from shared.sweeps.model import TrialState
 from shared.sweeps.sampling import draw
+from tests.fakes.parts import sweep_of
 from tests.fakes.world import World, trainers_folder
 
 EPOCHS = 4
@@ -100,7 +101,7 @@ def play(world: World, epochs: int = 60) -> None:
 
 def trials(world: World, sweep: Run) -> list[Run]:
     return sorted(
-        (run for run in world.runs.newest(1000) if run.asked.sweep == sweep.name),
+        (run for run in world.runs.newest(1000) if sweep_of(run) == sweep.name),
         key=lambda run: int(run.name.rpartition("-t")[2]),
     )
 

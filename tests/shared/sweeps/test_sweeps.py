@@ -22,6 +22,7 @@ from shared.sweeps.look import BOOKS, LOOK_SECONDS, look_at_sweep
 from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState
 from shared.sweeps.sampling import FILLED, distributions, scores
+from tests.fakes.parts import changed, standing_of
 from tests.fakes.world import World
 from tests.shared.sweeps import lab
 
@@ -40,19 +41,19 @@ def test_the_best_of_the_trials_is_the_sweeps_archive(world: World) -> None:
     assert all(0.001 <= run.asked.parameters["lr"] <= 0.1 for run in trials)
     assert {run.asked.parameters["size"] for run in trials} <= {32, 64}
     best = max(trials, key=lambda run: run.archive.best_metrics["accuracy"])
-    assert (sweep.progress.state, sweep.trials.best, sweep.trials.begun, sweep.trials.ended) == (
+    assert (sweep.progress.state, standing_of(sweep).best, standing_of(sweep).begun, standing_of(sweep).ended) == (
         RunState.COMPLETED,
         best.name,
         5,
         5,
     )
-    assert sweep.trials.best_value == best.archive.best_metrics["accuracy"]
+    assert standing_of(sweep).best_value == best.archive.best_metrics["accuracy"]
     assert sweep.archive.best_metrics == best.archive.best_metrics
     content = world.blobs.containers["output"]
     assert content[f"asked/{sweep.name}/models/model.pt"].data == content[f"asked/{best.name}/models/model.pt"].data
     assert list(world.jobs.jobs) == [run.name for run in trials]
     study = lab.study(world, sweep.name)
-    assert study.best_value == sweep.trials.best_value
+    assert study.best_value == standing_of(sweep).best_value
 
 
 def test_the_best_is_that_of_all_values_of_a_trial(world: World) -> None:
@@ -64,7 +65,7 @@ def test_the_best_is_that_of_all_values_of_a_trial(world: World) -> None:
         lab.write(world, name, values)
     world.deliver_all()
     world.run_until_idle()
-    standing = world.runs.get(sweep.name).value.trials
+    standing = standing_of(world.runs.get(sweep.name).value)
     assert (standing.best, standing.best_value) == (f"{sweep.name}-t1", 0.95)
 
 
@@ -92,8 +93,8 @@ def test_who_asks_and_tells_in_the_study_is_learned_from_and_has_no_run(world: W
     others.enqueue_trial({"lr": 0.05, "size": 32})
     lab.play(world)
     made, sweep = lab.trials(world, sweep), world.runs.get(sweep.name).value
-    assert (len(made), sweep.progress.state, sweep.trials.begun) == (12, RunState.COMPLETED, 12)
-    assert sweep.trials.best in {run.name for run in made}
+    assert (len(made), sweep.progress.state, standing_of(sweep).begun) == (12, RunState.COMPLETED, 12)
+    assert standing_of(sweep).best in {run.name for run in made}
     listed = list_trials(world.system, world.studies(), sweep.name)["trials"]
     assert [(row["told"], row["state"].value) for row in listed if not row["run"]] == [
         (7.0, "completed"),
@@ -171,10 +172,10 @@ def test_a_budget_needs_prices_and_ends_the_sweep(world: World) -> None:
     lab.play(world)
     sweep = world.runs.get(sweep.name).value
     bound = 2 * (LOOK_SECONDS + 7)  # two nodes, until the next look; the lab's clock goes on by 6 seconds at a time
-    assert 100 <= sweep.trials.dollars <= 100 + bound
+    assert 100 <= standing_of(sweep).dollars <= 100 + bound
     assert sweep.progress.state is RunState.COMPLETED
-    assert f"Its trials have cost ${sweep.trials.dollars:.2f}" in sweep.trials.closing
-    assert sweep.trials.begun < 10
+    assert f"Its trials have cost ${standing_of(sweep).dollars:.2f}" in standing_of(sweep).closing
+    assert standing_of(sweep).begun < 10
     assert sweep.money.greatest == 100 + 2 * 1800  # the budget, and half an hour of each node that then works
     assert lab.asked(world, {"trials": 5}, timeout_seconds=600).money.greatest == 5 * (600 + 1800)
 
@@ -186,14 +187,14 @@ def test_what_the_books_charge_later_counts_too(world: World) -> None:
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, vm_size="STANDARD_DS3_V2")
     sweep = lab.asked(world, {"trials": 9, "at_once": 1, "budget": 100.0, "sampling": "random"})
     world.run_until_idle()
-    while not world.runs.get(sweep.name).value.trials.ended:
+    while not standing_of(world.runs.get(sweep.name).value).ended:
         lab.epoch(world)
     ended = world.runs.get(f"{sweep.name}-t0")
-    world.runs.update(ended, ended.value.changed(cost=Cost(1.0, 60.0, 60.0, 1.0, world.clock())))
+    world.runs.update(ended, changed(ended.value, cost=Cost(1.0, 60.0, 60.0, 1.0, world.clock())))
     look_at_sweep(world.system, CheckSweep(sweep.name, BOOKS))
     told = world.runs.get(sweep.name).value
-    assert told.trials.dollars >= 120.99
-    assert told.trials.closing.startswith("Its trials have cost $12")
+    assert standing_of(told).dollars >= 120.99
+    assert standing_of(told).closing.startswith("Its trials have cost $12")
 
 
 def test_a_look_reads_no_trial_that_has_ended(world: World) -> None:
@@ -218,7 +219,7 @@ def test_a_look_reads_no_trial_that_has_ended(world: World) -> None:
     look_at_sweep(system, CheckSweep(sweep.name))
     assert {name.rpartition("-t")[2] for name in reads if "-t" in name} == {"96", "97", "98", "99"}
     assert logs == [0, len(world.journals[sweep.name].logs)]
-    assert world.runs.get(sweep.name).value.trials.dollars == pytest.approx(0.96)
+    assert standing_of(world.runs.get(sweep.name).value).dollars == pytest.approx(0.96)
 
 
 @dataclass

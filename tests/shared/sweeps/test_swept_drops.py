@@ -11,6 +11,7 @@ from shared.jobs.search import Parameter, Sweep
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import RunState
+from tests.fakes.parts import standing_of, sweep_of
 from tests.fakes.world import ROUTE, World, trainers_folder
 from tests.shared.sweeps import lab
 
@@ -30,8 +31,8 @@ def test_a_drops_job_file_may_be_a_sweep(world: World) -> None:
                 world.job_goes(name, "Completed")
         world.deliver_all()
         world.run_until_idle()
-    (sweep,) = [run for run in world.runs.newest() if run.asked.drop == "mnist/a" and not run.asked.sweep]
-    assert (sweep.progress.state, sweep.trials.begun) == (RunState.COMPLETED, 3)
+    (sweep,) = [run for run in world.runs.newest() if run.asked.drop == "mnist/a" and not sweep_of(run)]
+    assert (sweep.progress.state, standing_of(sweep).begun) == (RunState.COMPLETED, 3)
     assert [run.asked.parameters["epochs"] for run in lab.trials(world, sweep)] == [1, 2, 3]
     assert "models/model.pt" in world.archived(sweep)
 

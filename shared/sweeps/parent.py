@@ -7,27 +7,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from shared.jobs.assets import Assets
 from shared.jobs.spec import JobSpec
-from shared.runs.model import SWEEP, Run
+from shared.runs.model import Run
 from shared.runs.node_use import Use, end_of
 from shared.runs.ports import RunPorts
 from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted, Workload
+from shared.sweeps.model import Standing
 
 
 class SweepParent(Workload):
-    kind = SWEEP
+    kind = "sweep"
     has_own_nodes = False
 
     def takes(self, job: JobSpec) -> bool:
         return job.sweep is not None
 
-    def first_columns(self, new: NewRun) -> dict[str, Any]:
+    def begun(self, run: Run, new: NewRun) -> Run:
         """Only parameters that are the same in all trials; no nodes."""
         space = new.job.sweep.space if new.job.sweep else {}
-        return {"parameters": {name: value for name, value in new.job.values.items() if name not in space}}
+        parameters = {name: value for name, value in new.job.values.items() if name not in space}
+        return replace(run, asked=replace(run.asked, parameters=parameters)).having(Standing())
 
     def jobs(self, _run: Run) -> dict[int, str]:
         return {}
@@ -63,4 +64,10 @@ class SweepParent(Workload):
 
     def log_of(self, run: Run, rank: int) -> tuple[str, int] | None:
         """The log of the best trial, once it is known."""
-        return (run.trials.best, rank) if run.trials.best else None
+        best = self.archived_run(run)
+        return (best, rank) if best != run.name else None
+
+    def archived_run(self, run: Run) -> str:
+        """That of the best trial."""
+        standing = run.feature(Standing)
+        return standing.best if standing and standing.best else run.name

@@ -1,0 +1,36 @@
+"""Sweeps: many trials of one training. The whole is a run, and so is each trial.
+
+look.py brings a sweep on, decide.py and sampling.py decide, parent.py says how the run of the whole is carried out, and
+trial_run.py makes the runs of the trials.
+"""
+
+from __future__ import annotations
+
+from shared.kernel.parts import FeaturePart
+from shared.runs import facts as runs
+from shared.runs.features import Feature
+from shared.sweeps.checks import check_budget_has_prices
+from shared.sweeps.model import Standing, TrialOf
+from shared.sweeps.parent import SweepParent
+from shared.sweeps.reactions import look_at_its_sweep, look_at_sweep
+
+SWEEP = FeaturePart(
+    "sweep",
+    Standing,
+    column="sweep_standing",  # the version before has the name of a trial's sweep in the column `sweep`
+    hidden=("trials_beyond", "sweep_look"),
+    was_there=lambda row: row.get("kind") == SweepParent.kind and row.get("trials_ended") is not None,
+)
+TRIAL = FeaturePart("trial", TrialOf, was_there=lambda row: bool(row.get("sweep")))
+FEATURE = Feature(
+    parts=(SWEEP, TRIAL),
+    workloads=(SweepParent(),),
+    check=check_budget_has_prices,
+    reactions={
+        runs.RunSubmitted: (look_at_sweep,),
+        runs.RunReconciled: (look_at_sweep,),
+        runs.RunStarted: (look_at_its_sweep,),
+        runs.CancelCarriedOut: (look_at_sweep,),
+        runs.RunEnded: (look_at_its_sweep,),
+    },
+)
