@@ -22,15 +22,14 @@ The return type is Annotated[Json, Answer], where Answer is the type that descri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 READER, CONTRIBUTOR, CODER = "trainyard.reader", "trainyard.contributor", "trainyard.coder"
 ROLES = (READER, CONTRIBUTOR, CODER)  # each has the rights of those before it
 ANYONE = ""  # no role, no key
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """`name` is the Azure function's, which stays: the host keeps what it knows of a function under it."""
 
     name: str
@@ -53,8 +52,7 @@ class Operation:
         return self.needs
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """The operations of one feature, as one part of docs/api.md. `title` and `about` are Markdown."""
 
     title: str

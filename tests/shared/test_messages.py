@@ -12,9 +12,9 @@ import pytest
 from shared.drops.messages import FileUploaded
 from shared.kernel.errors import BadMessage
 from shared.kernel.message import Message, encode, function, is_event
-from shared.messages.declared import BY_QUEUE, QUEUES, decode
+from shared.messages.declared import EVENT_QUEUES, QUEUES, by_queue, decode
 
-KINDS = [kind for kinds in BY_QUEUE.values() for kind in kinds]
+KINDS = [kind for kinds in by_queue().values() for kind in kinds]
 AT = "2026-01-02T03:04:05.000006+00:00"
 # Each message as the version of 24 November 2026 wrote it, without the name of its kind.
 BEFORE: dict[str, tuple[str, dict[str, Any]]] = {
@@ -33,6 +33,12 @@ BEFORE: dict[str, tuple[str, dict[str, Any]]] = {
     "CarryOutRemoval": ("removals", {"what": "run", "name": "r", "asked_at": AT}),
     "Challenge": ("promotions", {"run": "r"}),
 }
+
+
+def test_the_queues_are_those_of_the_messages() -> None:
+    """What the triggers know of queues before any message's module is imported is what the messages declare."""
+    assert set(QUEUES) == set(by_queue())
+    assert set(EVENT_QUEUES) == {queue for queue, kinds in by_queue().items() if any(map(is_event, kinds))}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -103,7 +109,7 @@ def test_an_event_of_something_else_is_no_message() -> None:
 def test_names_are_unique_in_their_queue() -> None:
     """The wire carries the class's name, so a queue has each name once, and events are the only kind of theirs."""
     for queue in QUEUES:
-        names = [kind.__name__ for kind in BY_QUEUE[queue]]
+        names = [kind.__name__ for kind in by_queue()[queue]]
         assert len(names) == len(set(names))
-        assert len(names) == 1 or not any(map(is_event, BY_QUEUE[queue]))
-        assert not any("message" in get_type_hints(kind) for kind in BY_QUEUE[queue])
+        assert len(names) == 1 or not any(map(is_event, by_queue()[queue]))
+        assert not any("message" in get_type_hints(kind) for kind in by_queue()[queue])
