@@ -201,6 +201,7 @@ export const W = {
       fingerprint: "Content",
       trained_on: "Data it trained on",
       data_note: "Note on the data",
+      hardware: "Trained with",
       git: "Commit",
       dirty: "with changes",
       archive_error: "Archive failed",

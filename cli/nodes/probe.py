@@ -5,13 +5,15 @@
     probe.py caller          another job, which calls the address in PEER
     probe.py evicted FOLDER  a job that asks whether its node is to go; with WAIT it stays until it is taken
 
-Python's own modules only: it travels as text in the job's command.
+Python's own modules, and PyTorch where a node is asked for its GPUs: it travels as text in the job's command.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import re
 import socket
 import ssl
 import sys
@@ -20,6 +22,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 SEEN_SECONDS, CALL_SECONDS = 180.0, 600.0
 
@@ -45,10 +48,22 @@ def token() -> None:
         say("token", False, f"{type(error).__name__}: {error}")
 
 
+def gpu() -> None:
+    """Whether PyTorch sees the GPUs that the node's VM size has; the driver, and the CUDA of PyTorch's build."""
+    torch: Any = importlib.import_module("torch")  # the trainers' environment has it
+    version = Path("/proc/driver/nvidia/version")
+    driver = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", version.read_text()) if version.is_file() else None
+    expected, seen = int(os.environ.get("TRAINYARD_GPUS") or 0), torch.cuda.device_count()
+    name = torch.cuda.get_device_name(0) if seen else "no GPU"
+    words = f"{seen} seen of {expected}: {name}, driver {driver[1] if driver else 'none'}, PyTorch {torch.__version__}"
+    say("gpu", seen >= expected or bool(os.environ.get("TRAINYARD_LOCAL_NODES")), f"{words}, CUDA {torch.version.cuda}")
+
+
 def pair(folder: Path) -> None:
     rank = int(os.environ.get("NODE_RANK") or os.environ.get("RANK") or 0)
     if rank == 0:
         token()
+        gpu()
         (folder / "first.tmp").write_text(str(time.time()))
         (folder / "first.tmp").rename(folder / "first")
         say("rename", (folder / "first").is_file(), "a file is renamed on the mount")

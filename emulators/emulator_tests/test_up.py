@@ -87,7 +87,7 @@ def test_a_job_runs_and_events_come(running: dict[str, Any], capsys: pytest.Capt
         QueueServiceClient.from_connection_string(text) as queues,
         BlobServiceClient.from_connection_string(text) as blobs,
     ):
-        arrivals = queues.create_queue("arrivals")
+        arrivals = queues.get_queue_client("arrivals")  # which the subscription made
         blobs.create_container("box").upload_blob("a.txt", b"x")
         wait_for(ended, READY_SECONDS, "the job to end")
         wait_for(lambda: list(arrivals.peek_messages()), READY_SECONDS, "the blob's event")

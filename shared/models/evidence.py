@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from shared.drops.versions import listing_of
-from shared.kernel.errors import BadInput, Conflict, NotFound
+from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.parsing import read_json
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Place
-from shared.models.ports import ModelPorts
+from shared.models.ports import ModelPorts, Models
 from shared.runs.model import Run
 from shared.runs.results.archive import MANIFEST, MANIFEST_LIMIT, read_manifest
+from shared.runs.results.node_facts import read_node_facts
 from shared.runs.results.outputs import archive_folder
 
 MODELS = "models/"
 PIECE = 16 << 20  # bytes read at once
 MOST_MODEL_BYTES = 32 << 30  # hashed in the 230 seconds that Azure gives a request
 MOST_DATA_BYTES, MOST_DATA_FILES = 2 << 30, 5_000  # of a larger drop etag and MD5 say what it was
-ENVIRONMENT = "/environment.json"  # what a trainer writes to ./outputs
-ENVIRONMENT_LIMIT = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -62,14 +60,14 @@ def gather(ports: ModelPorts, run: Run) -> Evidence:
     rows = {str(row["name"]): row for row in read_json(content, MANIFEST)["files"]}
     manifest = ModelFile(MANIFEST, len(content), hashlib.sha256(content).hexdigest())
     data, unhashed = _data(ports, run)
-    parent, parent_digest = _parent(ports, run)
+    parent, parent_digest = _parent(ports.models, run)
     return Evidence(
         run=run,
         files=(*_model(ports, folder, rows), manifest),
         data=data,
         unhashed=unhashed,
         job=ports.jobs.document(run.asked.request),
-        node=_node(ports.blobs, folder, rows),
+        node=read_node_facts(ports.blobs, folder, rows),
         parent=parent,
         parent_digest=parent_digest,
         workspace=ports.registry.workspace(),
@@ -95,7 +93,7 @@ def model_digests(ports: ModelPorts, run: Run) -> dict[str, str]:
 
 def node_facts(blobs: Blobs, run: Run) -> dict[str, Any]:
     """What the run's trainer wrote of its node: its processor and packages; {} if nothing."""
-    return _node(blobs, archive_folder(run), _rows(blobs, archive_folder(run)))
+    return read_node_facts(blobs, archive_folder(run), _rows(blobs, archive_folder(run)))
 
 
 def _rows(blobs: Blobs, folder: str) -> dict[str, dict[str, Any]]:
@@ -151,20 +149,9 @@ def _data(ports: ModelPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], st
     return tuple(zip(blobs, digests, strict=True)), ""
 
 
-def _node(blobs: Blobs, folder: str, rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    name = next((name for name in sorted(rows) if name.startswith("outputs/") and name.endswith(ENVIRONMENT)), "")
-    if not name:
-        return {}
-    try:
-        facts = json.loads(blobs.read(OUTPUT_CONTAINER, f"{folder}/{name}", ENVIRONMENT_LIMIT))
-    except (ValueError, BadInput, NotFound):
-        return {}
-    return facts if isinstance(facts, dict) else {}
-
-
-def _parent(ports: ModelPorts, run: Run) -> tuple[str, str]:
+def _parent(models: Models, run: Run) -> tuple[str, str]:
     """The version or run whose model this one began with, and the digest of that version."""
     if not run.asked.from_run:
         return "", ""
-    version = next((each for each in ports.models.kept() if each.run == run.asked.from_run), None)
+    version = next((each for each in models.kept() if each.run == run.asked.from_run), None)
     return (str(version), version.digest) if version else (run.asked.from_run, "")

@@ -269,6 +269,7 @@ class Archive:
     output: str = ""  # output/<experiment>/<run>, once archiving has begun
     last_metrics: dict[str, float] = field(default_factory=dict)
     best_metrics: dict[str, float] = field(default_factory=dict)
+    hardware: str = ""  # GPUs, driver and CUDA, or the processor, as the node's trainer told; '' if it told nothing
     at: datetime | None = column("archived_at", None)
     tries: int = column("archive_tries", 0)
     error: str = column("archive_error", "")  # why it could not be archived

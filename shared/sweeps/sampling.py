@@ -16,6 +16,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from shared.jobs.search import ASHA, BAYESIAN, CHOICE, GRID, NORMAL, RANDINT, SOBOL, Drawn, Parameter, Sweep
+from shared.sweeps import sobol
 from shared.sweeps.decide import rungs
 from shared.sweeps.model import Trial, TrialState
 
@@ -130,15 +131,8 @@ def _at_random(sweep: Sweep, seed: int) -> Draw:
 
 
 def _sobol(sweep: Sweep, seed: int, number: int) -> Draw:
-    from scipy.stats import qmc
-
-    sequence: Any = qmc.Sobol(len(sweep.space), scramble=True, rng=seed)
-    if number:
-        sequence.fast_forward(number)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that one point alone is not balanced
-        (point,) = sequence.random(1)
-    return {name: _at(parameter, float(at)) for (name, parameter), at in zip(sweep.space.items(), point, strict=True)}
+    point = sobol.point(len(sweep.space), seed, number)
+    return {name: _at(parameter, at) for (name, parameter), at in zip(sweep.space.items(), point, strict=True)}
 
 
 def _at(parameter: Parameter, quantile: float) -> Drawn:

@@ -265,7 +265,7 @@ def test_a_training_has_its_nodes_rights_and_no_more(lab: Lab) -> None:
 
 SMOKED = (
     *("health", "forged caller", "upload without keys", "message encoding", "drop to archive", "node counts"),
-    *("log followers", "token on a node", "rename on a mount", "mount seen by another node"),
+    *("log followers", "token on a node", "GPU on a node", "rename on a mount", "mount seen by another node"),
     *("mount seen by the first node", "traffic between jobs", "events of command jobs", "scheduled events on a node"),
     *("eviction announced to its node", "another job after an eviction", "preemption words"),
 )

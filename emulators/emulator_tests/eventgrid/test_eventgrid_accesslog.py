@@ -41,7 +41,6 @@ def test_a_write_is_read_with_all_its_facts() -> None:
         ("/acct/c/b?comp=appendblock", 201, None),
         ("/acct/c/b?comp=page", 201, None),
         ("/acct/c/b?comp=lease", 201, None),
-        ("/acct/c/b?comp=tier", 202, None),
         ("/acct/c?restype=container", 201, None),
         ("/acct/?restype=service&comp=properties", 202, None),
         ("/acct/c/b", 403, None),
@@ -57,9 +56,28 @@ def test_only_created_blobs_are_writes(target: str, status: int, api: str | None
     assert (write.api if write else None) == api
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "POST"])
+@pytest.mark.parametrize(
+    ("method", "target", "status", "told"),
+    [
+        ("DELETE", "/acct/c/b", 202, ("DeleteBlob", "Microsoft.Storage.BlobDeleted")),
+        ("DELETE", "/acct/c/b", 404, None),
+        ("DELETE", "/acct/c/b?snapshot=2026-01-01T00:00:00.0000000Z", 202, None),
+        ("DELETE", "/acct/c?restype=container", 202, None),
+        ("PUT", "/acct/c/b?comp=tier", 200, ("SetBlobTier", "Microsoft.Storage.BlobTierChanged")),
+        ("PUT", "/acct/c/b?comp=tier", 202, ("SetBlobTier", "Microsoft.Storage.AsyncOperationInitiated")),
+        ("PUT", "/acct/c/b?comp=tier", 409, None),
+    ],
+)
+def test_deleted_and_moved_blobs_are_told(method: str, target: str, status: int, told: tuple[str, str] | None) -> None:
+    """A deleted blob, and one in another tier or on its way out of the archive, has an event; snapshots, containers and
+    refused requests have none."""
+    write = accesslog.parse(line(target, status, method))
+    assert ((write.api, write.event) if write else None) == told
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
 def test_other_methods_are_no_writes(method: str) -> None:
-    """Only PUT creates blobs."""
+    """Only PUT and DELETE change blobs."""
     assert accesslog.parse(line("/acct/c/b", 201, method)) is None
 
 

@@ -12,6 +12,7 @@ from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobBlock, ContainerClient
 
 PREFIX = "/blobServices/default/containers"
+CREATED_IN = {"includedEventTypes": ["Microsoft.Storage.BlobCreated"]}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,8 @@ def grid(
 ) -> Any:
     properties = {"queueName": queue, "queueMessageTimeToLiveInSeconds": 3600}
     destination = {"endpointType": "StorageQueue", "properties": properties}
-    return new_grid([to_queue("storage", queue, destination=destination, filter=in_container(watched.container_name))])
+    wanted = CREATED_IN | in_container(watched.container_name)
+    return new_grid([to_queue("storage", queue, destination=destination, filter=wanted)])
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from jsonschema import Draft4Validator, FormatChecker
 
 from emulator_tests.places import SPECS
 from emulators.eventgrid import schema
-from emulators.eventgrid.accesslog import BlobFacts, Write
+from emulators.eventgrid.accesslog import CREATED, DELETED, INITIATED, TIER_CHANGED, BlobFacts, Write
 from emulators.eventgrid.schema import CLOUD, EVENT_GRID, BadEvents, Event
 
 DATA_PLANE = SPECS / "azure-rest-api-specs" / "specification" / "eventgrid" / "data-plane"
@@ -26,12 +26,15 @@ TIME = datetime(2026, 11, 21, 3, 43, 16, tzinfo=UTC)
 FACTS = BlobFacts('"0x8D4BCC2E4835CD0"', "text/plain", 524288, "BlockBlob")
 
 
-def write(offset: int = 42, began: int = 7, blob: str = "a b/é.txt", path: str = "/acct/c/a%20b/%C3%A9.txt") -> Write:
-    return Write("PutBlob", "acct", "c", blob, path, TIME, began, offset)
+def write(
+    offset: int = 42, began: int = 7, blob: str = "a b/é.txt", path: str = "/acct/c/a%20b/%C3%A9.txt",
+    event: str = CREATED,
+) -> Write:  # fmt: skip
+    return Write("PutBlob", "acct", "c", blob, path, TIME, began, offset, event=event)
 
 
 def blob_event(facts: BlobFacts | None = FACTS) -> Event:
-    return schema.blob_created(write(), facts, TOPIC, ENDPOINT)
+    return schema.blob_event(write(), facts, TOPIC, ENDPOINT)
 
 
 def definition(file: str, name: str) -> Draft4Validator:
@@ -53,6 +56,26 @@ def test_blob_events_keep_to_the_published_definitions(facts: BlobFacts | None) 
     definition(stable, "EventGridEvent").validate(schema.render(event, EVENT_GRID))
     definition(stable, "CloudEventEvent").validate(schema.render(event, CLOUD))
     definition("Microsoft.Storage/stable/2018-01-01/Storage.json", "StorageBlobCreatedEventData").validate(event.data)
+
+
+@needs_specs
+@pytest.mark.parametrize(
+    ("kind", "name", "absent"),
+    [
+        (DELETED, "StorageBlobDeletedEventData", {"identity"}),
+        (TIER_CHANGED, "StorageBlobTierChangedEventData", {"identity"}),
+        (INITIATED, "StorageAsyncOperationInitiatedEventData", {"identity"}),
+    ],
+)
+def test_every_kind_of_blob_event_has_the_published_keys(kind: str, name: str, absent: set[str]) -> None:
+    """An event of a deleted blob, or of one in another tier, has each key of Microsoft's definition but the requester's
+    identity, which is of Data Lake, and no other."""
+    published = definition("Microsoft.Storage/stable/2018-01-01/Storage.json", name)
+    event = schema.blob_event(write(event=kind), FACTS, TOPIC, ENDPOINT)
+    published.validate(event.data)
+    document: Any = published.schema
+    keys = document["definitions"][name]["properties"].keys()
+    assert (event.type, event.data.keys()) == (kind, keys - absent)
 
 
 @needs_specs
@@ -95,7 +118,7 @@ def test_an_event_without_its_blob_has_the_facts_of_the_log() -> None:
 def test_the_same_line_gives_the_same_event_and_another_another() -> None:
     """Ids are unique per write, and a line that is read twice repeats its event instead of making a new one."""
     ids = [
-        schema.blob_created(write(offset, began), FACTS, TOPIC, ENDPOINT).id
+        schema.blob_event(write(offset, began), FACTS, TOPIC, ENDPOINT).id
         for offset, began in [(1, 1), (2, 1), (1, 2), (1, 1)]
     ]
     assert len(set(ids)) == 3
@@ -106,7 +129,7 @@ def test_sequencers_sort_as_the_writes_came() -> None:
     """Plain string comparison of two sequencers says which write was later, over replaced logs too."""
     places = [(9, 1), (10, 1), (255, 1), (256, 1), (0, 2), (1 << 40, 2), (3, 17)]
     sequencers = [
-        schema.blob_created(write(offset, began), FACTS, TOPIC, ENDPOINT).data["sequencer"] for offset, began in places
+        schema.blob_event(write(offset, began), FACTS, TOPIC, ENDPOINT).data["sequencer"] for offset, began in places
     ]
     assert sequencers == sorted(sequencers)
     assert len(set(map(len, sequencers))) == 1
@@ -115,9 +138,9 @@ def test_sequencers_sort_as_the_writes_came() -> None:
 def test_the_sdk_reads_both_schemas() -> None:
     """Microsoft's own classes take what we deliver."""
     event = blob_event()
-    assert EventGridEvent.from_json(json.dumps(schema.render(event, EVENT_GRID))).event_type == schema.BLOB_CREATED
+    assert EventGridEvent.from_json(json.dumps(schema.render(event, EVENT_GRID))).event_type == CREATED
     cloud: CloudEvent[Any] = CloudEvent.from_json(json.dumps(schema.render(event, CLOUD)))
-    assert (cloud.type, cloud.subject) == (schema.BLOB_CREATED, event.subject)
+    assert (cloud.type, cloud.subject) == (CREATED, event.subject)
 
 
 EVENT_GRID_EVENT = {

@@ -5,6 +5,8 @@ The tests speak to the account at its addresses in Azure; whatever goes there is
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 import sys
 import time
@@ -15,10 +17,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+import aiohttp
 import pytest
 import requests
-from azure.core.pipeline.transport import HttpTransport
+from azure.core.pipeline.transport import AsyncHttpTransport, HttpTransport
 from azure.storage.blob import _download
+from yarl import URL
 
 from emulator_tests.microsoft.clock import Clock
 from emulator_tests.microsoft.serve import PRINCIPAL, TOKEN_KEY
@@ -31,13 +35,21 @@ clock = Clock(STATE)
 
 
 class Time:
-    """The module `time`, as a test sees it, or the client between two tries."""
+    """The module `time` or `asyncio`, as a test sees it, or the client between two tries."""
 
-    def __init__(self, sleep: Callable[[float], None]) -> None:
-        self.sleep = sleep
+    def __init__(self, sleep: Callable[[float], Any], module: types.ModuleType = time) -> None:
+        self.sleep, self._module = sleep, module
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)
+        return getattr(self._module, name)
+
+
+async def _slept(seconds: float, _result: Any = None) -> None:
+    clock.sleep(seconds)
+
+
+async def _not_slept(*_: Any) -> None:
+    """Between two tries of an asynchronous client."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _send_here({name: urlsplit(part.info[f"{name}_url"]).port or 0 for name in ("blob", "queue", "table")})
     # Between two tries of a client.
     HttpTransport.sleep = lambda _self, _seconds: None  # type: ignore[assignment, method-assign]
+    AsyncHttpTransport.sleep = _not_slept  # type: ignore[assignment, method-assign]
     _download.time = Time(lambda _seconds: None)  # type: ignore[assignment, attr-defined]
 
 
@@ -78,8 +91,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         module = getattr(item, "module", None)
         if module is not None and getattr(module, "time", None) is time:
             module.time = Time(clock.sleep)
+        if module is not None and getattr(module, "asyncio", None) is asyncio:
+            module.asyncio = Time(_slept, asyncio)
         if module is not None and getattr(module, "sleep", None) is time.sleep:
             module.sleep = clock.sleep
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
+    """Call the test, and run what an asynchronous one gives."""
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    found = pyfuncitem.obj(**given)
+    if inspect.isawaitable(found):
+        asyncio.run(_awaited(found))
+    return True
+
+
+async def _awaited(found: Any) -> None:
+    await found
 
 
 def _stop(part: process.Part) -> None:
@@ -88,19 +117,30 @@ def _stop(part: process.Part) -> None:
 
 def _send_here(ports: dict[str, int]) -> None:
     """Send what is for the account in Azure to the service that stands for it."""
-    send = requests.Session.request
+    send, ask = requests.Session.request, aiohttp.ClientSession._request
 
-    def sent(session: requests.Session, method: str, url: str, *given: Any, **more: Any) -> requests.Response:
+    def here(url: str, headers: Any) -> tuple[str, dict[str, str]] | None:
         parts = urlsplit(url)
         name, _, rest = parts.netloc.partition(".")
         service = rest.removesuffix(".core.windows.net")
-        if service in ports:
-            url = urlunsplit(("http", f"127.0.0.1:{ports[service]}", *parts[2:]))
-            more["headers"] = {**(more.get("headers") or {}), "Host": f"{name}.{service}.localhost"}
+        if service not in ports:
+            return None
+        target = urlunsplit(("http", f"127.0.0.1:{ports[service]}", *parts[2:]))
+        return target, {**(headers or {}), "Host": f"{name}.{service}.localhost"}
+
+    def sent(session: requests.Session, method: str, url: str, *given: Any, **more: Any) -> requests.Response:
+        if found := here(url, more.get("headers")):
+            url, more["headers"] = found
             session.trust_env = False  # or each request would look for proxies and passwords
         return send(session, method, url, *given, **more)
 
+    async def asked(session: aiohttp.ClientSession, method: str, url: Any, **more: Any) -> aiohttp.ClientResponse:
+        if found := here(str(url), more.get("headers")):
+            url, more["headers"] = URL(found[0], encoded=True), found[1]
+        return await ask(session, method, url, **more)
+
     requests.Session.request = sent  # type: ignore[method-assign, assignment]
+    aiohttp.ClientSession._request = asked  # type: ignore[method-assign, assignment]
 
 
 @pytest.fixture(scope="session")

@@ -162,6 +162,7 @@ def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, t
         "state": str(home / "eventgrid"),
         "storage": {**storage, "access_log": blob_log},
         "topics": _topics(options, topic_key),
+        "make_destinations": True,
     }
     azureml = {
         "port": ports["azureml"],

@@ -9,9 +9,11 @@ import json
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
+import aiohttp
 from aiohttp import web
 
 from emulators import certs
@@ -27,6 +29,10 @@ from emulators.eventgrid.store import Store
 from emulators.process import serve_until_stopped
 from emulators.serving import Listener
 
+STORAGE_SECONDS, AGAIN_SECONDS = 30.0, 0.05  # the account starts when this part does
+MADE = (201, 204, 409)  # made, or there before
+
+log = logging.getLogger(__name__)
 MakeDestination = Callable[[Subscription], Destination]
 
 
@@ -54,7 +60,30 @@ async def serve(settings: Config) -> None:
         source = _source(settings, storage, broker, store)
         app = Server({topic.name: topic for topic in settings.topics}, broker, source).application()
         await stack.enter_async_context(_listening(app, listener, certificates))
+        if settings.make_destinations:
+            await _made(settings, storage)
         await _work(broker, source, url)
+
+
+async def _made(settings: Config, storage: Storage) -> None:
+    """Make the queues and containers that subscriptions deliver to, once the account answers."""
+    targets = [one.target for one in settings.subscriptions]
+    queues = {("queue", target.queue) for target in targets if isinstance(target, QueueTarget)}
+    letters = {("container", one.dead_letter_container) for one in settings.subscriptions if one.dead_letter_container}
+    for kind, name in sorted(queues | letters):
+        status = await _answered(partial(storage.make, **{kind: name}))
+        if status not in MADE:
+            log.warning("the %s %s could not be made: storage answered %d", kind, name, status)
+
+
+async def _answered(ask: Callable[[], Awaitable[int]]) -> int:
+    """The status of the answer. Raises TimeoutError if the account does not answer within STORAGE_SECONDS."""
+    async with asyncio.timeout(STORAGE_SECONDS):
+        while True:
+            try:
+                return await ask()
+            except aiohttp.ClientError:  # it starts at the same time
+                await asyncio.sleep(AGAIN_SECONDS)
 
 
 def _destinations(settings: Config, storage: Storage, certificates: certs.Certs, url: str) -> MakeDestination:

@@ -1,9 +1,11 @@
-"""The blob service's access log: which lines tell of a blob that was created, and reading on from where we stopped.
+"""The blob service's access log: which lines tell of a blob that was created, deleted or moved to another tier, and
+reading on from where we stopped.
 
 A line is Apache's common format: address, time in whole seconds, method, path and query as sent, status. It holds no
 headers, hence no etag and no request id; the emulators' own service adds etag, content type, size and kind of the
-blob. It is enough to tell the operation: with neither `comp` nor `restype` in the
-query a PUT is Put Blob (answered 201) or Copy Blob (202), and `comp=blocklist` is Put Block List. Azurite's debug log
+blob. It is enough to tell the operation: with neither `comp` nor `restype` in the query a PUT is Put Blob (answered
+201) or Copy Blob (202), and a DELETE deletes the blob; `comp=blocklist` is Put Block List, and `comp=tier` Set Blob
+Tier, at once (200) or, out of the archive, in a while (202). Azurite's debug log
 knows more, at tens of lines a request; it would slow Azurite down, so we ask for the blob's properties instead.
 
 Azurite writes the line a moment after the client has its answer, but before it reads another request. So a request of
@@ -19,9 +21,22 @@ from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
 LINE = re.compile(
-    rb'\S+ \S+ \S+ \[([^\]]+)\] "PUT (\S+) HTTP/[\d.]+" (\d{3}) '
+    rb'\S+ \S+ \S+ \[([^\]]+)\] "(PUT|DELETE) (\S+) HTTP/[\d.]+" (\d{3}) '
     rb'(?:- "(?P<etag>[^"]+)" "(?P<kind>[^"]*)" (?P<size>\d+) (?P<type>\w+))?'
 )
+CREATED = "Microsoft.Storage.BlobCreated"
+DELETED = "Microsoft.Storage.BlobDeleted"
+TIER_CHANGED = "Microsoft.Storage.BlobTierChanged"
+INITIATED = "Microsoft.Storage.AsyncOperationInitiated"  # a blob begins its way out of the archive
+# By method, `comp` and status: the operation's name in events, and the type of the event.
+OPERATIONS = {
+    ("PUT", "", "201"): ("PutBlob", CREATED),
+    ("PUT", "", "202"): ("CopyBlob", CREATED),
+    ("PUT", "blocklist", "201"): ("PutBlockList", CREATED),
+    ("PUT", "tier", "200"): ("SetBlobTier", TIER_CHANGED),
+    ("PUT", "tier", "202"): ("SetBlobTier", INITIATED),
+    ("DELETE", "", "202"): ("DeleteBlob", DELETED),
+}
 SILENT = ("$logs", "$blobchangefeed")  # containers whose blobs fire no events in Azure
 CHUNK = 1 << 18
 
@@ -53,8 +68,11 @@ class BlobFacts:
 
 @dataclass(frozen=True)
 class Write:
-    """A blob that was created or replaced. `path` is as it was sent (percent-encoded, with the account); `container`
-    and `blob` are decoded. `facts` are there if the line has them."""
+    """What was done with a blob, and the type of the event that tells it.
+
+    `path` is as it was sent (percent-encoded, with the account); `container` and `blob` are decoded. `facts` are there
+    if the line has them.
+    """
 
     api: str
     account: str
@@ -65,21 +83,24 @@ class Write:
     began: int
     offset: int
     facts: BlobFacts | None = None
+    event: str = CREATED
 
 
 def parse(line: Line) -> Write | None:
-    """The write that a line tells of; None for every other request, a failed one too."""
+    """What a line tells of a blob; None for every request without an event, a failed one too."""
     match = LINE.match(line.text)
     if match is None:
         return None
-    when, target, status = (part.decode("latin-1") for part in match.groups()[:3])
-    path, _, query = target.partition("?")
-    api = _api(parse_qs(query, keep_blank_values=True), status)
+    when, method, target, status = (part.decode("latin-1") for part in match.groups()[:4])
+    path, _, text = target.partition("?")
+    query = parse_qs(text, keep_blank_values=True)
+    operation = OPERATIONS.get((method, query.get("comp", [""])[0], status))
     account, container, blob = _names(path)
-    if api is None or not blob or container in SILENT:
+    if operation is None or not blob or container in SILENT or query.keys() & {"restype", "snapshot"}:
         return None
     time = datetime.strptime(when, "%d/%b/%Y:%H:%M:%S %z")
-    return Write(api, account, container, blob, path, time, line.at.began, line.at.offset, _facts(match))
+    api, event = operation
+    return Write(api, account, container, blob, path, time, line.at.began, line.at.offset, _facts(match), event)
 
 
 def _facts(match: re.Match[bytes]) -> BlobFacts | None:
@@ -87,19 +108,6 @@ def _facts(match: re.Match[bytes]) -> BlobFacts | None:
         return None
     etag, kind, size, blob = (match[name].decode("latin-1") for name in ("etag", "kind", "size", "type"))
     return BlobFacts(f'"{etag}"', kind, int(size), blob)
-
-
-def _api(query: dict[str, list[str]], status: str) -> str | None:
-    if "restype" in query:
-        return None
-    match query.get("comp", [""])[0], status:
-        case "", "201":
-            return "PutBlob"
-        case "", "202":
-            return "CopyBlob"
-        case "blocklist", "201":
-            return "PutBlockList"
-    return None
 
 
 def _names(path: str) -> tuple[str, str, str]:

@@ -63,6 +63,7 @@ class Config:
     access_log: Path
     topics: tuple[Topic, ...]
     subscriptions: tuple[Subscription, ...]
+    make_destinations: bool = False  # the queues and containers that subscriptions name; Azure makes none
 
 
 def read(raw: Mapping[str, Any]) -> Config:
@@ -79,6 +80,7 @@ def read(raw: Mapping[str, Any]) -> Config:
             Path(raw["storage"]["access_log"]),
             topics,
             tuple(_subscription(item, scale) for item in raw.get("subscriptions", ())),
+            bool(raw.get("make_destinations", False)),
         )
     except KeyError as missing:
         raise BadConfig(f"the configuration has no {missing.args[0]!r}") from None

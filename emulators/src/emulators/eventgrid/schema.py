@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from emulators.eventgrid.accesslog import BlobFacts, Write
+from emulators.eventgrid.accesslog import CREATED, DELETED, BlobFacts, Write
 
 EVENT_GRID = "EventGridSchema"
 CLOUD = "CloudEventSchemaV1_0"
 SCHEMAS = (EVENT_GRID, CLOUD)
-BLOB_CREATED = "Microsoft.Storage.BlobCreated"
 VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
 
 CLOUD_REQUIRED = ("id", "source", "type", "specversion")
@@ -51,31 +50,29 @@ def blob_subject(write: Write) -> str:
     return f"/blobServices/default/containers/{write.container}/blobs/{write.blob}"
 
 
-def blob_created(write: Write, facts: BlobFacts | None, topic: str, endpoint: str) -> Event:
-    """The event of one write. Without `facts` (the blob was gone when we looked) the keys that only the blob could
+def blob_event(write: Write, facts: BlobFacts | None, topic: str, endpoint: str) -> Event:
+    """The event of one operation. Without `facts` (the blob was gone when we looked) the keys that only the blob could
     tell are absent. The access log has no request ids: those here are invented, but the same for the same line."""
     event_id = str(uuid.uuid5(NAMESPACE, f"{write.began} {write.offset} {write.path} {write.time.timestamp()}"))
     data = {
         "api": write.api,
         "clientRequestId": str(uuid.uuid5(NAMESPACE, event_id)),
         "requestId": event_id[:-6] + "000000",
-        **_facts(facts),
+        **_facts(facts, write.event),
         "url": endpoint.removesuffix("/" + write.account) + write.path,
         "sequencer": f"{write.began:016X}{write.offset:016X}",
         "storageDiagnostics": {"batchId": str(uuid.uuid5(NAMESPACE, str(write.began)))},
     }
-    return Event(topic, topic, event_id, BLOB_CREATED, blob_subject(write), timestamp(write.time), data)
+    return Event(topic, topic, event_id, write.event, blob_subject(write), timestamp(write.time), data)
 
 
-def _facts(facts: BlobFacts | None) -> dict[str, Any]:
+def _facts(facts: BlobFacts | None, event: str) -> dict[str, Any]:
+    """What Azure tells of the blob in an event of this type."""
     if facts is None:
         return {}
-    return {
-        "eTag": facts.etag,
-        "contentType": facts.content_type,
-        "contentLength": facts.content_length,
-        "blobType": facts.blob_type,
-    }
+    etag = {"eTag": facts.etag} if event == CREATED else {}
+    length = {"contentLength": facts.content_length} if event != DELETED else {}
+    return {**etag, "contentType": facts.content_type, **length, "blobType": facts.blob_type}
 
 
 def parse(body: Any, topic: str) -> list[Event]:

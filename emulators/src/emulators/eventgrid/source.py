@@ -60,7 +60,7 @@ class BlobSource:
             del self._marks[mark.encode()]
 
     def _wanted(self, write: Write) -> bool:
-        return self.broker.wants(self.topic.name, schema.BLOB_CREATED, schema.blob_subject(write))
+        return self.broker.wants(self.topic.name, write.event, schema.blob_subject(write))
 
     async def _event(self, write: Write) -> Event:
         if write.facts is not None:
@@ -76,7 +76,7 @@ class BlobSource:
         return self._made(write, facts)
 
     def _made(self, write: Write, facts: BlobFacts | None) -> Event:
-        return schema.blob_created(write, facts, self.topic.resource, self.storage.account.blob)
+        return schema.blob_event(write, facts, self.topic.resource, self.storage.account.blob)
 
     def _pass_marks(self, lines: list[Line]) -> None:
         for mark, passed in self._marks.items():

@@ -85,6 +85,13 @@ class Storage:
             await answer.read()
             return answer.status
 
+    async def make(self, queue: str = "", container: str = "") -> int:
+        """Make a queue or a container; one that is there stays as it is."""
+        url = f"{self.account.queue}/{queue}" if queue else f"{self.account.blob}/{container}"
+        async with self._session.put(self._signed(url, "" if queue else "restype=container&")) as answer:
+            await answer.read()
+            return answer.status
+
     async def put_blob(self, container: str, name: str, content: bytes) -> int:
         headers = {"x-ms-blob-type": "BlockBlob", "Content-Type": "application/json"}
         url = self._signed(f"{self.account.blob}/{container}/{quote(name)}")

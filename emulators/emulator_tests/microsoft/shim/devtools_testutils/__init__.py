@@ -110,8 +110,8 @@ class AzureRecordedTestCase:
     def get_settings_value(self, key: str) -> str:
         pytest.skip(f"needs Azure's Resource Manager ({key})")
 
-    def get_credential(self, _client: Any = None, **_: Any) -> Identity:
-        return Identity()
+    def get_credential(self, _client: Any = None, **how: Any) -> Identity | AsyncIdentity:
+        return get_credential(**how)
 
     def get_datetime_variable(self, variables: dict[str, str], name: str, value: Any) -> Any:
         variables.setdefault(name, value.isoformat())
@@ -133,8 +133,24 @@ class Identity:
         return AccessToken(os.environ["EMULATED_TOKEN"], int(time.time()) + 3600)
 
 
-def get_credential(**_: Any) -> Identity:
-    return Identity()
+class AsyncIdentity:
+    """The same for asynchronous clients."""
+
+    async def get_token(self, *scopes: str, **_: Any) -> Any:
+        return Identity().get_token(*scopes)
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+    async def __aenter__(self) -> AsyncIdentity:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """There is nothing to close."""
+
+
+def get_credential(is_async: bool = False, **_: Any) -> Identity | AsyncIdentity:
+    return AsyncIdentity() if is_async else Identity()
 
 
 class FakeTokenCredential:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from typing import Any, ClassVar, TextIO
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from emulators.storage.blobs import batch
 from emulators.storage.blobs.access import BlobAccount, split
@@ -19,7 +20,8 @@ from emulators.storage.blobs.containers import ContainerOperations
 from emulators.storage.blobs.copies import SOURCE, CopyOperations
 from emulators.storage.blobs.headers import OCTETS
 from emulators.storage.blobs.leasing import LeaseOperations
-from emulators.storage.blobs.operations import BlobOperations
+from emulators.storage.blobs.model import REHYDRATION_SECONDS
+from emulators.storage.blobs.operations import DELETE_SNAPSHOTS, BlobOperations
 from emulators.storage.blobs.requests import Requests, not_here
 from emulators.storage.blobs.search import SearchOperations
 from emulators.storage.blobs.store import Blobs
@@ -48,6 +50,11 @@ HEADERS_NOT_HERE = {
 PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "snapshot", "tags", "tier")
 WITHOUT_BODY = ("GET ", "GET metadata", "GET acl")
 SECRET = "sig"
+# Method, `comp` and status of what the journal tells of: what Event Grid has events for.
+TOLD = {
+    *(("PUT", "", 201), ("PUT", "", 202), ("PUT", "blocklist", 201), ("PUT", "tier", 200), ("PUT", "tier", 202)),
+    ("DELETE", "", 202),
+}
 # The conditional headers that an operation looks at. One that it does not look at is refused.
 NONE: frozenset[str] = frozenset()
 _ETAGS_AND_TIMES = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since")
@@ -88,6 +95,7 @@ class BlobService(Service[BlobAccount]):
         self._blobs = blobs
         self._requests = Requests(blobs, self.account)
         self._journal = journal
+        self._returning: deque[tuple[float, Call]] = deque()  # from the archive, in the order of their times
         blob = BlobOperations(self._requests)
         blocks = BlockOperations(self._requests, blob)
         self._copies = CopyOperations(self._requests, blob, blocks)
@@ -145,15 +153,17 @@ class BlobService(Service[BlobAccount]):
         return method == "PUT" and "restype" not in query and query.get("comp", "") in LONG_BODIES
 
     def purge(self) -> bool:
+        self._tell_of_returned()
         return self._blobs.purge()
 
     async def _answered(self, call: Call) -> Answer:
+        before = self._facts(call) if self._journal and call.method == "DELETE" and call.resource else ""
         try:
             found = await self._routed(call)
         except StorageError as error:
-            self._tell(call, error.status)
+            self._tell(call, error.status, before)
             raise
-        self._tell(call, found.status)
+        self._tell(call, found.status, before)
         return found
 
     async def _routed(self, call: Call) -> Answer:
@@ -204,25 +214,47 @@ class BlobService(Service[BlobAccount]):
     def _policies_text(self, name: str) -> str:
         return self._blobs.container(name).policies
 
-    def _tell(self, call: Call, status: int) -> None:
-        """Write a line of Azurite's access log for what made a blob, with what there is to know of it behind.
+    def _tell(self, call: Call, status: int, before: str) -> None:
+        """Write a line of Azurite's access log for what made, deleted or moved a blob, with what there is to know of it
+        behind; `before` is that of a blob before the request.
 
         Whoever asks for the service's root with a parameter of its own finds it there, behind all that was before.
         """
-        if self._journal is None or (call.method != "PUT" and call.resource):
+        if self._journal is None:
             return
-        made = status in (201, 202) and "restype" not in call.query and call.text("comp") in ("", "blocklist")
-        facts = ""
-        if made and call.resource:
-            container, name = split(call.resource)
+        if not call.resource:
+            self._write_line(call, status, "")
+        elif "restype" not in call.query and (call.method, call.text("comp"), status) in TOLD:
+            facts = before if call.method == "DELETE" else self._facts(call)
+            if call.method == "DELETE" and call.headers.get(DELETE_SNAPSHOTS, "").lower() == "only":
+                return
+            self._write_line(call, status, facts)
+            if (call.text("comp"), status) == ("tier", 202):
+                self._returning.append((self._blobs.clock() + REHYDRATION_SECONDS, call))
+
+    def _tell_of_returned(self) -> None:
+        """Tell of blobs that are back from the archive, if they are still there."""
+        while self._returning and self._returning[0][0] <= self._blobs.clock():
+            _, call = self._returning.popleft()
+            if facts := self._facts(call):
+                self._write_line(call, 200, facts)
+
+    def _facts(self, call: Call) -> str:
+        """What a line tells of the request's blob; nothing if there is none."""
+        container, name = split(call.resource)
+        try:
             blob = self._blobs.find(self._blobs.container(container).id, name)
-            if blob is not None:
-                kind = re.sub(r'["\\\s]', "", blob.headers.get("Content-Type", OCTETS))
-                facts = f' "{blob.etag}" "{kind}" {blob.size} {blob.kind}'
-        elif call.resource:
-            return
+        except StorageError:
+            return ""
+        if blob is None:
+            return ""
+        kind = re.sub(r'["\\\s]', "", blob.headers.get("Content-Type", OCTETS))
+        return f' "{blob.etag}" "{kind}" {blob.size} {blob.kind}'
+
+    def _write_line(self, call: Call, status: int, facts: str) -> None:
         query = urlencode({key: value for key, value in call.query.items() if key != SECRET})
         when = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(self._blobs.clock()))
-        path = call.path if call.path.count("/") > 2 else quote(f"/{call.account}/{call.resource}")  # for a/%2F
+        plain = call.path.count("/") > 2 and "\\" not in unquote(call.path)  # not so a/%2F, and a/b\c
+        path = call.path if plain else quote(f"/{call.account}/{call.resource}")
         target = f"{path}?{query}" if query else path
         print(f'127.0.0.1 - - [{when}] "{call.method} {target} HTTP/1.1" {status} -{facts}', file=self._journal)

@@ -1,0 +1,16 @@
+"""What Microsoft's asynchronous tests take of their repository's tools."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from devtools_testutils import Test, _taken
+
+
+def recorded_by_proxy_async(test: Test) -> Test:
+    @functools.wraps(test)
+    async def recorded(*arguments: Any, **more: Any) -> None:
+        await test(*arguments, **_taken(test, {"variables": {}, **more}))  # what it returns is for a recording
+
+    return recorded
