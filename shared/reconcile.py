@@ -38,15 +38,15 @@ def reconcile(ports: AllPorts, schedules: Schedules | None = None) -> None:
     steps.do("assets", partial(register_assets, ports.jobs, ports.trainers))
     steps.do("runs", partial(ask_for_looks, ports))
     poisoned = list[str]()
-    steps.do("poison queues", lambda: poisoned.extend(poison.poisoned(ports)))
+    steps.do("poison queues", lambda: poisoned.extend(poison.poisoned(ports.queues, ports.memory)))
     steps.do("poison that is done", partial(poison.clear, ports, poisoned))
     steps.do("poison", partial(poison.state_poison, ports, poisoned))
     if schedules:
         steps.do("schedules", partial(ask_for_overdue, ports, schedules))
     routes = list[str]()
-    steps.do("routes", lambda: routes.extend(walks(ports).due(ports)))
+    steps.do("routes", lambda: routes.extend(walks(ports.memory).due(ports)))
     for route in routes:
-        steps.do(f"route {route}", partial(walks(ports).find_missed_drops, ports, route))
+        steps.do(f"route {route}", partial(walks(ports.memory).find_missed_drops, ports, route))
     steps.do("drops", partial(_check_open_drops, ports, until))
     steps.end()
 

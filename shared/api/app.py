@@ -39,7 +39,7 @@ def get_me(caller: Caller) -> Annotated[Json, answers.Me]:
 
 
 def replay(ports: AllPorts, queue: QueueName, query: ReplayQuery) -> Annotated[Json, answers.GivenBack]:
-    return asdict(poison.give_back(ports, queue, query.dry_run))
+    return asdict(poison.give_back(ports.blobs, ports.queues, queue, query.dry_run))
 
 
 def list_trainers(ports: AllPorts) -> Annotated[list[Json], list[answers.Trainer]]:

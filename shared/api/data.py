@@ -63,7 +63,7 @@ class Diff(Struct):
 
 
 def generations(ports: AllPorts, key: DropKey) -> list[Json]:
-    return [plain_fields(each, ("folder",)) for each in versions.generations(ports, key)]
+    return [plain_fields(each, ("folder",)) for each in versions.generations(ports.drops, ports.routes, key)]
 
 
 def files(ports: AllPorts, query: FilesQuery) -> Json:

@@ -64,7 +64,7 @@ def upload_addresses(
     key, wanted = DropKey(route, name), offered(body)
     if drop_uploads.may_become_code(ports.routes, key, wanted):
         admit_code()
-    return drop_uploads.upload_addresses(ports, key, wanted, by.name)
+    return drop_uploads.upload_addresses(ports.routes, ports.blobs, key, wanted, by.name)
 
 
 def begin_upload(ports: AllPorts, body: FolderRequest) -> Annotated[Json, Folder]:

@@ -67,7 +67,7 @@ def continue_run(
 
 
 def note_run(ports: AllPorts, run: RunName, body: NoteRequest, by: Person) -> Annotated[Json, Run]:
-    notes_and_tags.add_note(ports, run, body.text.strip(), by)
+    notes_and_tags.add_note(ports.runs, ports.clock, run, body.text.strip(), by)
     return queries.run(ports, run)
 
 

@@ -7,8 +7,9 @@ import logging
 from shared.clusters.gaps import gaps_of, start_seconds
 from shared.clusters.idle import auto_idle_seconds
 from shared.clusters.model import Cluster
-from shared.clusters.ports import ClusterPorts
+from shared.clusters.ports import ClusterPorts, Clusters
 from shared.kernel.errors import TrainyardError
+from shared.kernel.settings import Rules
 
 log = logging.getLogger(__name__)
 
@@ -31,17 +32,17 @@ def set_idle_times(ports: ClusterPorts) -> dict[str, float]:
             max(LEAST_SECONDS, auto_idle_seconds(gaps_of(its, ports.clock()), start_seconds(its, ports.clock())))
         )
         chosen[cluster.name] = float(seconds)
-        _set(ports, cluster, float(seconds))
+        _set(ports.clusters, ports.rules, cluster, float(seconds))
     return chosen
 
 
-def _set(ports: ClusterPorts, cluster: Cluster, seconds: float) -> None:
+def _set(clusters: Clusters, rules: Rules, cluster: Cluster, seconds: float) -> None:
     if abs(seconds - cluster.idle_seconds) <= WORTH_A_CHANGE * cluster.idle_seconds:
         return
     log.info("cluster %s: idle time %g s instead of %g s", cluster.name, seconds, cluster.idle_seconds)
-    if ports.rules.dry_run:
+    if rules.dry_run:
         return
     try:
-        ports.clusters.scale(cluster.name, idle_seconds=seconds)
+        clusters.scale(cluster.name, idle_seconds=seconds)
     except TrainyardError as exc:
         log.warning("cluster %s: its idle time stays: %s", cluster.name, exc)

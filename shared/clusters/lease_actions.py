@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from shared.clusters.lease_model import Lease, Wish, lease_id
 from shared.clusters.look import ask_for_both_looks, ask_for_look
 from shared.clusters.model import INSTANCE, Cluster
-from shared.clusters.ports import ClusterPorts
+from shared.clusters.ports import ClusterPorts, Leases
+from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
@@ -58,7 +59,7 @@ def extend(ports: ClusterPorts, name: str, seconds: float) -> Lease:
         _check_length(ports.rules, stored.made_at, until)
         return replace(stored, until=until)
 
-    after = _changed(ports, name, longer)
+    after = _changed(ports.leases, ports.clock, name, longer)
     ask_for_both_looks(ports.queues, after, ports.clock())
     return after
 
@@ -71,7 +72,7 @@ def release(ports: ClusterPorts, name: str, by: Person) -> Lease:
             return stored
         return replace(stored, released_at=now, released_by=by.name, released_by_id=by.id)
 
-    after = _changed(ports, name, over)
+    after = _changed(ports.leases, ports.clock, name, over)
     ask_for_look(ports.queues, after.cluster)
     return after
 
@@ -92,9 +93,9 @@ def _check_length(rules: Rules, made_at: datetime, until: datetime) -> None:
         )
 
 
-def _changed(ports: ClusterPorts, name: str, change: Callable[[Lease, datetime], Lease]) -> Lease:
+def _changed(leases: Leases, clock: Clock, name: str, change: Callable[[Lease, datetime], Lease]) -> Lease:
     def write(stored: Stored[Lease]) -> Lease:
-        after = change(stored.value, ports.clock())
-        return after if after == stored.value else ports.leases.replace(after, stored).value
+        after = change(stored.value, clock())
+        return after if after == stored.value else leases.replace(after, stored).value
 
-    return compare_and_set(ports.clock, f"Lease {name}", lambda: ports.leases.get(name), write)
+    return compare_and_set(clock, f"Lease {name}", lambda: leases.get(name), write)

@@ -10,7 +10,9 @@ from shared.clusters.decide import Need
 from shared.clusters.keep_warm import keep_warm
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Cluster
-from shared.clusters.ports import ClusterPorts
+from shared.clusters.ports import Budgets, ClusterPorts
+from shared.drops.ports import Drops
+from shared.jobs.route import Routes
 from shared.runs.decide import is_over
 from shared.runs.model import LIVE, Run, RunState
 
@@ -30,7 +32,7 @@ class Use:
 
 def use(ports: ClusterPorts) -> Use:
     """Read what needs clusters now. Drops are read first, so one that becomes a run meanwhile is seen either way."""
-    expected = _expected(ports)
+    expected = _expected(ports.drops, ports.routes)
     recent = ports.runs.newest(RECENT)
     for run in recent:  # whose end may have been written by a process that died before it made the lease
         if is_over(run) and run.asked.keep_warm_seconds and run.jobs.job:
@@ -41,21 +43,21 @@ def use(ports: ClusterPorts) -> Use:
     return Use(busy, expected, _last_used(recent), tuple(ports.leases.open()), frozenset(state for _, _, state in live))
 
 
-def need(ports: ClusterPorts, cluster: Cluster, usage: Use, warnings: Iterable[str] = ()) -> Need:
+def need(budgets: Budgets, cluster: Cluster, usage: Use, warnings: Iterable[str] = ()) -> Need:
     """One cluster's use."""
     name = cluster.name
     leases = tuple(lease for lease in usage.leases if lease.cluster == name)
-    over = ports.budgets.exhausted(cluster.project) if cluster.project else None
+    over = budgets.exhausted(cluster.project) if cluster.project else None
     return Need(
         usage.busy.get(name), usage.expected.get(name), leases, over, usage.last_used.get(name), None, tuple(warnings)
     )
 
 
-def _expected(ports: ClusterPorts) -> dict[str, str]:
+def _expected(drops: Drops, routes: Routes) -> dict[str, str]:
     """Clusters on which an open drop may train: its route's own, and those that a job file in it may name."""
     words_by_cluster: dict[str, str] = {}
-    for drop in ports.drops.open():
-        if (route := ports.routes.get(drop.key.route)) and route.trains:
+    for drop in drops.open():
+        if (route := routes.get(drop.key.route)) and route.trains:
             words = f"Drop {drop.key} is {drop.state} since {drop.opened_at:%Y-%m-%d %H:%M} UTC and will train here."
             words_by_cluster |= dict.fromkeys(route.clusters, words) | {route.cluster: words}
     return words_by_cluster

@@ -8,11 +8,13 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 
 from shared.clusters.ports import ClusterPorts
+from shared.kernel.clock import Clock
 from shared.kernel.errors import TrainyardError
 from shared.runs.codes import CancelCode
 from shared.runs.decide import idle_gpus, preemptions
 from shared.runs.intake.retry_and_continue import move_run
 from shared.runs.model import Run, RunState
+from shared.runs.ports import Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.workloads import workload
 from shared.runs.views.metrics import series
@@ -31,8 +33,8 @@ def watch(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str
     `live`: in which states there are runs; in no other are they asked for.
     """
     warnings: dict[str, list[str]] = defaultdict(list)
-    running = [run for run in _in_state(ports, RunState.RUNNING, live) if run.cancel.asked_at is None]
-    due = {run.name for run in _in_rotation(ports, running)}
+    running = [run for run in _in_state(ports.runs, RunState.RUNNING, live) if run.cancel.asked_at is None]
+    due = {run.name for run in _in_rotation(ports.clock, running)}
     for run in running:
         try:
             words = workload(run).overdue(run, ports.clock())
@@ -52,7 +54,9 @@ def watch(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str
 def move(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str]]:
     """Let runs that lose their nodes again and again go on where their route says; warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
-    for run in _in_state(ports, RunState.QUEUED, live) if any(route.move_to for route in ports.routes.values()) else ():
+    for run in (
+        _in_state(ports.runs, RunState.QUEUED, live) if any(route.move_to for route in ports.routes.values()) else ()
+    ):
         route = ports.routes.get(run.asked.route)
         if route is None or not route.move_to or run.cancel.asked_at or run.asked.cluster == route.move_to:
             continue
@@ -71,14 +75,14 @@ def move(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str]
     return warnings
 
 
-def _in_state(ports: ClusterPorts, state: RunState, live: Collection[RunState]) -> Iterable[Run]:
-    return in_state(ports.runs, state) if state in live else ()
+def _in_state(runs: Runs, state: RunState, live: Collection[RunState]) -> Iterable[Run]:
+    return in_state(runs, state) if state in live else ()
 
 
-def _in_rotation(ports: ClusterPorts, runs: list[Run]) -> list[Run]:
+def _in_rotation(clock: Clock, runs: list[Run]) -> list[Run]:
     """A changing selection of the runs that have run for a while."""
-    old = [run for run in runs if ports.clock() - run.progress.history[-1].at >= QUIET]
-    first = int(ports.clock().timestamp() // 300) * LOOKED_AT % max(len(old), 1)
+    old = [run for run in runs if clock() - run.progress.history[-1].at >= QUIET]
+    first = int(clock().timestamp() // 300) * LOOKED_AT % max(len(old), 1)
     return [*old[first:], *old[:first]][:LOOKED_AT]
 
 

@@ -57,7 +57,7 @@ def scale_to_zero(ports: ClusterPorts, name: str, force: bool = False, by: Perso
     if (cluster := clusters.get(name)) is None:
         raise NotFound(f"There is no cluster {name[:80]!r}; there are: {', '.join(sorted(clusters)) or 'none'}.")
     latest = ports.sweeps.latest(name)
-    decision = judge_cluster(cluster, need(ports, cluster, use(ports)), latest, ports.clock())
+    decision = judge_cluster(cluster, need(ports.budgets, cluster, use(ports)), latest, ports.clock())
     if force and decision.code == "idle_time":
         why = "Asked for, before its idle time was over."
         decision = replace(decision, action="to-zero", code="forced", why=why, min_nodes=0)
@@ -98,10 +98,10 @@ class _Pass:
         if cluster.kind == INSTANCE:
             return judge_instance(cluster, latest, self.ports.rules, self.ports.clock())
         warnings = self._warnings(cluster, latest)
-        needed = need(self.ports, cluster, self.usage, warnings)
+        needed = need(self.ports.budgets, cluster, self.usage, warnings)
         decision = judge_cluster(cluster, needed, latest, self.ports.clock())
         if _lowers(cluster, decision):  # what is known of its use may be minutes old: look again
-            needed = need(self.ports, cluster, use(self.ports), warnings)
+            needed = need(self.ports.budgets, cluster, use(self.ports), warnings)
             decision = judge_cluster(cluster, needed, latest, self.ports.clock())
         return decision
 
@@ -166,7 +166,7 @@ def _came_meanwhile(ports: ClusterPorts, cluster: Cluster, decision: Decision) -
 
 
 def _needed_now(ports: ClusterPorts, cluster: Cluster) -> Need:
-    return need(ports, cluster, use(ports))
+    return need(ports.budgets, cluster, use(ports))
 
 
 def _close_leases(ports: ClusterPorts, leases: Iterable[Lease]) -> None:

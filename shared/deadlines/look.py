@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from shared.clusters.ports import Clusters
 from shared.deadlines.changes_of_nodes import measured
 from shared.deadlines.decide import choose, keeper_pays
 from shared.deadlines.facts import RunWillBeLate
@@ -70,7 +71,7 @@ def look_at_pace(ports: MoneyPorts, message: CheckPace) -> None:
 
 def _steer(ports: MoneyPorts, stored: Stored[Run], date: Date, following: str) -> None:
     run, now = stored.value, ports.clock()
-    series, idle = _series(ports, run), _idle(ports)
+    series, idle = _series(ports, run), _idle(ports.clusters)
     date = _with_change(run, date, series)
     roomy = max(date.due.low_clusters, key=lambda name: idle.get(name, 0))
     pace = judge(run, date, _share(run, series), idle.get(roomy, 0), now)
@@ -185,8 +186,8 @@ def share_of_epochs(points: Sequence[Point], epochs: int) -> float | None:
     return min(1.0, (epoch - base + (last - began) / of_one) / epochs) if of_one > 0 else None
 
 
-def _idle(ports: MoneyPorts) -> dict[str, int]:
+def _idle(clusters: Clusters) -> dict[str, int]:
     try:
-        return {each.name: each.idle_nodes for each in ports.clusters.list()}
+        return {each.name: each.idle_nodes for each in clusters.list()}
     except TrainyardError:
         return {}

@@ -11,14 +11,14 @@ from itertools import islice
 
 from shared.drops.closed import closed_since
 from shared.drops.model import DropState
-from shared.drops.ports import DropPorts
+from shared.drops.ports import DropPorts, Drops
 from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, nearest, there_are
 from shared.runs.model import Run, RunState
 from shared.runs.names import RUN_NAME
-from shared.runs.ports import RunFilter
+from shared.runs.ports import RunFilter, Runs
 from shared.runs.views.run_list import matching
 from shared.runs.views.summary import lower_is_better, metric_named
 
@@ -41,21 +41,21 @@ def find(ports: DropPorts, text: str) -> Found:
     if "@" in name:
         return _chosen(ports, name)
     if "/" in name:
-        return _drop(ports, name)
+        return _drop(ports.runs, ports.drops, name)
     if RUN_NAME.fullmatch(name) and (run_names := ports.runs.beginning_with(name, SHOWN + 1)):
         return Found(name if name in run_names else _only(text, run_names))
-    raise _nothing(ports, text)
+    raise _nothing(ports.runs, ports.drops, text)
 
 
-def _drop(ports: DropPorts, name: str) -> Found:
+def _drop(runs: Runs, drops: Drops, name: str) -> Found:
     route, _, rest = name.partition("/")
     key = DropKey(route, rest)
-    if stored := ports.drops.get(key):
+    if stored := drops.get(key):
         return Found(stored.value.run, name)
-    following = ports.drops.listed(route, key, SHOWN + 1)  # those that begin so come first
+    following = drops.listed(route, key, SHOWN + 1)  # those that begin so come first
     alike = [drop for drop in following if drop.key.name.startswith(rest)]
     if not alike:
-        raise _nothing(ports, name)
+        raise _nothing(runs, drops, name)
     only = _only(name, [str(drop.key) for drop in alike])
     return Found(next(drop.run for drop in alike if str(drop.key) == only), only)
 
@@ -71,9 +71,9 @@ def _chosen(ports: DropPorts, name: str) -> Found:
     """`where@which`: the newest or the best run of a route, an experiment or a drop; without `where` of all."""
     where, _, which = name.partition("@")
     if "/" in where and which.isdigit():
-        return _generation(ports, where, int(which))
+        return _generation(ports.runs, ports.drops, where, int(which))
     if which == "latest" and (route := ports.routes.get(where)) and not route.trains:
-        return _newest_drop(ports, where)
+        return _newest_drop(ports.drops, where)
     kind, _, metric = which.partition(":")
     if kind not in ("latest", "best") or (kind == "best") != bool(metric):
         only_there = " @new and @all-new are for schedules." if which in ("new", "all-new") else ""
@@ -86,9 +86,9 @@ def _chosen(ports: DropPorts, name: str) -> Found:
     return Found(best.name)
 
 
-def _generation(ports: DropPorts, name: str, number: int) -> Found:
-    data = _drop(ports, name)
-    stored = ports.drops.get(DropKey.of(data.drop))
+def _generation(runs: Runs, drops: Drops, name: str, number: int) -> Found:
+    data = _drop(runs, drops, name)
+    stored = drops.get(DropKey.of(data.drop))
     drop = stored.value if stored else None
     if drop is None or drop.generation != number or drop.state is not DropState.SEALED:
         there = f"generation {drop.generation}, and is {drop.state}" if drop else "nothing"
@@ -100,8 +100,8 @@ def _generation(ports: DropPorts, name: str, number: int) -> Found:
     return data
 
 
-def _newest_drop(ports: DropPorts, route: str) -> Found:
-    closed = closed_since(ports.drops, route)
+def _newest_drop(drops: Drops, route: str) -> Found:
+    closed = closed_since(drops, route)
     if not closed:
         raise NotFound(f"No drop of route {route} has closed yet.")
     return Found(closed[-1].run, str(closed[-1].key))
@@ -134,9 +134,9 @@ def _meant(routes: Routes, where: str) -> str:
     return did_you_mean(where, routes) if where and where not in routes else ""
 
 
-def _nothing(ports: DropPorts, text: str) -> NotFound:
-    names = [run.name for run in ports.runs.newest(REMEMBERED)]
-    names += [str(drop.key) for drop in islice(ports.drops.listed(None, None, LOOKED_AT), REMEMBERED)]
+def _nothing(runs: Runs, drops: Drops, text: str) -> NotFound:
+    names = [run.name for run in runs.newest(REMEMBERED)]
+    names += [str(drop.key) for drop in islice(drops.listed(None, None, LOOKED_AT), REMEMBERED)]
     begun = {name[: max(len(text), 4)]: name for name in reversed(names)}  # a beginning is compared with beginnings
     meant = nearest(text, names) or begun.get(nearest(text, begun), "")
     return NotFound(f"There is no run or drop {text[:80]!r}." + (f" Did you mean {meant!r}?" if meant else ""))

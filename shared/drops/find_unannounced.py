@@ -16,7 +16,7 @@ from shared.drops.model import DropState
 from shared.drops.ports import DropPorts
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
-from shared.kernel.memory import Topic
+from shared.kernel.memory import Memory, Topic
 from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place
 from shared.kernel.turns import Turns
@@ -62,9 +62,9 @@ class Walks:
 WALKS = Topic[Walks]("walks over the routes' folders")
 
 
-def walks(ports: DropPorts) -> Walks:
+def walks(memory: Memory) -> Walks:
     """Those of this process."""
-    return ports.memory.one(WALKS, Walks)
+    return memory.one(WALKS, Walks)
 
 
 def _walk(route: str) -> str:

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from shared.drops.model import Drop, DropState
-from shared.drops.ports import DropPorts
+from shared.drops.ports import DropPorts, Drops
 from shared.jobs.spec import again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
@@ -20,7 +20,7 @@ def train_again(ports: DropPorts, drop: DropKey, key: str | None = None, owner: 
 
     Raises NotFound for an unknown drop, Conflict for one that is not closed: that becomes a run by itself.
     """
-    stored_drop, now = _trained(ports, drop), ports.clock()
+    stored_drop, now = _trained(ports.drops, drop), ports.clock()
     kind, what = ("key", key) if key else ("token", ports.new_token())
     name = name_with_route(ports.runs, kind, drop.route, what)
     route = ports.routes.get(drop.route)
@@ -46,9 +46,9 @@ def train_again(ports: DropPorts, drop: DropKey, key: str | None = None, owner: 
     return record(ports, run)
 
 
-def _trained(ports: DropPorts, drop: DropKey) -> Drop:
+def _trained(drops: Drops, drop: DropKey) -> Drop:
     """The drop, whose newest generation made a run."""
-    stored = ports.drops.get(drop)
+    stored = drops.get(drop)
     if stored is None:
         raise NotFound(f"No upload to drops/{drop} was seen.")
     if stored.value.state is not DropState.SEALED:

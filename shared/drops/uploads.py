@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import quote
 
 from shared.drops.decide import why_not_a_drop
-from shared.drops.ports import DropPorts
 from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
@@ -37,20 +36,22 @@ class Offered:
     modified: datetime
 
 
-def upload_addresses(ports: DropPorts, key: DropKey, offered: Sequence[Offered], owner: str = "") -> dict[str, Any]:
+def upload_addresses(
+    routes: Routes, blobs: Blobs, key: DropKey, offered: Sequence[Offered], owner: str = ""
+) -> dict[str, Any]:
     """Where each of the files is to be put, and with which headers, so that the drop is its owner's.
 
     Raises Impossible, with every fault that the drop would be rejected for.
     """
-    route = ports.routes.get(key.route)
-    if fault := why_not_a_drop(key, offered[0].name, route, ports.routes):
+    route = routes.get(key.route)
+    if fault := why_not_a_drop(key, offered[0].name, route, routes):
         raise Impossible(fault[1], fault[0])
     _check(offered)
-    uploaded = {blob.name.removeprefix(key.prefix()): blob for blob in drop_blobs(ports.blobs, key)}
+    uploaded = {blob.name.removeprefix(key.prefix()): blob for blob in drop_blobs(blobs, key)}
     files = [
         {
             "name": file.name,
-            "url": None if _is_there(file, uploaded.get(file.name)) else _address(ports.blobs, key, file),
+            "url": None if _is_there(file, uploaded.get(file.name)) else _address(blobs, key, file),
         }
         for file in offered
     ]

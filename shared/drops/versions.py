@@ -7,7 +7,8 @@ from itertools import islice
 
 from shared.drops.diff import DataFile, DataRef, Difference, compare, files_of, read_ref
 from shared.drops.model import Drop, Generation, generation_of
-from shared.drops.ports import DropPorts
+from shared.drops.ports import DropPorts, Drops
+from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound
 from shared.kernel.storage import Blob, Blobs
@@ -17,10 +18,10 @@ from shared.runs.model import Run
 from shared.runs.names import RUN_NAME
 
 
-def generations(ports: DropPorts, key: DropKey) -> list[Generation]:
+def generations(drops: Drops, routes: Routes, key: DropKey) -> list[Generation]:
     """The drop's generations, newest first. Raises NotFound for a drop that nobody uploaded to."""
-    drop = _drop(ports, key)
-    kept = ports.drops.generations(key)
+    drop = _drop(drops, routes, key)
+    kept = drops.generations(key)
     if drop.generation and (not kept or kept[0].number < drop.generation):
         return [generation_of(drop), *kept]  # a version of the app closed it that kept none
     return kept
@@ -45,35 +46,35 @@ def diff(ports: DropPorts, before: str, after: str) -> Difference:
     return compare(files(ports, before), files(ports, after))
 
 
-def _drop(ports: DropPorts, key: DropKey) -> Drop:
-    stored = ports.drops.get(key)
+def _drop(drops: Drops, routes: Routes, key: DropKey) -> Drop:
+    stored = drops.get(key)
     if stored is None:
-        route_names = ", ".join(sorted(ports.routes))
+        route_names = ", ".join(sorted(routes))
         raise NotFound(f"No upload to drops/{key.route}/{key.name} was seen. Routes: {route_names}.")
     return stored.value
 
 
 def listing_of(ports: DropPorts, run: Run) -> list[Blob] | None:
     """The blobs that the run was made for, as they were listed then; None where no list was kept, or for no drop."""
-    return kept_listing(ports.blobs, _folder(ports, run)) if run.asked.drop else None
+    return kept_listing(ports.blobs, _folder(ports.drops, ports.routes, run)) if run.asked.drop else None
 
 
 def _of_run(ports: DropPorts, name: str) -> list[DataFile]:
     run = ports.runs.get(name).value
     if not run.asked.drop:
         raise NotFound(f"Run {name} was made from no drop.")
-    return _listed(ports.blobs, DropKey.of(run.asked.drop), _folder(ports, run), f"run {name}")
+    return _listed(ports.blobs, DropKey.of(run.asked.drop), _folder(ports.drops, ports.routes, run), f"run {name}")
 
 
-def _folder(ports: DropPorts, run: Run) -> str:
+def _folder(drops: Drops, routes: Routes, run: Run) -> str:
     """Where the list of its drop's files lies: with the first run of that generation."""
-    all_generations = _known(ports, DropKey.of(run.asked.drop))
+    all_generations = _known(drops, routes, DropKey.of(run.asked.drop))
     return next((each.folder for each in all_generations if _is_of(each, run)), f"{run.asked.experiment}/{run.name}")
 
 
-def _known(ports: DropPorts, key: DropKey) -> list[Generation]:
+def _known(drops: Drops, routes: Routes, key: DropKey) -> list[Generation]:
     try:
-        return generations(ports, key)
+        return generations(drops, routes, key)
     except NotFound:
         return []
 
@@ -84,7 +85,7 @@ def _is_of(generation: Generation, run: Run) -> bool:
 
 
 def _of_generation(ports: DropPorts, ref: DataRef) -> list[DataFile]:
-    all_generations = generations(ports, ref.key)
+    all_generations = generations(ports.drops, ports.routes, ref.key)
     chosen = next((each for each in all_generations if ref.number in (0, each.number)), None)
     if chosen is None and not all_generations:
         raise NotFound(f"Drop {ref.key} has no generation: it has not closed yet, or was rejected.")

@@ -13,8 +13,9 @@ from functools import partial
 from shared.events.facts import MessagePoisoned
 from shared.kernel import measure
 from shared.kernel.errors import TrainyardError
-from shared.kernel.memory import Topic
+from shared.kernel.memory import Memory, Topic
 from shared.kernel.message import Message, function, is_old
+from shared.kernel.storage import Queues
 from shared.kernel.turns import Turns
 from shared.messages.declared import QUEUES, decode
 from shared.ports import AllPorts
@@ -26,10 +27,10 @@ ROUNDS_FOR_ALL = 4  # of `poisoned`
 TURNS = Topic[Turns]("turns of the poison queues")
 
 
-def poisoned(ports: AllPorts) -> list[str]:
+def poisoned(queues: Queues, memory: Memory) -> list[str]:
     """The queues whose poison queue holds something. Each queue is a request, so the empty ones are asked by turns."""
-    turns = ports.memory.one(TURNS, lambda: Turns(ROUNDS_FOR_ALL))
-    counts = ports.queues.counts(turns.next(f"{queue}{POISON}" for queue in QUEUES))
+    turns = memory.one(TURNS, lambda: Turns(ROUNDS_FOR_ALL))
+    counts = queues.counts(turns.next(f"{queue}{POISON}" for queue in QUEUES))
     turns.saw(counts)
     for poison, count in counts.items():
         measure.level("queue.messages", count, queue=poison)

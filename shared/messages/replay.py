@@ -13,10 +13,9 @@ from typing import Any
 
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.parsing import read_json
-from shared.kernel.storage import Blobs, Place
+from shared.kernel.storage import Blobs, Place, Queues
 from shared.messages.declared import QUEUES
 from shared.messages.poison import POISON
-from shared.ports import AllPorts
 
 DEAD_LETTERS = "deadletter"
 MOST = 1000  # messages, and files of dead letters, in one call
@@ -38,29 +37,29 @@ class GivenBack:
     left: tuple[str, ...] = ()
 
 
-def give_back(ports: AllPorts, queue: str, dry_run: bool = False) -> GivenBack:
+def give_back(blobs: Blobs, queues: Queues, queue: str, dry_run: bool = False) -> GivenBack:
     """Give the messages back, or with `dry_run` count them. Raises NotFound, naming the queues."""
     if queue not in QUEUES:
         raise NotFound(f"There is no queue {queue[:80]!r}. Queues: {', '.join(QUEUES)}.")
     poison = f"{queue}{POISON}"
-    dead_letters = _dead_letters(ports, queue, dry_run)
-    messages = ports.queues.counts([poison])[poison] if dry_run else ports.queues.give_back(poison, queue, MOST)
+    dead_letters = _dead_letters(blobs, queues, queue, dry_run)
+    messages = queues.counts([poison])[poison] if dry_run else queues.give_back(poison, queue, MOST)
     return replace(dead_letters, messages=messages)
 
 
-def _dead_letters(ports: AllPorts, queue: str, dry_run: bool) -> GivenBack:
+def _dead_letters(blobs: Blobs, queues: Queues, queue: str, dry_run: bool) -> GivenBack:
     """They lie under SUBSCRIPTION/year/..., in Azure below their topic; subscriptions are named as queues."""
     files, events, left = 0, 0, []
-    for name, whose in _files(ports.blobs):
+    for name, whose in _files(blobs):
         if whose not in ("", queue):
             continue
-        its = _events(ports.blobs, name) if whose else None
+        its = _events(blobs, name) if whose else None
         if its is None:
             left.append(name)
         elif dry_run or files < MOST:
             files, events = files + 1, events + len(its)
             if not dry_run:
-                _send(ports, queue, name, its)
+                _send(blobs, queues, queue, name, its)
     return GivenBack(queue, dead_letters=events, left=tuple(left))
 
 
@@ -85,7 +84,7 @@ def _events(blobs: Blobs, name: str) -> list[dict[str, Any]] | None:
     return [{key: value for key, value in event.items() if key.lower() not in OBITUARY} for event in events]
 
 
-def _send(ports: AllPorts, queue: str, name: str, events: list[dict[str, Any]]) -> None:
+def _send(blobs: Blobs, queues: Queues, queue: str, name: str, events: list[dict[str, Any]]) -> None:
     for event in events:
-        ports.queues.put(queue, json.dumps(event))
-    ports.blobs.remove(DEAD_LETTERS, [name])
+        queues.put(queue, json.dumps(event))
+    blobs.remove(DEAD_LETTERS, [name])

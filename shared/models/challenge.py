@@ -20,9 +20,10 @@ from shared.models.facts import ChallengeLost
 from shared.models.find import version_named
 from shared.models.messages import Challenge
 from shared.models.model import Version
-from shared.models.ports import ModelPorts
+from shared.models.ports import ModelPorts, Models
 from shared.models.reproduce import REPRODUCES
 from shared.runs.model import Run, RunState
+from shared.runs.ports import Runs
 from shared.runs.views.summary import lower_is_better, metric_named
 
 BY = Person("challenger")
@@ -71,13 +72,13 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
     If the two were measured on other data, and the route says how, the champion is tested on the run's first; the end
     of that test asks again.
     """
-    run = _archived(ports, message.run)
+    run = _archived(ports.runs, message.run)
     if challenger := challenger_of(run):
-        run = _archived(ports, challenger)
+        run = _archived(ports.runs, challenger)
     route = ports.routes.get(run.asked.route)
     if route is None or (rule := route.model) is None or not is_challenger(ports.routes, run):
         return
-    champion = _champion(ports, rule)
+    champion = _champion(ports.models, rule)
     if champion and champion.run == run.name:  # asked again
         promote.point(ports, rule.name, champion.number, rule.alias, Asked(ports.clock(), BY))
         return
@@ -93,8 +94,8 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
         ports.happened(ChallengeLost(rule.name, run.name, f"It won, and can't be promoted. {exc}"))
 
 
-def _archived(ports: ModelPorts, name: str) -> Run:
-    run = ports.runs.get(name).value
+def _archived(runs: Runs, name: str) -> Run:
+    run = runs.get(name).value
     if run.archive.at is None:
         raise Unavailable(f"Run {name} is not archived yet.")
     return run
@@ -157,10 +158,10 @@ def _same_data(run: Run, before: Run) -> bool:
     return (run.asked.fingerprint, run.asked.reads) == (before.asked.fingerprint, before.asked.reads)
 
 
-def _champion(ports: ModelPorts, rule: RouteModel) -> Version | None:
-    stored = ports.models.get(rule.name)
+def _champion(models: Models, rule: RouteModel) -> Version | None:
+    stored = models.get(rule.name)
     alias = stored.value.aliases.get(rule.alias) if stored else None
-    return version_named(ports.models, rule.name, alias.number) if alias else None
+    return version_named(models, rule.name, alias.number) if alias else None
 
 
 def _value(metric: str, run: Run) -> float | None:

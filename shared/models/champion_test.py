@@ -60,7 +60,7 @@ def test_of(ports: ModelPorts, champion: Version, challenger: Run, parameters: d
 
 def _job(ports: ModelPorts, name: str, champion: Version, challenger: Run, parameters: dict[str, Any]) -> JobSpec:
     job = again(challenger.asked.request, challenger.name, name, TESTS_FOR)
-    job = reproduce.as_it_ran(ports, challenger, replace(job, inputs={**job.inputs, **parameters}))
+    job = reproduce.as_it_ran(ports.jobs, challenger, replace(job, inputs={**job.inputs, **parameters}))
     job, problems = starting_from(job, model_of(ports, champion.run))
     for problem in problems:
         raise Impossible(f"It {problem.message}", problem.code)

@@ -12,7 +12,7 @@ from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.parsing import read_json
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Place
-from shared.models.ports import ModelPorts
+from shared.models.ports import ModelPorts, Models
 from shared.runs.model import Run
 from shared.runs.results.archive import MANIFEST, MANIFEST_LIMIT, read_manifest
 from shared.runs.results.node_facts import read_node_facts
@@ -60,7 +60,7 @@ def gather(ports: ModelPorts, run: Run) -> Evidence:
     rows = {str(row["name"]): row for row in read_json(content, MANIFEST)["files"]}
     manifest = ModelFile(MANIFEST, len(content), hashlib.sha256(content).hexdigest())
     data, unhashed = _data(ports, run)
-    parent, parent_digest = _parent(ports, run)
+    parent, parent_digest = _parent(ports.models, run)
     return Evidence(
         run=run,
         files=(*_model(ports, folder, rows), manifest),
@@ -149,9 +149,9 @@ def _data(ports: ModelPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], st
     return tuple(zip(blobs, digests, strict=True)), ""
 
 
-def _parent(ports: ModelPorts, run: Run) -> tuple[str, str]:
+def _parent(models: Models, run: Run) -> tuple[str, str]:
     """The version or run whose model this one began with, and the digest of that version."""
     if not run.asked.from_run:
         return "", ""
-    version = next((each for each in ports.models.kept() if each.run == run.asked.from_run), None)
+    version = next((each for each in models.kept() if each.run == run.asked.from_run), None)
     return (str(version), version.digest) if version else (run.asked.from_run, "")

@@ -16,7 +16,7 @@ from functools import cache
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
 from shared.kernel.places import OUTPUT_CONTAINER
-from shared.kernel.storage import Place
+from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.models import pickles
 from shared.models.bom import BOM, bom
@@ -31,6 +31,7 @@ from shared.models.provenance import PROVENANCE, provenance
 from shared.models.signature import SIGNATURE, key_digest, root_digest, signed
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Run, RunState
+from shared.runs.ports import Runs
 from shared.runs.results.outputs import archive_folder
 
 log = logging.getLogger(__name__)
@@ -49,8 +50,8 @@ def promote_run(ports: ModelPorts, run: str, name: str, alias: str, asked: Asked
     check_name(name)
     if alias:
         check_alias(alias)
-    run_record = _promotable(ports, run)
-    evidence = cache(lambda: _checked(ports, gather(ports, run_record), allow_code))
+    run_record = _promotable(ports.runs, run)
+    evidence = cache(lambda: _checked(ports.blobs, gather(ports, run_record), allow_code))
 
     def write(stored: Stored[Model] | None) -> Version:
         return _version_of(ports.models, name, run) or _make(ports, stored, evidence(), name, asked)
@@ -95,8 +96,8 @@ def let_go(ports: ModelPorts, name: str, number: int, asked: Asked) -> Version:
     return compare_and_set(ports.clock, f"Model {name}", lambda: _stored(ports.models, name), write)
 
 
-def _promotable(ports: ModelPorts, name: str) -> Run:
-    run = ports.runs.get(name).value
+def _promotable(runs: Runs, name: str) -> Run:
+    run = runs.get(name).value
     if run.progress.state is not RunState.COMPLETED:
         raise Conflict(f"Run {name} is {run.progress.state}; only a completed one has a model.", "no_model")
     if run.archive.at is None:
@@ -110,11 +111,11 @@ def _version_of(models: Models, name: str, run: str) -> Version | None:
     return next((version for version in models.kept() if (version.model, version.run) == (name, run)), None)
 
 
-def _checked(ports: ModelPorts, evidence: Evidence, allow_code: bool) -> Evidence:
+def _checked(blobs: Blobs, evidence: Evidence, allow_code: bool) -> Evidence:
     """Raise Impossible for files that run code when they are read."""
     folder = archive_folder(evidence.run)
     for file in evidence.files:
-        if not allow_code and (why := pickles.why_unsafe(ports.blobs, f"{folder}/{file.name}", file.size)):
+        if not allow_code and (why := pickles.why_unsafe(blobs, f"{folder}/{file.name}", file.size)):
             raise Impossible(
                 f"{file.name} of run {evidence.run.name} runs code when it is loaded: {why}. Save weights as "
                 "safetensors, or as a state_dict by torch.save; `allow_code` takes it as it is.",
@@ -131,7 +132,7 @@ def _make(ports: ModelPorts, stored: Stored[Model] | None, evidence: Evidence, n
     try:
         _write(ports.models, stored, Write(after, changes, version))
     except Changed:
-        _remove_proof(ports, version)
+        _remove_proof(ports.blobs, version)
         raise
     log.info("%s: promoted run %s", version, version.run)
     return version
@@ -173,10 +174,8 @@ def _prove(ports: ModelPorts, evidence: Evidence, name: str, number: int, asked:
     )
 
 
-def _remove_proof(ports: ModelPorts, version: Version) -> None:
-    ports.blobs.remove(
-        OUTPUT_CONTAINER, [blob.name for blob in ports.blobs.list(Place(OUTPUT_CONTAINER, f"{version.proof}/"))]
-    )
+def _remove_proof(blobs: Blobs, version: Version) -> None:
+    blobs.remove(OUTPUT_CONTAINER, [blob.name for blob in blobs.list(Place(OUTPUT_CONTAINER, f"{version.proof}/"))])
 
 
 def _still_there(ports: ModelPorts, version: Version, asked: Asked) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+from shared.jobs.ports import Jobs
 from shared.jobs.readers.place_text import read_asset
 from shared.jobs.spec import JobSpec, again, uses_own_code, uses_own_environment
 from shared.kernel.errors import Conflict, Impossible, NotFound
@@ -55,7 +56,7 @@ def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
     if old.asked.from_run:
         model_of(ports, old.asked.from_run)
     name = _next_name(ports.runs, version)
-    job = as_it_ran(ports, old, again(old.asked.request, old.name, name, REPRODUCES))
+    job = as_it_ran(ports.jobs, old, again(old.asked.request, old.name, name, REPRODUCES))
     now = ports.clock()
     run = run_of(name, job, workload(old).bounds(old), now)
     run = replace(
@@ -91,12 +92,12 @@ def _next_name(runs: Runs, version: Version) -> str:
     raise AssertionError("unreachable")
 
 
-def as_it_ran(ports: ModelPorts, run: Run, job: JobSpec) -> JobSpec:
+def as_it_ran(jobs: Jobs, run: Run, job: JobSpec) -> JobSpec:
     """The job with the code and environment that the run had. Raises Impossible if it doesn't say which code."""
     if uses_own_code(job):
         if not run.jobs.code:
             raise Impossible(f"Run {run.name} does not say which code it ran.", "no_code")
-        job = replace(job, code=ports.jobs.code_id(run.jobs.code))
+        job = replace(job, code=jobs.code_id(run.jobs.code))
     return replace(job, environment=read_asset(run.jobs.environment)) if uses_own_environment(job) else job
 
 

@@ -13,15 +13,16 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound, TrainyardError
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER
-from shared.kernel.storage import Place
+from shared.kernel.storage import Blobs, Place
 from shared.models.evidence import MODELS, MOST_DATA_FILES
 from shared.models.find import aliases_of, model_named
 from shared.models.model import Version
-from shared.models.ports import ModelPorts
+from shared.models.ports import ModelPorts, Models, Signer
 from shared.models.provenance import PROVENANCE, packages
 from shared.models.signature import SIGNATURE, key_digest, read_signature
 from shared.runs.content import SUCCESS_MARKER, drop_blobs
 from shared.runs.model import Run
+from shared.runs.ports import Runs
 from shared.runs.results.archive import read_manifest
 from shared.runs.results.outputs import archive_folder
 
@@ -42,22 +43,22 @@ class Link:
 def chain(ports: ModelPorts, version: Version) -> list[Link]:
     """The links, from the alias to the data. Asks for every blob's MD5 or etag, and reads the proof alone."""
     run = ports.runs.get(version.run).value
-    signed, problem = _signed(ports, version)
+    signed, problem = _signed(ports.signer, ports.blobs, version)
     proof = read_json(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{PROVENANCE}", PROOF_LIMIT), PROVENANCE)
     predicate = proof["predicate"]
     return [
-        _name(ports, version),
+        _name(ports.models, version),
         Link(
             "signature",
             BAD if problem else GOOD,
             problem or f"{len(signed)} files, signed by key {version.signer[:16]}.",
         ),
-        _weights(ports, run, signed),
+        _weights(ports.blobs, run, signed),
         _run(run),
         _data(ports, run),
         _code(predicate),
         _environment(predicate),
-        *_parent(ports, version),
+        *_parent(ports.runs, version),
         _cost(run),
     ]
 
@@ -84,23 +85,23 @@ def data_changes(ports: ModelPorts, run: Run) -> str:
     return ", ".join(words[:NAMED]) + more
 
 
-def _name(ports: ModelPorts, version: Version) -> Link:
-    aliases = aliases_of(model_named(ports.models, version.model), version.number)
+def _name(models: Models, version: Version) -> Link:
+    aliases = aliases_of(model_named(models, version.model), version.number)
     also = f", now {' and '.join(f'{version.model}@{alias}' for alias in aliases)}" if aliases else ""
     by = f" by {version.by}" if version.by else ""
     why = f": {version.why}" if version.why else ""
     return Link("name", GOOD, f"{version}{also}; promoted at {version.at:%Y-%m-%d %H:%M} UTC{by}{why}.")
 
 
-def _signed(ports: ModelPorts, version: Version) -> tuple[dict[str, str], str]:
+def _signed(signer: Signer, blobs: Blobs, version: Version) -> tuple[dict[str, str], str]:
     """The signed files with their SHA-256, and what is wrong with the signature or with a document of the proof."""
     try:
-        content = ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT)
+        content = blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT)
         files, hint = read_signature(content)
-        if hint != version.signer or hint != key_digest(ports.signer.public_key()):
+        if hint != version.signer or hint != key_digest(signer.public_key()):
             return files, f"It was signed by key {hint[:16]}, not by this deployment's."
         for name in (name for name in files if not name.startswith(MODELS) and name != "manifest.json"):
-            document = ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{name}", PROOF_LIMIT)
+            document = blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{name}", PROOF_LIMIT)
             if hashlib.sha256(document).hexdigest() != files[name]:
                 return files, f"{name} is not what was signed."
     except (TrainyardError, ValueError, KeyError) as exc:
@@ -108,15 +109,15 @@ def _signed(ports: ModelPorts, version: Version) -> tuple[dict[str, str], str]:
     return files, ""
 
 
-def _weights(ports: ModelPorts, run: Run, signed: dict[str, str]) -> Link:
+def _weights(blobs: Blobs, run: Run, signed: dict[str, str]) -> Link:
     """Whether the archive holds what its manifest lists. Their bytes `verify` reads."""
     if run.removed.at is not None:
         return Link("weights", BAD, f"Removed at {run.removed.at:%Y-%m-%d %H:%M} UTC.")
     folder = archive_folder(run)
-    rows = {str(row["name"]): row for row in read_manifest(ports.blobs, folder)["files"]}
+    rows = {str(row["name"]): row for row in read_manifest(blobs, folder)["files"]}
     for name in (name for name in signed if name.startswith(MODELS)):
         row = rows.get(name)
-        blob = ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{name}"))
+        blob = blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{name}"))
         if blob is None or blob.name != f"{folder}/{name}":
             return Link("weights", BAD, f"{name} is gone from the archive.")
         if row is None or (blob.size, blob.etag.strip('"')) != (row["size"], str(row["etag"]).strip('"')):
@@ -176,10 +177,10 @@ def _environment(predicate: dict[str, Any]) -> Link:
     )
 
 
-def _parent(ports: ModelPorts, version: Version) -> Iterator[Link]:
+def _parent(runs: Runs, version: Version) -> Iterator[Link]:
     if version.from_run:
         try:
-            parent = ports.runs.get(version.from_run).value
+            parent = runs.get(version.from_run).value
         except NotFound:
             yield Link("parent", BAD, f"Run {version.from_run} is not on record.")
             return

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from shared.clusters.model import Cluster
+from shared.jobs.route import Routes
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Conflict, Impossible, TrainyardError
 from shared.kernel.memory import Topic
@@ -16,6 +17,7 @@ from shared.kernel.suggest import did_you_mean, there_are
 from shared.kernel.versioned import Stored
 from shared.money import decide
 from shared.money.model import Account, Quote, month_of
+from shared.money.policy import Policy
 from shared.money.ports import MoneyPorts
 from shared.money.prices import Price, Prices
 from shared.runs.model import Run
@@ -41,7 +43,7 @@ class ProjectPurse:
     ports: MoneyPorts
 
     def project_of(self, tags: Any, route: str) -> str:
-        return project_of(self.ports, tags, route)
+        return project_of(self.ports.routes, self.ports.money, tags, route)
 
     def priced(self, run: Run) -> Run:
         return priced(self.ports, run)
@@ -57,13 +59,13 @@ class ProjectPurse:
         return median(seconds) if seconds else None
 
 
-def project_of(ports: MoneyPorts, tags: Any, route: str) -> str:
+def project_of(routes: Routes, money: Policy, tags: Any, route: str) -> str:
     """The project that a job's tags or its route name, '' if neither does. Raises Impossible for one without a budget.
 
     Where budgets are set, a tag may only name a project that has one: else any other name would be a way around them.
     """
     named = str(tags.get(PROJECT_TAG) or "")
-    budgets = ports.money.budgets
+    budgets = money.budgets
     if named and budgets and named not in budgets:
         hint = did_you_mean(named, budgets)
         raise Impossible(
@@ -71,7 +73,7 @@ def project_of(ports: MoneyPorts, tags: Any, route: str) -> str:
         )
     if named and not NAME.fullmatch(named):
         raise Impossible(f"project is {named[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
-    route_settings = ports.routes.get(route)
+    route_settings = routes.get(route)
     return named or (route_settings.project if route_settings else "")
 
 
@@ -81,7 +83,12 @@ def priced(ports: MoneyPorts, run: Run) -> Run:
     Who pays is its own project, else that of its tags or route, else its cluster's.
     """
     if not run.money.project:
-        run = replace(run, money=replace(run.money, project=project_of(ports, run.asked.request.tags, run.asked.route)))
+        run = replace(
+            run,
+            money=replace(
+                run.money, project=project_of(ports.routes, ports.money, run.asked.request.tags, run.asked.route)
+            ),
+        )
     if not workload(run).has_own_nodes:  # a sweep, whose trials have prices
         return _with_most(ports, run)
     try:
@@ -91,7 +98,7 @@ def priced(ports: MoneyPorts, run: Run) -> Run:
     if not run.money.project and cluster and cluster.project:
         run = replace(run, money=replace(run.money, project=cluster.project))
     if run.money.price:
-        return _with_limit(ports, run)
+        return _with_limit(ports.money, run)
     price = price_of(ports, cluster) if cluster else None
     cost = decide.quote(run, price.dollars if price else None, before)
     return replace(
@@ -116,9 +123,9 @@ def _with_most(ports: MoneyPorts, run: Run) -> Run:
     return replace(run, money=replace(run.money, greatest=decide.most_of_sweep(run, price.dollars))) if price else run
 
 
-def _with_limit(ports: MoneyPorts, run: Run) -> Run:
+def _with_limit(money: Policy, run: Run) -> Run:
     """A run whose cluster a feature chooses with what its budget lets it cost, if that is less than it may cost."""
-    budget = ports.money.budgets.get(run.money.project)
+    budget = money.budgets.get(run.money.project)
     limited = run.is_steered and budget and budget.run is not None and budget.run < (run.money.greatest or 0.0)
     return replace(run, money=replace(run.money, allowed=budget.run)) if limited and budget else run
 

@@ -13,7 +13,7 @@ from functools import partial
 from shared.kernel.attempts import Attempts
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import TrainyardError
-from shared.kernel.memory import Topic
+from shared.kernel.memory import Memory, Topic
 from shared.kernel.versioned import Stored
 from shared.money import decide
 from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_runs
@@ -28,6 +28,7 @@ from shared.money.sampled import Sampled
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.model import Cost, Run
+from shared.runs.ports import Runs
 from shared.runs.progress.cancel import cancel_run
 
 log = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ def _refresh_prices(ports: MoneyPorts) -> None:
 def _charge(ports: MoneyPorts) -> None:
     now = ports.clock()
     samples = Sampled(ports.samples)
-    if not samples.clusters or _is_charged(ports, samples, now):
+    if not samples.clusters or _is_charged(ports.runs, ports.memory, samples, now):
         return
     close_days(ports, samples)
     books = charged(ports, now - KEPT, now, samples)
@@ -95,12 +96,12 @@ def _charge(ports: MoneyPorts) -> None:
         ports.memory.one(DONE, Done).charged_at = now
 
 
-def _is_charged(ports: MoneyPorts, samples: Sampled, now: datetime) -> bool:
+def _is_charged(runs: Runs, memory: Memory, samples: Sampled, now: datetime) -> bool:
     """Whether this process has charged all there is: shortly ago, no run is newer, and no cluster had a node."""
-    charged_at = ports.memory.one(DONE, Done).charged_at
+    charged_at = memory.one(DONE, Done).charged_at
     if now - charged_at >= CHARGED_EVERY:
         return False
-    if any(run.created_at > charged_at - CLOCKS_DIFFER for run in ports.runs.newest(1)):
+    if any(run.created_at > charged_at - CLOCKS_DIFFER for run in runs.newest(1)):
         return False
     return not any(sample.nodes for name in samples.clusters for sample in samples.between(name, now - HOLDS, now))
 

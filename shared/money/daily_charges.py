@@ -12,7 +12,7 @@ import msgspec
 from shared.clusters.lease_model import LONGEST_POSSIBLE, Lease
 from shared.clusters.samples import Sample, day_of
 from shared.kernel.errors import BadInput, NotFound
-from shared.kernel.memory import Topic
+from shared.kernel.memory import Memory, Topic
 from shared.kernel.person import NOBODY, Person
 from shared.money.admission import clusters, prices
 from shared.money.ledger import IDLE_TAIL, Hold, Share, Users, default_seconds, split
@@ -82,7 +82,7 @@ def charged(ports: MoneyPorts, since: datetime, until: datetime, samples: Sample
     now, samples = ports.clock(), samples or Sampled(ports.samples)
     charges: list[Day] = []
     opened: dict[datetime, Counts] = {}
-    for begin in _days(max(since, _books_begin(ports, samples, now)), min(until, now)):
+    for begin in _days(max(since, _books_begin(ports.memory, samples, now)), min(until, now)):
         closed_day = _kept_day(ports, day_of(begin)) if begin + DAY + CLOSED_AFTER <= now else None
         charges += closed_day or []
         if closed_day is None and begin >= start_of_day(now - KEPT):
@@ -98,7 +98,7 @@ def close_days(ports: MoneyPorts, samples: Sampled | None = None) -> list[str]:
     """Close the days that are over long enough, each once. Returns those that were closed now."""
     now, samples = ports.clock(), samples or Sampled(ports.samples)
     facts, closed = None, []
-    for begin in _days(max(now - KEPT, _books_begin(ports, samples, now)), now - DAY - CLOSED_AFTER):
+    for begin in _days(max(now - KEPT, _books_begin(ports.memory, samples, now)), now - DAY - CLOSED_AFTER):
         if _kept_day(ports, day_of(begin)) is not None:
             continue
         counts = _counts(samples, begin, begin + DAY)
@@ -108,9 +108,9 @@ def close_days(ports: MoneyPorts, samples: Sampled | None = None) -> list[str]:
     return closed
 
 
-def _books_begin(ports: MoneyPorts, samples: Sampled, now: datetime) -> datetime:
+def _books_begin(memory: Memory, samples: Sampled, now: datetime) -> datetime:
     """A moment before which no cluster had a node that anybody counted. Each cluster's is read once by a process."""
-    first = ports.memory.one(SEEN, Seen).first
+    first = memory.one(SEEN, Seen).first
     for name in samples.clusters:
         if name not in first and (day := samples.first_day(name)):
             first[name] = day

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.events.messages import Notify
+from shared.kernel.clock import Clock
 from shared.kernel.errors import Changed, Impossible, Unavailable
 from shared.kernel.message import is_old
 from shared.kernel.storage import Queues
@@ -78,7 +79,7 @@ def deliver(ports: NoticePorts, message: DeliverNotice) -> None:
         )
     except Changed:
         return  # another message of this delivery was quicker
-    _try(ports, post, subscription, held)
+    _try(ports.queues, ports.clock, post, subscription, held)
 
 
 def prune(ports: NoticePorts, post: Post) -> int:
@@ -89,16 +90,16 @@ def prune(ports: NoticePorts, post: Post) -> int:
     return pruned
 
 
-def _try(ports: NoticePorts, post: Post, subscription: Subscription, held: Stored[Delivery]) -> None:
+def _try(queues: Queues, clock: Clock, post: Post, subscription: Subscription, held: Stored[Delivery]) -> None:
     delivery = held.value
     try:
-        wait, error = _send(ports, post.sender, subscription, delivery.notice)
+        wait, error = _send(clock, post.sender, subscription, delivery.notice)
     except Impossible as exc:
-        post.notices.update(held, state=DeliveryState.GAVE_UP, error=str(exc), done_at=ports.clock())
+        post.notices.update(held, state=DeliveryState.GAVE_UP, error=str(exc), done_at=clock())
         return
     except Unavailable as exc:
         wait, error = 0.0, str(exc)
-    now = ports.clock()
+    now = clock()
     if not error:
         post.notices.update(held, state=DeliveryState.DELIVERED, error="", next_at=None, done_at=now)
         log.info("notice %s: delivered to %s", delivery.notice.id, subscription.shown)
@@ -107,19 +108,17 @@ def _try(ports: NoticePorts, post: Post, subscription: Subscription, held: Store
         log.error("notice %s: given up for %s. %s", delivery.notice.id, subscription.shown, error)
     else:
         delay = pause(delivery.tries, wait)
-        _send_message(
-            ports.queues, subscription.id, delivery.notice.id, delay
-        )  # first: who dies here is made good by it
+        _send_message(queues, subscription.id, delivery.notice.id, delay)  # first: who dies here is made good by it
         post.notices.update(held, error=error, next_at=now + timedelta(seconds=delay))
 
 
-def _send(ports: NoticePorts, sender: Sender, subscription: Subscription, notice: Notice) -> tuple[float, str]:
+def _send(clock: Clock, sender: Sender, subscription: Subscription, notice: Notice) -> tuple[float, str]:
     """Seconds until the next try, and the error; '' if it has arrived."""
     if subscription.channel is Channel.MAIL:
         subject, text = render.mail(notice)
         sender.mail(subscription.to, subject, text, notice.id)
         return 0.0, ""
-    body, headers = render.request(subscription, notice, ports.clock())
+    body, headers = render.request(subscription, notice, clock())
     answer = sender.post(subscription.to, body, headers)
     if 200 <= answer.status < 300:
         return 0.0, ""

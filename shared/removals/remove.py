@@ -13,18 +13,21 @@ from datetime import datetime, timedelta
 
 from shared.drops.decide import SETTLED_SECONDS
 from shared.drops.model import DropState
+from shared.drops.ports import Drops
+from shared.jobs.ports import Jobs
 from shared.jobs.spec import LEFT_OUTPUT
+from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
-from shared.kernel.storage import Blob, Place, Queues
+from shared.kernel.storage import Blob, Blobs, Place, Queues
 from shared.kernel.versioned import Stored
 from shared.removals.chain import own_paths
 from shared.removals.messages import CarryOutRemoval
 from shared.removals.model import Removal, What
-from shared.removals.ports import RemovalPorts, Removals
+from shared.removals.ports import Named, RemovalPorts, Removals
 from shared.runs.content import drop_blobs
 from shared.runs.data import LISTING, kept_listing
 from shared.runs.decide import is_over, reads
@@ -63,7 +66,7 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked)
 
     def mark(stored: Stored[Run]) -> tuple[Stored[Run], datetime | None]:
         """The run marked as removed, and when it was marked before."""
-        _check_needless(ports, stored.value)
+        _check_needless(ports.runs, ports.named, stored.value)
         if earlier := stored.value.removed.at:
             return stored, earlier
         removed = replace(stored.value.removed, at=now, by=asked.by.name, by_id=asked.by.id)
@@ -79,16 +82,16 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked)
     return _ask(ports.queues, removals, asked.removal(What.RUN, name, now))
 
 
-def _check_needless(ports: RemovalPorts, run: Run) -> None:
+def _check_needless(runs: Runs, named: Named, run: Run) -> None:
     """Raise Conflict while the run, or one that goes on from it, has not ended, or a model needs it."""
     if not is_over(run) or (run.archive.at is None and run.archive.gave_up_at is None):
         raise Conflict(
             f"Run {run.name} is {run.progress.state} and not archived. Cancel it, or wait for its end.", "not_final"
         )
-    users = (other for other in _live(ports.runs) if run.name in (other.asked.continues, other.asked.from_run))
+    users = (other for other in _live(runs) if run.name in (other.asked.continues, other.asked.from_run))
     if user := next(users, None):
         raise Conflict(f"Run {user.name} goes on from run {run.name} and is {user.progress.state}.", "needed")
-    _check_unnamed(ports.named.needing_run(run.name), f"Run {run.name}")
+    _check_unnamed(named.needing_run(run.name), f"Run {run.name}")
 
 
 def _ask_again(queues: Queues, removals: Removals, removal: Removal) -> Removal:
@@ -151,7 +154,7 @@ def carry_out(ports: RemovalPorts, message: CarryOutRemoval) -> None:
     if what is What.DROP:
         _forget_drop(ports, DropKey.of(name), asked_at)
     elif what is not What.RUN:
-        _mark_cleared(ports, name, what)
+        _mark_cleared(ports.runs, ports.clock, name, what)
     removals.put(replace(removal, files=files, bytes=size, done_at=ports.clock()))
     log.info("%s %s: removed %d files, %d bytes. %s", what, name, files, size, removal.why)
 
@@ -164,19 +167,19 @@ def send_again(ports: RemovalPorts, removals: Removals) -> None:
             _send(ports.queues, removal)
 
 
-def places(ports: RemovalPorts, what: What, run: Run) -> Iterator[Place]:
+def places(runs: Runs, jobs: Jobs, what: What, run: Run) -> Iterator[Place]:
     """The places that this removal of a run deletes. What a run continued from it needs stays."""
     if what is What.RUN:
         yield Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/")
-    own = own_paths(ports.runs, what, run)
+    own = own_paths(runs, what, run)
     for output in outputs(run):
         left = output.name == LEFT_OUTPUT
         if (what is What.CHECKPOINTS and not left) or (what is What.COPIES and left):
             continue
         if output.part:
-            yield ports.jobs.folder(output.job).inside(output.part)
+            yield jobs.folder(output.job).inside(output.part)
         elif output.path in own:
-            yield ports.jobs.place(output.path)
+            yield jobs.place(output.path)
 
 
 def _ask(queues: Queues, removals: Removals, removal: Removal) -> Removal:
@@ -193,25 +196,25 @@ def _going(ports: RemovalPorts, removal: Removal) -> Iterator[tuple[str, list[Bl
     """Batches of blobs by container. The list of a generation's files stays as long as its drop."""
     if removal.what is What.DROP:
         key = DropKey.of(removal.name)
-        yield from _batches(DROPS_CONTAINER, _closed_with(ports, key, removal.asked_at))
+        yield from _batches(DROPS_CONTAINER, _closed_with(ports.drops, ports.blobs, key, removal.asked_at))
         return
     run = ports.runs.get(removal.name).value
-    for place in places(ports, removal.what, run):
+    for place in places(ports.runs, ports.jobs, removal.what, run):
         blobs = ports.blobs.list(place)
         keep = f"{archive_folder(run)}/{LISTING}" if run.asked.drop else ""
         yield from _batches(place.container, (blob for blob in blobs if blob.name != keep))
 
 
-def _closed_with(ports: RemovalPorts, key: DropKey, asked_at: datetime) -> Iterator[Blob]:
+def _closed_with(drops: Drops, blobs: Blobs, key: DropKey, asked_at: datetime) -> Iterator[Blob]:
     """The drop's blobs as the listing had them that closed it; what was written since is somebody's new upload.
 
     Where no listing was kept, those from well before the removal was asked for: times of blobs have no fractions.
     """
-    generations = ports.drops.generations(key, 1)
-    listed = kept_listing(ports.blobs, generations[0].folder) if generations else None
+    generations = drops.generations(key, 1)
+    listed = kept_listing(blobs, generations[0].folder) if generations else None
     etags = None if listed is None else {blob.name: blob.etag.strip('"') for blob in listed}
     before = asked_at - timedelta(seconds=SETTLED_SECONDS)
-    for blob in drop_blobs(ports.blobs, key):
+    for blob in drop_blobs(blobs, key):
         as_listed = etags is not None and etags.get(blob.name) == blob.etag.strip('"')
         old = etags is None and (blob.last_modified is None or blob.last_modified <= before)
         if as_listed or old:
@@ -241,12 +244,12 @@ def _forget_drop(ports: RemovalPorts, key: DropKey, asked_at: datetime) -> None:
     ports.drops.forget(stored)
 
 
-def _mark_cleared(ports: RemovalPorts, name: str, what: What) -> None:
+def _mark_cleared(runs: Runs, clock: Clock, name: str, what: What) -> None:
     def write(stored: Stored[Run]) -> None:
         cleared = tuple(sorted({*stored.value.removed.cleared, str(what)}))
-        ports.runs.update(stored, replace(stored.value, removed=replace(stored.value.removed, cleared=cleared)))
+        runs.update(stored, replace(stored.value, removed=replace(stored.value.removed, cleared=cleared)))
 
-    compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)
+    compare_and_set(clock, f"Run {name}", lambda: runs.get(name), write)
 
 
 def _live(runs: Runs) -> Iterator[Run]:

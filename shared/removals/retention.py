@@ -20,7 +20,7 @@ from shared.kernel.person import Person
 from shared.removals.chain import later
 from shared.removals.decide import TOLD_BEFORE, Going, keeps_data, of_drop, of_run
 from shared.removals.model import What
-from shared.removals.ports import RemovalPorts, Removals
+from shared.removals.ports import Named, RemovalPorts, Removals
 from shared.removals.remove import Asked, clear, remove_drop
 from shared.runs.model import Run
 from shared.runs.ports import Runs
@@ -65,7 +65,7 @@ def _going(ports: RemovalPorts, by: datetime) -> Iterator[Going]:
             kept |= {place for place in (run.asked.drop, *run.asked.reads) if _dropped(rules, place)}
         if run.asked.route in rules:
             due = (going for going in of_run(run, rules[run.asked.route]) if going.at <= by)
-            yield from (going for going in due if not _is_needed(ports, run, going.what))
+            yield from (going for going in due if not _is_needed(ports.runs, ports.named, run, going.what))
     for route, rule in sorted(rules.items()):
         for drop in _drops(ports.drops, route) if rule.drops else ():
             if not _is_kept(drop.key, kept) and (going := of_drop(drop, rule)) and going.at <= by:
@@ -84,9 +84,9 @@ def _is_kept(drop: DropKey, kept: set[str]) -> bool:
     return key in kept or drop.route in kept or any(place.startswith(f"{key}/") for place in kept)
 
 
-def _is_needed(ports: RemovalPorts, run: Run, what: What) -> bool:
+def _is_needed(runs: Runs, named: Named, run: Run, what: What) -> bool:
     """Whether a kept run goes on from these checkpoints, or a model's version names these copies."""
-    return _shared(ports.runs, run) if what is What.CHECKPOINTS else bool(ports.named.needing_run(run.name))
+    return _shared(runs, run) if what is What.CHECKPOINTS else bool(named.needing_run(run.name))
 
 
 def _shared(runs: Runs, run: Run) -> bool:

@@ -30,7 +30,7 @@ from shared.runs.content import SUCCESS_MARKER, ListingTooLong, drop_blobs, in_t
 from shared.runs.decide import has_run, is_over
 from shared.runs.messages import CheckData
 from shared.runs.model import Run, RunState
-from shared.runs.ports import RunPorts
+from shared.runs.ports import Datasets, RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.trained_on import Difference, TrainedOn, Verdict, differences, judge
 
@@ -140,7 +140,7 @@ def _known(run: Run) -> TrainedOn | None:
 
 def _quick(ports: RunPorts, run: Run, jobs: Collection[str] | None) -> Run | None:
     try:
-        blobs = list(islice(_blobs(ports, run), COMPARED_AT_ONCE + 1))
+        blobs = list(islice(_blobs(ports.blobs, run), COMPARED_AT_ONCE + 1))
         if len(blobs) > COMPARED_AT_ONCE:
             return None
         noted = _noted(run, _compared(ports, run, jobs, blobs))
@@ -163,20 +163,20 @@ def _noted(run: Run, verdict: Verdict | None) -> Run:
     return replace(run, progress=replace(run.progress, trained_on=verdict.trained_on, data_note=verdict.why))
 
 
-def _blobs(ports: RunPorts, run: Run) -> Iterator[Blob]:
-    return drop_blobs(ports.blobs, DropKey.of(run.asked.drop))
+def _blobs(blobs: Blobs, run: Run) -> Iterator[Blob]:
+    return drop_blobs(blobs, DropKey.of(run.asked.drop))
 
 
 def _verdict(ports: RunPorts, run: Run) -> Verdict | None:
     try:
-        return _compared(ports, run, None, in_time(_blobs(ports, run), ports.clock))
+        return _compared(ports, run, None, in_time(_blobs(ports.blobs, run), ports.clock))
     except ListingTooLong as exc:
         return Verdict(TrainedOn.UNKNOWN, f"Whether drop {run.asked.drop} changed is not known. {exc}")
 
 
 def _compared(ports: RunPorts, run: Run, jobs: Collection[str] | None, blobs: Iterable[Blob]) -> Verdict | None:
     """The verdict on the jobs of these names, or on all; None if none of them ever had nodes."""
-    differences = _differences(ports, run, blobs) or _gone_again(ports, run)
+    differences = _differences(ports, run, blobs) or _gone_again(ports.datasets, run)
     trained = has_run(run) or run.progress.state in (RunState.RUNNING, RunState.COMPLETED) or jobs is not None
     if not differences and trained:
         return Verdict(TrainedOn.RECORDED)
@@ -197,26 +197,26 @@ def _differences(ports: RunPorts, run: Run, blobs: Iterable[Blob]) -> list[Diffe
     drop = DropKey.of(run.asked.drop)
     marker = f"{drop.prefix()}{SUCCESS_MARKER}"  # it says "complete", and is no content
     seen = survey(drop, _told(blobs, present, marker))
-    recorded = kept_listing(ports.blobs, _folder(ports, run)) if len(present) <= MOST_LISTED else None
+    recorded = kept_listing(ports.blobs, _folder(ports.datasets, run)) if len(present) <= MOST_LISTED else None
     if recorded is None:  # nothing tells which files: they are judged as one
         same = True if seen.fingerprint == run.asked.fingerprint else None
         return [Difference(f"drops/{run.asked.drop}", seen.newest, same)]
     return list(differences({blob.name: blob for blob in recorded if blob.name != marker}, present))
 
 
-def _gone_again(ports: RunPorts, run: Run) -> list[Difference]:
+def _gone_again(datasets: Datasets, run: Run) -> list[Difference]:
     """What a later generation or the uploads since brought, where nothing is left of it: a job may have read it."""
-    now = ports.datasets.of(DropKey.of(run.asked.drop))
+    now = datasets.of(DropKey.of(run.asked.drop))
     later = now is not None and 0 < run.asked.generation < now.generation
     if now and later:
         return [Difference(f"what generation {now.generation} of the drop brought", None)]
     return [Difference("what opened the drop again", None)] if now and now.collecting else []
 
 
-def _folder(ports: RunPorts, run: Run) -> str:
+def _folder(datasets: Datasets, run: Run) -> str:
     """Where the list of the run's data is kept: with it, or with the run that its drop's generation made."""
     drop = DropKey.of(run.asked.drop)
-    kept_in = ports.datasets.kept_in(drop, run.asked.generation, run.asked.fingerprint)
+    kept_in = datasets.kept_in(drop, run.asked.generation, run.asked.fingerprint)
     return kept_in or f"{run.asked.experiment}/{run.name}"
 
 

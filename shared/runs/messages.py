@@ -34,7 +34,6 @@ class JobEvent(
     queue="job-events",
     handler="shared.runs.progress.follow:follow_job",
     done="shared.runs.done:is_followed",
-    one_at_a_time=True,
 ):
     """Azure ML's event of a job. `status` is what the event says, '' if it says none; it may be old by now."""
 
@@ -44,6 +43,10 @@ class JobEvent(
     @property
     def trace(self) -> Trace:
         return Trace(run=run_of_job(self.job))
+
+    @property
+    def turn(self) -> str:
+        return self.trace.run  # the events of a run come several at once, and mostly say the same
 
     @classmethod
     def read(cls, body: Json, form: str) -> JobEvent | None:  # noqa: ARG003

@@ -13,8 +13,10 @@ from typing import Any
 
 import msgspec
 
+from shared.kernel.clock import Clock
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
 from shared.kernel.parsing import convert
+from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
@@ -70,13 +72,13 @@ def look(ports: SchedulePorts, message: CheckSchedule) -> None:
         except Changed:
             return  # another look was quicker, and asks for the next one
     if next_at and (due_instants or next_at.isoformat() == message.meant):
-        ask_for_look(ports, name, next_at)
+        ask_for_look(ports.queues, ports.clock, name, next_at)
 
 
-def ask_for_look(ports: SchedulePorts, name: str, at: datetime | None) -> None:
+def ask_for_look(queues: Queues, clock: Clock, name: str, at: datetime | None) -> None:
     """Ask for a look at this instant, or now."""
-    delay = max((at - ports.clock()).total_seconds(), 0.0) if at else 0.0
-    ports.queues.send(CheckSchedule(name, at.isoformat() if at else ""), delay)
+    delay = max((at - clock()).total_seconds(), 0.0) if at else 0.0
+    queues.send(CheckSchedule(name, at.isoformat() if at else ""), delay)
 
 
 def ask_for_overdue(ports: SchedulePorts, schedules: Schedules) -> None:
@@ -85,7 +87,7 @@ def ask_for_overdue(ports: SchedulePorts, schedules: Schedules) -> None:
     for schedule in schedules.all():
         overdue = schedule.next_at is not None and schedule.next_at < now - PATIENCE
         if not schedule.paused and (schedule.new_files or overdue):
-            ask_for_look(ports, schedule.id, schedule.next_at)
+            ask_for_look(ports.queues, ports.clock, schedule.id, schedule.next_at)
 
 
 def _decide(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, each: Due) -> Firing:

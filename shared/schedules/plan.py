@@ -64,7 +64,7 @@ def add(ports: SchedulePorts, schedules: Schedules, wish: Wish, key: str | None 
             raise
         return _same(stored.value, wish)
     if schedule.next_at:
-        ask_for_look(ports, schedule.id, schedule.next_at)
+        ask_for_look(ports.queues, ports.clock, schedule.id, schedule.next_at)
     return schedule
 
 
@@ -110,7 +110,7 @@ def pause(ports: SchedulePorts, schedules: Schedules, name: str, paused: bool, b
             changes |= {"decided_until": now, "next_at": _first(before, now)}
         after = schedules.update(stored, **changes).value
         if after.next_at:
-            ask_for_look(ports, name, after.next_at)
+            ask_for_look(ports.queues, ports.clock, name, after.next_at)
         return after
 
     return compare_and_set(ports.clock, f"Schedule {name}", lambda: schedules.get(name), write)

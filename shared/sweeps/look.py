@@ -15,13 +15,14 @@ from math import isfinite
 from shared.jobs.search import MOST_TRIALS, Sweep
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Changed, Conflict, Impossible, NotFound
+from shared.kernel.storage import Queues
 from shared.runs import old_sentences
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.insert_run import record
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import Use
-from shared.runs.ports import RunFilter
+from shared.runs.ports import RunFilter, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.transitions import transition
 from shared.runs.progress.workloads import workload
@@ -60,7 +61,7 @@ def look_at_sweep(ports: SweepPorts, message: CheckSweep) -> None:
             _Look(ports, studies, parent, sweep).go_on(books)
 
     compare_and_set(ports.clock, f"Sweep {name}", lambda: ports.runs.get(name).value, go_on, first=lambda: parent)
-    _ask_for_next(ports, name, number)
+    _ask_for_next(ports.runs, ports.queues, name, number)
 
 
 def _end_stragglers(ports: SweepPorts, studies: Studies, parent: Run, sweep: Sweep) -> None:
@@ -73,18 +74,18 @@ def _end_stragglers(ports: SweepPorts, studies: Studies, parent: Run, sweep: Swe
                 continue
 
 
-def _ask_for_next(ports: SweepPorts, name: str, number: int | None) -> None:
-    stored = ports.runs.get(name)
+def _ask_for_next(runs: Runs, queues: Queues, name: str, number: int | None) -> None:
+    stored = runs.get(name)
     sweep = stored.value.asked.request.sweep
     by_clock = sweep and (sweep.stopping or sweep.budget or sweep.timeout_seconds)
     standing = _standing(stored.value)
     if number != standing.look or is_over(stored.value) or not by_clock:
         return
     try:
-        after = ports.runs.update(stored, stored.value.having(replace(standing, look=standing.look + 1))).value
+        after = runs.update(stored, stored.value.having(replace(standing, look=standing.look + 1))).value
     except Changed:
-        after = ports.runs.get(name).value  # by a look of a fact, mostly: then this number is still waited for
-    ports.queues.send(CheckSweep(after.name, _standing(after).look), LOOK_SECONDS)
+        after = runs.get(name).value  # by a look of a fact, mostly: then this number is still waited for
+    queues.send(CheckSweep(after.name, _standing(after).look), LOOK_SECONDS)
 
 
 @dataclass

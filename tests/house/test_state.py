@@ -97,3 +97,16 @@ def test_writes_are_retried_in_one_place() -> None:
     found = {line for path in sorted((ROOT / "shared").rglob("*.py")) for line in retries(path)}
     assert sorted(line for line in found if line.partition(":")[0] not in NOT_RETRIES) == []
     assert sorted(NOT_RETRIES.keys() - {line.partition(":")[0] for line in found}) == []
+
+
+def test_each_topic_has_a_name_of_its_own() -> None:
+    """Two topics of one name would give each other's answers."""
+    names = [
+        ast.literal_eval(node.args[0])
+        for folder in ("shared", "functions")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path)))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("Topic[")
+    ]
+    assert len(names) > 10
+    assert [name for name in names if names.count(name) > 1] == []

@@ -42,7 +42,7 @@ def create_run(
     )
     check_complete(ports, run.asked.request)
     check(ports, run)
-    check_possible(ports, run)
+    check_possible(ports.jobs, ports.capacity, run)
     return record(ports, run)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import msgspec
 
@@ -16,7 +17,7 @@ from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.sweep import read_short
 from shared.jobs.readers.trainer import trainer_names, trainer_template
-from shared.jobs.route import Route
+from shared.jobs.route import Route, Routes
 from shared.jobs.routes_file import NUMBERS
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
@@ -52,7 +53,7 @@ def read_request(ports: RunPorts, request: RunRequest, name: str) -> Asked:
     """What a run of this name is made of. Raises Impossible for an unknown trainer, template or model, or a bad
     document."""
     values = _values(request)
-    template, described, route = _template(ports, request)
+    template, described, route = _template(ports.routes, ports.trainers, request)
     printed_metrics.reader(request.tags.get(printed_metrics.TAG, ""))
     written = None
     if request.job is not None or request.batchai is not None:
@@ -123,19 +124,19 @@ def content_of(datasets: Datasets, drop: DropKey) -> tuple[str, int]:
     return (content.fingerprint, content.generation) if content else ("", 0)
 
 
-def _template(ports: RunPorts, request: RunRequest) -> tuple[JobSpec, Parameters, Route | None]:
+def _template(routes: Routes, trainers: Path, request: RunRequest) -> tuple[JobSpec, Parameters, Route | None]:
     """The job to begin with, and the route that has its defaults. A trainer takes those of its first route."""
     if request.job is not None or request.batchai is not None:
         return JobSpec(), {}, None
     if request.template is not None:
-        training = {name: route for name, route in ports.routes.items() if route.trains}
+        training = {name: route for name, route in routes.items() if route.trains}
         route = training[chosen("template", request.template, training)]
         return route.template, route.parameters, route
-    trainer = chosen("trainer", request.trainer or "", trainer_names(ports.trainers))
-    first = next((route for _, route in sorted(ports.routes.items()) if route.trainer == trainer), None)
+    trainer = chosen("trainer", request.trainer or "", trainer_names(trainers))
+    first = next((route for _, route in sorted(routes.items()) if route.trainer == trainer), None)
     if first:
         return first.template, first.parameters, first
-    return *trainer_template(ports.trainers, trainer), None
+    return *trainer_template(trainers, trainer), None
 
 
 def _defaults(limits: Limits, written: Written | None, template: JobSpec) -> Values:

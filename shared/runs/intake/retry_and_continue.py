@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from shared.jobs.parameters import (
@@ -15,10 +16,13 @@ from shared.jobs.parameters import (
     unknown_names,
     unquoted,
 )
+from shared.jobs.ports import Jobs
 from shared.jobs.readers.trainer import trainer_names, trainer_template
+from shared.jobs.route import Routes
 from shared.jobs.spec import JobSpec, Output, again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.storage import Blobs
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.from_job import run_of
@@ -41,7 +45,7 @@ def retry_run(ports: RunPorts, name: str, given: Given | None = None, owner: str
     final, Impossible for a parameter that it has not, or that can't have this value.
     """
     old = _final(ports.runs, name)
-    job, changed = _with_parameters(ports, old.asked.request, given or {})
+    job, changed = _with_parameters(ports.routes, ports.trainers, old.asked.request, given or {})
     _check_start(ports, old)
     new = name_with_route(ports.runs, "retry", old.asked.route, f"{name} {_text(changed)}" if changed else name)
     why = f"Run {name} is tried again{_words(changed)}."
@@ -61,9 +65,9 @@ def continue_run(ports: RunPorts, name: str, given: Given | None = None, owner: 
     old = _final(ports.runs, name)
     if old.archive.at is None and old.archive.gave_up_at is None:
         raise Conflict(f"Run {name} is being archived. Try again in a moment.", "not_archived")
-    job, changed = _with_parameters(ports, old.asked.request, given or {})
+    job, changed = _with_parameters(ports.routes, ports.trainers, old.asked.request, given or {})
     _check_more_to_do(old, changed)
-    _check_checkpoint(ports, old)
+    _check_checkpoint(ports.jobs, ports.blobs, old)
     _check_start(ports, old)
     new, request_digest = (
         name_with_route(ports.runs, "continue", old.asked.route, name),
@@ -143,9 +147,9 @@ def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
     )
 
 
-def _with_parameters(ports: RunPorts, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:
+def _with_parameters(routes: Routes, trainers: Path, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:
     """The job with these parameters, and those of them that change something."""
-    schemas = known_parameters(ports, job)
+    schemas = known_parameters(routes, trainers, job)
     problems = [
         *unknown_names(schemas, given, "parameters"),
         *bad_values(schemas, given, "parameters"),
@@ -157,16 +161,16 @@ def _with_parameters(ports: RunPorts, job: JobSpec, given: Given) -> tuple[JobSp
     return replace(job, inputs={**job.inputs, **changed}), changed
 
 
-def known_parameters(ports: RunPorts, job: JobSpec) -> Parameters:
+def known_parameters(routes: Routes, trainers: Path, job: JobSpec) -> Parameters:
     """The job's literal inputs, as the trainer or route with this command describes them."""
     inferred = parameters(job, {}, "the job")
-    described = next((schemas for command, schemas in _templates(ports) if _runs(job, command)), {})
+    described = next((schemas for command, schemas in _templates(routes, trainers) if _runs(job, command)), {})
     return {name: described.get(name, schema) for name, schema in inferred.items()}
 
 
-def _templates(ports: RunPorts) -> list[tuple[str, Parameters]]:
-    own = (trainer_template(ports.trainers, name) for name in trainer_names(ports.trainers))
-    pairs = [*((route.template, route.parameters) for route in ports.routes.values()), *own]
+def _templates(routes: Routes, trainers: Path) -> list[tuple[str, Parameters]]:
+    own = (trainer_template(trainers, name) for name in trainer_names(trainers))
+    pairs = [*((route.template, route.parameters) for route in routes.values()), *own]
     return [(str(template.command).strip(), schemas) for template, schemas in pairs]
 
 
@@ -184,11 +188,11 @@ def _check_more_to_do(old: Run, changed: Given) -> None:
         raise Impossible(f"Run {old.name} is completed. Give {more}: -p epochs=N.", "nothing_left")
 
 
-def _check_checkpoint(ports: RunPorts, old: Run) -> None:
+def _check_checkpoint(jobs: Jobs, blobs: Blobs, old: Run) -> None:
     path = old.asked.request.outputs.get("checkpoints", Output()).path
     if not path:
         raise Impossible(f"The job of run {old.name} has no output checkpoints. Retry it instead.", "no_checkpoint")
-    if ports.blobs.first(ports.jobs.place(path)) is None:
+    if blobs.first(jobs.place(path)) is None:
         model = (
             f", or begin from its model: submit ... --from {old.name}"
             if old.progress.state is RunState.COMPLETED

@@ -14,7 +14,7 @@ from shared.jobs.spec import JobSpec, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
-from shared.runs.ports import Datasets, Reason, RunPorts
+from shared.runs.ports import Capacity, Datasets, Reason, RunPorts
 from shared.runs.progress.workloads import workload
 
 log = logging.getLogger(__name__)
@@ -22,17 +22,17 @@ log = logging.getLogger(__name__)
 NEVER = ("unknown_cluster", "too_many_nodes")  # reasons that no waiting mends
 
 
-def check_possible(ports: RunPorts, run: Run) -> None:
+def check_possible(jobs: Jobs, capacity: Capacity, run: Run) -> None:
     """Raise Impossible for a run that could never start: no such cluster or datastore, or more nodes than there are.
 
     What can't be asked now is not held against the run.
     """
     try:
-        reasons = ports.capacity.reasons(run.asked.request.cluster, workload(run).fewest_nodes(run))
+        reasons = capacity.reasons(run.asked.request.cluster, workload(run).fewest_nodes(run))
         for value in run.asked.request.data.values():
             if isinstance(value.path, Location) and not value.path.workspace:
-                ports.jobs.place(value.path)
-        never = [reason for reason in reasons if reason["code"] in NEVER] or _never(ports.jobs, run.asked.request)
+                jobs.place(value.path)
+        never = [reason for reason in reasons if reason["code"] in NEVER] or _never(jobs, run.asked.request)
     except NotFound as exc:
         raise Impossible(str(exc), "bad_data") from exc
     except Unavailable as exc:

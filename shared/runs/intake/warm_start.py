@@ -11,14 +11,16 @@ from dataclasses import replace
 from datetime import timedelta
 
 from shared.jobs.location import Location
+from shared.jobs.ports import Jobs
 from shared.jobs.spec import FILE, Output
+from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.places import OUTPUT_CONTAINER
-from shared.kernel.storage import Blob, Copy, Place
+from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState
-from shared.runs.ports import RunPorts
+from shared.runs.ports import RunPorts, Runs
 
 COPIES = "copies"  # in `cleared`: retention let go of what the job itself wrote
 MODELS = "models/"  # in the archive
@@ -36,7 +38,7 @@ def model_of(ports: RunPorts, name: str) -> Location:
             f"Run {name} is {run.progress.state}; only a completed one has a model to start from.", "no_model"
         )
     path = _path(run)
-    if path is None or (_is_gone(ports, run, path) and ports.blobs.first(_archived(run)) is None):
+    if path is None or (_is_gone(ports.jobs, ports.blobs, run, path) and ports.blobs.first(_archived(run)) is None):
         why = "was removed" if run.removed.at else "is neither where its job wrote it nor in its archive"
         raise Impossible(f"No job can begin with the model of run {name}: it {why}.", "no_model")
     return path
@@ -51,14 +53,14 @@ def bring_back(ports: RunPorts, run: Run) -> bool:
     if not run.asked.from_run:
         return True
     path, first = model_of(ports, run.asked.from_run), ports.runs.get(run.asked.from_run).value
-    if not _is_gone(ports, first, path):
+    if not _is_gone(ports.jobs, ports.blobs, first, path):
         return True
     until = ports.clock() + PATIENCE
-    _mark(ports, first.name, gone=True)
-    for _ in ports.blobs.copy(_copies(ports, first, path)):
+    _mark(ports.runs, ports.clock, first.name, gone=True)
+    for _ in ports.blobs.copy(_copies(ports.jobs, ports.blobs, first, path)):
         if ports.clock() > until:
             return False
-    _mark(ports, first.name, gone=False)
+    _mark(ports.runs, ports.clock, first.name, gone=False)
     return True
 
 
@@ -67,20 +69,20 @@ def _path(run: Run) -> Location | None:
     return path if isinstance(path, Location) else None
 
 
-def _is_gone(ports: RunPorts, run: Run, path: Location) -> bool:
+def _is_gone(jobs: Jobs, blobs: Blobs, run: Run, path: Location) -> bool:
     """Whether it must be copied back, also if an earlier copy broke off: the mark is written first and removed
     last."""
-    return COPIES in run.removed.cleared or ports.blobs.first(ports.jobs.place(path)) is None
+    return COPIES in run.removed.cleared or blobs.first(jobs.place(path)) is None
 
 
 def _archived(run: Run) -> Place:
     return Place(OUTPUT_CONTAINER, f"{run.asked.experiment}/{run.name}/{MODELS}")
 
 
-def _copies(ports: RunPorts, run: Run, path: Location) -> Iterator[Copy]:
-    source, to = _archived(run), ports.jobs.place(path)
+def _copies(jobs: Jobs, blobs: Blobs, run: Run, path: Location) -> Iterator[Copy]:
+    source, to = _archived(run), jobs.place(path)
     is_file = run.asked.request.outputs.get("models", Output()).kind == FILE
-    for blob in ports.blobs.list(source):
+    for blob in blobs.list(source):
         yield Copy(blob, source.container, to.container, _target(blob, source, to, is_file))
 
 
@@ -88,11 +90,11 @@ def _target(blob: Blob, source: Place, to: Place, is_file: bool) -> str:
     return to.prefix.rstrip("/") if is_file else f"{to.prefix}{blob.name.removeprefix(source.prefix)}"
 
 
-def _mark(ports: RunPorts, name: str, gone: bool) -> None:
+def _mark(runs: Runs, clock: Clock, name: str, gone: bool) -> None:
     def write(stored: Stored[Run]) -> None:
         others = [kind for kind in stored.value.removed.cleared if kind != COPIES]
         cleared = tuple(sorted([*others, COPIES] if gone else others))
         if cleared != stored.value.removed.cleared:
-            ports.runs.update(stored, replace(stored.value, removed=replace(stored.value.removed, cleared=cleared)))
+            runs.update(stored, replace(stored.value, removed=replace(stored.value.removed, cleared=cleared)))
 
-    compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)
+    compare_and_set(clock, f"Run {name}", lambda: runs.get(name), write)

@@ -11,9 +11,10 @@ from msgspec.structs import replace as with_
 
 from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobState, JobStatus, Part, state_of
 from shared.jobs.ports import Jobs
+from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import BadInput, NotFound
-from shared.kernel.storage import Blobs, Place
+from shared.kernel.storage import Blobs, Place, Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, failing_log, is_over
 from shared.runs.facts import RunLosesNodes, RunSubmitted, RunTakesStep
@@ -52,7 +53,7 @@ def follow_job(ports: RunPorts, event: JobEvent) -> None:
 
     def bring_up(stored: Stored[Run]) -> None:
         if is_over(stored.value):
-            _check_archived(ports, stored.value)
+            _check_archived(ports.queues, ports.clock, stored.value)
         elif not _can_ignore(ports.jobs, stored.value, told):
             jobs_to_ask = _jobs_to_ask(stored.value, job)
             follow(ports, stored, {each: ports.jobs.status(each) for each in jobs_to_ask}, archives=True)
@@ -73,11 +74,11 @@ def _jobs_to_ask(run: Run, job: str) -> Collection[str]:
     return [job] if job in live else live if job == run.name else []
 
 
-def _check_archived(ports: RunPorts, run: Run) -> None:
+def _check_archived(queues: Queues, clock: Clock, run: Run) -> None:
     """Ask for the archive of a run that should have one by now."""
-    waited = ports.clock() - run.progress.history[-1].at
+    waited = clock() - run.progress.history[-1].at
     if run.archive.at is None and waited > ARCHIVE_PATIENCE:
-        ask_for_archive(ports.queues, run.name)
+        ask_for_archive(queues, run.name)
 
 
 def _can_ignore(jobs: Jobs, run: Run, told: str) -> bool:
@@ -101,7 +102,9 @@ def follow(ports: RunPorts, stored: Stored[Run], statuses: Statuses, archives: b
     _before_the_write(ports, run, step)
     after = advance(step.run, step.state, ports.clock(), step.why, step.failure.code if step.failure else None)
     if after is not step.run and step.state is RunState.FAILED:
-        after = replace(after, progress=replace(after.progress, failure=_explained_failure(ports, step)))
+        after = replace(
+            after, progress=replace(after.progress, failure=_explained_failure(ports.jobs, ports.blobs, step))
+        )
     if (losses := how.losses(run)) != how.losses(after):  # before the step is written: after a crash both are repeated
         ports.happened(RunLosesNodes(run, losses, how.losses(after)))
     moved = frozenset(how.running_jobs(run) ^ how.running_jobs(after))
@@ -143,21 +146,21 @@ def _unexplained(status: JobStatus | None) -> JobStatus | None:
     return replace(status, error=status.error or _UNEXPLAINED) if status and status.state is JobState.FAILED else status
 
 
-def _explained_failure(ports: RunPorts, step: NextStep) -> JobFailure:
+def _explained_failure(jobs: Jobs, blobs: Blobs, step: NextStep) -> JobFailure:
     """Why the run fails, with the end of the log that explains the failure."""
     failure = step.failure or UNKNOWN_FAILURE
-    log, tail = _failing_log(ports, step.failed_job, failure.log) if step.failed_job else ("", "")
+    log, tail = _failing_log(jobs, blobs, step.failed_job, failure.log) if step.failed_job else ("", "")
     return with_(failure, log=log, tail=tail[:TAIL_LIMIT])
 
 
-def _failing_log(ports: RunPorts, job: str, named: str) -> tuple[str, str]:
+def _failing_log(jobs: Jobs, blobs: Blobs, job: str, named: str) -> tuple[str, str]:
     """The name and the last lines of the log that explains the failure: the named one, or one of those that exist."""
     try:
-        place = ports.jobs.folder(job).inside(Part.LOGS)
+        place = jobs.folder(job).inside(Part.LOGS)
     except (NotFound, BadInput):  # a workspace without the datastore that holds them
         return "", ""
-    names = [named] if named else _log_names(ports.blobs, place)
-    tails = {n: ports.blobs.tail(place.container, f"{place.prefix}{n}", TAIL_BYTES) for n in names}
+    names = [named] if named else _log_names(blobs, place)
+    tails = {n: blobs.tail(place.container, f"{place.prefix}{n}", TAIL_BYTES) for n in names}
     return failing_log(tails, TAIL_LINES)
 
 

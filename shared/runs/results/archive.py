@@ -17,7 +17,9 @@ from typing import Any
 
 import msgspec
 
+from shared.jobs.ports import Jobs
 from shared.jobs.readers.place_text import place_text
+from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import BadInput, NotFound, TrainyardError, Unavailable
 from shared.kernel.parsing import read_json
@@ -31,7 +33,7 @@ from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
 from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
-from shared.runs.ports import RunPorts
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
 from shared.runs.results import metric_files, mlflow_metrics
@@ -74,16 +76,20 @@ def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
         archived = _archive(ports, run, run_outputs, run_outputs.copies(source), source, until)
     except OutOfTime:
         if run != stored.value:  # so that the next message need not list the drop again
-            _record(ports, stored, lambda fresh: _with_verdict(fresh, run))
+            _record(ports.runs, ports.clock, stored, lambda fresh: _with_verdict(fresh, run))
         ask_for_archive(ports.queues, name)
         log.info("run %s: its archive goes on in the next message", name)
         return
     except TrainyardError as exc:
         error = str(exc)
-        _record(ports, stored, lambda fresh: replace(fresh, archive=replace(fresh.archive, error=error)))
+        _record(
+            ports.runs, ports.clock, stored, lambda fresh: replace(fresh, archive=replace(fresh.archive, error=error))
+        )
         raise
     _tell(ports, archived)
-    _record(ports, stored, lambda fresh: _with_archive(_with_verdict(fresh, run), archived, ports.clock()))
+    _record(
+        ports.runs, ports.clock, stored, lambda fresh: _with_archive(_with_verdict(fresh, run), archived, ports.clock())
+    )
 
 
 def archive_at_once(ports: RunPorts, run: Run) -> Run:
@@ -134,9 +140,9 @@ def _archive(
             raise OutOfTime
     listing = ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{LISTING}"))
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
-    of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, source, folder)
+    of_mlflow = None if has_metrics else mlflow_metrics.keep(ports.jobs, ports.blobs, source, folder)
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
-    last, best = _metrics(ports, run, files)
+    last, best = _metrics(ports.jobs, ports.blobs, run, files)
     node = read_node_facts(ports.blobs, folder, (file.name.removeprefix(f"{folder}/") for file in files))
     output = f"{OUTPUT_CONTAINER}/{folder}"
     archive = replace(run.archive, output=output, last_metrics=last, best_metrics=best, hardware=hardware(node))
@@ -244,12 +250,12 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
         yield blob
 
 
-def _metrics(ports: RunPorts, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
+def _metrics(jobs: Jobs, blobs: Blobs, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
     """The last and best metrics of the archived files; without a curve among them, of what was printed too."""
     with_metrics = metric_files.archived(archive_folder(run), files)
     if not any(file.has_curves for file in with_metrics):
-        with_metrics = [*metric_files.printed(ports, run), *with_metrics]
-    return fold_metrics(row for file in with_metrics for row in metric_files.rows(ports.blobs, file, Mark()))
+        with_metrics = [*metric_files.printed(jobs, blobs, run), *with_metrics]
+    return fold_metrics(row for file in with_metrics for row in metric_files.rows(blobs, file, Mark()))
 
 
 def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found) -> None:
@@ -274,13 +280,13 @@ def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Fou
     blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", data, "application/json")
 
 
-def _record(ports: RunPorts, stored: Stored[Run], changed: Callable[[Run], Run]) -> None:
+def _record(runs: Runs, clock: Clock, stored: Stored[Run], changed: Callable[[Run], Run]) -> None:
     name = stored.value.name
 
     def write(stored: Stored[Run]) -> None:
-        ports.runs.update(stored, changed(stored.value))
+        runs.update(stored, changed(stored.value))
 
-    compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write, first=lambda: stored)
+    compare_and_set(clock, f"Run {name}", lambda: runs.get(name), write, first=lambda: stored)
 
 
 def read_manifest(blobs: Blobs, folder: str) -> dict[str, Any]:

@@ -15,11 +15,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from shared.jobs.model import Part
+from shared.jobs.ports import Jobs
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Place
 from shared.runs.model import Run
-from shared.runs.ports import RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.results import event_files, printed_metrics
 from shared.runs.results.outputs import archive_folder, outputs
@@ -61,16 +61,16 @@ class Mark:
     at: int = 0
 
 
-def written(ports: RunPorts, run: Run) -> list[MetricFile]:
+def written(jobs: Jobs, blobs: Blobs, run: Run) -> list[MetricFile]:
     """The files with metrics; those in the archive once there is one."""
     is_archived = run.archive.at is not None
-    folders = _archived(run) if is_archived else _live(ports, run)
+    folders = _archived(run) if is_archived else _live(jobs, run)
     for own in (True, False):
         files = [
             MetricFile(path.removeprefix(OWN), place.container, blob, is_archived)
             for folder, place in folders
             if own == (folder == OWN)
-            for blob in islice(ports.blobs.list(place), MOST_LISTED)
+            for blob in islice(blobs.list(place), MOST_LISTED)
             if _counts(path := f"{folder}{blob.name.removeprefix(place.prefix)}", own)
         ]
         if files:
@@ -93,14 +93,14 @@ def _counts(path: str, own: bool) -> bool:
     return named or event_files.is_event_file(path)
 
 
-def printed(ports: RunPorts, run: Run) -> list[MetricFile]:
+def printed(jobs: Jobs, blobs: Blobs, run: Run) -> list[MetricFile]:
     """The logs in which metrics may stand: of a plain run the first rank's, of an elastic one each member's."""
     tags = {**run.asked.request.tags, **run.people.tags}
     try:
         line_reader = printed_metrics.reader(tags.get(printed_metrics.TAG, ""))
     except Impossible:  # of a job file, whose tags nobody checked
         return []
-    logs = {rank: rank_log(ports, run, rank) for rank in workload(run).ranks(run) or [0]}
+    logs = {rank: rank_log(jobs, blobs, run, rank) for rank in workload(run).ranks(run) or [0]}
     return [
         MetricFile(f"printed {rank}", log.container, log.blob, log.whole, line_reader)
         for rank, log in logs.items()
@@ -138,7 +138,7 @@ def _archived(run: Run) -> list[tuple[str, Place]]:
     return [(part, Place(OUTPUT_CONTAINER, f"{folder}/{part}")) for part in (OWN, "")]
 
 
-def _live(ports: RunPorts, run: Run) -> list[tuple[str, Place]]:
+def _live(jobs: Jobs, run: Run) -> list[tuple[str, Place]]:
     """The folders of the run's outputs, by their places in the archive. One that can't be reached is left out."""
     folders = []
     for output in outputs(run):
@@ -146,9 +146,9 @@ def _live(ports: RunPorts, run: Run) -> list[tuple[str, Place]]:
             continue
         try:
             if output.path:
-                folders.append((output.folder, ports.jobs.place(output.path)))
+                folders.append((output.folder, jobs.place(output.path)))
             elif output.job:
-                folders.append((output.folder, ports.jobs.folder(output.job).inside(Part.OUTPUTS)))
+                folders.append((output.folder, jobs.folder(output.job).inside(Part.OUTPUTS)))
         except NotFound:
             continue
     return folders

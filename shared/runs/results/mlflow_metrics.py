@@ -11,10 +11,9 @@ from typing import Any
 from shared.jobs.ports import Jobs
 from shared.kernel.errors import Unavailable
 from shared.kernel.places import OUTPUT_CONTAINER
-from shared.kernel.storage import Blob
+from shared.kernel.storage import Blob, Blobs
 from shared.runs.decide import finite, has_run
 from shared.runs.model import Run, RunState
-from shared.runs.ports import RunPorts
 from shared.runs.progress.workloads import workload
 
 NAME = "metrics/mlflow.jsonl"  # in the archive
@@ -54,10 +53,10 @@ def merged(series: Mapping[str, Points]) -> list[dict[str, Any]]:
     return [rows_by_moment[key] for key in sorted(rows_by_moment)]
 
 
-def keep(ports: RunPorts, run: Run, folder: str) -> Blob | None:
+def keep(jobs: Jobs, blobs: Blobs, run: Run, folder: str) -> Blob | None:
     """Write what the run logged into its archive; None if nothing. The same rows give the same bytes."""
     try:
-        logged_rows = rows(ports.jobs, run)
+        logged_rows = rows(jobs, run)
     except Unavailable:
         if run.archive.tries < TRIES:
             raise
@@ -65,4 +64,4 @@ def keep(ports: RunPorts, run: Run, folder: str) -> Blob | None:
     if not logged_rows:
         return None
     data = "".join(f"{json.dumps(row)}\n" for row in logged_rows).encode()
-    return ports.blobs.write(OUTPUT_CONTAINER, f"{folder}/{NAME}", data, "application/x-ndjson")
+    return blobs.write(OUTPUT_CONTAINER, f"{folder}/{NAME}", data, "application/x-ndjson")

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from shared.jobs.model import Part
+from shared.jobs.ports import Jobs
 from shared.kernel.errors import NotFound
 from shared.kernel.places import OUTPUT_CONTAINER
-from shared.kernel.storage import Blob, Place
+from shared.kernel.storage import Blob, Blobs, Place
 from shared.runs.model import Run
-from shared.runs.ports import RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
 
@@ -27,7 +27,7 @@ class RankLog:
     ranks: list[int] = field(default_factory=list)
 
 
-def rank_log(ports: RunPorts, run: Run, rank: int) -> RankLog:
+def rank_log(jobs: Jobs, blobs: Blobs, run: Run, rank: int) -> RankLog:
     """The log of this rank; without a blob where there is none yet."""
     how, archived = workload(run), run.archive.at is not None
     ranks = how.ranks(run)
@@ -38,14 +38,14 @@ def rank_log(ports: RunPorts, run: Run, rank: int) -> RankLog:
         place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/logs/{how.job_folder(run, job)}")
     else:
         try:
-            place = ports.jobs.folder(job).inside(Part.LOGS)
+            place = jobs.folder(job).inside(Part.LOGS)
         except NotFound:  # a workspace without the datastore that holds them
             return RankLog("", whole=False)
-    files = _by_rank(ports, place)
+    files = _by_rank(jobs, blobs, place)
     return RankLog(place.container, archived, files.get(number), sorted(files) if ranks is None else ranks)
 
 
-def _by_rank(ports: RunPorts, place: Place) -> dict[int, Blob]:
-    logs = islice(ports.blobs.list(place), RANKS_LISTED)
-    by_rank = {ports.jobs.rank_of(blob.name.removeprefix(place.prefix)): blob for blob in logs}
+def _by_rank(jobs: Jobs, blobs: Blobs, place: Place) -> dict[int, Blob]:
+    logs = islice(blobs.list(place), RANKS_LISTED)
+    by_rank = {jobs.rank_of(blob.name.removeprefix(place.prefix)): blob for blob in logs}
     return {rank: blob for rank, blob in by_rank.items() if rank is not None}

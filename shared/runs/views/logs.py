@@ -54,7 +54,7 @@ def read(ports: RunPorts, name: str, rank: int, offset: int, limit: int = CHUNK,
 
     Never ends inside a character, if `cut`, unless the log itself does.
     """
-    log = rank_log(ports, ports.runs.get(name).value, rank)
+    log = rank_log(ports.jobs, ports.blobs, ports.runs.get(name).value, rank)
     blob = log.blob
     if blob is None or offset >= blob.size:
         return Chunk(b"", offset, blob.size if blob else 0, log.whole, log.ranks)

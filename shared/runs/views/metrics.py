@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from shared.jobs.ports import Jobs
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.parsing import read_json
+from shared.kernel.storage import Blobs
 from shared.runs.decide import finite
 from shared.runs.model import Run
 from shared.runs.ports import RunPorts
@@ -82,7 +84,7 @@ def since(
     """
     chosen = set(metrics.split(",")) if metrics else None
     thinned_by_metric: dict[str, Thinned] = {}
-    for step, row in _rows(ports, run, cursor, printed):
+    for step, row in _rows(ports.jobs, ports.blobs, run, cursor, printed):
         if not steps[0] <= step <= steps[1]:
             continue
         at = finite(row.get("time"))
@@ -94,31 +96,31 @@ def since(
     return {metric: thinned.points() for metric, thinned in thinned_by_metric.items()}
 
 
-def _rows(ports: RunPorts, run: Run, cursor: Cursor, printed: bool) -> Iterator[tuple[float, Row]]:
-    files = metric_files.written(ports, run)
+def _rows(jobs: Jobs, blobs: Blobs, run: Run, cursor: Cursor, printed: bool) -> Iterator[tuple[float, Row]]:
+    files = metric_files.written(jobs, blobs, run)
     curves = [file for file in files if file.has_curves]
-    rows = _of_files(ports, curves, cursor) if curves else _of_no_files(ports, run, cursor, printed)
+    rows = _of_files(blobs, curves, cursor) if curves else _of_no_files(jobs, blobs, run, cursor, printed)
     documents = [file for file in files if not file.has_curves]
-    for row in chain(rows, _of_files(ports, documents, cursor)):
+    for row in chain(rows, _of_files(blobs, documents, cursor)):
         given = finite(row.get("step"))
         cursor.step = cursor.step + 1 if given is None else given
         yield cursor.step, row
 
 
-def _of_files(ports: RunPorts, files: Iterable[MetricFile], cursor: Cursor) -> Iterator[Row]:
+def _of_files(blobs: Blobs, files: Iterable[MetricFile], cursor: Cursor) -> Iterator[Row]:
     for file in files:
         mark = Mark(cursor.offsets.get(file.name, 0))
-        yield from metric_files.rows(ports.blobs, file, mark)
+        yield from metric_files.rows(blobs, file, mark)
         if file.name in cursor.offsets or len(cursor.offsets) < MOST_FILES:
             cursor.offsets[file.name] = mark.at
 
 
-def _of_no_files(ports: RunPorts, run: Run, cursor: Cursor, printed: bool) -> Iterator[Row]:
+def _of_no_files(jobs: Jobs, blobs: Blobs, run: Run, cursor: Cursor, printed: bool) -> Iterator[Row]:
     """What a run without curves in files logged to MLflow, or else printed."""
     begin = cursor.offsets.get(mlflow_metrics.NAME, 0)
-    logged = [] if run.archive.at is not None else mlflow_metrics.now(ports.jobs, run)
+    logged = [] if run.archive.at is not None else mlflow_metrics.now(jobs, run)
     for row in logged[begin:]:
         cursor.offsets[mlflow_metrics.NAME] = cursor.offsets.get(mlflow_metrics.NAME, 0) + 1
         yield row
     if printed and not logged:
-        yield from _of_files(ports, metric_files.printed(ports, run), cursor)
+        yield from _of_files(blobs, metric_files.printed(jobs, blobs, run), cursor)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Impossible
 from shared.kernel.person import Person
 from shared.kernel.versioned import Stored
 from shared.runs.codes import Deed
 from shared.runs.model import Audited, Note, Run
-from shared.runs.ports import RunPorts
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.results import printed_metrics
 
 MOST_NOTES = 20  # of at most 500 characters: lists hold copies of a run's row
@@ -25,7 +26,7 @@ LONGEST_AUDITED = 300
 PROJECT = "project"  # decides whose budget a run is charged to, when it is made
 
 
-def add_note(ports: RunPorts, name: str, text: str, by: Person) -> Run:
+def add_note(runs: Runs, clock: Clock, name: str, text: str, by: Person) -> Run:
     """Add a note. The same note by the same person twice in a row is one."""
 
     def noted(run: Run) -> Run:
@@ -34,10 +35,10 @@ def add_note(ports: RunPorts, name: str, text: str, by: Person) -> Run:
             return run
         if len(run.people.notes) >= MOST_NOTES:
             raise Impossible(f"Run {name} has {MOST_NOTES} notes, and takes no more.", "too_many")
-        notes = (*run.people.notes, Note(text, by.name, ports.clock(), by.id))
+        notes = (*run.people.notes, Note(text, by.name, clock(), by.id))
         return replace(run, people=replace(run.people, notes=notes))
 
-    return _written(ports, name, noted)
+    return _written(runs, clock, name, noted)
 
 
 def change_tags(ports: RunPorts, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
@@ -56,29 +57,29 @@ def change_tags(ports: RunPorts, name: str, given: Mapping[str, str], removed: S
             return run
         words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.people.tags.get(key) != value]
         words += [f"without {key}" for key in sorted(run.people.tags.keys() - tags.keys())]
-        audited = _audited(ports, run, f"tags: {', '.join(words)}", by, Deed.TAGS)
+        audited = _audited(ports.clock, run, f"tags: {', '.join(words)}", by, Deed.TAGS)
         return replace(audited, people=replace(audited.people, tags=tags))
 
-    return _written(ports, name, tagged)
+    return _written(ports.runs, ports.clock, name, tagged)
 
 
 def note_deed(ports: RunPorts, name: str, what: str, by: Person, deed: Deed) -> Run:
     """Add what someone did to the run to its audit."""
-    return _written(ports, name, lambda run: _audited(ports, run, what, by, deed))
+    return _written(ports.runs, ports.clock, name, lambda run: _audited(ports.clock, run, what, by, deed))
 
 
-def _audited(ports: RunPorts, run: Run, what: str, by: Person, deed: Deed) -> Run:
+def _audited(clock: Clock, run: Run, what: str, by: Person, deed: Deed) -> Run:
     """The run with what somebody did to it in its audit."""
     short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
-    audit = (*run.people.audit, Audited(short, by.name, ports.clock(), by.id, deed))[-MOST_AUDITED:]
+    audit = (*run.people.audit, Audited(short, by.name, clock(), by.id, deed))[-MOST_AUDITED:]
     return replace(run, people=replace(run.people, audit=audit))
 
 
-def _written(ports: RunPorts, name: str, changed: Callable[[Run], Run]) -> Run:
+def _written(runs: Runs, clock: Clock, name: str, changed: Callable[[Run], Run]) -> Run:
     """Write the changes that are right for the run's newest row."""
 
     def write(stored: Stored[Run]) -> Run:
         after = changed(stored.value)
-        return after if after is stored.value else ports.runs.update(stored, after).value
+        return after if after is stored.value else runs.update(stored, after).value
 
-    return compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), write)
+    return compare_and_set(clock, f"Run {name}", lambda: runs.get(name), write)

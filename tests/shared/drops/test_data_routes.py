@@ -64,7 +64,10 @@ def test_a_drop_of_a_data_route_makes_generations_and_no_run(world: World) -> No
     assert (drop.state, drop.generation, drop.run) == (DropState.SEALED, 2, "")
     close(world)  # the marker again: the same content
     assert world.runs.newest() == []
-    assert [(g.number, g.blobs) for g in versions.generations(world.system, KEY)] == [(2, 3), (1, 3)]
+    assert [(g.number, g.blobs) for g in versions.generations(world.system.drops, world.system.routes, KEY)] == [
+        (2, 3),
+        (1, 3),
+    ]
     assert [f.path for f in versions.diff(world.system, "data/points@1", "data/points@2").changed] == ["two"]
     with pytest.raises(Conflict, match=r"trains nothing.*--data drops/data/points"):
         retrain.train_again(world.system, KEY)
@@ -140,7 +143,7 @@ def test_a_data_route_is_no_training(world: World) -> None:
     world.upload("data/points/one", b"1")
     world.deliver_all()
     world.run_until_idle()
-    assert needs._expected(world.system) == {}
+    assert needs._expected(world.system.drops, world.system.routes) == {}
     reports = register(world.system.jobs, world.system.trainers, world.system.routes, []).routes
     assert [report.route for report in reports] == ["mnist"]
 

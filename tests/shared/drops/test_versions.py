@@ -46,7 +46,7 @@ def test_each_generation_keeps_its_files(world: World) -> None:
     """Every closing with new content is a generation with its list of files, and its run names it."""
     first, second = close(world, one="1", two="2"), close(world, two="22", three="3")
 
-    assert [(g.number, g.run, g.blobs) for g in versions.generations(world.system, KEY)] == [
+    assert [(g.number, g.run, g.blobs) for g in versions.generations(world.system.drops, world.system.routes, KEY)] == [
         (2, second, 4),
         (1, first, 3),
     ]
@@ -74,7 +74,7 @@ def test_content_that_comes_back_has_the_run_that_it_had(world: World) -> None:
     first = close(world, one="1")
     close(world, one="2")
     assert close(world, one="1") == first
-    third, _, oldest = versions.generations(world.system, KEY)
+    third, _, oldest = versions.generations(world.system.drops, world.system.routes, KEY)
     assert (third.number, third.run, third.fingerprint) == (3, first, oldest.fingerprint)
     assert versions.diff(world.system, "mnist/a@1", "mnist/a@3").same == 1
 
@@ -83,7 +83,7 @@ def test_a_generation_of_an_older_version_is_shown(world: World) -> None:
     """A drop that was closed before generations were kept shows its last one, from its own record."""
     run = close(world, one="1")
     world.drops.kept.clear()
-    assert [(g.number, g.run) for g in versions.generations(world.system, KEY)] == [(1, run)]
+    assert [(g.number, g.run) for g in versions.generations(world.system.drops, world.system.routes, KEY)] == [(1, run)]
 
 
 def test_what_is_not_there_says_what_is(world: World) -> None:
@@ -92,7 +92,7 @@ def test_what_is_not_there_says_what_is(world: World) -> None:
     with pytest.raises(NotFound, match="it has: 1"):
         versions.files(world.system, "mnist/a@7")
     with pytest.raises(NotFound, match="Routes: mnist"):
-        versions.generations(world.system, DropKey("mnist", "b"))
+        versions.generations(world.system.drops, world.system.routes, DropKey("mnist", "b"))
     for text in ("mnist", "mnist/a/b", "mnist/a@new", "", "run-x y"):
         with pytest.raises((Impossible, NotFound)):
             versions.files(world.system, text)

@@ -42,11 +42,11 @@ def test_a_queue_gets_back_what_is_its_own(world: World) -> None:
     world.queues.put("job-events-poison", '{"other": 1}')
     dead(world, "DROP-EVENTS/2026/1/1/1/x.json", [EVENT])
     dead(world, "JOB-EVENTS/2026/1/1/1/x.json", [EVENT])
-    assert give_back(world.system, "drop-events") == GivenBack("drop-events", 1, 1)
+    assert give_back(world.system.blobs, world.system.queues, "drop-events") == GivenBack("drop-events", 1, 1)
     assert sorted(waiting(world, "drop-events"), key=str) == sorted([{"mine": 1}, EVENT], key=str)
     assert (waiting(world, "job-events"), letters(world)) == ([], ["JOB-EVENTS/2026/1/1/1/x.json"])
     with pytest.raises(NotFound, match="Queues: drop-events, "):
-        give_back(world.system, "drop-event")
+        give_back(world.system.blobs, world.system.queues, "drop-event")
 
 
 @pytest.mark.parametrize("below", ["DROP-EVENTS/2026/1/1/1", "a-topic/DROP-EVENTS/2026/1/1/1"])
@@ -55,7 +55,7 @@ def test_dead_letters_become_the_events_that_they_were(world: World, below: str,
     """Each event of a dead letter, of either schema, comes back without what Event Grid added; its file goes."""
     added = {key.lower() if lower else key: value for key, value in OBITUARY.items()}
     dead(world, f"{below}/x.json", [EVENT | added, EVENT | added | {"id": "2"}])
-    assert give_back(world.system, "drop-events").dead_letters == 2
+    assert give_back(world.system.blobs, world.system.queues, "drop-events").dead_letters == 2
     assert waiting(world, "drop-events") == [EVENT, EVENT | {"id": "2"}]
     assert letters(world) == []
 
@@ -64,7 +64,9 @@ def test_a_dry_run_moves_nothing(world: World) -> None:
     """It counts both kinds, all of them, and leaves all where it is."""
     world.queues.put("drop-events-poison", '{"mine": 1}')
     dead(world, "topic/DROP-EVENTS/2026/1/1/1/x.json", EVENT)
-    assert give_back(world.system, "drop-events", dry_run=True) == GivenBack("drop-events", 1, 1)
+    assert give_back(world.system.blobs, world.system.queues, "drop-events", dry_run=True) == GivenBack(
+        "drop-events", 1, 1
+    )
     assert (waiting(world, "drop-events"), len(letters(world))) == ([], 1)
 
 
@@ -73,7 +75,7 @@ def test_what_belongs_nowhere_stays_and_is_named(world: World) -> None:
     dead(world, "SOMEBODY-ELSES/2026/1/1/1/x.json", "[]")
     dead(world, "DROP-EVENTS/2026/1/1/1/y.json", "no json")
     dead(world, "DROP-EVENTS/2026/1/1/1/z.json", "[1]")
-    left = give_back(world.system, "drop-events").left
+    left = give_back(world.system.blobs, world.system.queues, "drop-events").left
     assert sorted(left) == sorted(letters(world))
     assert len(left) == 3
 
@@ -92,6 +94,10 @@ def test_one_call_gives_back_so_many_files_and_an_interruption_loses_none(
     with monkeypatch.context() as dying:
         dying.setattr(world.blobs, "remove", dies)
         with pytest.raises(Crash):
-            give_back(world.system, "drop-events")
-    assert [give_back(world.system, "drop-events").dead_letters for _ in range(3)] == [2, 1, 0]
+            give_back(world.system.blobs, world.system.queues, "drop-events")
+    assert [give_back(world.system.blobs, world.system.queues, "drop-events").dead_letters for _ in range(3)] == [
+        2,
+        1,
+        0,
+    ]
     assert [event["id"] for event in waiting(world, "drop-events")] == ["0", "0", "1", "2"]

@@ -343,14 +343,14 @@ def test_a_browser_gets_addresses_for_what_is_missing(world: World) -> None:
     later = now + timedelta(hours=1)
     offered = [Offered("same", len(HELLO), now), Offered("older", len(HELLO), later), Offered("new", 1, now)]
     offered += [Offered("shorter", 1, now), Offered("_SUCCESS", 0, now)]
-    told = upload_addresses(world.system, key, offered, "Ann Ö <ann@example.org>")
+    told = upload_addresses(world.system.routes, world.system.blobs, key, offered, "Ann Ö <ann@example.org>")
     assert told["headers"] == {"x-ms-meta-trainyard_owner": "Ann%20%C3%96%20%3Cann%40example.org%3E"}
-    assert upload_addresses(world.system, key, offered)["headers"] == {}
+    assert upload_addresses(world.system.routes, world.system.blobs, key, offered)["headers"] == {}
     assert [file["name"] for file in told["files"] if file["url"]] == ["older", "new", "shorter", "_SUCCESS"]
     with pytest.raises(Impossible, match="There is no route"):
-        upload_addresses(world.system, DropKey("minst", "a"), offered)
+        upload_addresses(world.system.routes, world.system.blobs, DropKey("minst", "a"), offered)
     with pytest.raises(Impossible, match="can't be a file"):
-        upload_addresses(world.system, key, [Offered("../x", 1, now)])
+        upload_addresses(world.system.routes, world.system.blobs, key, [Offered("../x", 1, now)])
 
 
 def test_a_snapshot_with_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:

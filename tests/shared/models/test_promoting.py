@@ -329,7 +329,7 @@ def test_tags_and_notes_change_nothing_that_was_signed(world: World, tmp_path: P
     version = promote_run(world.system, run.name, "churn", "", asked(world))
     before = {p.name: p.read_bytes() for p in fetched(world, version, tmp_path / "1").rglob("*") if p.is_file()}
     change_tags(world.system, run.name, {"lr": "best"}, [], ANN)
-    add_note(world.system, run.name, "not ours", ANN)
+    add_note(world.system.runs, world.system.clock, run.name, "not ours", ANN)
     after = {p.name: p.read_bytes() for p in fetched(world, version, tmp_path / "2").rglob("*") if p.is_file()}
     assert before == after
     assert {link.state for link in chain(world.system, version)} <= {"good", "unknown"}

@@ -29,20 +29,20 @@ def world(tmp_path: Path) -> World:
 
 def test_a_note_says_who_and_when(world: World) -> None:
     """Notes stand on the run in their order; the same one sent twice is one, and there are at most twenty."""
-    notes_and_tags.add_note(world.system, NAME, "too high", Person("ann", "0a1b"))
-    notes_and_tags.add_note(world.system, NAME, "too high", Person("ann", "0a1b"))
-    notes_and_tags.add_note(world.system, NAME, "too high", Person("bob"))
+    notes_and_tags.add_note(world.system.runs, world.system.clock, NAME, "too high", Person("ann", "0a1b"))
+    notes_and_tags.add_note(world.system.runs, world.system.clock, NAME, "too high", Person("ann", "0a1b"))
+    notes_and_tags.add_note(world.system.runs, world.system.clock, NAME, "too high", Person("bob"))
     told = queries.run(world.system, NAME)["notes"]
     assert [(note["text"], note["by"], note["by_id"]) for note in told] == [
         ("too high", "ann", "0a1b"), ("too high", "bob", ""),
     ]  # fmt: skip
     assert told[0]["at"] == world.clock().isoformat()
     for number in range(notes_and_tags.MOST_NOTES - 2):
-        notes_and_tags.add_note(world.system, NAME, f"{number}", Person("ann"))
+        notes_and_tags.add_note(world.system.runs, world.system.clock, NAME, f"{number}", Person("ann"))
     with pytest.raises(Impossible, match="has 20 notes"):
-        notes_and_tags.add_note(world.system, NAME, "one more", Person("ann"))
+        notes_and_tags.add_note(world.system.runs, world.system.clock, NAME, "one more", Person("ann"))
     with pytest.raises(NotFound):
-        notes_and_tags.add_note(world.system, "mnist-0000000000000009", "x", Person("ann"))
+        notes_and_tags.add_note(world.system.runs, world.system.clock, "mnist-0000000000000009", "x", Person("ann"))
 
 
 def test_tags_are_changed(world: World) -> None:
@@ -71,6 +71,6 @@ def test_what_others_write_meanwhile_stays(world: World, monkeypatch: pytest.Mon
         return update(stored, after)
 
     monkeypatch.setattr(world.runs, "update", late)
-    told = notes_and_tags.add_note(world.system, NAME, "seen", Person("ann"))
+    told = notes_and_tags.add_note(world.system.runs, world.system.clock, NAME, "seen", Person("ann"))
     assert changed(told, notes=()).progress.reason == "it ended"
     assert [note.text for note in told.people.notes] == ["seen"]
