@@ -1,4 +1,5 @@
-"""`python -m emulator_tests.microsoft.table`: write into the README which of Microsoft's tests pass, which don't, and why."""
+"""`python -m emulator_tests.microsoft.table`: write into the README how many of Microsoft's tests pass, and why others
+don't."""
 
 from __future__ import annotations
 
