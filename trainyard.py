@@ -67,49 +67,11 @@ HERE = {
     "check": "Run all that CI runs: format, lint, types, tests.",
     "bench": "Run the benchmarks.",
 }
-CLI = {  # the command line's, with the first sentence of their own help; a test compares the two
-    "submit": "Submit a training: a trainer, an Azure ML job file, or a folder of your own code.",
-    "drop": "Upload a folder as a drop, which makes it a run.",
-    "runs": "List runs, newest first, with the best metric of each and the parameters that differ.",
-    "compare": "Show the differences between runs, with their curves in one plot.",
-    "show": "Show a run's history, or why a drop did not start.",
-    "logs": "Print the log of a run, and follow it.",
-    "metrics": "Plot the curves of a run in the terminal, or into a PNG.",
-    "fetch": "Download a run's models, logs and metrics, or a model's version with its proof.",
-    "predict": "Show what the model of a run predicts for files or a folder: images, or texts with [MASK] for bert.",
-    "promote": "Make the model of a run the next version of a model, or move an alias to a version.",
-    "models": "List the models with their aliases, or the versions, metrics and history of one model.",
-    "verify": "Check a folder against the signature of a version: no file changed, added or missing, the right signer.",
-    "why": "Show the origin of a version, link by link, from its name to its data. Each link is checked now.",
-    "reproduce": "Train a version again from its recorded parts, and compare the digests of the weights.",
-    "cancel": "Cancel a run.",
-    "retry": "Start a run that has ended again from the beginning, as a new run.",
-    "continue": "Continue a run that has ended from its newest checkpoint, as a new run.",
-    "note": "Write a note on a run; `show` prints the notes with their authors and times.",
-    "tag": "Set or remove tags of a run; `runs --where` finds runs by tags.",
-    "import": "Run a Batch AI job, or show the Azure ML equivalent of a Batch AI document.",
-    "run": "Run the project in a folder: submit, show the log, fetch models and logs, scale the cluster to zero.",
-    "clusters": "List the clusters and why each is up, or apply a file that declares them.",
-    "cost": "Show what the nodes cost, and what is left of the budgets.",
-    "lease": "Keep nodes of a cluster warm for some time.",
-    "leases": "List the leases that hold nodes now.",
-    "extend": "Extend a lease to this time from now.",
-    "release": "End a lease now; its nodes are released unless something else needs them.",
-    "pause": "Scale a cluster to zero nodes now.",
-    "evict": "Evict a node from a running run, as a preemption does.",
-    "status": "Show queues, poison messages, drops, runs and clusters.",
-    "du": "Show what takes the space: drops, archives, checkpoints, and outputs that jobs left in their own folders.",
-    "rm": "Delete a drop, or the archive, checkpoints, logs and files of a run.",
-    "doctor": "Check this set-up, and say how to fix what is wrong.",
-    "open": "Open the page in the browser: a run, or all of them.",
-    "completion": "Print the script with which bash, zsh or fish completes commands, options and names.",
-    "login": "Store a deployment and its key, and use it from now on.",
-    "logout": "Forget a deployment and its key.",
-    "data": "See the versions of a drop's data.",
-    "schedule": "Make runs again and again.",
-    "notify": "Be told what happens: to a webhook, Slack, Teams or mail.",
-    "admin": "Look after a deployment; needs rights on its Azure resources.",
-}
+sys.path.insert(0, str(ROOT))  # an isolated Python does not look here by itself
+from cli.command_list import COMMANDS as CLIENT  # noqa: E402
+from cli.command_list import GROUPS  # noqa: E402
+
+CLI = {name: sentence for name, (_, sentence) in CLIENT.items()} | GROUPS
 ADVICE_NET = "This step needs the package registry. Check the network or proxy, then run the same command again."
 ADVICE_VENV = "The venv module of this Python does not work. On Debian and Ubuntu: apt install python3-venv"
 

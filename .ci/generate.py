@@ -1,4 +1,5 @@
-"""Writes what is made of declarations: docs/cli.md, docs/api.md, docs/security.md and schemas/cli.json.
+"""Writes what is made of declarations: cli/command_list.py, docs/cli.md, docs/api.md, docs/security.md and
+schemas/cli.json.
 
 .trainyard/venv/bin/python .ci/generate.py
 
@@ -13,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import api_docs
+import command_list
 
 import schemas
 from cli import docs
@@ -20,7 +22,12 @@ from cli import docs
 
 def made() -> dict[Path, str]:
     """The content of each file that is made."""
-    return {docs.PAGE: docs.page(), schemas.FILE: schemas.text(), **api_docs.pages()}
+    return {
+        command_list.FILE: command_list.text(),
+        docs.PAGE: docs.page(),
+        schemas.FILE: schemas.text(),
+        **api_docs.pages(),
+    }
 
 
 if __name__ == "__main__":

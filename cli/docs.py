@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from .commands import COMMANDS, GROUPS, load
+from .commands import load
 from .errors import EXIT_CODES
 from .session import COMMON, program
 
@@ -58,9 +58,9 @@ Where the list of a command says "above", it means these. Square brackets mark a
 def page() -> str:
     """The whole page."""
     group: Any = typer.main.get_command(load())
-    commands = {name: group.commands[name] for name in COMMANDS}
-    for family, names in GROUPS.items():
-        commands |= {f"{family} {name}": group.commands[family].commands[name] for name in names}
+    commands = {name: each for name, each in group.commands.items() if not hasattr(each, "commands")}
+    for family, each in group.commands.items():
+        commands |= {f"{family} {name}": member for name, member in getattr(each, "commands", {}).items()}
     often = _often(commands.values())
     codes = _table("code", "meaning", ((str(code), words) for code, words in EXIT_CODES.items()))
     common = _list(row for row in _options(next(iter(commands.values())), COMMON))

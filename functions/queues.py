@@ -7,8 +7,8 @@ function has instances of its own in Azure, so a message otherwise costs its que
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 import azure.functions as func
@@ -31,7 +31,7 @@ H = TypeVar("H", bound=Callable[..., None])
 
 check_routes()
 blueprint = func.Blueprint()
-_one_at_a_time = KeyedLock()  # of runs: the events of one come several at once, and mostly say the same
+_turns = KeyedLock()
 
 
 def function_of(queue: str) -> str:
@@ -56,13 +56,8 @@ def _handle(system: System, message: Message) -> None:
         declared.handle(system, message)
 
 
-@contextmanager
-def _turn(message: Message) -> Iterator[None]:
-    if not message.one_at_a_time:
-        yield
-        return
-    with _one_at_a_time.of(message.trace.run):
-        yield
+def _turn(message: Message) -> AbstractContextManager[None]:
+    return _turns.of(message.turn) if message.turn else nullcontext()
 
 
 def _add_queue(queue: str) -> None:

@@ -220,7 +220,7 @@ class Smoke:
 
     def _eviction(self) -> None:
         """A job that asks for Scheduled Events. The local cloud then announces that it takes its node, and lets the job
-        fail as Azure ML does now and then; Azure takes none when asked."""
+        fail as it does in Azure ML; Azure takes none when asked."""
         run = self._submit(f"evicted {MOUNT}", variables={"WAIT": "1"} if self.stand_in else None)
         if self.stand_in:
             self._wait(f"{run} to ask", lambda: [line for line in self._said(run, 1) if line["check"] == "events"])

@@ -23,7 +23,7 @@ class OfMembers:
 
     overlaps = True
 
-    def nodes(self, run: Run, date: Date, now: datetime) -> HeldNodes:  # noqa: ARG002 the port's
+    def nodes(self, run: Run, date: Date, _now: datetime) -> HeldNodes:
         assert run.jobs.elastic is not None
         low, dedicated = _by_tier(run.jobs.elastic)
         running = sum(m.state is RunState.RUNNING for m in (*low, *dedicated))
@@ -33,7 +33,7 @@ class OfMembers:
         in_danger = running > 0 and bool(missing)
         return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
 
-    def steer(self, run: Run, date: Date, hold: Hold, roomy: str, now: datetime) -> Steps:  # noqa: ARG002 the port's
+    def steer(self, run: Run, date: Date, hold: Hold, _roomy: str, now: datetime) -> Steps:
         """Low-priority members stay in their queue, where they cost nothing. Dedicated ones fill the places of those
         that have no node, or stand by if nothing else keeps the date; they go once they are not needed."""
         assert run.jobs.elastic is not None

@@ -9,7 +9,7 @@ from shared.runs.messages import RUN_CHECKS
 
 
 @dataclass(frozen=True)
-class CheckPace(Message, queue=RUN_CHECKS, handler="shared.deadlines.look:look_at_pace", one_at_a_time=True):
+class CheckPace(Message, queue=RUN_CHECKS, handler="shared.deadlines.look:look_at_pace"):
     """Check the pace of a run with a date. With a token it is the next check of the run's chain, and sends its
     successor; without one it is out of turn. The hourly check of runs begins these checks anew."""
 
@@ -19,3 +19,7 @@ class CheckPace(Message, queue=RUN_CHECKS, handler="shared.deadlines.look:look_a
     @property
     def trace(self) -> Trace:
         return Trace(run=self.paced)
+
+    @property
+    def turn(self) -> str:
+        return self.trace.run

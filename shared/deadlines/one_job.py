@@ -20,7 +20,7 @@ class OneJob:
 
     overlaps = False
 
-    def nodes(self, run: Run, date: Date, now: datetime) -> HeldNodes:  # noqa: ARG002 the port's
+    def nodes(self, run: Run, date: Date, _now: datetime) -> HeldNodes:
         on_low, runs = run.on_cluster in date.due.low_clusters, run.progress.state is RunState.RUNNING
         since = _waits_since(run, date) if on_low and not runs else run.progress.history[-1].at
         return HeldNodes(on_low, on_low and runs, since, not on_low, runs)

@@ -34,10 +34,11 @@ def on_upload(drop: Drop | None, key: DropKey, path: str, at: datetime, route: R
     An event from before the last verdict's newest blob is late: that verdict's listing saw its blob. One from the very
     second of the newest blob may be of a blob that came after the listing (times of blobs have no fractions), so it
     opens the drop again, unless the listing was taken well after that second. If nothing is new, the next look finds
-    the same fingerprint and closes the drop without a run.
+    the same fingerprint and closes the drop without a run. That look settles the question for all such events, the
+    repeated ones of a marker too.
     """
     if drop is not None and drop.state is DropState.OPEN:
-        return OnUpload.LOOK if closes(path) else OnUpload.NOTHING
+        return OnUpload.LOOK if closes(path) and not _may_be_listed(drop, at) else OnUpload.NOTHING
     if drop is not None and _is_late(drop, at):
         return OnUpload.NOTHING
     if drop is not None and drop.state is DropState.SEALING:
@@ -67,6 +68,11 @@ def why_not_a_drop(key: DropKey, path: str, route: Route | None, routes: Routes)
     return None
 
 
+def _may_be_listed(drop: Drop, at: datetime) -> bool:
+    """Whether an event of this time is from before, or from the second of, the last verdict's newest blob."""
+    return drop.newest is not None and at - drop.newest < timedelta(seconds=1)
+
+
 def _is_late(drop: Drop, at: datetime) -> bool:
     if drop.newest is None or drop.looked_at is None:
         return False
@@ -92,7 +98,7 @@ def first_look(before: Drop | None, path: str, at: datetime, route: Route) -> fl
     An event of the second of the last verdict's newest blob is probably late. The look that finds out comes soon, but
     late enough to settle the question for all such events.
     """
-    if before is not None and before.newest is not None and at - before.newest < timedelta(seconds=1):
+    if before is not None and _may_be_listed(before, at):
         return SETTLED_SECONDS
     return 0.0 if closes(path) else min(route.quiet_seconds, route.max_wait_seconds)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from shared.drops.decide import closes
 from shared.events import incoming
 from shared.kernel.message import Json, Message, Trace
 from shared.kernel.places import DROPS_CONTAINER
@@ -36,6 +37,10 @@ class CheckDrop(
     def trace(self) -> Trace:
         return Trace(drop=f"{self.route}/{self.name}")
 
+    @property
+    def turn(self) -> str:
+        return self.trace.drop
+
 
 @dataclass(frozen=True)
 class FileUploaded(
@@ -57,6 +62,12 @@ class FileUploaded(
     @property
     def trace(self) -> Trace:
         return Trace(drop="/".join(self.name.split("/")[:2]))
+
+    @property
+    def turn(self) -> str:
+        """Of a file that closes its drop: each of its events checks the drop, and all but the first find it closed."""
+        path = self.name.removeprefix(self.trace.drop).removeprefix("/")
+        return self.trace.drop if closes(path) else ""
 
     @classmethod
     def read(cls, body: Json, form: str) -> FileUploaded | None:

@@ -199,8 +199,8 @@ def describe(schema: Schema) -> str:
         return "text"
     kind = "a whole number" if "integer" in kinds else "a number"
     low = _bound(schema, "minimum", "from") or _bound(schema, "exclusiveMinimum", "above")
-    high = _bound(schema, "maximum", "to") or _bound(schema, "exclusiveMaximum", "below")
-    words = f"{kind}{low}{' and' if low and high.startswith(' below') else ''}{high}"
+    to, below = _bound(schema, "maximum", "to"), _bound(schema, "exclusiveMaximum", "below")
+    words = f"{kind}{low}{to or (f' and{below}' if low and below else below)}"
     return f"{words}, or auto" if schema.get("pattern") == AUTO else words
 
 

@@ -50,7 +50,6 @@ class Message:
     news_since: takes (ports, message); since when the message is news, or None. Nobody else sends it again, so it goes
         from the poison queue back to its queue until it is NEWS_FOR old.
     inline: messages that the handler sends without delay and that are handled in the same invocation.
-    one_at_a_time: a process handles one such message of a run at a time.
     """
 
     queue: ClassVar[str]
@@ -58,7 +57,6 @@ class Message:
     done: ClassVar[str]
     news_since: ClassVar[str]
     inline: ClassVar[tuple[type[Message], ...]]
-    one_at_a_time: ClassVar[bool]
 
     def __init_subclass__(
         cls,
@@ -68,14 +66,21 @@ class Message:
         done: str = "",
         news_since: str = "",
         inline: tuple[type[Message], ...] = (),
-        one_at_a_time: bool = False,
     ) -> None:
         cls.queue, cls.handler, cls.done, cls.news_since = queue, handler, done, news_since
-        cls.inline, cls.one_at_a_time = inline, one_at_a_time
+        cls.inline = inline
 
     @property
     def trace(self) -> Trace:
         return Trace()
+
+    @property
+    def turn(self) -> str:
+        """A process handles one message of this turn at a time, so that none reads what another is about to write.
+
+        '' for a message that waits for no other.
+        """
+        return ""
 
     @classmethod
     def read(cls, body: Json, form: str) -> Message | None:  # noqa: ARG003 - events of other services use it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.events import incoming
+from shared.jobs.readers import run_event
 from shared.kernel.message import Json, Message, Trace
 from shared.runs.names import run_of_job
 
@@ -34,7 +34,6 @@ class JobEvent(
     queue="job-events",
     handler="shared.runs.progress.follow:follow_job",
     done="shared.runs.done:is_followed",
-    one_at_a_time=True,
 ):
     """Azure ML's event of a job. `status` is what the event says, '' if it says none; it may be old by now."""
 
@@ -45,10 +44,14 @@ class JobEvent(
     def trace(self) -> Trace:
         return Trace(run=run_of_job(self.job))
 
+    @property
+    def turn(self) -> str:
+        return self.trace.run  # the events of a run come several at once, and mostly say the same
+
     @classmethod
     def read(cls, body: Json, form: str) -> JobEvent | None:  # noqa: ARG003
-        job = incoming.job_of(body)
-        return cls(job, incoming.status_of(body)) if job else None
+        job = run_event.job_of(body)
+        return cls(job, run_event.status_of(body)) if job else None
 
 
 @dataclass(frozen=True)

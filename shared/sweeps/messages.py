@@ -9,7 +9,7 @@ from shared.runs.messages import RUN_CHECKS
 
 
 @dataclass(frozen=True)
-class CheckSweep(Message, queue=RUN_CHECKS, handler="shared.sweeps.look:look_at_sweep", one_at_a_time=True):
+class CheckSweep(Message, queue=RUN_CHECKS, handler="shared.sweeps.look:look_at_sweep"):
     """Bring a sweep on. `number` is that of a check by the clock: only the one that the row waits for asks for the
     next. The hourly check of runs begins these checks anew."""
 
@@ -19,3 +19,7 @@ class CheckSweep(Message, queue=RUN_CHECKS, handler="shared.sweeps.look:look_at_
     @property
     def trace(self) -> Trace:
         return Trace(run=self.sweep)
+
+    @property
+    def turn(self) -> str:
+        return self.trace.run

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import typer
 
-from cli import commands
+from cli import command_list, commands
 from cli.session import COMMON, groups, program
 from shared.notices.model import Kind
 
@@ -47,14 +47,14 @@ def test_every_kind_of_notice_is_offered() -> None:
 def test_every_command_lies_where_it_is_looked_for() -> None:
     """A command imports the one module that the list of commands names for it, so it must be that module's."""
     found = {each.name: each.callback.__module__ for each in commands.load().registered_commands if each.callback}
-    assert found == {name: f"cli.commands.{module}" for name, module in commands.COMMANDS.items()}
+    assert found == {name: f"cli.commands.{module}" for name, (module, _) in command_list.COMMANDS.items()}
     grouped = {
         (name, each.callback.__module__)
         for name, group in groups.items()
         for each in group.registered_commands
         if each.callback
     }
-    assert grouped == {(name, f"cli.commands.{name}") for name in commands.GROUPS}
+    assert grouped == {(name, f"cli.commands.{name}") for name in command_list.GROUPS}
 
 
 def test_a_command_imports_its_own_family_alone() -> None:

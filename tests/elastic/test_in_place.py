@@ -228,7 +228,7 @@ def _trainer(
     every: int = 100,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """One process of cifar_elastic, or an agent of one; several may write to one log."""
-    sizes = ["--width", "4", "--batch-size", "16", "--lr", "0.002", "--log-interval", "1"]
+    sizes = ["--width", "8", "--batch-size", "16", "--lr", "0.002", "--log-interval", "1"]
     sizes += ["--epochs", str(epochs), "--checkpoint-every", str(every)]
     argv = [sys.executable, *launch, "cifar_elastic/train.py", "--data", str(data), *sizes]
     argv += ["--metrics-dir", str(metrics), *(["--checkpoint-dir", f"{metrics}-checkpoints"] if launch else [])]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from functions import queues
+from shared.kernel.storage import Blob, Place
 from shared.runs.model import RunState
 from tests.fakes.world import World, trainers_folder
 
@@ -58,4 +64,30 @@ def test_what_cannot_go_on_comes_by_its_message(world: World) -> None:
     world.jobs.down = False
     world.clock.advance(61)
     world.run_until_idle()
+    assert list(world.jobs.jobs) == [world.only_run().name]
+
+
+def test_a_closing_event_that_comes_often_checks_its_drop_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Event Grid may deliver the marker's event several times at once. A process lists the drop for one of them; the
+    others find the drop closed."""
+    world.upload("mnist/a/1.bin", b"x")
+    world.run_until_idle()
+    event = json.dumps(world.upload("mnist/a/_SUCCESS")).encode()
+    world.clock.advance(2)
+    listings, another = list[Place](), threading.Event()
+    paged = world.blobs.paged
+
+    def slow(place: Place, token: str = "") -> Iterator[tuple[str, Blob]]:
+        listings.append(place)
+        if len(listings) > 1:
+            another.set()
+        another.wait(0.3)  # so long another thread may begin a listing
+        return paged(place, token)
+
+    monkeypatch.setattr(world.blobs, "paged", slow)
+    monkeypatch.setattr(queues, "the_system", lambda: world.system)
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(queues.receive, "drop-events", event) for _ in range(4)]:
+            done.result(10)
+    assert len(listings) == 1
     assert list(world.jobs.jobs) == [world.only_run().name]

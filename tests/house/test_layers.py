@@ -141,6 +141,19 @@ def test_no_modules_import_each_other(place: str) -> None:
         pytest.fail(" -> ".join(exc.args[1]))
 
 
+def test_no_code_changes_the_class_of_a_thing() -> None:
+    """An object, a module too, stays what it was made as: nothing assigns to `__class__`."""
+    files = [path for place in TABLE for path in (ROOT / place).rglob("*.py")]
+    assert files
+    changed = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "__class__" and isinstance(node.ctx, ast.Store)
+    ]
+    assert changed == []
+
+
 def test_the_tables_can_fail(tmp_path: Path) -> None:
     """An import inside a function, one by `from`, an impure call and a circle are all seen."""
     file = tmp_path / "bad.py"

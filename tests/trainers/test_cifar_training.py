@@ -176,7 +176,7 @@ def test_a_seed_fixes_the_result(alone: None, data: Path, tmp_path: Path) -> Non
     """The same seed gives the same losses to the last bit; another seed does not."""
     losses = []
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
-        args = ["--data", data, "--epochs", 1, "--width", 4, "--batch-size", 50, "--seed", seed]
+        args = ["--data", data, "--epochs", 1, "--width", 8, "--batch-size", 50, "--seed", seed]
         assert here(*args, "--log-interval", 1, "--metrics-dir", tmp_path / name) == 0
         losses.append(Trained(tmp_path / name).values("train_loss"))
     assert losses[0] == losses[1]
@@ -187,7 +187,7 @@ def test_other_settings_do_not_go_on(
     alone: None, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A checkpoint of a training with another batch size is refused with exit code 2 and one line."""
-    base = ["--data", data, "--epochs", 1, "--width", 4, "--checkpoint-dir", tmp_path]
+    base = ["--data", data, "--epochs", 1, "--width", 8, "--checkpoint-dir", tmp_path]
     assert here(*base, "--batch-size", 100) == 0
     assert here(*base, "--batch-size", 65) == 2
     assert "expected checkpoints with batch_size 65, found batch_size 100" in capsys.readouterr().err
@@ -195,7 +195,7 @@ def test_other_settings_do_not_go_on(
 
 def test_sigterm_before_the_test_ends_is_taken_up(alone: None, data: Path, tmp_path: Path) -> None:
     """Stopped after an epoch's last step and before its test, it goes on with that test, and no row is there twice."""
-    base = ["--data", data, "--epochs", 2, "--width", 4, "--batch-size", 100, "--checkpoint-dir", tmp_path / "c"]
+    base = ["--data", data, "--epochs", 2, "--width", 8, "--batch-size", 100, "--checkpoint-dir", tmp_path / "c"]
     args = [*base, "--metrics-dir", tmp_path / "m"]  # four steps in all
     evaluate = train.evaluate
     with pytest.MonkeyPatch.context() as patch:

@@ -272,6 +272,21 @@ def test_a_cancellation_outweighs_a_preemption(cloud: Cloud, tmp_path: Path) -> 
     assert cloud.wait("both")["status"] == "Completed"
 
 
+def test_a_preempted_job_that_fails_says_so_in_azures_words(cloud: Cloud, tmp_path: Path) -> None:
+    """Code and message are those that users of Azure ML saw: MachineLearningNotebooks#1242 and MLOpsPython#346."""
+    cloud.submit("taken", "cpu-cluster", f"{RUN} --gate {tmp_path}/never")
+    wait_for(lambda: "WAITING" in cloud.log("taken"), 60, "the job to run")
+    victim = next(node for node in cloud.nodes("cpu-cluster") if node["job"] == "taken")
+    cloud.call("POST", "/control/clusters/cpu-cluster/preempt", {"node": victim["id"], "job": "failed"})
+    assert cloud.wait("taken")["status"] == "Failed"
+    error = cloud.details("taken")["error"]["error"]
+    assert (error["code"], error["message"]) == (
+        "UserError",
+        "AzureMLCompute job failed. PreemptionError: Nodes of this job got pre-empted. Check if the run has failed or "
+        "restarted. Reason: Received pre-emption warning signal",
+    )
+
+
 def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
     """A node asks for Scheduled Events where its environment says; so do its neighbours, which are told of the same
     event; when its time is over the node is taken, its job queued again, and the event gone."""

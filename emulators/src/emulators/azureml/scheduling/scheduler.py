@@ -93,7 +93,7 @@ class Scheduler:
 
     def preempt(self, cluster_name: str, which: int | str, fails: bool = False) -> Json:
         """Take a node away, given by its index in the list of nodes or by its id: its processes get SIGTERM, the
-        grace period and SIGKILL, and its job goes back to the queue, or fails, as now and then in Azure. Returns the
+        grace period and SIGKILL, and its job goes back to the queue, or fails, as Azure documents it. Returns the
         node and its job."""
         node = self.find(cluster_name, which)
         job, now = node.job, time.monotonic()
