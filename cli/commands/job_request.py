@@ -23,6 +23,7 @@ NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep
 class Work:
     """The words of the command line that say what runs."""
 
+    distribution: dict[str, Any]  # of the processes of a folder's command; empty without one
     what: str
     template: str
     job: Path | None
@@ -44,8 +45,8 @@ class Work:
         if self.command:
             source, job = self._folder(parameters, has_data)
             return {"job": with_everything_sent(session.api, job, source, session.remark)}
-        if self.env or self.save:
-            raise typer.BadParameter("--env and --save are for a folder with --command.")
+        if self.env or self.save or self.distribution:
+            raise typer.BadParameter("--env, --distribution, --processes and --save are for a folder with --command.")
         if file:
             return {"job": _job_file(session, user_path(file))}
         if self.what and (self.what in (".", "..") or "/" in self.what):
@@ -68,7 +69,7 @@ class Work:
         source = user_path(Path(self.what))
         if not source.is_dir():
             raise typer.BadParameter(f"--command runs in a folder; there is none at {self.what!r}.")
-        return source, folder_job.job_of(self.command, parameters, has_data, self.env)
+        return source, folder_job.job_of(self.command, parameters, has_data, self.env, self.distribution)
 
 
 def _job_file(session: Session, file: Path) -> dict[str, Any]:

@@ -67,6 +67,19 @@ Env = Annotated[
         help=f"What the folder's code needs: pandas,scikit-learn; requirements.txt; a conda file; {ASSET_FORM}.",
     ),
 ]
+Distribution = Annotated[
+    str,
+    Option(
+        metavar="KIND",
+        help="How the processes of the folder's command find each other: pytorch, mpi, tensorflow or ray.",
+    ),
+]
+Processes = Annotated[
+    int | None,
+    Option(
+        min=1, metavar="N", help="How many processes of the command each node starts, with --distribution. Default: 1."
+    ),
+]
 Save = Annotated[Path | None, Option(metavar="FILE", help="Also write the job of the folder to this file.")]
 Template = Annotated[
     str,

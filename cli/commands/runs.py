@@ -65,6 +65,8 @@ def submit(
     key: options.Key = "",
     code_command: options.CodeCommand = "",
     env: options.Env = "",
+    distribution: options.Distribution = "",
+    processes: options.Processes = None,
     save: options.Save = None,
     dry_run: options.DryRun = False,
     following: options.Follow = False,
@@ -76,7 +78,9 @@ def submit(
 
     Code, local inputs and build contexts that a job file names are uploaded first, except files matched by
     .amlignore or .gitignore; --dry-run uploads them too, because the check reads them. A folder runs --command: in
-    the command, {data} is the data, and {name} is a parameter or a folder for results.
+    the command, {data} is the data, and {name} is a parameter or a folder for results. On several nodes,
+    --distribution says how its processes find each other; the processes of pytorch and mpi have MASTER_ADDR and
+    MASTER_PORT.
 
     Example: trainyard submit mnist --data drops/mnist/digits-1 -p epochs=5 --nodes 2 --follow
 
@@ -85,6 +89,9 @@ def submit(
 
     Example: trainyard submit ./iris --command "python train.py --data {data} --out {models}" --data drops/iris/1 --env
     pandas,scikit-learn --cluster cpu-cluster
+
+    Example: trainyard submit ./ddp --command "python train.py" --env torch --cluster gpu-cluster --nodes 2
+    --distribution pytorch --processes 4
     """
     body = requested(session, locals())
     if dry_run:
@@ -107,14 +114,16 @@ def requested(session: Session, words: dict[str, Any], later: bool = False) -> d
     """
     timeout, warm, project, start = words["timeout"], words["warm"], words["project"], words["start"]
     parameters = arguments.parameters(words["parameter"])
-    what = Work(*(words[name] for name in ("trainer", "template", "job", "code_command", "env", "save")))
+    nodes = _nodes(words["nodes"])
+    spread = folder_job.distribution(words["distribution"], words["processes"], nodes if isinstance(nodes, int) else 1)
+    what = Work(spread, *(words[name] for name in ("trainer", "template", "job", "code_command", "env", "save")))
     runs_what = what.read(session, parameters, bool(words["data"]))
     body = {
         **runs_what,
         "parameters": {} if words["code_command"] else parameters,
         "from_run": run_name(session.api, start) if start and not (later and "@" in start) else start,
         "data": _data(session, words["data"], later),
-        "nodes": _nodes(words["nodes"]),
+        "nodes": nodes,
         "resubmissions": words["resubmissions"],
         "done_by": _date(words["done_by"]),
         "within_seconds": seconds(words["within"]) if words["within"] else None,

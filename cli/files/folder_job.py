@@ -15,6 +15,8 @@ from .job_form import SCHEMA, is_remote, place, reference, registered
 
 IMAGE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04"
 PYTHON = "3.11"
+DISTRIBUTIONS = ("pytorch", "mpi", "tensorflow", "ray")
+COUNTED = DISTRIBUTIONS[:3]  # those that start several processes of the command on a node
 # {data} becomes an input, {lr} one that has a value, any other {name} an output; {{x}} and ${x} are left alone.
 _NAME = re.compile(r"(?<![\w${])\{([A-Za-z]\w*)\}(?!\})")
 # A run's tags, as the API takes them; a job's may have any name.
@@ -23,7 +25,7 @@ MOST_TAGS, LONGEST_TAG = 15, 256
 Job = dict[str, Any]
 
 
-def job_of(command: str, parameters: Job, has_data: bool, env: str) -> Job:
+def job_of(command: str, parameters: Job, has_data: bool, env: str, spread: Job | None = None) -> Job:
     """The job that runs this command in a folder. Raises BadParameter for an environment that can't be read."""
     names = list(dict.fromkeys(_NAME.findall(command)))
     inputs: Job = {"data": {"type": "uri_folder"}} if has_data else {}
@@ -33,7 +35,21 @@ def job_of(command: str, parameters: Job, has_data: bool, env: str) -> Job:
     outputs = {name: {"type": "uri_folder"} for name in names if name not in inputs}
     text = _NAME.sub(lambda m: reference("inputs" if m[1] in inputs else "outputs", m[1]), command)
     job: Job = {"$schema": SCHEMA, "type": "command", "code": ".", "command": text, "environment": environment(env)}
-    return job | ({"inputs": inputs} if inputs else {}) | ({"outputs": outputs} if outputs else {})
+    parts = {"inputs": inputs, "outputs": outputs, "distribution": spread}
+    return job | {name: part for name, part in parts.items() if part}
+
+
+def distribution(kind: str, processes: int | None, nodes: int) -> Job:
+    """The `distribution` of a job on so many nodes; empty without a kind. Raises BadParameter."""
+    if kind and kind not in DISTRIBUTIONS:
+        raise typer.BadParameter(f"--distribution is {kind!r}; choose {', '.join(DISTRIBUTIONS)}.")
+    if processes and kind not in COUNTED:
+        raise typer.BadParameter(f"--processes needs --distribution {', '.join(COUNTED)}.")
+    if kind == "tensorflow":
+        return {"type": kind, "worker_count": nodes * (processes or 1)}
+    if kind in COUNTED:
+        return {"type": kind, "process_count_per_instance": processes or 1}
+    return {"type": kind} if kind else {}
 
 
 def environment(env: str) -> Any:

@@ -67,9 +67,9 @@ def blob_written(event: Json) -> BlobWritten | None:
     A file or folder that was renamed is there under the name of the subject; a folder's ends in a slash. The subject is
     `/blobServices/default/containers/<c>/blobs/<name>`; published samples show it without the slash too.
     """
-    if _type(event) not in WRITTEN:
+    if event_type(event) not in WRITTEN:
         return None
-    if _type(event) == "Microsoft.Storage.BlobCreated" and _data(event).get("api") not in COMMITS:
+    if event_type(event) == "Microsoft.Storage.BlobCreated" and event_data(event).get("api") not in COMMITS:
         return None
     head, separator, rest = text(event, "subject").partition("containers/")
     container, found_blobs, name = rest.partition("/blobs/")
@@ -78,35 +78,13 @@ def blob_written(event: Json) -> BlobWritten | None:
     return BlobWritten(container, name, _time(event))
 
 
-def job_of(event: Json) -> str | None:
-    """The job that an Azure ML run event is about (of a pipeline's step: the pipeline), or None for other events. Keys
-    are read whatever their case."""
-    if not _type(event).startswith("Microsoft.MachineLearningServices.Run"):
-        return None
-    data = {key.lower(): value for key, value in _data(event).items()}
-    return _pipeline_of(data) or text(data, "runid")
-
-
-def status_of(event: Json) -> str:
-    """The status that an Azure ML run event tells of its job, '' if it names none. It may be old by now."""
-    data = {key.lower(): value for key, value in _data(event).items()}
-    status = data.get("runstatus")
-    return status if isinstance(status, str) and not _pipeline_of(data) else ""
-
-
-def _pipeline_of(data: Mapping[str, Any]) -> str:
-    """The pipeline of which the event's run is a step, the outermost; '' for any other run."""
-    properties = data.get("runproperties")
-    run_properties = properties if isinstance(properties, dict) else {}
-    pipeline = run_properties.get("azureml.rootpipelinerunid") or run_properties.get("azureml.pipelinerunid")
-    return pipeline if isinstance(pipeline, str) and pipeline != data.get("runid") else ""
-
-
-def _type(event: Json) -> str:
+def event_type(event: Json) -> str:
+    """Its type, in either schema."""
     return text(event, "type" if "specversion" in event else "eventType")
 
 
-def _data(event: Json) -> Mapping[str, Any]:
+def event_data(event: Json) -> Mapping[str, Any]:
+    """What the event itself says, under the keys of its type. Raises BadMessage for an event that says nothing."""
     data = event.get("data")
     if not isinstance(data, dict):
         raise BadMessage(f"The event has no data: {json.dumps(event)[:200]}.")

@@ -23,6 +23,7 @@ from shared.jobs.spec import (
     Layer,
     Value,
 )
+from shared.jobs.torchrun import lonely_nodes
 from shared.jobs.upload import unfit_code
 from shared.kernel.names import NAME, path_problem
 
@@ -89,6 +90,8 @@ def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
         missing_values = ", ".join(map(expression, lacking))
         yield Problem("command", f"uses {missing_values}, which the job does not have among its inputs and outputs.")
     yield from _check_members(order, job)
+    if problem := lonely_nodes(job):
+        yield problem
 
 
 def _check_path(order: JobOrder, name: str, value: DataInput) -> Iterator[Problem]:

@@ -23,21 +23,6 @@ class JobState(StrEnum):
 
 ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELED})
 
-# The statuses of azure.ai.ml.constants.JobStatus. One that is not here counts as running: Azure ML says Unknown when it
-# lost contact with a job, and any other choice would end the run, or count a preemption that wasn't one.
-_STATES = {
-    **dict.fromkeys(("notstarted", "queued", "preparing", "provisioning", "starting"), JobState.QUEUED),
-    **dict.fromkeys(("running", "finalizing", "cancelrequested", "notresponding", "paused"), JobState.RUNNING),
-    "completed": JobState.COMPLETED,
-    "failed": JobState.FAILED,
-    "canceled": JobState.CANCELED,
-}
-
-
-def state_of(status: str) -> JobState:
-    """What a status of Azure ML's is for a run."""
-    return _STATES.get(status.replace("_", "").lower(), JobState.RUNNING)
-
 
 class FailureCode(StrEnum):
     """Why a job failed, as far as code needs to know. The adapter translates the backend's message."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.events import incoming
+from shared.jobs.readers import run_event
 from shared.kernel.message import Json, Message, Trace
 from shared.runs.names import run_of_job
 
@@ -50,8 +50,8 @@ class JobEvent(
 
     @classmethod
     def read(cls, body: Json, form: str) -> JobEvent | None:  # noqa: ARG003
-        job = incoming.job_of(body)
-        return cls(job, incoming.status_of(body)) if job else None
+        job = run_event.job_of(body)
+        return cls(job, run_event.status_of(body)) if job else None
 
 
 @dataclass(frozen=True)

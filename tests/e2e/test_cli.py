@@ -357,3 +357,31 @@ def test_a_sweep_gives_the_best_of_its_trials(desk: Desk) -> None:
     assert sweep["sweep"]["best_value"] == pytest.approx(3 * lrs[sweep["sweep"]["best_trial"]])
     compared = desk.ask("compare", sweep["run"])
     assert {row["name"] for row in compared["different"]} >= {"lr"}
+
+
+SPREAD = """
+import os, pathlib, sys
+told = {name: os.environ[name] for name in ("WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")}
+pathlib.Path(sys.argv[1], os.environ["RANK"] + ".txt").write_text(" ".join(told.values()))
+"""
+
+
+def test_a_folders_processes_know_each_other(desk: Desk) -> None:
+    """--distribution and --processes start the command so often on each node, and tell each process of the others.
+
+    torchrun on several nodes without a distribution is refused, and no run is made.
+    """
+    (desk.folder / "spread").mkdir()
+    (desk.folder / "spread" / "spread.py").write_text(SPREAD)
+    where = ("--env", "azureml:trainyard@latest", "--cluster", "cpu-cluster", "--experiment", "spread", "--nodes", "2")
+    lonely = desk.type("submit", "./spread", "--command", "torchrun spread.py {models}", *where, expect=1)
+    spread = ("--distribution", "pytorch", "--processes", "2", "--follow")
+    run = desk.ask("submit", "./spread", "--command", "python spread.py {models}", *where, *spread)
+    folder = Path(desk.ask("fetch", run["run"], "--to", "spread-models")["folder"]) / "models"
+    told = {file.stem: file.read_text().split() for file in folder.glob("*.txt")}
+
+    assert "--distribution pytorch" in " ".join(lonely.stderr.split())
+    assert {rank: words[:2] for rank, words in told.items()} == {
+        "0": ["4", "0"], "1": ["4", "0"], "2": ["4", "1"], "3": ["4", "1"],
+    }  # fmt: skip
+    assert len({tuple(words[2:]) for words in told.values()}) == 1

@@ -29,6 +29,7 @@ from shared.jobs.data import data_of, read_data
 from shared.jobs.order import JobOrder
 from shared.jobs.readers.azureml import read_layer
 from shared.jobs.readers.job_file import read_job_file
+from shared.jobs.readers.run_event import job_of
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
 from shared.kernel.operation import READER
@@ -116,7 +117,7 @@ def event(data: bytes) -> None:
         message = incoming.decode(data)
         written = incoming.blob_written(message)
         assert written is None or written.name
-        incoming.job_of(message)
+        job_of(message)
 
 
 def message(data: bytes) -> None:

@@ -22,7 +22,6 @@ SPELLINGS = re.compile(r"""(?<![\w.])azureml:(?![\s\])}]|$)|["']azureml\.|\$\{\{
 EDGE = {
     "shared/adapters/azureml/": "speaks to Azure ML",
     "shared/jobs/readers/": "reads Azure ML's job files and writes their texts",
-    "shared/events/incoming.py": "reads Azure ML's events",
     "cli/files/job_form.py": "reads and writes job files, and may import nothing of shared",
     "cli/files/git.py": "writes the properties of a job file that say which commit its code is",
 }

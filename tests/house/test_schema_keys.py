@@ -42,6 +42,7 @@ OTHER_MEANINGS = {
     "jobs/limits.py": {"queue_settings", "docker_args"},  # what a routes file may allow
     "jobs/layers.py": {"queue_settings"},
     "jobs/route_sweep.py": {"search_space"},  # of a route's sweep
+    "jobs/torchrun.py": {"distribution"},  # the field of a JobSpec, which is missing
     "models/signature.py": {"resources"},  # of a signature
 }
 

@@ -14,7 +14,7 @@ from local import configs
 from local.declaration import Declaration
 from shared.adapters.azureml.arm import endpoints
 from shared.adapters.azureml.code_assets import CODE_CONTAINER
-from shared.jobs.model import state_of
+from shared.jobs.readers.job_status import state_of
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.settings import SETTINGS, Settings, Storage
 from tests.functions import indexed

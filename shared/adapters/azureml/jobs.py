@@ -23,9 +23,10 @@ from shared.adapters.azureml.pipelines import moment
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
 from shared.jobs.location import Asset, Location, Pattern, Where
-from shared.jobs.model import ENDED, JobFolder, JobState, JobStatus, JobTimes, state_of
+from shared.jobs.model import ENDED, JobFolder, JobState, JobStatus, JobTimes
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import environment_document
+from shared.jobs.readers.job_status import state_of
 from shared.jobs.readers.place_text import PLACE_FORM, SCHEME, place_text, read_place
 from shared.jobs.spec import HOUR_PROPERTY, JobSpec
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError

@@ -13,8 +13,9 @@ from shared.adapters.azureml.document import document
 from shared.adapters.azureml.failures import summary
 from shared.adapters.translation import without_secrets
 from shared.jobs.location import Asset, Location
-from shared.jobs.model import StepStatus, state_of
+from shared.jobs.model import StepStatus
 from shared.jobs.problem import Problem
+from shared.jobs.readers.job_status import state_of
 from shared.jobs.readers.pipeline import steps, with_steps
 from shared.jobs.readers.pipeline_document import DEEPEST
 from shared.jobs.readers.place_text import place_text, read_place

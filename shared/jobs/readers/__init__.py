@@ -1,1 +1,1 @@
-"""What turns a job of any form into a JobSpec: the edge where other schemas end."""
+"""What turns a job of any form into a JobSpec, and what Azure ML says into our words: the edge where schemas end."""

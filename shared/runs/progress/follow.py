@@ -9,8 +9,9 @@ from itertools import islice
 
 from msgspec.structs import replace as with_
 
-from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobState, JobStatus, Part, state_of
+from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobState, JobStatus, Part
 from shared.jobs.ports import Jobs
+from shared.jobs.readers.job_status import state_of
 from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import BadInput, NotFound

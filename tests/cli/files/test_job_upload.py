@@ -117,8 +117,29 @@ def test_a_command_names_data_parameters_and_results() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "processes", "made"),
+    [
+        ("pytorch", 4, {"type": "pytorch", "process_count_per_instance": 4}),
+        ("mpi", None, {"type": "mpi", "process_count_per_instance": 1}),
+        ("tensorflow", 2, {"type": "tensorflow", "worker_count": 6}),
+        ("ray", None, {"type": "ray"}),
+        ("", None, None),
+    ],
+)
+def test_a_folders_processes_are_spread(kind: str, processes: int | None, made: dict[str, Any] | None) -> None:
+    """The distribution of a folder's job on three nodes; TensorFlow counts the workers of all nodes."""
+    job = folder_job.job_of("python t.py", {}, False, "", folder_job.distribution(kind, processes, 3))
+
+    assert job.get("distribution") == made
+
+
+@pytest.mark.parametrize(
     ("words", "why"),
     [
+        (["./x", "--command", "x", "--distribution", "nccl"], "choose pytorch, mpi, tensorflow, ray"),
+        (["./x", "--command", "x", "--processes", "2"], "--processes needs --distribution"),
+        (["./x", "--command", "x", "--processes", "2", "--distribution", "ray"], "--processes needs --distribution"),
+        (["mnist", "--distribution", "pytorch"], "are for a folder"),
         (["./x"], "Say what to run in ./x"),
         (["nowhere", "--command", "x"], "there is none at 'nowhere'"),
         (["mnist", "--env", "pandas"], "are for a folder"),

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.events import incoming
+from shared.jobs.readers.run_event import job_of
 from shared.kernel.errors import BadMessage
 
 EVENT: dict[str, Any] = {
@@ -97,8 +98,8 @@ def test_run_events_are_read_whatever_their_case() -> None:
     """Azure ML has sent RunId and runId."""
     kind = "Microsoft.MachineLearningServices.RunCompleted"
 
-    assert incoming.job_of({"eventType": kind, "data": {"RunId": "r"}}) == "r"
-    assert incoming.job_of({"specversion": "1.0", "type": kind, "data": {"runId": "r"}}) == "r"
-    assert incoming.job_of({"eventType": "Microsoft.MachineLearningServices.ModelRegistered", "data": {}}) is None
+    assert job_of({"eventType": kind, "data": {"RunId": "r"}}) == "r"
+    assert job_of({"specversion": "1.0", "type": kind, "data": {"runId": "r"}}) == "r"
+    assert job_of({"eventType": "Microsoft.MachineLearningServices.ModelRegistered", "data": {}}) is None
     with pytest.raises(BadMessage, match="runid"):
-        incoming.job_of({"eventType": kind, "data": {}})
+        job_of({"eventType": kind, "data": {}})

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from shared.drops.model import DropState
-from shared.events.incoming import job_of, status_of
 from shared.jobs.readers.place_text import place_text
+from shared.jobs.readers.run_event import job_of, status_of
 from shared.jobs.spec import JobSpec, output_path
 from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState

@@ -1,0 +1,20 @@
+"""Azure ML's statuses of a job, read. Pure."""
+
+from __future__ import annotations
+
+from shared.jobs.model import JobState
+
+# The statuses of azure.ai.ml.constants.JobStatus. One that is not here counts as running: Azure ML says Unknown when it
+# lost contact with a job, and any other choice would end the run, or count a preemption that wasn't one.
+_STATES = {
+    **dict.fromkeys(("notstarted", "queued", "preparing", "provisioning", "starting"), JobState.QUEUED),
+    **dict.fromkeys(("running", "finalizing", "cancelrequested", "notresponding", "paused"), JobState.RUNNING),
+    "completed": JobState.COMPLETED,
+    "failed": JobState.FAILED,
+    "canceled": JobState.CANCELED,
+}
+
+
+def state_of(status: str) -> JobState:
+    """What a status of Azure ML's is for a run."""
+    return _STATES.get(status.replace("_", "").lower(), JobState.RUNNING)

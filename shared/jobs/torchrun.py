@@ -1,0 +1,28 @@
+"""A command that starts torchrun on several nodes that do not know of each other. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from shared.jobs.problem import Problem
+from shared.jobs.spec import JobSpec
+
+_STARTS = re.compile(r"(?:^|[\s;&|(])(?:\S*/)?torchrun(?=\s|$)|-m\s+torch\.distributed\.(?:run|launch)(?=\s|$)")
+_MEETING = re.compile(r"rdzv|master[_-]addr", re.IGNORECASE)  # a place that the command or a variable names itself
+
+
+def lonely_nodes(job: JobSpec) -> Problem | None:
+    """Why the nodes of this job would train apart: Azure ML tells them of each other only with a distribution."""
+    command = str(job.command)
+    if job.distribution or job.node_count == 1 or job.is_elastic or not _STARTS.search(command):
+        return None
+    if _MEETING.search(" ".join((command, *job.variables))):
+        return None
+    return Problem(
+        "distribution",
+        f"is missing: the command starts torchrun on {job.node_count} nodes, and nothing tells the nodes of each "
+        "other. With a distribution of type pytorch (submit: --distribution pytorch) each node has NODE_RANK, "
+        "MASTER_ADDR and MASTER_PORT, for torchrun's --node-rank, --master-addr and --master-port. Or leave torchrun "
+        "out, and let the distribution start the processes (--processes N).",
+        "no_distribution",
+    )

@@ -1,0 +1,50 @@
+"""A command that starts torchrun on nodes that do not know of each other is refused before anything starts."""
+
+import pytest
+
+from shared.jobs.build import build
+from shared.jobs.limits import Limits
+from shared.jobs.order import JobOrder
+from shared.jobs.readers.azureml import read_layer
+from shared.jobs.spec import JobSpec
+
+
+def problems(command: str, **more: object) -> list[str]:
+    """The codes of what is wrong with this job on two nodes."""
+    job = {"command": command, "environment": "azureml:e:1", "compute": "azureml:c", "experiment_name": "e"}
+    written = read_layer({**job, "resources": {"instance_count": 2}, **more})
+    return [
+        problem.code for problem in build(JobOrder("r", "t", JobSpec(), Limits(max_nodes=2), written=written)).problems
+    ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "torchrun train.py",
+        "pip install -e . && torchrun --nproc-per-node 4 train.py",
+        "/opt/bin/torchrun train.py",
+        "python -m torch.distributed.run train.py",
+        "python -m torch.distributed.launch train.py",
+    ],
+)
+def test_torchrun_needs_to_know_the_other_nodes(command: str) -> None:
+    """On several nodes without a distribution each torchrun would train alone."""
+    assert problems(command) == ["no_distribution"]
+
+
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        ("python train.py", {}),
+        ("python torchrun_notes.py", {}),
+        ("torchrun train.py", {"distribution": {"type": "pytorch"}}),
+        ("torchrun train.py", {"resources": {"instance_count": 1}}),
+        ("torchrun --rdzv-endpoint $AZ_BATCH_MASTER_NODE train.py", {}),
+        ("torchrun --master_addr $HEAD train.py", {}),
+        ("torchrun train.py", {"environment_variables": {"PET_RDZV_ENDPOINT": "head:1"}}),
+    ],
+)
+def test_a_command_that_meets_itself_is_let_through(command: str, more: dict[str, object]) -> None:
+    """With a distribution, on one node, or with a meeting place of its own, and without torchrun."""
+    assert problems(command, **more) == []
