@@ -54,9 +54,8 @@ def watch(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str
 def move(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str]]:
     """Let runs that lose their nodes again and again go on where their route says; warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
-    for run in (
-        _in_state(ports.runs, RunState.QUEUED, live) if any(route.move_to for route in ports.routes.values()) else ()
-    ):
+    moves = any(route.move_to for route in ports.routes.values())
+    for run in _in_state(ports.runs, RunState.QUEUED, live) if moves else ():
         route = ports.routes.get(run.asked.route)
         if route is None or not route.move_to or run.cancel.asked_at or run.asked.cluster == route.move_to:
             continue

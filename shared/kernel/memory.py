@@ -46,24 +46,26 @@ class Memory:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._answers: dict[str, OrderedDict[Hashable, _Answer]] = {}
-        self._reading: dict[tuple[str, Hashable], Future[Any]] = {}
+        self._reading: dict[tuple[str, Hashable], tuple[int, Future[Any]]] = {}  # by which thread
 
     def answer(self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable = ()) -> T:
         """The answer that is remembered of the key, or a new one, read by `read`.
 
-        One thread reads a key at a time; whoever asks meanwhile gets the answer, or the error, of that thread.
+        One thread reads a key at a time; whoever asks meanwhile gets the answer, or the error, of that thread. A thread
+        does not wait for itself: it reads again.
         """
         place = topic.name, key
         with self._lock:
             last = self._last(topic, key)
             if last and (topic.max_age is None or now - last.at < topic.max_age):
                 return cast("T", last.value)
-            reading = self._reading.get(place)
-            if reading is None:
-                self._reading[place] = Future()
-        if reading is not None:
-            return cast("T", reading.result())
-        return self._read(topic, now, read, key, last)
+            mine = Future[Any]()
+            reader, reading = self._reading.setdefault(place, (threading.get_ident(), mine))
+        if reading is mine:
+            return self._read(topic, now, read, key, last)
+        if reader == threading.get_ident():
+            return self._new_or_last(topic, now, read, key, last)
+        return cast("T", reading.result())
 
     def one(self, topic: Topic[T], make: Callable[[], T]) -> T:
         """The one object of this topic, made when somebody first asks for it."""
@@ -76,7 +78,7 @@ class Memory:
         return answers.get(key)
 
     def _read(self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable, last: _Answer | None) -> T:
-        reading = self._reading[topic.name, key]
+        _, reading = self._reading[topic.name, key]
         try:
             value = self._new_or_last(topic, now, read, key, last)
             reading.set_result(value)

@@ -71,7 +71,7 @@ def test_every_setting_can_be_set(name: str) -> None:
 
 def test_a_cluster_keeps_its_size() -> None:
     """Azure reports success and keeps the size and the priority of the nodes, so the emulation does the same."""
-    after = again(main(), TRAINYARD_CLUSTER_VM_SIZE="Standard_NC6s_v3", TRAINYARD_CLUSTER_MAX_NODES="9")
+    after = again(main(), TRAINYARD_CLUSTER_VM_SIZE="Standard_NC4as_T4_v3", TRAINYARD_CLUSTER_MAX_NODES="9")
     inner = after.one(COMPUTES).properties["properties"]
     assert inner["vmSize"] == "Standard_D2s_v3"
     assert inner["scaleSettings"]["maxNodeCount"] == 9

@@ -115,6 +115,9 @@ def test_scale_has_bounds(scale: dict[str, object], words: str, tmp_path: Path) 
         ("Standard_B2s", "Dedicated", "is not a supported VM size"),
         ("Standard_ND96isr_H100_v5", "LowPriority", "is not allowed for LowPriority"),
         ("Standard_ND96isr_H100_v5", "Dedicated", ""),
+        ("Standard_ND96isr_H200_v5", "Dedicated", ""),
+        ("Standard_NC6s_v3", "Dedicated", "Azure has retired the series NCv3"),
+        ("Standard_NV12s_v3", "LowPriority", "Azure has retired the series NVv3"),
     ],
 )
 def test_sizes_are_those_of_microsofts_table(size: str, priority: str, words: str) -> None:

@@ -122,3 +122,14 @@ def test_whoever_waits_for_a_read_gets_its_error_and_the_next_reads_again() -> N
             with pytest.raises(Unavailable):
                 answer.result(10)
     assert memory.answer(MINUTE, clock(), Source()) == 1
+
+
+def test_a_thread_does_not_wait_for_itself() -> None:
+    """A read that asks for its own key, or is interrupted by another task of its thread, reads again."""
+    memory, clock, source = Memory(), Clock(), Source()
+
+    def read() -> int:
+        return memory.answer(MINUTE, clock(), source) + 10
+
+    assert memory.answer(MINUTE, clock(), read) == 11
+    assert source.reads == 1
