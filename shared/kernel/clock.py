@@ -1,4 +1,4 @@
-"""The time, and the passing of it."""
+"""The current time, and pauses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Protocol
 
 class Clock(Protocol):
     def __call__(self) -> datetime:
-        """The time now, in UTC."""
+        """Return the current time in UTC."""
 
     def pause(self, seconds: float) -> None:
-        """Return after so many seconds. The clocks of tests move on at once."""
+        """Return after this many seconds. Test clocks advance immediately instead."""
 
 
 class SystemClock:
