@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def check_routes() -> None:
     """Raise BadSetting for a broken routes file, when the app is indexed.
 
-    The app does not start then, and its messages wait. Without this each would fail five times and be set aside.
+    The app does not start then, and its messages wait. Without this check each would fail five times and become poison.
     """
     load(routes_file(os.environ), TRAINERS)
     money.load(money_file(os.environ))

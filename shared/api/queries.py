@@ -16,13 +16,13 @@ from shared.kernel.parsing import read_time
 from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
 from shared.ports import AllPorts
+from shared.runs.features import instead_of
 from shared.runs.model import Run
 from shared.runs.ports import RunFilter
 from shared.runs.progress.workloads import workload
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition, names_in
 from shared.runs.views.summary import FIELDS, names_of, value_of
-from shared.sweeps.trial_run import SWEEP_TAG
 
 MOST_COMPARED = 20
 HINTED_FROM = 200  # of the newest runs come the names that a hint knows
@@ -115,23 +115,11 @@ def _run_named(ports: AllPorts, name: str) -> str:
     return target.run
 
 
-def _trials(ports: AllPorts, name: str) -> list[str]:
-    """The best trials of a sweep that have told something, or the newest; none of another run."""
-    sweep = ports.runs.get(name).value
-    if sweep.asked.request.sweep is None:
-        return []
-    metric, lower = sweep.asked.request.sweep.metric, not sweep.asked.request.sweep.maximize
-    trials = ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={name}"), 1000).runs
-    measured = [run for run in trials if metric in run.archive.best_metrics]
-    measured.sort(key=lambda run: run.archive.best_metrics[metric], reverse=not lower)
-    return [run.name for run in (measured or trials)[:MOST_COMPARED]]
-
-
 def compared(ports: AllPorts, text: str) -> dict[str, Any]:
     """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
     run_names = list(dict.fromkeys(_run_named(ports, name) for name in text.split(",") if name.strip()))
     if len(run_names) == 1:
-        run_names = _trials(ports, run_names[0]) or run_names
+        run_names = instead_of(ports, run_names[0])[:MOST_COMPARED] or run_names
     if not 2 <= len(run_names) <= MOST_COMPARED:
         named = f"they all name {run_names[0]}" if len(run_names) == 1 else f"there are {len(run_names)}"
         raise Impossible(f"Name 2 to {MOST_COMPARED} different runs to compare; {named}.", "bad_parameter")

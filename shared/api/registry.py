@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from shared.api import app_operations, cluster_operations, drop_operations, run_operations
+from shared.features import modules
 from shared.models import operations as models
 from shared.money import operations as money
 from shared.notices import operations as notices
 from shared.removals import operations as removals
 from shared.schedules import operations as schedules
-from shared.sweeps import operations as sweeps
 
 GROUPS = (
     run_operations.GROUP,
-    sweeps.GROUP,
+    *(module.GROUP for module in modules("operations")),
     drop_operations.GROUP,
     removals.GROUP,
     models.GROUP,

@@ -9,7 +9,7 @@ from shared.kernel.facts import Fact
 
 @dataclass(frozen=True)
 class MessagePoisoned(Fact):
-    """A message of the queue failed too often and was set aside. `digest` is of its text."""
+    """A message of the queue failed too often and is in its poison queue. `digest` is of its text."""
 
     queue: str
     digest: str

@@ -19,15 +19,17 @@ QUEUES = (
     *EVENT_QUEUES, "drop-checks", "submissions", "run-looks", "archives", "cluster-looks", "announcements", "notices",
     "deliveries", "schedule-looks", "removals", "promotions",
 )  # fmt: skip
-FEATURES = ("drops", "runs", "clusters", "events", "notices", "schedules", "removals", "models", "deadlines", "sweeps")
+FOLDERS = ("drops", "runs", "clusters", "events", "notices", "schedules", "removals", "models")  # and the features
 
 
 @cache
 def by_queue() -> dict[str, list[type[Message]]]:
     """The kinds of each queue. Those of events are first, as they are in the life of a drop or job."""
+    from shared.features import modules
     from shared.kernel.message import is_event
 
-    kinds = [kind for name in FEATURES for kind in _declared_in(import_module(f"shared.{name}.messages"))]
+    declared = [*(import_module(f"shared.{name}.messages") for name in FOLDERS), *modules("messages")]
+    kinds = [kind for module in declared for kind in _declared_in(module)]
     found: dict[str, list[type[Message]]] = {}
     for kind in sorted(kinds, key=is_event, reverse=True):
         found.setdefault(kind.queue, []).append(kind)

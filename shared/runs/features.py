@@ -1,7 +1,7 @@
-"""The features: what Trainyard does beside taking a run from a request to its archive. One folder each, one line here.
+"""What features add to runs, as each declares it in its `feature.py`. shared/features.py lists the features.
 
-A folder's `feature.py` declares all that the feature adds. Whoever asks reads the declarations, so that no other module
-names a feature. They are imported on first use, because features are built on runs, and not the other way round.
+Whoever asks reads the declarations, so that no other module names a feature. They are imported on first use, because
+features are built on runs, and not the other way round.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from typing import Any
 
+from shared.features import modules
 from shared.jobs.limits import Limits
 from shared.jobs.route import Route
 from shared.kernel.facts import Fact
@@ -19,8 +19,6 @@ from shared.kernel.parts import FeaturePart
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
 from shared.runs.progress.workload import Workload
-
-FEATURES = ("shared.deadlines", "shared.sweeps")
 
 Reaction = Callable[[Any, Any], None]  # to a fact; takes the system's ports and the fact
 Json = dict[str, Any]
@@ -48,11 +46,15 @@ class BeforeStart:
 class Feature:
     """What a feature adds.
 
-    `parts` lie with the run, a column each. `workloads` are kinds of runs. `begin` gives a new run its part, or raises
-    Impossible; `check` raises Impossible for a run that was asked for and can never be. `before_start` is
-    what dry runs and answers to requests say. `reactions` are what follows from
-    facts, after what every run has (shared/reactions.py). `price_on` is what an hour of a node costs on one of the
-    run's clusters, None where the feature does not know. `mend` completes a run whose row the version before wrote.
+    - `parts`: its values of a run, a column each
+    - `workloads`: kinds of runs
+    - `begin`: gives a new run its part; raises Impossible for one that can't have it
+    - `check`: raises Impossible for a run that was asked for and can never be
+    - `before_start`: what dry runs and answers to requests say of a run
+    - `reactions`: what follows from facts, after what every run has (shared/reactions.py)
+    - `price_on`: what an hour of a node costs on one of the run's clusters; None where the feature does not know
+    - `instead_of`: the runs that are compared where this run alone is named
+    - `mend`: completes a run whose row the version before wrote
     """
 
     parts: tuple[FeaturePart[Any], ...] = ()
@@ -62,13 +64,14 @@ class Feature:
     before_start: tuple[BeforeStart, ...] = ()
     reactions: Mapping[type[Fact], tuple[Reaction, ...]] = field(default_factory=dict)
     price_on: Callable[[Run, str], float | None] | None = None
+    instead_of: Callable[[Any, str], list[str]] | None = None
     mend: Callable[[Run], Run] | None = None
 
 
 @cache
 def features() -> tuple[Feature, ...]:
     """The declarations, in the order of the list."""
-    return tuple(import_module(f"{folder}.feature").FEATURE for folder in FEATURES)
+    return tuple(module.FEATURE for module in modules("feature"))
 
 
 def parts() -> tuple[FeaturePart[Any], ...]:
@@ -88,6 +91,11 @@ def check(ports: Any, run: Run) -> None:
     for feature in features():
         if feature.check:
             feature.check(ports, run)
+
+
+def instead_of(ports: Any, name: str) -> list[str]:
+    """The runs that are compared where this one alone is named."""
+    return [run for feature in features() if feature.instead_of for run in feature.instead_of(ports, name)]
 
 
 def before_start(run: Run) -> Json:

@@ -10,6 +10,7 @@ from shared.kernel.parts import FeaturePart
 from shared.runs import facts as runs
 from shared.runs.features import Feature
 from shared.sweeps.checks import check_budget_has_prices
+from shared.sweeps.compare import trials_to_compare
 from shared.sweeps.model import Standing, TrialOf
 from shared.sweeps.parent import SweepParent
 from shared.sweeps.reactions import look_at_its_sweep, look_at_sweep
@@ -26,6 +27,7 @@ FEATURE = Feature(
     parts=(SWEEP, TRIAL),
     workloads=(SweepParent(),),
     check=check_budget_has_prices,
+    instead_of=trials_to_compare,
     reactions={
         runs.RunSubmitted: (look_at_sweep,),
         runs.RunReconciled: (look_at_sweep,),

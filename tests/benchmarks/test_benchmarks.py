@@ -24,6 +24,7 @@ def test_it_has_both_options(name: str, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_each_is_quoted() -> None:
     """A benchmark whose figures stand on no page is deleted, and no page quotes one that is not there."""
-    pages = [page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md")]
+    folders = ROOT / "docs", ROOT / "emulators"
+    pages = [page.read_text("utf-8") for folder in folders for page in folder.rglob("*.md")]
     quoted = {name for page in pages for name in re.findall(r"`(?:python3 trainyard\.py )?bench (\w+)", page)}
     assert quoted - {"PART"} == set(NAMES)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import inspect
 import json
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 
+from functions import queues
 from shared.drops.messages import FileUploaded
 from shared.kernel.errors import BadMessage
 from shared.kernel.message import Message, encode, function, is_event
+from shared.kernel.ports import StoragePorts
 from shared.messages.declared import EVENT_QUEUES, QUEUES, by_queue, decode
+from tests.fakes.world import World, trainers_folder
 
 KINDS = [kind for kinds in by_queue().values() for kind in kinds]
 AT = "2026-01-02T03:04:05.000006+00:00"
@@ -113,3 +117,28 @@ def test_names_are_unique_in_their_queue() -> None:
         assert len(names) == len(set(names))
         assert len(names) == 1 or not any(map(is_event, by_queue()[queue]))
         assert not any("message" in get_type_hints(kind) for kind in by_queue()[queue])
+
+
+@dataclass(frozen=True)
+class Ping(Message, queue="run-looks", handler="tests.shared.test_messages:note_ping"):
+    """A kind that only this module knows."""
+
+    name: str
+
+
+def note_ping(ports: StoragePorts, message: Ping) -> None:
+    ports.blobs.write("output", f"pings/{message.name}", b"", "text/plain")
+
+
+def test_a_new_kind_is_known_by_its_declaration_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The world handles it, the app's trigger too, and a poison one goes: none of them names a kind."""
+    world = World(trainers_folder(tmp_path))
+    monkeypatch.setitem(by_queue(), Ping.queue, [*by_queue()[Ping.queue], Ping])
+    monkeypatch.setattr(queues, "the_system", lambda: world.system)
+    world.queues.send(Ping("by-the-world"))
+    assert world.handle(Ping.queue)
+    queues.receive(Ping.queue, encode(Ping("by-the-trigger")).encode())
+    assert {*world.blobs.containers["output"]} == {"pings/by-the-world", "pings/by-the-trigger"}
+    world.queues.put(f"{Ping.queue}-poison", encode(Ping("poisoned")))
+    world.reconcile()
+    assert world.queues.counts([f"{Ping.queue}-poison"]) == {f"{Ping.queue}-poison": 0}

@@ -1,11 +1,12 @@
-"""`python -m emulator_tests.microsoft.table`: write into the README which of Microsoft's tests do not pass, and why."""
+"""`python -m emulator_tests.microsoft.table`: write into the README how many of Microsoft's tests pass, and why others
+don't."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
 
-from emulator_tests.microsoft.judged import LIST, REASONS, listed
+from emulator_tests.microsoft.judged import LIST, REASONS, counted, listed
 from emulator_tests.microsoft.sdists import pinned
 from emulator_tests.places import PROJECT
 
@@ -15,21 +16,31 @@ WORDS = {"readme": "not there", "azure": "needs Azure itself", "shim": "can't be
 
 
 def table() -> str:
-    """A row for each package: what does not pass, by reason, with the number of tests; a whole module counts as one."""
-    lines = ["| Microsoft's tests of | " + " | ".join(WORDS[reason] for reason in REASONS) + " |", "|---|---|---|---|"]
+    """A row for each package: how many of its tests pass, synchronous and asynchronous, and why the others don't."""
+    head = ["Microsoft's tests of", "pass, sync", "pass, async", *(WORDS[reason] for reason in REASONS)]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    passed = every = 0
     for package in sorted(pinned()):
         cells = [package]
+        for twins in (False, True):
+            tests, fail = _of(package, twins)
+            cells.append(f"{tests - fail} of {tests}")
+            passed, every = passed + tests - fail, every + tests
         for reason in REASONS:
-            modules = Counter(one.why for one in listed(package) if one.reason == reason and one.test.endswith(".py"))
-            tests = Counter(one.why for one in listed(package) if one.reason == reason)
-            cells.append("; ".join(_said(why, count - modules[why], modules[why]) for why, count in tests.items()))
+            whys = Counter(one.why for one in listed(package) if one.reason == reason)
+            cells.append("; ".join(f"{why} ({count})" for why, count in whys.items()))
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"Together {passed} of {every} tests pass, {passed / every:.0%}."])
 
 
-def _said(why: str, tests: int, modules: int) -> str:
-    parts = [f"{tests}" if tests else "", f"{modules} whole module{'s' * (modules > 1)}" if modules else ""]
-    return f"{why} ({' and '.join(filter(None, parts))})"
+def _of(package: str, twins: bool) -> tuple[int, int]:
+    """How many tests there are, and how many don't pass, among the synchronous ones or their asynchronous twins."""
+    tests = sum(count for module, count in counted(package).items() if _is_twin(module) is twins)
+    return tests, sum(_is_twin(one.test) is twins for one in listed(package))
+
+
+def _is_twin(test: str) -> bool:
+    return test.partition("::")[0].endswith("_async.py")
 
 
 def written(text: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib.metadata import version
 
 import pytest
 import yaml
 
-from emulator_tests.microsoft.judged import LIST, REASONS
+from emulator_tests.microsoft.judged import COUNTED, LIST, REASONS, listed
 from emulator_tests.microsoft.sdists import pinned
 from emulator_tests.microsoft.table import README, written
 
@@ -26,6 +27,14 @@ def test_each_test_that_does_not_pass_has_one_of_three_reasons() -> None:
         assert set(reasons) <= set(REASONS)
         tests = [test for groups in reasons.values() for names in groups.values() for test in names]
         assert len(tests) == len(set(tests))
+
+
+@pytest.mark.parametrize("package", sorted(pinned()))
+def test_each_module_is_counted(package: str) -> None:
+    """What is listed is a test of a module that has a number of tests, and no module has fewer than are listed."""
+    counts: dict[str, int] = yaml.safe_load(COUNTED.read_text("utf-8"))[package]
+    fail = Counter(one.test.partition("::")[0] for one in listed(package))
+    assert {module: count for module, count in fail.items() if count > counts.get(module, 0)} == {}
 
 
 def test_the_readme_says_what_the_list_says() -> None:

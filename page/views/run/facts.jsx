@@ -8,7 +8,17 @@ import { to } from "../../route.js";
 import { W } from "../../words.js";
 import { useRef } from "preact/hooks";
 
-const FIELDS = ["experiment", "route", "cluster", "nodes", "hardware", "attempts", "trained_on", "data_note", "archive_error"];
+const FIELDS = [
+  "experiment",
+  "route",
+  "cluster",
+  "nodes",
+  "hardware",
+  "attempts",
+  "trained_on",
+  "data_note",
+  "archive_error",
+];
 
 const OF_NODES = ["cluster", "nodes"]; // which a sweep's trials have, and not it
 

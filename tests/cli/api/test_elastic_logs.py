@@ -59,9 +59,8 @@ def test_show_tells_what_was_lost_and_who_asked(server: Any, run: Run, capsys: C
     """The history has each loss and each eviction with who asked for it, in their order, and members their cost."""
     record = elastic("running", "completed")
     record["history"] = [{"state": "running", "at": "2026-01-01T00:00:00+00:00", "why": ""}]
-    record["audit"] = [
-        {"what": "evicted member 1 (r-m1-1)", "by": "ann", "by_id": "", "at": "2026-01-01T00:01:00+00:00"}
-    ]
+    asked = {"what": "evicted member 1 (r-m1-1)", "by": "ann", "by_id": "", "at": "2026-01-01T00:01:00+00:00"}
+    record["audit"] = [asked | {"deed": "evicted"}]
     record["from_run"] = "base-0123456789abcdef"
     lost = {"job": "r-m1-1", "at": "2026-01-01T00:02:00+00:00", "why": "Its job was canceled."}
     record["elastic"] |= {"losses": [lost]}

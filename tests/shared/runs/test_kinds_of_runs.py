@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from shared.deadlines.intake import with_date
 from shared.jobs.assets import assets, resolve
-from shared.jobs.limits import Limits
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.search import Sweep
 from shared.jobs.spec import PIPELINE as PIPELINE_JOB
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Impossible
-from shared.runs.features import Origin
 from shared.runs.intake.from_job import run_of
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import Use, use_of_one_job
@@ -75,16 +71,6 @@ def test_only_members_can_be_evicted(kind: str, tmp_path: Path) -> None:
     with pytest.raises(Impossible, match="Run r has no members") as caught:
         evict(world.system, "r", 0)
     assert caught.value.code == "not_elastic"
-
-
-@pytest.mark.parametrize("kind", ["pipeline", "sweep"])
-def test_no_other_kind_may_have_a_date(kind: str, tmp_path: Path) -> None:
-    """A run that can't change its nodes is refused a date, before it is recorded."""
-    world = World(trainers_folder(tmp_path))
-    run = run_of("r", replace(JOBS[kind], tags={"within": "1h"}), (0, 0), AT)
-    with pytest.raises(Impossible, match=f"A {kind} can't have a date") as caught:
-        with_date(world.system, run, Origin(None, None, Limits()))
-    assert caught.value.code == "bad_date"
 
 
 class Labeled(OneJob):

@@ -14,23 +14,28 @@ import pytest
 
 from shared.clusters.model import Cluster
 from shared.clusters.samples import sample_of
+from shared.deadlines.intake import with_date
 from shared.deadlines.look import share_of_epochs
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
 from shared.deadlines.plan import Hold
+from shared.jobs.limits import Limits
 from shared.jobs.readers.azureml import read_job
 from shared.kernel.errors import Conflict, Impossible
 from shared.money.charge_costs import keep_books
 from shared.money.policy import Budget, Policy
 from shared.money.prices import Price, Prices
 from shared.notices.subscribe import Wish, subscribe
+from shared.runs.features import Origin
 from shared.runs.intake import create
 from shared.runs.intake.dry_run import dry_run
+from shared.runs.intake.from_job import run_of
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
 from shared.runs.progress.workloads import workload
 from tests.fakes.azureml import FakeJobs
 from tests.fakes.world import ELASTIC, ROUTE, TEMPLATE, World, trainers_folder
+from tests.shared.runs.test_kinds_of_runs import AT, JOBS
 
 SIZE, LOW, OTHER, DEDICATED = "Standard_NC6s_v3", "cpu-cluster", "other-region", "sure"
 HOUR, DATA = 3600, "azureml://datastores/workspaceblobstore/paths/p"
@@ -375,3 +380,13 @@ def test_repeated_messages_make_no_second_chain(world: World) -> None:
     world.run_until_idle()
     assert len(world.queues.messages["run-looks"]) == before
     assert isinstance(world.jobs, FakeJobs)
+
+
+@pytest.mark.parametrize("kind", ["pipeline", "sweep"])
+def test_no_other_kind_may_have_a_date(kind: str, tmp_path: Path) -> None:
+    """A run that can't change its nodes is refused a date, before it is recorded."""
+    world = World(trainers_folder(tmp_path))
+    run = run_of("r", replace(JOBS[kind], tags={"within": "1h"}), (0, 0), AT)
+    with pytest.raises(Impossible, match=f"A {kind} can't have a date") as caught:
+        with_date(world.system, run, Origin(None, None, Limits()))
+    assert caught.value.code == "bad_date"

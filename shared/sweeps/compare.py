@@ -1,0 +1,20 @@
+"""What is compared where a sweep alone is named."""
+
+from __future__ import annotations
+
+from shared.runs.ports import RunFilter, RunPorts
+from shared.sweeps.trial_run import SWEEP_TAG
+
+MOST = 1000  # trials of a sweep
+
+
+def trials_to_compare(ports: RunPorts, name: str) -> list[str]:
+    """The trials of a sweep that have told something, the best first, or the newest; none of another run."""
+    sweep = ports.runs.get(name).value.asked.request.sweep
+    if sweep is None:
+        return []
+    metric, highest = sweep.metric, sweep.maximize
+    trials = ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={name}"), MOST).runs
+    measured = [run for run in trials if metric in run.archive.best_metrics]
+    measured.sort(key=lambda run: run.archive.best_metrics[metric], reverse=highest)
+    return [run.name for run in (measured or trials)]
