@@ -34,15 +34,9 @@ def compare_and_set(
     """
     for attempt in range(ATTEMPTS):
         if attempt:
-            clock.pause(_jittered(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
+            clock.pause(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)))
         try:
             return write((read if attempt or first is None else first)())
         except Changed:
             continue
     raise Changed(f"{what} was changed by others {ATTEMPTS} times in a row, so this change was not made. Try again.")
-
-
-def _jittered(longest: float) -> float:
-    import random  # not at a cold start: most writes meet no other writer
-
-    return random.uniform(0.0, longest)  # noqa: S311  # it only spreads the writers
