@@ -1,4 +1,4 @@
-"""The steps of a pipeline's run."""
+"""The steps of a pipeline, as a run records them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class StepState(StrEnum):
-    """What a step of a pipeline is: not begun, as its job is, or never begun because the pipeline ended before."""
+    """A step's state: not started, the state of its job, or skipped because the pipeline ended first."""
 
     WAITING = "waiting"
     QUEUED = "queued"
@@ -21,7 +21,7 @@ class StepState(StrEnum):
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True):
-    """A step of a pipeline, the steps that it needs, and the job that it became; `why` says how it failed."""
+    """One step of a pipeline: the names of the steps it needs, and its job. `why` explains a failure."""
 
     name: str
     state: StepState
@@ -30,5 +30,5 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     began: datetime | None = None
     ended: datetime | None = None
     why: str = ""
-    cluster: str = ""  # its own, '' for the pipeline's
+    cluster: str = ""  # the step's own cluster; '' for the pipeline's cluster
     nodes: int = 1
