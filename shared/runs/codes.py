@@ -26,7 +26,7 @@ class CancelCode(StrEnum):
 class Deed(StrEnum):
     """The kind of a person's action on an existing run."""
 
-    NONE = ""  # the version before recorded no code
+    NONE = ""  # the previous version recorded no code
     TAGS = "tags"
     EVICTED = "evicted"
     OTHER = "other"
