@@ -1,1 +1,1 @@
-"""The system itself: what a drop, a run and a cluster are, and what happens to them."""
+"""The domain: what a drop, a run and a cluster are, and what happens to each of them."""

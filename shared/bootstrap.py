@@ -1,4 +1,4 @@
-"""What the triggers work with, made on the first call: no SDK is imported while the app is indexed."""
+"""Build the process's System on the first call, so that no SDK is imported while the host indexes the app."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 def check_routes() -> None:
-    """Raise BadSetting for a broken routes file, when the app is indexed.
+    """Raise BadSetting for a broken routes or money file, while the host indexes the app.
 
-    The app does not start then, and its messages wait. Without this check each would fail five times and become poison.
+    The app then does not start, and its messages wait in their queues. Without this check each message would fail five
+    times and become poison.
     """
     load(routes_file(os.environ), TRAINERS)
     money.load(money_file(os.environ))
@@ -36,27 +37,27 @@ def _settings() -> Settings:
 
 @cache
 def system() -> System:
-    """The system of this process, made on the first call from os.environ. Raises BadSetting."""
+    """Return the System of this process, built from os.environ on the first call. Raises BadSetting."""
     from shared import wiring
 
     return wiring.build(_settings())
 
 
 def post() -> Post:
-    """How notices are kept and sent."""
+    """Return the store and the sender of notices."""
     return system().post
 
 
 def schedules() -> Schedules:
-    """Where schedules are kept."""
+    """Return the store of schedules."""
     return system().schedules
 
 
 def studies() -> Studies:
-    """Where sweeps keep what they learned."""
+    """Return the store in which sweeps keep the values that their trials reported."""
     return system().studies
 
 
 def removals() -> Removals:
-    """Where removals are recorded."""
+    """Return the store of removals."""
     return system().removals

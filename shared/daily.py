@@ -1,4 +1,4 @@
-"""What is done once a day: what has had its time is let go, what must not end is renewed."""
+"""The daily jobs: delete what has expired, and renew what must not expire."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from shared.removals.remove import send_again
 
 
 def look_after(ports: AllPorts, removals: Removals, post: Post) -> None:
-    """Poison messages, old notices, lost removals, retention. One that fails stops no other; raises the first error."""
+    """Run the daily jobs: poison messages, old notices, lost removals, retention.
+
+    A job that fails does not stop the others. Raises the first error at the end.
+    """
     steps = Attempts("daily")
     steps.do("poison messages", partial(keep_poison, ports))
     steps.do("notices", partial(deliver.prune, ports, post))

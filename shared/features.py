@@ -1,9 +1,9 @@
-"""The one list of features: a folder each, and a line here.
+"""The list of features: each feature has one folder and one line here.
 
-A feature is what Trainyard does beside taking a run from a request to its archive. Modules of these names in its folder
-declare what it adds: feature.py (parts of a run, reactions and more: shared/runs/features.py), messages.py, and
-operations.py for the HTTP API. Who gathers such declarations asks for the modules by name, since features are built on
-what asks. Without the line and the folder the rest works as before.
+A feature is what Trainyard does besides taking a run from a request to its archive. These modules in a feature's folder
+declare what the feature adds: feature.py (parts of a run, reactions and more: shared/runs/features.py), messages.py,
+and operations.py for the HTTP API. The code that gathers the declarations imports the modules by name, because features
+are built on that code. Trainyard works without a feature once its line and its folder are deleted.
 """
 
 from __future__ import annotations
@@ -19,5 +19,7 @@ FEATURES = (
 
 
 def modules(name: str) -> list[ModuleType]:
-    """The features' modules of this name, in the order of the list; a feature may lack one."""
+    """Return the features' modules of this name, in the order of FEATURES. A feature without such a module is
+    skipped.
+    """
     return [import_module(f"{folder}.{name}") for folder in FEATURES if find_spec(f"{folder}.{name}")]

@@ -1,4 +1,4 @@
-"""What the reactions, the timers and the API take from outside: the ports of all nouns."""
+"""The ports that the reactions, the timers and the API need: the ports of all nouns together."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ from shared.sweeps.ports import SweepPorts
 
 
 class AllPorts(MoneyPorts, SchedulePorts, NoticePorts, ModelPorts, SweepPorts, Protocol):
-    """Those of every folder."""
+    """The ports of every folder."""

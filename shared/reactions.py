@@ -1,8 +1,8 @@
-"""What follows from what happened: for each fact that a noun states, all that it causes, in order.
+"""The reactions to facts: for each fact that a noun states, the functions that run, in order.
 
-Each of these may run twice, since a fact is stated again by whoever repeats a step that died. None of them is the only
-way to its end: an archive, a submission and a look at a cluster come again by the reconcile timer and the sweep, which
-also charge what the nodes cost. An event of our own is queued if the topic doesn't take it.
+Each reaction may run twice, because a repeat of a step that crashed states its fact again. No reaction is the only way
+to its effect: the reconcile timer and the sweep repeat an archive, a submission and a check of a cluster, and the sweep
+also charges what the nodes cost. When the Event Grid topic refuses an event of ours, the event is queued.
 """
 
 from __future__ import annotations
@@ -44,40 +44,42 @@ def announce_submitted(ports: AllPorts, fact: runs.RunSubmitted) -> None:
 
 
 def compare_data(ports: AllPorts, fact: runs.RunTakesStep) -> Run:
-    """Whether it trains, or trained, on the data that it was made for."""
+    """Compare the drop's data with the data that the run was made for, when the run starts to train and when it
+    ends.
+    """
     return data.compare_at_step(ports, fact.run, fact.moved)
 
 
 def judge_data(ports: AllPorts, fact: runs.RunBeingArchived) -> Run:
-    """The last word on its data, which may take minutes."""
+    """Give the final verdict on the run's data, which may take minutes."""
     return data.verdict_at_end(ports, fact.run)
 
 
 def archive_at_once(ports: AllPorts, fact: runs.RunTakesStep) -> Run:
-    """A small run's archive is there when its row says that it is over."""
+    """Archive a small run before its row says that the run is over."""
     return archives.archive_at_once(ports, fact.run) if fact.archives else fact.run
 
 
 def archive(ports: AllPorts, fact: runs.RunEnded) -> None:
-    """A run that was archived by its last step needs no other."""
+    """Queue the archive, unless the run's last step already wrote it."""
     if fact.run.archive.at is None:
         ask_for_archive(ports.queues, fact.run.name)
 
 
 def keep_warm(ports: AllPorts, fact: runs.RunEnded) -> None:
-    """The lease that it asked for, if it ever had a job."""
+    """Make the lease that the run asked for, if the run ever had a job."""
     if fact.run.asked.keep_warm_seconds and fact.run.jobs.job and fact.run.asked.cluster:
         warm.keep_warm(ports, fact.run)
 
 
 def look_at_cluster(ports: AllPorts, fact: runs.RunStarted | runs.RunEnded) -> None:
-    """Nodes came into use, or are free. A sweep has none."""
+    """Queue a check of the run's cluster, because nodes came into use or became free. A sweep has no cluster."""
     if fact.run.asked.cluster:
         look.ask_for_look_soon(ports, fact.run.asked.cluster)
 
 
 def announce_archived(ports: AllPorts, fact: runs.RunArchived) -> None:
-    """Notices wait for the row that says so."""
+    """Announce the archived run. Notices wait until the run's row says that it is archived."""
     run = fact.run
     data = {"run": run.name, "state": run.progress.state, "output": fact.output}
     announce(ports, "RunArchived", run.name, data)
@@ -85,7 +87,7 @@ def announce_archived(ports: AllPorts, fact: runs.RunArchived) -> None:
 
 
 def tell_of_evictions(ports: AllPorts, fact: runs.RunLosesNodes) -> None:
-    """Once, when it has become often."""
+    """Notify once, when the run's evictions become frequent."""
     if crossed(fact.before, fact.after):
         tell(ports, "RunEvicted", fact.run.name, {"run": fact.run.name, "evictions": fact.after})
 
@@ -105,7 +107,7 @@ def announce_at_zero(ports: AllPorts, fact: clusters.ClusterAtZero) -> None:
 
 
 def tell_of_idleness(ports: AllPorts, fact: clusters.ClusterIdles) -> None:
-    """Once for each such time, when it has lasted too long."""
+    """Notify once per idle period, when the period has lasted too long."""
     if is_idle_too_long(fact.at - fact.since):
         name, since = fact.cluster.name, fact.since.isoformat()
         tell(
@@ -120,7 +122,7 @@ def tell_of_budget(ports: AllPorts, fact: money.BudgetWarned | money.BudgetReach
 
 
 def tell_of_alias(ports: AllPorts, fact: models.AliasMoved) -> None:
-    """Under its place in the history, which nothing else has."""
+    """Announce the move under its place in the model's history, which is unique."""
     line = fact.change
     data = {
         "model": line.model, "alias": line.alias, "before": line.before, "after": line.after, "by": line.by,
@@ -135,18 +137,18 @@ def tell_of_lost_challenge(ports: AllPorts, fact: models.ChallengeLost) -> None:
 
 
 def challenge(ports: AllPorts, fact: runs.RunArchived) -> None:
-    """Where the run's route names a model: after the row says that it is archived."""
+    """Queue a challenge if the run's route names a model. The run's row already says that the run is archived."""
     if is_challenger(ports.routes, fact.run):
         ports.queues.send(Challenge(fact.run.name), fact.seconds)
 
 
 def tell_of_poison(ports: AllPorts, fact: messages.MessagePoisoned) -> None:
-    """Each message once: the same text is the same message."""
+    """Notify once per poison message. Two messages with the same text count as one."""
     tell(ports, "MessagePoisoned", f"{fact.queue}/{fact.digest}", {"queue": fact.queue})
 
 
 def tell_of_failed_schedule(ports: AllPorts, fact: schedules.ScheduleFailed) -> None:
-    """Each firing once."""
+    """Notify once per firing."""
     data = {"schedule": fact.schedule.id, "why": fact.firing.why, "at": fact.firing.at.isoformat()}
     data |= {"owner": fact.schedule.owner, "route": fact.schedule.route}
     tell(ports, "ScheduleFailed", f"{fact.schedule.id}/{fact.firing.order}", data)
@@ -180,7 +182,7 @@ _OF_EVERY_RUN: dict[type[Fact], tuple[Callable[[AllPorts, Any], None], ...]] = {
 
 
 def _with_features() -> dict[type[Fact], tuple[Callable[[AllPorts, Any], None], ...]]:
-    """What every run has comes first, then the features, in the order of their list."""
+    """Return the table: the reactions of every run first, then those of the features, in the order of FEATURES."""
     table = dict(_OF_EVERY_RUN)
     for feature in features():
         for fact, more in feature.reactions.items():
@@ -192,13 +194,15 @@ REACTIONS = _with_features()
 
 
 def written_with(ports: AllPorts, fact: runs.RunTakesStep | runs.RunBeingArchived) -> Run:
-    """The run with what follows from the fact in the write that makes it true; each is told what those before add."""
+    """Return the run with all changes that belong in the same write as the fact. Each reaction sees the changes before
+    it.
+    """
     for reaction in IN_THE_SAME_WRITE[type(fact)]:
         fact = replace(fact, run=reaction(ports, fact))
     return fact.run
 
 
 def react(ports: AllPorts, fact: Fact) -> None:
-    """Do all that follows from the fact. Raises what the first that fails raises; a repeat begins with the first."""
+    """Run every reaction to the fact, in order. Raises the first error; a repeat starts with the first reaction."""
     for reaction in REACTIONS[type(fact)]:
         reaction(ports, fact)

@@ -1,7 +1,7 @@
-"""Repair what lost events missed. Events are hints; because of this timer a lost one costs a period, and all
-of a drop's three.
+"""Repair what lost events missed. Events are hints: because of this timer, a lost event costs one period, and a drop
+whose events are all lost costs three.
 
-It only queues checks, so it takes seconds however many there are.
+The timer only queues checks, so it takes seconds, no matter how many there are.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from shared.runs.progress.hourly_reconcile import ask_for_looks
 from shared.schedules.fire import ask_for_overdue
 from shared.schedules.ports import Schedules
 
-PATIENCE = timedelta(minutes=5)  # then the next time begins; half of functionTimeout, which would end the worker
+PATIENCE = timedelta(
+    minutes=5
+)  # half of functionTimeout, at which the host ends the worker; the next period checks the rest
 
 
 def reconcile(ports: AllPorts, schedules: Schedules | None = None) -> None:
-    """Ask for a look at every run that isn't settled and every drop that isn't closed, and find drops without events.
+    """Queue a check of every unfinished run and every open drop, and find drops whose events were lost.
 
-    It also registers what every job needs, so that a new deployment is ready before its first job. One part that fails
-    stops no other, and a workspace on another storage account is such a failure. Raises the first
-    error at the end, so that the timer's failure is seen.
+    The timer also registers the assets that every job needs, so that a new deployment is ready before its first job. A
+    part that fails does not stop the others; a workspace on another storage account is such a failure. Raises the first
+    error at the end, so that the timer's execution counts as failed.
     """
     steps = Attempts("reconcile")
     until = ports.clock() + PATIENCE

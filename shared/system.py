@@ -38,10 +38,11 @@ from shared.sweeps.ports import Studies
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """Everything outside that a use case touches. `events` is None where no topic is configured.
+    """All external ports that a use case may touch. `events` is None if no topic is configured.
 
-    `audience` is None where subscriptions are unknown: assume that there are some. `removals` and `schedules`: where
-    they are recorded; `studies`: where sweeps keep what they learned; `post`: how notices are kept and sent.
+    `audience` is None if the subscriptions are unknown: assume that there are some. `removals` and `schedules` are the
+    stores of removals and schedules. `studies` keeps the values that sweeps' trials reported. `post` stores and sends
+    notices.
     """
 
     drops: Drops
@@ -69,43 +70,43 @@ class System:
     retail: RetailPrices | None = None  # None where prices are not refreshed
     budgets: Budgets = field(default_factory=NoBudgets)
     audience: Audience | None = None
-    each: Each = in_turn  # how what is slow is done to many
+    each: Each = in_turn  # how one slow call is made for many items: in turn or in threads
     post: Post = field(kw_only=True)
     schedules: Schedules = field(kw_only=True)
     removals: Removals = field(kw_only=True)
     studies: Studies = field(kw_only=True)
-    memory: Memory = field(default_factory=Memory)  # one of the process: `replace` hands it on to a copy
+    memory: Memory = field(default_factory=Memory)  # one per process: copies made with `replace` share it
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet
 
     @cached_property
     def purse(self) -> Purse:
-        """May a run be afforded?"""
+        """Decides whether a project can afford a run."""
         return ProjectPurse(self)
 
     @cached_property
     def capacity(self) -> Capacity:
-        """Can the clusters give its nodes?"""
+        """Decides whether the clusters can provide a run's nodes."""
         return ClusterCapacity(self.clusters)
 
     @cached_property
     def datasets(self) -> Datasets:
-        """What do drops hold?"""
+        """Lists what drops hold."""
         return DropDatasets(self.drops)
 
     @cached_property
     def named(self) -> Named:
-        """Which models need a run, or a drop?"""
+        """Tells which models need a run or a drop."""
         return KeptVersions(self.models)
 
     @cached_property
     def versions(self) -> Versions:
-        """Which run does churn@production mean?"""
+        """Resolves a name such as churn@production to a run."""
         return KeptVersions(self.models)
 
     def happened(self, fact: Fact) -> None:
-        """State a fact: all that follows from it is done."""
+        """State a fact: run every reaction to it."""
         react(self, fact)
 
     def written_with(self, fact: RunTakesStep | RunBeingArchived) -> Run:
-        """The run with what follows from a fact in the very write that makes it true."""
+        """Return the run with all changes that belong in the same write as the fact."""
         return written_with(self, fact)

@@ -1,4 +1,4 @@
-"""Which adapter stands behind which port of the system. To import it is to import Azure's SDKs; see bootstrap.py."""
+"""Choose the adapter behind each port of the System. Importing this module imports Azure's SDKs; see bootstrap.py."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from shared.system import System
 
 
 def build(settings: Settings) -> System:
-    """Wire the real adapters. No request is sent yet."""
+    """Build the System with the real adapters. Sends no request."""
     now = SystemClock()
     clients, routes = account.clients(settings.storage), load(settings.routes_file, TRAINERS)
     files = blobs.StorageBlobs(clients.blob)

@@ -84,6 +84,12 @@ def test_no_modules_import_each_other() -> None:
         pytest.fail(" -> ".join(exc.args[1]))
 
 
+def test_the_changelog_has_the_version() -> None:
+    """The newest entry of the changelog is the version of the package, or what is not released yet."""
+    entry = next(line for line in (PROJECT / "CHANGELOG.md").read_text("utf-8").splitlines() if line.startswith("## "))
+    assert entry.removeprefix("## ").partition(",")[0] in (PACKAGE["project"]["version"], "Unreleased")
+
+
 def test_the_own_check_names_its_steps() -> None:
     """`check.py` runs one step by its name, and says which there are for another."""
     done = subprocess.run([sys.executable, str(PROJECT / "check.py"), "nothing"], capture_output=True, text=True)

@@ -1,1 +1,1 @@
-"""What every noun needs: errors, settings, names, blobs and queues."""
+"""The kernel that every noun uses: errors, settings, names, blobs and queues."""

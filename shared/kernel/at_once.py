@@ -1,8 +1,8 @@
-"""What a message asks for, done in the invocation that sends it: the queue is what catches a fall.
+"""Handle a message in the invocation that sends it. The queue keeps a copy in case the invocation crashes.
 
-Each function has instances of its own in Azure, so a message costs its queue's poll, or the start of an instance. What
-goes on at once is sent all the same, hidden for a while, and its message is taken back when it is done. Whoever dies in
-between has left it there: it comes as if nobody had tried.
+In Azure each function runs on its own instances, so a message costs a poll of its queue or the start of an instance. A
+message that is handled at once is still sent, but stays invisible for a while, and is deleted when its handler has
+finished. If the invocation crashes in between, the message becomes visible and is handled as usual.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shared.kernel.storage import Queues, Sent
 
 log = logging.getLogger(__name__)
 
-CAUGHT_AFTER = 60.0  # seconds until the message comes by itself, even if we are still at it: a repeat does no harm
+CAUGHT_AFTER = 60.0  # seconds until the message becomes visible, even while we handle it: a repeat does no harm
 
 
 P = TypeVar("P", bound=Any)  # a dataclass with the fields `queues` and `clock`
@@ -28,10 +28,11 @@ P = TypeVar("P", bound=Any)  # a dataclass with the fields `queues` and `clock`
 
 @contextmanager
 def at_once(ports: P, kinds: Collection[type[Message]], handle: Callable[[P, Message], None]) -> Iterator[P]:
-    """Let messages of these kinds that are sent inside, without delay, be handled right after it; theirs too.
+    """Handle messages of these kinds that are sent inside the block without delay, right after the block. The messages
+    that their handlers send are handled too.
 
-    An error of ours in one leaves its message where it is; nothing else of the invocation fails by it. So does an
-    invocation that has taken so long that the message comes by itself.
+    When a handler raises a TrainyardError, its message stays in the queue, and the rest of the invocation continues.
+    When the invocation takes longer than CAUGHT_AFTER, the remaining messages stay in the queue, too.
     """
     going_on, until = GoingOn(ports.queues, kinds), ports.clock() + timedelta(seconds=CAUGHT_AFTER)
     inner = replace(ports, queues=going_on)
@@ -47,7 +48,7 @@ def at_once(ports: P, kinds: Collection[type[Message]], handle: Callable[[P, Mes
 
 
 class GoingOn:
-    """Implements storage.Queues on others, and remembers what can go on at once."""
+    """Wraps storage.Queues and remembers the messages to handle at once."""
 
     def __init__(self, queues: Queues, kinds: Collection[type[Message]]) -> None:
         self._queues = queues
@@ -55,7 +56,7 @@ class GoingOn:
         self._pending: list[tuple[Message, Sent]] = []
 
     def pending(self) -> Iterator[tuple[Message, Sent]]:
-        """What was sent to be done now, the oldest first; more may come meanwhile."""
+        """Yield the messages to handle now, oldest first. Handlers may add more meanwhile."""
         while self._pending:
             yield self._pending.pop(0)
 

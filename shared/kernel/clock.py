@@ -1,7 +1,8 @@
-"""The time, and the passing of it."""
+"""The current time, and pauses."""
 
 from __future__ import annotations
 
+import random
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -9,10 +10,10 @@ from typing import Protocol
 
 class Clock(Protocol):
     def __call__(self) -> datetime:
-        """The time now, in UTC."""
+        """Return the current time in UTC."""
 
-    def pause(self, seconds: float) -> None:
-        """Return after so many seconds. The clocks of tests move on at once."""
+    def pause(self, longest: float) -> None:
+        """Return after a random time of at most `longest` seconds. Test clocks advance by `longest` at once."""
 
 
 class SystemClock:
@@ -21,5 +22,5 @@ class SystemClock:
     def __call__(self) -> datetime:
         return datetime.now(UTC)
 
-    def pause(self, seconds: float) -> None:
-        time.sleep(seconds)
+    def pause(self, longest: float) -> None:
+        time.sleep(random.uniform(0.0, longest))  # noqa: S311  # it only spreads those who wait

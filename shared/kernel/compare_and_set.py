@@ -1,7 +1,7 @@
-"""Read a record, decide, and write it under the etag that was read; start again when another writer was quicker.
+"""Read a record, decide, and write the record under the etag that was read. Start again if another writer was faster.
 
-Each round waits longer than the one before, by a random time, so that two writers of one record do not meet again and
-again (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/, "full jitter").
+Each round waits longer than the round before, by a random time, so that two writers of one record do not collide again
+and again (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/, "full jitter").
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TypeVar
 from shared.kernel.clock import Clock
 from shared.kernel.errors import Changed
 
-ATTEMPTS = 12  # they take three seconds on average, six at most
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0  # seconds: at most so much, before the second attempt and between later ones
+ATTEMPTS = 12  # all together take three seconds on average, six at most
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0  # seconds: the longest pause before the second attempt, and before any attempt
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -27,22 +27,16 @@ def compare_and_set(
     *,
     first: Callable[[], R] | None = None,
 ) -> T:
-    """Return what `write` returns for the record that `read` returned. When `write` raises Changed, begin again.
+    """Return what `write` returns for the record that `read` returned. When `write` raises Changed, start again.
 
-    `first` reads the record the first time where that is cheaper: a row from memory, or one that the caller holds.
-    Raises Changed when every attempt met another writer; `what` begins its sentence.
+    `first` replaces `read` in the first attempt where it is cheaper: a row from memory, or a row that the caller holds.
+    Raises Changed when every attempt met another writer; the error's sentence begins with `what`.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
-            clock.pause(_jittered(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
+            clock.pause(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)))
         try:
             return write((read if attempt or first is None else first)())
         except Changed:
             continue
     raise Changed(f"{what} was changed by others {ATTEMPTS} times in a row, so this change was not made. Try again.")
-
-
-def _jittered(longest: float) -> float:
-    import random  # not at a cold start: most writes meet nobody
-
-    return random.uniform(0.0, longest)  # noqa: S311  # it only spreads the writers

@@ -1,4 +1,4 @@
-"""The name of a drop: where its files lie in the drops container."""
+"""The name of a drop, which is also the folder of its files in the drops container."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 class DropKey:
     """The name of a drop: `route/name`, the first two segments of its blobs' names in the drops container.
 
-    Any text can be one, so that a drop with an unusable name can be recorded as rejected; `problem` says why.
+    Any text can be a key, so that a drop with an unusable name can be recorded as rejected; `problem` gives the reason.
     """
 
     route: str
@@ -24,12 +24,12 @@ class DropKey:
 
     @classmethod
     def of(cls, blob_name: str) -> DropKey:
-        """The drop that this blob belongs to."""
+        """Return the key of the drop that this blob belongs to."""
         route, _, rest = blob_name.partition("/")
         return cls(route, rest.partition("/")[0])
 
     def problem(self) -> str | None:
-        """Why this can't be a drop, as a sentence, or None."""
+        """Return why this key can't name a drop, as a sentence, or None."""
         for what, segment in (("route", self.route), ("name", self.name)):
             if fault := _segment_fault(segment, _SEGMENT_LIMIT) or _unmountable(segment):
                 why = f"its {what} {fault}. Upload to drops/<route>/<name>/<files>."
@@ -37,14 +37,18 @@ class DropKey:
         return None
 
     def prefix(self) -> str:
-        """The prefix of the drop's blobs. A single-file drop is the blob of that name without the slash."""
+        """Return the prefix of the drop's blobs. The blob of a single-file drop has this name without the final
+        slash.
+        """
         return f"{self}/"
 
     def is_archive(self) -> bool:
-        """Whether the drop is a single archive right in the route's folder."""
+        """Return whether the drop is a single archive directly in the route's folder."""
         return self.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
 def _unmountable(segment: str) -> str | None:
-    """Azure ML finds no folder with these in its path: the job would fail, whatever is in the drop."""
+    """Return why Azure ML can't mount a path with this segment, or None. A job on such a path would fail, whatever the
+    drop holds.
+    """
     return "has a ':' or an '@', which Azure ML can't have in a path" if set(segment) & set(":@") else None

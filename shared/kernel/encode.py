@@ -1,4 +1,4 @@
-"""Models of answers from the declarations of records, and records as JSON."""
+"""Build response models from the declarations of records, and encode records as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Reason(msgspec.Struct):
 
 
 def model_of(module: str, record: type[Any], also: dict[str, Any], skip: tuple[str, ...] = (), name: str = "") -> Any:
-    """Response model: the record's fields minus the skipped ones, plus extra ones; `module` declares it."""
+    """Response model: the record's fields minus `skip`, plus `also`. `module` is the module that declares the model."""
     field_types = {name: each.hint for name, each in columns(record).items() if name not in skip}
     return msgspec.defstruct(name or record.__name__, [*(field_types | also).items()], module=module)
 

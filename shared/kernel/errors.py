@@ -1,24 +1,20 @@
-"""What can go wrong, as the rest of the system sees it.
+"""The errors of Trainyard, drawn as a tree.
 
-    TrainyardError
-    |-- BadInput         the caller sent something that can never work; say what, don't try again
-    |   |-- BadMessage   a queue message or event that can't be read
-    |   |-- BadSetting   a setting or the routes file
-    |   `-- Impossible   it can be read, but asks for what isn't there or can't be
-    |-- NotFound         a name that isn't there
-    |-- Conflict         it can't be done as things are now; another time it may
-    |-- Changed          a row changed between read and write; read again
-    `-- Unavailable      a service refused for now, or is left alone; the same call may work later
-        `-- NoAnswer     it did not answer at all, or with a fault of its own
+TrainyardError |-- BadInput the request can never succeed; the message says why; do not retry | |-- BadMessage an
+unreadable queue message or event | |-- BadSetting a wrong setting or routes file | `-- Impossible a readable request
+for something that does not or cannot exist |-- NotFound no object has this name |-- Conflict the current state does not
+allow the action; a later attempt may succeed |-- Changed a row changed between read and write; read the row again `--
+Unavailable a service refused, or its circuit is open; the same call may succeed later `-- NoAnswer the service did not
+answer, or answered with a server error
 
-SDK errors are translated to these in shared/adapters and nowhere else.
+Only shared/adapters translates SDK errors to these classes.
 """
 
 from __future__ import annotations
 
 
 class TrainyardError(Exception):
-    """Base of everything that Trainyard raises on purpose. `code` is stable; the message is for people."""
+    """Base of every error that Trainyard raises on purpose. `code` is stable; the message is for people."""
 
     code = "error"
 
@@ -36,7 +32,7 @@ class BadSetting(BadInput):
 
 
 class Impossible(BadInput):
-    """`code` says what is wrong: each raise has its own."""
+    """`code` names the problem: each raise has its own code."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -48,7 +44,7 @@ class NotFound(TrainyardError):
 
 
 class Conflict(TrainyardError):
-    """`code` says what is in the way: each raise has its own."""
+    """`code` names the obstacle: each raise has its own code."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -64,4 +60,4 @@ class Unavailable(TrainyardError):
 
 
 class NoAnswer(Unavailable):
-    """Its callers treat it as Unavailable; a circuit counts it."""
+    """Callers handle NoAnswer like Unavailable. A circuit counts it as a failure of the service."""

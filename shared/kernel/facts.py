@@ -1,4 +1,4 @@
-"""Facts that nouns state. What follows from each stands in one table, shared/reactions.py."""
+"""Facts that nouns state. One table, shared/reactions.py, lists the reactions to each fact."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that happened. After a crash it is stated again, so what follows may happen twice."""
+    """Something that happened. After a crash a fact is stated again, so its reactions may run twice."""

@@ -1,4 +1,4 @@
-"""Ids of what a request makes: the same for the same Idempotency-Key, so a repeat finds what the first request made."""
+"""Ids derived from the Idempotency-Key, so that a repeated request finds what the first request created."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from shared.kernel.errors import Conflict
 
 
 def id_for(prefix: str, key: str | None, new_token: Callable[[], str]) -> str:
-    """The id that this key always gives; without a key a new one. It says nothing of the request, so that another
-    request under the same key meets what the first one made."""
+    """Return the id for this key: the same key always gives the same id. Without a key the id is new.
+
+    The id does not depend on the request, so a different request with the same key finds what the first request
+    created.
+    """
     return f"{prefix}-{hashlib.sha256(key.encode()).hexdigest()[:16] if key else new_token()}"
 
 
 def used_for_another(what: str) -> Conflict:
-    """The error for a key that made this from another request."""
+    """Return the error for a key with which a different request already created an object."""
     return Conflict(f"This Idempotency-Key made {what} from another request. Use a new key.", "idempotency_conflict")

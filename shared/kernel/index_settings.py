@@ -1,4 +1,4 @@
-"""The settings that are read while the app is indexed, which makes no record of all of them."""
+"""The settings that the app reads while the host indexes it, without building the full Settings record."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def sweep_schedule(env: Mapping[str, str]) -> str:
 
 
 def asks_entra(env: Mapping[str, str]) -> bool:
-    """Whether roles of Entra ID, not the host's keys, decide who may call the API."""
+    """Return whether roles in Entra ID, instead of the host's keys, decide who may call the API."""
     return env.get("TRAINYARD_AUTH") == "entra"
 
 
 def app_service_signs_in(env: Mapping[str, str]) -> bool:
-    """Whether App Service's authentication stands before the app. App Service itself sets this, and nobody else may."""
+    """Return whether App Service authentication protects the app. Only App Service itself can set this variable."""
     return env.get("WEBSITE_AUTH_ENABLED", "").lower() == "true"
 
 

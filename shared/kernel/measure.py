@@ -1,4 +1,4 @@
-"""Counters and levels, used only if telemetry is on (functions/telemetry.py)."""
+"""Counters and gauges, which are used only if telemetry is on (functions/telemetry.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _listeners: list[tuple[OnCount, OnLevel]] = []
 
 
 def listen(on_count: OnCount, on_level: OnLevel) -> None:
-    """Call these for each count and each level from now on, with its name and attributes."""
+    """Call `on_count` for each count and `on_level` for each level from now on, with the name and the attributes."""
     _listeners.append((on_count, on_level))
 
 
@@ -20,6 +20,6 @@ def count(name: str, **attributes: str) -> None:
 
 
 def level(name: str, value: float, **attributes: str) -> None:
-    """How much there is now."""
+    """Report the current value of a gauge."""
     for _, on_level in _listeners:
         on_level(name, value, attributes)

@@ -1,7 +1,7 @@
-"""What a process remembers of answers from outside, in one place: how old each may be, and how many are kept.
+"""The cache of answers from outside, in one place: how old each answer may be, and how many are kept.
 
-A module that wants to remember something declares a Topic, and asks the system's Memory about it. Copies of the system
-share one Memory, so the handlers of one process know what the others read.
+A module declares a Topic for what it wants to cache, and asks the System's Memory for the answer. Copies of the System
+share one Memory, so all handlers of a process share the cached answers.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Topic(Generic[T]):
-    """Something that is remembered: `most` answers, the latest used ones, each for `max_age`; None: for good.
+    """A kind of cached answer: the `most` answers used last, each for `max_age` (None: forever).
 
-    `else_last`: when reading fails, the last answer is returned, however old it is. `keeps` says which answers are
-    remembered.
+    With `else_last`, a failed read returns the last answer, however old. `keeps` says which answers are cached.
     """
 
     name: str
@@ -41,18 +40,18 @@ class _Answer:
 
 
 class Memory:
-    """The answers by topic and key. Any number of threads may use it."""
+    """The cached answers by topic and key. Safe for any number of threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._answers: dict[str, OrderedDict[Hashable, _Answer]] = {}
-        self._reading: dict[tuple[str, Hashable], tuple[int, Future[Any]]] = {}  # by which thread
+        self._reading: dict[tuple[str, Hashable], tuple[int, Future[Any]]] = {}  # with the id of the reading thread
 
     def answer(self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable = ()) -> T:
-        """The answer that is remembered of the key, or a new one, read by `read`.
+        """Return the cached answer for the key, or read a new one with `read`.
 
-        One thread reads a key at a time; whoever asks meanwhile gets the answer, or the error, of that thread. A thread
-        does not wait for itself: it reads again.
+        Only one thread reads a key at a time. Other threads that ask meanwhile get that thread's answer or error. A
+        thread does not wait for itself: a nested call reads again.
         """
         place = topic.name, key
         with self._lock:
@@ -68,7 +67,7 @@ class Memory:
         return cast("T", reading.result())
 
     def one(self, topic: Topic[T], make: Callable[[], T]) -> T:
-        """The one object of this topic, made when somebody first asks for it."""
+        """Return the single object of this topic, which `make` creates on the first call."""
         return self.answer(topic, datetime.min, make)
 
     def _last(self, topic: Topic[T], key: Hashable) -> _Answer | None:

@@ -1,15 +1,15 @@
-"""What a message is: a typed value whose class says its queue, its handler, and what becomes of it in a poison queue.
+"""What a message is: a typed value whose class declares its queue, its handler, and its fate in a poison queue.
 
-    @dataclass(frozen=True)
-    class SubmitRun(Message, queue="submissions", handler="shared.runs.progress.submit:submit_run"):
-        run: str
+@dataclass(frozen=True) class SubmitRun(Message, queue="submissions", handler="shared.runs.progress.submit:submit_run"):
+run: str
 
-A message is declared in `messages.py` of the folder of its feature, and shared/messages/declared.py lists the folders.
-Functions are named as "module:function", so that a cold start imports a handler only for a message that has come.
+Each feature declares its messages in `messages.py` of its folder, and shared/messages/declared.py lists the folders.
+Functions are named as "module:function", so that a cold start imports a handler only when its message arrives.
 
-On the wire a message is a JSON object: its fields, and under MESSAGE the name of its class, so that several kinds of
-messages may share a queue. For a while the version before works on the same queues: its messages have no MESSAGE, and
-it ignores what it does not know. So a field that it needs keeps its name, and a new field has a default.
+On the wire a message is a JSON object: its fields, and the name of its class under the key MESSAGE, so that several
+kinds of messages may share a queue. During an upgrade the previous version works on the same queues: its messages have
+no MESSAGE, and it ignores fields that it does not know. So a field that the previous version needs keeps its name, and
+a new field has a default.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from shared.kernel.errors import BadMessage
 from shared.kernel.parsing import convert
 
 MESSAGE = "message"  # the key of the class's name; `kind` belongs to announcements
-NEWS_FOR = timedelta(days=1)  # Event Grid tries a delivery for so long, too
+NEWS_FOR = timedelta(days=1)  # Event Grid also retries a delivery for one day
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Whose trace the handling of a message belongs to. A run's submission `follows` the trace of a drop."""
+    """The trace that the handling of a message belongs to. A run's submission `follows` the trace of its drop."""
 
     run: str = ""
     drop: str = ""
@@ -41,15 +41,14 @@ class Trace:
 
 
 class Message:
-    """The base of all messages. A subclass is a frozen dataclass, and its class arguments are its declaration.
+    """The base of all messages. A subclass is a frozen dataclass; its class arguments are its declaration.
 
-    queue: where the message is sent.
-    handler: takes (ports, message), may run twice, and may die between any two writes.
-    done: takes (ports, message); whether a poison message is done or pointless, and can be deleted. Without one a
-        poison message is always deleted: a timer sends another.
-    news_since: takes (ports, message); since when the message is news, or None. Nobody else sends it again, so it goes
-        from the poison queue back to its queue until it is NEWS_FOR old.
-    inline: messages that the handler sends without delay and that are handled in the same invocation.
+    queue: the queue that the message is sent to. handler: takes (ports, message), may run twice, and may crash between
+    any two writes. done: takes (ports, message) and returns whether a poison message is done or pointless, and can be
+    deleted. A message without `done` is always deleted from its poison queue, because a timer sends another.
+    news_since: takes (ports, message) and returns since when the message is news, or None. No timer sends such a
+    message again, so it moves from the poison queue back to its queue until it is NEWS_FOR old. inline: the kinds of
+    messages that the handler sends without delay and that the same invocation handles.
     """
 
     queue: ClassVar[str]
@@ -76,17 +75,18 @@ class Message:
 
     @property
     def turn(self) -> str:
-        """A process handles one message of this turn at a time, so that none reads what another is about to write.
+        """Return the turn of this message, or '' if it waits for no other message.
 
-        '' for a message that waits for no other.
+        A process handles one message per turn at a time, so that no handler reads what another handler is about to
+        write.
         """
         return ""
 
     @classmethod
     def read(cls, body: Json, form: str) -> Message | None:  # noqa: ARG003 - events of other services use it
-        """The message in this JSON, which came in this form; None for an event that concerns nothing of ours.
+        """Decode the message from this JSON, which arrived in this form. Return None for an event that is not about us.
 
-        Raises BadMessage, saying why.
+        Raises BadMessage with the reason.
         """
         import msgspec  # not at a cold start
 
@@ -101,16 +101,16 @@ class Message:
 
 
 def encode(message: Message) -> str:
-    """The text of the message in its queue."""
+    """Return the message as the text for its queue."""
     given = {name: value for name, value in vars(message).items() if value is not None}
     return json.dumps({MESSAGE: type(message).__name__, **given}, default=datetime.isoformat)
 
 
 def kind_of(body: Json, kinds: Iterable[type[Message]]) -> type[Message]:
-    """The kind, of those of one queue, that this JSON holds. Raises BadMessage if it holds none.
+    """Return which of the kinds of one queue this JSON is. Raises BadMessage if none of them fits.
 
-    A message of the version before, and an event of another service, does not name its kind: then it is the first kind
-    whose required fields are all there.
+    Messages of the previous version and events of other services do not name their kind. They are of the first kind
+    whose required fields are all present.
     """
     named = body.get(MESSAGE)
     for kind in kinds:
@@ -120,7 +120,7 @@ def kind_of(body: Json, kinds: Iterable[type[Message]]) -> type[Message]:
 
 
 def is_event(kind: type[Message]) -> bool:
-    """Whether another service sends messages of this kind, in a form of its own."""
+    """Return whether another service sends messages of this kind, in its own format."""
     return "read" in vars(kind)
 
 
@@ -132,12 +132,12 @@ def _required(kind: type[Message]) -> set[str]:
 
 @cache
 def function(name: str) -> Callable[[Any, Any], Any]:
-    """The function of this name, `module:function`."""
+    """Import the function named as `module:function`."""
     module, _, attribute = name.partition(":")
     found: Callable[[Any, Any], Any] = getattr(import_module(module), attribute)
     return found
 
 
 def is_old(now: datetime, since: datetime | None) -> bool:
-    """Whether what became news then is news no more."""
+    """Return whether news from `since` is too old to send."""
     return since is None or now - since > NEWS_FOR

@@ -1,11 +1,11 @@
-"""Names that come from outside: what a path segment and a path may be."""
+"""Rules for names from outside: which path segments and paths are allowed."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")  # of experiments and clusters, as Azure ML has them
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")  # Azure ML's rule for experiments and clusters
 
 _SEGMENT_LIMIT = 200  # characters of a route's or a drop's name; a whole blob name has at most 1,024
 
@@ -14,7 +14,7 @@ _FILE_NAME_LIMIT = 255  # bytes of one path segment on the nodes' file systems (
 
 
 def path_problem(path: str) -> str | None:
-    """Why a node could not write this path below a folder of its own, as a sentence, or None."""
+    """Return why a node could not write this path below a folder of its own, as a sentence, or None."""
     for segment in path.split("/"):
         if fault := _segment_fault(segment, _FILE_NAME_LIMIT, in_bytes=True):
             return f"The name {path[:80]!r} can't be a file on a node: a segment {fault}."

@@ -1,4 +1,6 @@
-"""Do one thing to many items, independently: in turn, or in threads so that a slow one holds up no other."""
+"""Apply one function to many independent items: in turn, or in threads, so that a slow item does not delay the
+others.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,15 @@ _AT_ONCE = 8
 
 
 def in_turn(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """The results, in the items' order."""
+    """Return the results in the order of the items."""
     return [work(item) for item in items]
 
 
 def in_threads(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """The same, several at once, each in the context of the caller. Raises the first error after all have ended."""
+    """Return the results in the order of the items, computed in threads that each have the caller's context.
+
+    Raises the first error after all threads have ended.
+    """
     with ThreadPoolExecutor(_AT_ONCE, "each") as threads:
         futures = [threads.submit(contextvars.copy_context().run, work, item) for item in items]
     return [future.result() for future in futures]

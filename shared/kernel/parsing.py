@@ -1,12 +1,12 @@
-"""The one place where bytes from outside become values of ours: JSON and YAML, within limits, and typed ones of them.
+"""The only place where bytes from outside become our values: JSON and YAML within limits, and typed values from them.
 
-What `read_json` and `read_yaml` give is plain (mappings with text keys, lists, text, finite numbers, booleans, None),
-not deep and not doubled, so that whatever is done with it later (a table row, an answer, a job for Azure ML) can be
-written and read. Everything else raises BadInput, which says what it is, and where.
+`read_json` and `read_yaml` return plain values (mappings with text keys, lists, text, finite numbers, booleans, None)
+without deep nesting or duplicate keys, so that every later use (a table row, an answer, a job for Azure ML) can write
+and read them. Everything else raises BadInput, which names the problem and its place.
 
-msgspec keeps what it knows of a class with the class, and puts it there before it is complete. A second thread that
-converts to the class in that moment ends the whole process (SIGSEGV; msgspec 0.22, `DataclassInfo_Convert`). So what it
-knows is put together by one thread at a time, before a value is converted.
+msgspec caches its information about a class on the class, and does so before the information is complete. A second
+thread that converts to the class at that moment crashes the whole process (SIGSEGV; msgspec 0.22,
+`DataclassInfo_Convert`). So one thread at a time builds this information, before any value is converted.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ from shared.kernel.errors import BadInput, Impossible
 if TYPE_CHECKING:
     import msgspec
 
-DEEPEST = 30  # levels of mappings and lists; Azure ML's own deepest job has about ten
+DEEPEST = 30  # levels of mappings and lists; the deepest job of Azure ML has about ten
 BODY_LIMIT = 512 * 1024  # bytes; a run's record holds a job of some 300 KiB
 LARGEST = 2**63 - 1  # an Int64, the largest whole number that tables and Azure ML's services hold
 
 T = TypeVar("T")
-Lines = dict[str, int]  # the line (from 1) of each key by its path, `limits.timeout`
+Lines = dict[str, int]  # line number (from 1) of each key, by the key's path, such as `limits.timeout`
 
 _decoders: dict[object, msgspec.json.Decoder[Any]] = {}
 _preparing = RLock()
 
 
 def convert(value: object, kind: type[T], *, strict: bool = True) -> T:
-    """The value as one of this type; not `strict`: texts become numbers and truth values. Raises
-    msgspec.ValidationError."""
+    """Convert the value to this type. Unless `strict`, texts become numbers and booleans.
+
+    Raises msgspec.ValidationError.
+    """
     import msgspec  # here and below: not at a cold start
 
     _decoder(kind)
@@ -48,7 +50,7 @@ def convert(value: object, kind: type[T], *, strict: bool = True) -> T:
 
 
 def decode(text: str | bytes, kind: type[T]) -> T:
-    """JSON as a value of this type. Raises msgspec.DecodeError, and UnicodeError."""
+    """Decode JSON as a value of this type. Raises msgspec.DecodeError and UnicodeError."""
     return cast("T", _decoder(kind).decode(text))
 
 
@@ -62,14 +64,14 @@ def _decoder(kind: object) -> msgspec.json.Decoder[Any]:
 
 
 def read_body(body: bytes, model: type[T]) -> T:
-    """The body as JSON of this model."""
+    """Decode the JSON body as this model. Raises BadInput."""
     if len(body) > BODY_LIMIT:
         raise BadInput(f"The body has {len(body)} bytes, the limit is {BODY_LIMIT}. Put data into storage instead.")
     return _fit(read_json(body, "The body"), model, "The body")
 
 
 def read_query(params: Mapping[str, str], model: type[T]) -> T:
-    """The query's texts as this model. Parameters that it doesn't know are left alone: `code` is the host's."""
+    """Convert the query's texts to this model. Unknown parameters are ignored: `code` belongs to the host."""
     return _fit(dict(params), model, "The query", strict=False)
 
 
@@ -83,14 +85,14 @@ def _fit(value: object, model: type[T], what: str, strict: bool = True) -> T:
 
 
 def read_key(text: str | None) -> str | None:
-    """The Idempotency-Key header."""
+    """Return the Idempotency-Key header. Raises BadInput for a key that is too long or not printable ASCII."""
     if text is not None and not re.fullmatch(r"[ -~]{1,128}", text):
         raise BadInput("Idempotency-Key must have 1 to 128 printable ASCII characters.")
     return text
 
 
 def read_json(data: bytes, what: str) -> Any:
-    """The JSON in these bytes. `what` begins the sentence of an error."""
+    """Decode JSON from bytes. An error's sentence begins with `what`."""
     try:
         value = json.loads(data, object_pairs_hook=_single, parse_constant=_no_constant)
     except _Refused as exc:
@@ -103,9 +105,9 @@ def read_json(data: bytes, what: str) -> Any:
 
 
 def read_yaml(data: bytes, what: str) -> tuple[Any, Lines]:
-    """The YAML (or JSON) in these bytes, and the line of each key.
+    """Decode YAML (or JSON) from bytes, and return the value with the line of each key.
 
-    Aliases are refused, because a few lines of them expand to gigabytes, and so are keys that stand twice.
+    Aliases are refused, because a few lines of aliases expand to gigabytes. Duplicate keys are refused, too.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -124,7 +126,7 @@ def read_yaml(data: bytes, what: str) -> tuple[Any, Lines]:
 
 
 def plain(value: Any, what: str) -> Any:
-    """The value, if all of it is plain. Raises Impossible, which is a BadInput, with the path of what isn't."""
+    """Return the value if all of it is plain. Raises Impossible, a BadInput, with the path of the part that is not."""
     if fault := next(_faults(value, "", 1), None):
         path, why = fault
         raise Impossible(f"{what}{f': {path[:200]}' if path else ''} {why}", "unfit_value")
@@ -164,7 +166,7 @@ def _text_fault(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 class _Refused(Exception):
-    """Valid JSON for Python, but not for us."""
+    """JSON that Python accepts and Trainyard refuses."""
 
 
 def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -206,7 +208,7 @@ def _lines(node: yaml.MappingNode, what: str, prefix: str = "") -> Iterator[tupl
 
 
 def read_time(text: str) -> datetime:
-    """A time of RFC 3339, or a date; in UTC unless it says otherwise."""
+    """Parse an RFC 3339 time or a date, in UTC unless the text has an offset. Raises Impossible."""
     try:
         at = datetime.fromisoformat(text.upper())
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
@@ -215,6 +217,8 @@ def read_time(text: str) -> datetime:
 
 
 def one_line(encoded: str) -> str:
-    """The text of a percent-encoded header or metadata, '' if it is more than printable characters."""
+    """Decode a percent-encoded header or metadata value. Return '' if the text has characters that are not
+    printable.
+    """
     text = unquote(encoded).strip()
     return text if text.isprintable() else ""

@@ -1,10 +1,10 @@
-"""Records of many concerns, made of parts: a dataclass whose fields may be dataclasses, each of one concern.
+"""Records made of parts: a dataclass whose fields may be dataclasses, each for one concern.
 
-A part's fields are columns of the record, under their own names or under those that `column` gives: what lies in a
-table, is shown and is written stays flat, whatever is grouped with what.
+The fields of a part are columns of the record, under their own names or the names that `column` gives. So tables,
+answers and writes stay flat, however the fields are grouped.
 
-A feature adds a part that the record does not know: one typed value, in one column. `FeaturePart` declares it, in the
-feature's folder; the record holds such values by their types.
+A feature adds a part that the record does not know: one typed value, in one column. The feature's folder declares the
+part with `FeaturePart`; the record holds such values by their types.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Column:
-    """A column: where its value lies in the record (`part` is '' for the record itself), its type and its default."""
+    """A column: the place of its value in the record (`part` is '' for the record itself), its type and its default."""
 
     name: str
     part: str
@@ -28,22 +28,22 @@ class Column:
     default: Any = MISSING
 
     def of(self, record: Any) -> Any:
-        """Its value in a record."""
+        """Return this column's value in a record."""
         return getattr(getattr(record, self.part) if self.part else record, self.field)
 
 
 @dataclass(frozen=True)
 class FeaturePart(Generic[P]):
-    """What a feature adds to a record: a value of type `kind`, shown under `name`, in a column of that name or another.
+    """What a feature adds to a record: a value of type `kind`, shown under `name`, in the column `column` or `name`.
 
-    The version before had the value's fields as columns of the record. `was_there` says from these whether a row has
-    the value. Such a row is read from its old columns, which may be newer than the new one, and they are still written
-    (docs/development.md, "Two versions at once").
+    The previous version had the value's fields as columns of the record. `was_there` decides from these old columns
+    whether a row has the value. Such a row is read from its old columns, which may be newer than the new column, and
+    the old columns are still written (docs/development.md, "Two versions at once").
     """
 
     name: str
     kind: type[P]
-    column: str = ""  # where the name is that of an old column
+    column: str = ""  # set where `name` is the name of an old column
     hidden: tuple[str, ...] = ()  # fields that answers leave out
     was_there: Callable[[Mapping[str, Any]], bool] | None = None  # None for a part without old columns
 
@@ -52,22 +52,22 @@ class FeaturePart(Generic[P]):
         return self.column or self.name
 
     def old_columns(self) -> dict[str, Column]:
-        """The columns in which the version before had the value."""
+        """Return the columns in which the previous version had the value."""
         return columns(self.kind) if self.was_there else {}
 
 
 def part(kind: type[Any], required: bool = False) -> Any:
-    """A field that is a part of this kind; without `required` all fields of the part have defaults."""
+    """A field that holds a part of this kind. Unless `required`, all fields of the part have defaults."""
     return field(metadata={"part": kind}) if required else field(default_factory=kind, metadata={"part": kind})
 
 
 def column(name: str, default: Any) -> Any:
-    """A field of a part whose column has another name."""
+    """A field of a part whose column has a different name."""
     return field(default=default, metadata={"column": name})
 
 
 def of_features() -> Any:
-    """A field for the values of features, by their types."""
+    """A field that holds the features' values, by their types."""
     return field(default_factory=dict, metadata={"features": True})
 
 
@@ -75,7 +75,7 @@ _columns_of: dict[type[Any], dict[str, Column]] = {}
 
 
 def columns(kind: type[Any]) -> dict[str, Column]:
-    """The columns of a record by their names, in the order of the declaration."""
+    """Return the columns of a record class by name, in the order of declaration."""
     if kind not in _columns_of:
         _columns_of[kind] = {each.name: each for each in _columns(kind, "")}
     return _columns_of[kind]
@@ -96,18 +96,18 @@ def _columns(kind: type[Any], within: str) -> list[Column]:
 
 
 def flat(record: Any) -> dict[str, Any]:
-    """The values of a record by their columns."""
+    """Return the values of a record by column name."""
     return {name: each.of(record) for name, each in columns(type(record)).items()}
 
 
 def difference(before: R, after: R) -> dict[str, Any]:
-    """The columns in which a record differs from what it was."""
+    """Return the columns, with their new values, in which `after` differs from `before`."""
     pairs = ((name, each.of(before), each.of(after)) for name, each in columns(type(after)).items())
     return {name: new for name, old, new in pairs if old is not new and old != new}
 
 
 def from_columns(kind: type[R], values: Mapping[str, Any]) -> R:
-    """The record with these columns, the others at their defaults. Raises TypeError for a column that there is not."""
+    """Build a record from these columns, with defaults for the rest. Raises TypeError for an unknown column."""
     grouped = _grouped(kind, values)
     inner = {each.name: each.metadata["part"] for each in fields(kind) if "part" in each.metadata}  # type: ignore[arg-type]
     own = grouped.pop("", {})
@@ -115,7 +115,7 @@ def from_columns(kind: type[R], values: Mapping[str, Any]) -> R:
 
 
 def with_columns(record: R, changes: Mapping[str, Any]) -> R:
-    """The record with these columns changed. Raises TypeError for a column that there is not."""
+    """Return the record with these columns changed. Raises TypeError for an unknown column."""
     grouped = _grouped(type(record), changes)
     own = grouped.pop("", {})
     changed: R = replace(

@@ -1,4 +1,4 @@
-"""Someone who acts: asks for a run, leases nodes, writes a note, removes something."""
+"""A person who acts: requests a run, leases nodes, writes a note, removes something."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class Person(NamedTuple):
-    """A name, and what stays when the name changes: the object id in Entra ID.
+    """A name, and the object id in Entra ID, which stays the same when the name changes.
 
-    Without an id nobody vouches for the name: with keys it is the caller's own word, on a drop the uploader's.
+    Without an id the name is unverified: with keys the caller claims it, and on a drop the uploader does.
     """
 
     name: str = ""

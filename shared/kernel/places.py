@@ -1,4 +1,4 @@
-"""The names of the storage account's containers. Queues are named by the messages, shared/messages/declared.py."""
+"""The names of the storage account's containers. Messages name the queues: shared/messages/declared.py."""
 
 DROPS_CONTAINER = "drops"
 OUTPUT_CONTAINER = "output"

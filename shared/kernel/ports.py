@@ -1,8 +1,8 @@
-"""What the use cases of every folder take from outside.
+"""The external ports of the use cases, one interface per folder.
 
-Each noun's `ports.py` ends with one such interface: what the use cases of its folder may touch. It has all of the
-interface before it in the order of folders, so a use case of drops can call one of runs. A function that works with one
-noun alone takes that noun (`runs: Runs`). `System` implements all of them.
+Each noun's `ports.py` ends with an interface of everything that the use cases of its folder may touch. It includes the
+interface before it in the order of folders, so a use case of drops can call a use case of runs. A function that works
+with only one noun takes only that noun (`runs: Runs`). `System` implements all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shared.kernel.storage import Blobs, Queues
 
 
 class StoragePorts(Protocol):
-    """Files, messages, the time, and what the process remembers."""
+    """Files, messages, the time, and the cache of the process."""
 
     @property
     def blobs(self) -> Blobs: ...

@@ -1,4 +1,4 @@
-"""What an operation of the API may answer besides plain JSON, and who calls it."""
+"""Answers of the API besides plain JSON, and the caller of an operation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ JSON, TEXT, PROBLEM = "application/json", "text/plain", "application/problem+jso
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer with a status or headers of its own. The value is JSON, bytes of TEXT, or None for no body."""
+    """An answer with its own status or headers. The value is JSON, bytes of TEXT, or None for no body."""
 
     value: Any
     status: int = 200
@@ -22,7 +22,7 @@ class Reply:
 
 
 def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """An error as RFC 9457 has it."""
+    """Return an error in the format of RFC 9457."""
     title = code.replace("_", " ")
     body = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code}
     return Reply(body, status, headers or {}, PROBLEM)
@@ -30,7 +30,7 @@ def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | No
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls, and what they may do. Whoever has a key of the host may do everything."""
+    """The caller and the caller's rights. A caller with a key of the host has all rights."""
 
     auth: str  # keys or entra
     person: Person

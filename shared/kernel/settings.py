@@ -1,7 +1,7 @@
 """The app's settings, read once from a mapping (os.environ in production) and frozen.
 
-The names of the storage settings are the Functions host's own, so that triggers and code always mean the same account.
-docs/settings.md lists every setting; a test holds it against SETTINGS.
+The storage settings have the Functions host's own names, so that triggers and code always use the same account.
+docs/settings.md lists every setting; a test compares that page with SETTINGS.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Storage:
 
     @classmethod
     def of_account(cls, name: str) -> Storage:
-        """The account of this name in the public cloud."""
+        """Return the services' addresses of the account with this name in the public cloud."""
         return cls(*(f"https://{name}.{service}.core.windows.net" for service in STORAGE_SERVICES))
 
 
@@ -90,7 +90,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Mail:
-    """The mail server, as smtps://user:password@host:port or smtp://host:port, and who the mails are from."""
+    """The mail server, as smtps://user:password@host:port or smtp://host:port, and the sender's address."""
 
     url: str = field(repr=False)
     sender: str
@@ -98,7 +98,9 @@ class Mail:
 
 @dataclass(frozen=True)
 class Rules:
-    """An administrator's settings for the sweeps. `stop_instances_after` None only tells of instances that run on."""
+    """An administrator's settings for the sweeps. If `stop_instances_after` is None, the sweep only reports
+    long-running instances.
+    """
 
     dry_run: bool = False
     stop_instances_after: timedelta | None = None
@@ -124,7 +126,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
-        """Read all settings. Raises BadSetting naming the first one that is missing or can't be used."""
+        """Read all settings. Raises BadSetting that names the first missing or invalid one."""
         endpoint = _https(env, "TRAINYARD_TOPIC_ENDPOINT")
         if (auth := env.get("TRAINYARD_AUTH") or "keys") not in ("keys", "entra"):
             raise BadSetting(f"TRAINYARD_AUTH has value {auth!r}. Choose keys or entra.")
@@ -157,7 +159,7 @@ MOST_HOURS = 24 * 31
 
 
 def blob_endpoint(env: Mapping[str, str]) -> str:
-    """The address of the account's blobs, with which a browser speaks too. Raises BadSetting."""
+    """Return the address of the account's blob service, which browsers use, too. Raises BadSetting."""
     storage = _storage(env)
     parts = dict(part.split("=", 1) for part in storage.connection_string.split(";") if "=" in part)
     protocol, suffix = parts.get("DefaultEndpointsProtocol", "https"), parts.get("EndpointSuffix", "core.windows.net")

@@ -1,8 +1,8 @@
-"""Blobs and queues of the one storage account, as the system needs them.
+"""The ports of the storage account's blobs and queues.
 
-shared/adapters talks to Azure, tests/fakes/ports.py to memory; both pass the same contract suite. Each method says what
-happens when it is called twice, late, or on something finished. All of them may raise errors.Unavailable; the caller's
-message is then tried again.
+shared/adapters implements them with Azure, tests/fakes/ports.py in memory; both pass the same contract suite. Each
+method says what happens when it is called twice, late, or on something finished. All of them may raise
+errors.Unavailable; the caller's message is then retried.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shared.kernel.message import Message
 
 @dataclass(frozen=True)
 class Blob:
-    """One blob as a listing shows it. `md5` is lower-case hex, and empty where the service doesn't know it."""
+    """One blob in a listing. `md5` is lower-case hex, or empty if the service does not know it."""
 
     name: str
     etag: str
@@ -29,51 +29,56 @@ class Blob:
 
 @dataclass(frozen=True)
 class Sent:
-    """A message on its queue, for whoever sent it."""
+    """A message on its queue, as its sender can address it."""
 
     id: str
     receipt: str
 
 
 class Queues(Protocol):
-    """Storage queues with JSON messages. Delivery is at least once and in no order."""
+    """Storage queues with JSON messages. Delivery is at least once and unordered."""
 
     def send(self, message: Message, delay: float = 0.0) -> Sent:
-        """Put a message in its queue, invisible for `delay` seconds (at most 7 days; more is cut to that)."""
+        """Put a message in its queue, invisible for `delay` seconds (at most 7 days; longer delays are shortened to
+        that).
+        """
 
     def put(self, queue: str, text: str) -> None:
-        """Put a text in a queue as it is: an event of another service, or a message from elsewhere."""
+        """Put a text in a queue unchanged: an event of another service, or a message from elsewhere."""
 
     def take_back(self, queue: str, sent: Sent) -> None:
-        """Delete a message that was sent. One that somebody has taken since, or deleted, is theirs."""
+        """Delete a message that was sent. Nothing happens if another process has received or deleted the message
+        since.
+        """
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
-        """The approximate number of messages in each queue; 0 for one that does not exist."""
+        """Return the approximate number of messages in each queue; 0 for a queue that does not exist."""
 
     def ages(self, queues: Iterable[str]) -> dict[str, float]:
-        """For how many seconds the first message of each queue that may be taken has been there, with the delay that it
-        was sent with; 0 where there is none."""
+        """Return the age in seconds of the first visible message of each queue, including the delay it was sent with; 0
+        for a queue without one.
+        """
 
     def give_back(self, source: str, target: str, limit: int) -> int:
-        """Move up to `limit` messages that are there now from one queue to another; returns how many.
+        """Move up to `limit` messages from one queue to another; return how many were moved.
 
-        A message is in the other one before it leaves this one, so one that dies on the way comes twice, never not at
-        all. Those that somebody else has just taken stay.
+        A message is written to the target before it is deleted from the source, so a crash can duplicate but never lose
+        it. Messages that another process has just received stay.
         """
 
     def clear(self, queue: str, done: Callable[[str], bool], limit: int) -> int:
-        """Delete those of up to `limit` messages that are there now whose text is done; returns how many.
+        """Check up to `limit` messages and delete those whose text is `done`; return how many were deleted.
 
-        The others stay. Those that somebody else has just taken are left alone.
+        The other messages stay. Messages that another process has just received are not touched.
         """
 
     def peek(self, queue: str, limit: int = 32) -> list[str]:
-        """The first messages' texts, left where they are. Empty for a queue that does not exist."""
+        """Return the texts of the first messages without receiving them. Empty for a queue that does not exist."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A folder in blob storage: `prefix` ends with '/' or is empty."""
+    """A folder in blob storage. `prefix` ends with '/' or is empty."""
 
     container: str
     prefix: str
@@ -81,7 +86,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Copy:
-    """A blob to copy inside the storage account, and where to."""
+    """A blob to copy inside the storage account, and the copy's container and name."""
 
     source: Blob
     container: str  # of the source
@@ -91,72 +96,79 @@ class Copy:
 
 @dataclass(frozen=True)
 class FolderPage:
-    """Names, and the token of what follows, '' at the end."""
+    """A page of names, and the token of the next page, '' for the last page."""
 
     names: list[str]
     token: str
 
 
 class Blobs(Protocol):
-    """Blobs of the one storage account that drops, jobs and archives share."""
+    """Blobs of the storage account that drops, jobs and archives share."""
 
     def list(self, place: Place) -> Iterator[Blob]:
-        """Every blob under the place, by name, page by page, with its metadata. Empty if the container isn't there."""
+        """Yield every blob under the place, sorted by name, page by page, with metadata. Empty if the container does
+        not exist.
+        """
 
     def paged(self, place: Place, token: str = "", page: int = 5000) -> Iterator[tuple[str, Blob]]:
-        """The same, each with the token of its page of at most so many blobs. A listing from a token begins with that
-        page, as it is by then."""
+        """Like `list`, with each blob's page token; a page has at most `page` blobs. A listing that starts from a token
+        starts with that page, in its current state.
+        """
 
     def first(self, place: Place) -> Blob | None:
-        """The first blob under the place by name, or None. One request, however many there are."""
+        """Return the first blob under the place by name, or None. Costs one request, however many blobs there are."""
 
     def folders(self, place: Place, token: str = "", limit: int = 5000) -> FolderPage:
-        """Up to `limit` names, by name, of the folders and blobs right under the place. One request.
+        """Return up to `limit` names of the folders and blobs directly under the place, sorted. Costs one request.
 
-        What is in the folders is not listed. A name that is a folder and a blob too comes once.
+        The contents of the folders are not listed. A name that is both a folder and a blob is listed once.
         """
 
     def read(self, container: str, name: str, limit: int) -> bytes:
-        """The blob. Raises NotFound, or BadInput if it is longer than `limit` bytes (nothing is read then)."""
+        """Read the blob. Raises NotFound, or BadInput without reading if the blob is longer than `limit` bytes."""
 
     def lines(self, container: str, name: str) -> Iterator[str]:
-        """The blob's lines, in bounded memory; none if it isn't there. A last line without its end counts too."""
+        """Yield the blob's lines in bounded memory; none if the blob does not exist. An unterminated last line counts,
+        too.
+        """
 
     def read_from(self, container: str, name: str, offset: int, limit: int) -> bytes:
-        """Up to `limit` bytes from `offset` on; empty at or past the end, or if the blob isn't there."""
+        """Read up to `limit` bytes from `offset`. Empty at or past the end, and if the blob does not exist."""
 
     def tail(self, container: str, name: str, size: int) -> str:
-        """The last `size` bytes as text; '' if the blob isn't there."""
+        """Return the last `size` bytes as text; '' if the blob does not exist."""
 
     def write(self, container: str, name: str, data: bytes, content_type: str) -> Blob:
-        """Write the blob whole, over what was there. Makes the container on first need."""
+        """Write the whole blob, overwriting an existing one. Creates the container if needed."""
 
     def write_once(self, container: str, name: str, data: bytes, content_type: str) -> None:
-        """Write the blob unless one of this name is there. Makes the container on first need."""
+        """Write the blob unless a blob of this name exists. Creates the container if needed."""
 
     def copy(self, copies: Iterable[Copy], concurrency: int = 16) -> Iterator[Blob]:
-        """Copy on the server, and give each finished copy (as it now is) in no order.
+        """Copy on the server, and yield each finished copy in its current state, unordered.
 
-        A copy carries its source's etag in metadata `source_etag`. One that is already there with this etag is not
-        made again. A source that is gone raises NotFound. The bytes never come here.
+        A copy carries its source's etag in the metadata `source_etag`. A copy that already exists with this etag is not
+        made again. Raises NotFound if a source no longer exists. The bytes never pass through this process.
         """
 
     def remove(self, container: str, names: Iterable[str]) -> None:
-        """Delete these blobs. Nothing happens for one that isn't there."""
+        """Delete these blobs. A blob that does not exist is skipped."""
 
     def remove_listed(self, container: str, blobs: Iterable[Blob]) -> None:
-        """Delete these blobs as they were listed: one that was written since then stays, one that is gone is fine."""
+        """Delete these blobs as they were listed: a blob that was written since stays, and one that is gone is
+        skipped.
+        """
 
     def read_url(self, container: str, name: str, seconds: float) -> str:
-        """A URL that reads this very blob and nothing else, without a credential, for so long. It need not be there."""
+        """Return a URL that reads only this blob, without a credential, for `seconds`. The blob need not exist yet."""
 
     def write_url(self, container: str, name: str, seconds: float) -> str:
-        """A URL that writes this very blob for so long, whole or in blocks, and tells which blocks are there."""
+        """Return a URL that writes only this blob for `seconds`, whole or in blocks, and lists its blocks."""
 
     def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
-        """A URL that makes this very blob and nothing else, without a credential, for so long.
+        """Return a URL that creates only this blob, without a credential, for `seconds`.
 
-        It can't write over a blob that is there, unless `replace` says so.
+        The URL can't overwrite an existing blob unless `replace` is true.
         """
 
     def check(self) -> None:

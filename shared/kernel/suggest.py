@@ -1,4 +1,4 @@
-"""Did you mean: the nearest of the names that there are. Pure."""
+""" "Did you mean": suggest the nearest existing name. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST = 80  # characters of a name that are compared and shown
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """The choice that was probably meant, or ''."""
+    """Return the choice that was probably meant, or ''."""
     import difflib  # only mistakes need it
 
     matches = difflib.get_close_matches(name[:LONGEST].lower(), list(choices), n=1, cutoff=0.6)
@@ -19,20 +19,22 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """` Did you mean 'trees'?` for one that is near, else ''."""
+    """Return ` Did you mean 'trees'?` if a choice is near, else ''."""
     near = nearest(name, choices)
     return f" Did you mean {near!r}?" if near else ""
 
 
 def there_are(choices: Iterable[str]) -> str:
-    """`a, b, c`, cut where there are many; `none` where there is none."""
+    """Return `a, b, c`, shortened if there are many; `none` if there are no choices."""
     names = sorted(choices)
     rest = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
     return ", ".join(names[:MOST_SHOWN]) + rest or "none"
 
 
 def chosen(what: str, name: str, choices: Iterable[str]) -> str:
-    """The name, if it is one of the choices. Raises Impossible with the nearest one, and `unknown_<what>`."""
+    """Return the name if it is one of the choices. Raises Impossible with the nearest choice and code
+    `unknown_<what>`.
+    """
     names = sorted(choices)
     if name not in names:
         near = did_you_mean(name, names)

@@ -1,4 +1,4 @@
-"""Asking many things, of which most hold nothing, by turns."""
+"""Poll many sources, most of which are empty, by turns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 
 class Turns:
-    """What held something when it was last asked is asked each time, all else every so many times."""
+    """Polls a source that had something at its last poll each time, and every other source once per `every` rounds."""
 
     def __init__(self, every: int) -> None:
         self._every = every
@@ -14,11 +14,11 @@ class Turns:
         self._empty: set[str] = set()
 
     def next(self, names: Iterable[str]) -> list[str]:
-        """Those to ask this time: all of them the first time."""
+        """Return the names to poll this round: all of them in the first round."""
         self._time += 1
         turn = self._time % self._every
         return [name for place, name in enumerate(names) if name not in self._empty or place % self._every == turn]
 
     def saw(self, counts: Mapping[str, int]) -> None:
-        """How much each of those held."""
+        """Record how much each polled source held."""
         self._empty = (self._empty | counts.keys()) - {name for name, count in counts.items() if count}

@@ -1,4 +1,4 @@
-"""A record as it was read."""
+"""A record together with its etag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML that we deploy, read as fast as it can be: the app reads all of it when it starts."""
+"""Read YAML files of the deployment as fast as possible, because the app reads all of them at startup."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def load(text: str) -> Any:
-    """What the text holds. Raises yaml.YAMLError."""
+    """Parse the text. Raises yaml.YAMLError."""
     try:
-        return yaml.load(text, _FAST)  # noqa: S506 - it is the safe loader, written in C
+        return yaml.load(text, _FAST)  # noqa: S506 - this is the safe loader, written in C
     except yaml.YAMLError:
-        return yaml.safe_load(text)  # fails too, and shows the line
+        return yaml.safe_load(text)  # fails too, with the line in its error

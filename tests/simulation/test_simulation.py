@@ -14,11 +14,8 @@ import pytest
 from shared.clusters import sweep
 from shared.deadlines import look as dates
 from shared.deadlines.plan import Hold
-from shared.kernel.errors import Changed
 from shared.kernel.facts import Fact
-from shared.kernel.versioned import Stored
 from shared.models import promote
-from shared.models.model import Model
 from shared.models.ports import Models, Write
 from shared.reactions import REACTIONS
 from shared.runs.progress import follow, submit
@@ -80,12 +77,13 @@ def play_all(folder: Path, seeds: range, also: str = "") -> Counter[str]:
 
 def test_a_seed_says_everything(tmp_path: Path) -> None:
     """The same seed is the same schedule to the last call, in another process and with another order of sets too."""
-    here = [line.replace(str(tmp_path), "trainers") for line in play(4, trainers_folder(tmp_path), traced=True).trace]
+    trace = play(4, trainers_folder(tmp_path), traced=True).trace
+    here = [line.replace(str(tmp_path), "trainers").replace(tmp_path.name, "trainers") for line in trace]
     command = [sys.executable, "-m", "benchmarks.schedules", "--replay", "4"]
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     there = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
     assert len(here) > 100
-    assert re.sub(r"/\S*tmp\w+", "trainers", there).splitlines()[:-1] == here
+    assert re.sub(r"(/\S*)?\btmp\w+", "trainers", there).splitlines()[:-1] == here
 
 
 def first_broken(trainers: Path, likely: int) -> Outcome | None:
@@ -102,20 +100,16 @@ def nothing(*_: object) -> None:
     """What a step does that was left out."""
 
 
-def written(models: Models, before: Stored[Model] | None, write: Write) -> bool:
-    """A write of which it is not asked whether it was made, and only its answer was lost."""
-    try:
-        models.write(before, write)
-    except Changed:
-        return False
-    return True
+def never_made(models: Models, write: Write) -> bool:
+    """The answer about a write whose own answer was lost, where nobody looks whether it was made."""
+    return False
 
 
 LEFT_OUT = {  # the last is a seed that found it, which is tried first
     "the second statement that a run was submitted": (follow, "RunSubmitted", Unheard, "RunSubmitted", 833),
     "the first statement that a run was submitted": (submit, "RunSubmitted", Unheard, "RunSubmitted", 0),
     "the statement that a run was archived": (archive, "RunArchived", Unheard, "RunArchived", 0),
-    "the question whether a version was made": (promote, "_written", written, "has no signature", 4),
+    "the question whether a version was made": (promote, "_is_made", never_made, "has no signature", 4),
     "the look after a cluster's change": (sweep, "_came_meanwhile", nothing, "stays at zero", 239),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.kernel import compare_and_set as module
+from shared.kernel.clock import SystemClock
 from shared.kernel.compare_and_set import ATTEMPTS, LONGEST_PAUSE, compare_and_set
 from shared.kernel.errors import Changed, Conflict
 from tests.fakes.storage import Clock
@@ -44,9 +44,8 @@ def test_each_attempt_reads_what_others_wrote() -> None:
     assert (record.reads, len(clock.paused)) == (3, 2)
 
 
-def test_pauses_grow_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_grow_and_end() -> None:
     """Their bound doubles up to LONGEST_PAUSE; after ATTEMPTS the error names what was changed."""
-    monkeypatch.setattr(module, "_jittered", lambda longest: longest)
     record, clock = Record(busy=1000), Clock()
     with pytest.raises(Changed, match=f"^Run a was changed by others {ATTEMPTS} times"):
         compare_and_set(clock, "Run a", record.read, record.add_one)
@@ -56,13 +55,14 @@ def test_pauses_grow_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (clock.paused[-1], sum(clock.paused) < 7) == (LONGEST_PAUSE, True)
 
 
-def test_pauses_differ_between_writers() -> None:
-    """Two writers that met do not wait equally long, so that they do not meet again."""
-    one, other = Clock(), Clock()
-    for clock in (one, other):
-        record = Record(busy=8)
-        compare_and_set(clock, "It", record.read, record.add_one)
-    assert one.paused != other.paused
+def test_pauses_differ_between_writers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two writers that met do not wait equally long, so that they do not meet again; none waits longer than it says."""
+    slept: list[float] = []
+    monkeypatch.setattr("shared.kernel.clock.time.sleep", slept.append)
+    for _ in range(20):
+        SystemClock().pause(0.5)
+    assert len(set(slept)) > 10
+    assert all(0 <= seconds <= 0.5 for seconds in slept)
 
 
 def test_the_first_read_may_be_another_one() -> None:

@@ -84,3 +84,19 @@ def test_features_in_words(container: ContainerClient, ours: Side) -> None:
     )
     assert page.refusal == (501, "FeatureNotSupported")
     assert b"page blobs" in page.body
+
+
+@pytest.mark.parametrize(("method", "path", "query", "headers"), [
+    ("PUT", "lake", "resource=filesystem", {}),
+    ("GET", "lake", "resource=filesystem&recursive=true", {}),
+    ("PUT", "lake/folder", "resource=directory", {}),
+    ("PATCH", "lake/a", "action=append&position=0", {}),
+    ("PATCH", "lake/a", "action=flush&position=3", {}),
+    ("HEAD", "lake/a", "action=getStatus", {}),
+    ("PUT", "lake/b", "", {"x-ms-rename-source": "/lake/a"}),
+])  # fmt: skip
+def test_data_lake_is_refused_by_name(ours: Side, method: str, path: str, query: str, headers: dict[str, str]) -> None:
+    """What clients of Data Lake ask is a 501 that names Data Lake, and the way around it."""
+    reply = Raw(ours.blob_url).ask(method, path, query, headers)
+    assert (reply.status, reply.headers["x-ms-error-code"]) == (501, "FeatureNotSupported")
+    assert method == "HEAD" or b"no Data Lake (the dfs endpoint" in reply.body

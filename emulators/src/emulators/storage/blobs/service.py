@@ -47,6 +47,7 @@ HEADERS_NOT_HERE = {
     "x-ms-immutability-policy-until-date": "immutability policies",
     "x-ms-legal-hold": "legal holds",
 }
+DATA_LAKE = "Data Lake (the dfs endpoint, with directories and renames): use the Blob endpoint with a client of blobs"
 PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "snapshot", "tags", "tier")
 WITHOUT_BODY = ("GET ", "GET metadata", "GET acl")
 SECRET = "sig"
@@ -169,6 +170,8 @@ class BlobService(Service[BlobAccount]):
     async def _routed(self, call: Call) -> Answer:
         if (what := NOT_HERE.get(call.text("comp"))) is not None:
             raise not_here(what)
+        if call.query.keys() & {"resource", "action"} or "x-ms-rename-source" in call.headers:
+            raise not_here(DATA_LAKE)
         for header, what in HEADERS_NOT_HERE.items():
             if header in call.headers:
                 raise not_here(what)
