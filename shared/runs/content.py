@@ -1,4 +1,4 @@
-"""What lies in a drop's folder: its blobs, and what one listing of them shows."""
+"""The content of a drop's folder: its blobs, and the survey that one listing yields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SUCCESS_MARKER = "_SUCCESS"
 OWNER = "trainyard_owner"  # metadata of uploaded blobs: who uploads, percent-encoded
 OWNER_LIMIT = 256
 PATIENCE = timedelta(minutes=4)  # for one listing; functionTimeout, 10 minutes, ends the worker
-BUDGET = timedelta(minutes=2)  # for one message's listing, after which another goes on
+BUDGET = timedelta(minutes=2)  # for the listing by one message; another message continues
 MANY = 1_000_000  # files; so many are listed within seconds to minutes
 _LOOKED_EVERY = 100  # files
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def in_time(blobs: Iterable[T], clock: Callable[[], datetime]) -> Iterator[T]:
-    """The same blobs. Raises ListingTooLong rather than go on for longer than PATIENCE."""
+    """The same blobs. Raises ListingTooLong when the listing takes longer than PATIENCE."""
     until = clock() + PATIENCE
     for number, blob in enumerate(blobs):
         if number % _LOOKED_EVERY == 0 and clock() > until:
@@ -48,7 +48,7 @@ def in_time(blobs: Iterable[T], clock: Callable[[], datetime]) -> Iterator[T]:
 
 
 def drop_blobs(blobs: Blobs, key: DropKey) -> Iterator[Blob]:
-    """The drop's blobs: those in its folder, or the one that has its very name."""
+    """The drop's blobs: the blobs in its folder, or the single blob with the drop's exact name."""
     inside = blobs.list(Place(DROPS_CONTAINER, key.prefix()))
     first = next(inside, None)
     if first is not None:
@@ -63,12 +63,12 @@ def _exact(blobs: Blobs, key: DropKey) -> Iterator[Blob]:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a listing of a drop shows.
+    """The result of listing a drop.
 
-    `fingerprint` is over (name, MD5 or etag, size) of its blobs in listing order, but for the `_SUCCESS` marker.
+    `fingerprint` is a hash over (name, MD5 or etag, size) of the blobs in listing order, without the `_SUCCESS` marker.
 
-    The etag stands in where the service knows no MD5 (a blob of several blocks, written without one). So the same bytes
-    uploaded again in one request give the same fingerprint, in many requests a new one.
+    The etag replaces an unknown MD5 (of a blob that was written in several blocks without an MD5). The same bytes
+    uploaded again in one request therefore keep the fingerprint; an upload in several requests changes it.
     """
 
     fingerprint: str
@@ -79,15 +79,15 @@ class Survey:
     markers: Mapping[str, Blob]
     single_file: bool
     problem: str | None
-    owner: str = ""  # who uploaded it, as the marker or else the newest file's metadata says
+    owner: str = ""  # the uploader, from the metadata of the marker or else of the newest file
 
 
 @dataclass
 class SoFar:
-    """What the blobs up to one have shown, after a whole number of MANY: from there another process goes on.
+    """The survey of the blobs listed so far, after a multiple of MANY, so that another process can continue.
 
-    `chain` hashes the fingerprints of each MANY, counted without `_SUCCESS`. `page` is the token of the page in which
-    `last`, a name, is.
+    `chain` hashes the fingerprints of each MANY blobs, counted without `_SUCCESS`. `page` is the token of the page that
+    contains `last`, a blob's name.
     """
 
     page: str = ""
@@ -105,7 +105,7 @@ class SoFar:
 
 
 def survey(key: DropKey, blobs: Iterable[Blob]) -> Survey:
-    """Look at each blob once, in bounded memory. The listing's order is the service's, the same at every call."""
+    """Survey the blobs in bounded memory. The service lists blobs in the same order at every call."""
     look = _Look(key, SoFar())
     for blob in blobs:
         look.at(blob, "")
@@ -115,9 +115,10 @@ def survey(key: DropKey, blobs: Iterable[Blob]) -> Survey:
 def survey_in_time(
     blobs: Blobs, key: DropKey, clock: Callable[[], datetime], told: SoFar, seen: Callable[[Blob], object]
 ) -> Survey | SoFar:
-    """The survey, or how far it has come after BUDGET, or when MANY blobs more would take longer than PATIENCE.
+    """The survey, or the progress after BUDGET, or when MANY more blobs would take longer than PATIENCE.
 
-    It goes on after `told`, and calls `seen` with each blob. Raises ListingTooLong if it came no step further.
+    The survey continues after `told`, and calls `seen` with each blob. Raises ListingTooLong if no progress was
+    possible.
     """
     look, began, saved = _Look(key, told), clock(), told
     pages = blobs.paged(Place(DROPS_CONTAINER, key.prefix()), told.page)
@@ -193,11 +194,11 @@ class _Look:
         )
 
     def _fingerprint(self) -> str:
-        """Of the blobs since the last MANY, and of all before."""
+        """The fingerprint of the blobs since the last multiple of MANY, chained to all earlier blobs."""
         own = self._digest.hexdigest()
         return hashlib.sha256(f"{self._told.chain}\n{own}".encode()).hexdigest() if self._told.chain else own
 
 
 def owner_of(blob: Blob) -> str:
-    """Who uploaded the blob, as whoever did says; '' for nobody. Metadata is ASCII, so the name is percent-encoded."""
+    """The blob's uploader, self-reported; '' if not given. Metadata is ASCII, so the name is percent-encoded."""
     return one_line(blob.metadata.get(OWNER, "")[:OWNER_LIMIT])

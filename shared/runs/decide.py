@@ -1,4 +1,4 @@
-"""How a job's status changes its run, and what the log of a failure and the metrics say. No I/O."""
+"""Pure decisions: how a job's status changes its run, which log explains a failure, and how metrics are folded."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from shared.kernel.drop_key import DropKey
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
 WHY_LIMIT = 1000  # characters of a moment's reason
-HISTORY_LIMIT = 100  # moments kept; a job that is preempted more often keeps its first half and its last
+HISTORY_LIMIT = 100  # entries kept; the history of an often preempted job keeps its first half and its last half
 
 
 def advance(run: Run, state: RunState, now: datetime, why: str = "", failure: FailureCode | None = None) -> Run:
-    """The run whose job is seen in `state`; as it is if the table forbids that step.
+    """Move the run to `state`; the run is returned unchanged if TRANSITIONS forbids the step.
 
-    `failure` says why a job failed, where that led to this step.
+    `failure` is the code of the job failure that caused the step.
     """
     if state not in TRANSITIONS[run.progress.state]:
         return run
@@ -38,12 +38,12 @@ def advance(run: Run, state: RunState, now: datetime, why: str = "", failure: Fa
 
 
 def first_moment(run: Run) -> tuple[Moment, ...]:
-    """The history of a run that was just received."""
+    """The initial history of a run of a sealed drop."""
     return (Moment(RunState.RECEIVED, run.created_at, f"Drop {run.asked.drop} was sealed."),)
 
 
 def why_step(run: Run, status: JobStatus, now: datetime) -> str:
-    """One sentence about a step that needs one."""
+    """The reason for a step, in one sentence; '' if the step needs no reason."""
     if run.progress.state is RunState.RUNNING and status.state is JobState.QUEUED:
         return "The job lost its nodes and waits for others."
     if status.state is not JobState.CANCELED:
@@ -61,7 +61,7 @@ def why_step(run: Run, status: JobStatus, now: datetime) -> str:
 
 
 def overdue(run: Run, now: datetime) -> str | None:
-    """Why a running run has to end: it is past its limit, and Azure ML has not ended it."""
+    """Why a running run must be canceled: the run is past its time limit, and Azure ML has not ended the job."""
     if run.progress.state is not RunState.RUNNING or not run.asked.timeout_seconds:
         return None
     over = now - run.progress.history[-1].at - timedelta(seconds=run.asked.timeout_seconds)
@@ -72,14 +72,17 @@ def overdue(run: Run, now: datetime) -> str | None:
 
 
 def preemptions(run: Run, since: datetime) -> int:
-    """How often the run lost its nodes since then."""
+    """How often the run lost its nodes since `since`."""
     steps = pairwise(run.progress.history)
     lost = [b.at for a, b in steps if a.state is RunState.RUNNING and b.state is RunState.QUEUED]
     return sum(at >= since for at in lost)
 
 
 def idle_gpus(points: Sequence[tuple[float, float | None]], now: datetime, quiet: timedelta) -> str | None:
-    """Why GPUs do nothing: points of utilization, in percent and Unix time, that were low for so long, up to now."""
+    """Why the GPUs count as idle: every utilization in the last `quiet` is low. None otherwise.
+
+    `points` are pairs of utilization (percent) and Unix time.
+    """
     timed = [(value, at) for value, at in points if at is not None]
     recent = [value for value, at in timed if now.timestamp() - at <= quiet.total_seconds()]
     if not recent or timed[0][1] > now.timestamp() - quiet.total_seconds() or max(recent) >= IDLE_PERCENT:
@@ -89,10 +92,10 @@ def idle_gpus(points: Sequence[tuple[float, float | None]], now: datetime, quiet
 
 
 def failing_log(tails: Mapping[str, str], lines: int) -> tuple[str, str]:
-    """Of several ranks' log ends, the name and the last lines of the one that explains a failure.
+    """Choose the log that explains a failure among the tails of several ranks: its name and its last lines.
 
-    A rank that raised says more than those that then lost their peer, whose last line is about a connection: those come
-    second, and third the first rank that wrote at all.
+    Preferred are ranks that raised an exception other than a connection error, because a connection error only shows
+    that a peer failed. Next come ranks that raised a connection error, then the first rank with any log.
     """
     written = {name: tail.strip() for name, tail in sorted(tails.items()) if tail.strip()}
     raised = {name: tail for name, tail in written.items() if "Traceback" in tail or ": failed:" in tail}
@@ -104,7 +107,9 @@ def failing_log(tails: Mapping[str, str], lines: int) -> tuple[str, str]:
 
 
 def reads(run: Run, drop: DropKey) -> bool:
-    """Whether the run's job reads this drop: as the drop it was made for, or by a path to it, into it or above it."""
+    """Whether the run's job reads this drop: the run was made for the drop, or an input path is, contains or is inside
+    it.
+    """
     key = str(drop)
     return run.asked.drop == key or any(
         key == place or key.startswith(f"{place}/") or place.startswith(f"{key}/") for place in run.asked.reads
@@ -116,20 +121,20 @@ def is_over(run: Run) -> bool:
 
 
 def has_run(run: Run) -> bool:
-    """Whether it ever had nodes."""
+    """Whether the run was ever running on nodes."""
     return any(moment.state is RunState.RUNNING for moment in run.progress.history)
 
 
-OVERDUE_GRACE = timedelta(minutes=5)  # Azure ML ends a job at its limit; its word may be late
+OVERDUE_GRACE = timedelta(minutes=5)  # Azure ML ends a job at its limit, but may report the end late
 IDLE_PERCENT = 5.0
-NEARLY = 0.9  # of its time limit: our history begins after Azure ML's clock
-METRICS_KEPT = 200  # names; a trainer that makes more has a fault
-WHEN = ("time", "step", "epoch")  # of a row: no metrics
+NEARLY = 0.9  # share of the time limit: our history starts later than Azure ML's clock
+METRICS_KEPT = 200  # names; more names indicate a bug in the trainer
+WHEN = ("time", "step", "epoch")  # columns that say when a row was written; not metrics
 LOWER_IS_BETTER = ("loss", "error", "perplexity", "seconds", "wait")
 
 
 def fold_metrics(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, float]]:
-    """The last and the best value of each metric. Lower is better for those that LOWER_IS_BETTER names."""
+    """The last and the best value of each metric. Lower is better for names that contain a word of LOWER_IS_BETTER."""
     last: dict[str, float] = {}
     best: dict[str, float] = {}
     for row in rows:
@@ -144,7 +149,7 @@ def fold_metrics(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, float], d
 
 
 def finite(value: Any) -> float | None:
-    """The value as a finite number, or None: a log may hold anything."""
+    """The value as a finite number; None for any other value, because logs may contain anything."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Whether what a message of a run asked for is done."""
+"""Whether the task of a run's message is done."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_archived(ports: RunPorts, message: ArchiveRun) -> bool:
 
 
 def is_followed(ports: RunPorts, message: JobEvent) -> bool:
-    """Whether the job's run is archived, or the job is not ours."""
+    """Whether the job's run is archived, or the job does not belong to a run."""
     run = _run(ports, run_of_job(message.job))
     return run is None or _archived(run)
 

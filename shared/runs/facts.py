@@ -1,4 +1,4 @@
-"""What happens to runs."""
+"""Facts about runs: what happened to a run, and the jobs and files of the run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from shared.runs.model import Run
 
 @dataclass(frozen=True)
 class RunRecorded(Fact):
-    """The run has a row; its job is not at Azure ML yet."""
+    """The run has a row, but no job at Azure ML yet."""
 
     run: Run
 
 
 @dataclass(frozen=True)
 class RunSubmitted(Fact):
-    """Azure ML has the run's job. Stated before the row says so: a repeat is the same event; a fact that is lost is
-    not stated again."""
+    """Azure ML has the run's job. Published before the row says so.
+
+    A repeat publishes the same event. A lost fact would never be published again, hence the order.
+    """
 
     run: Run
 
@@ -32,8 +34,10 @@ class RunStarted(Fact):
 
 @dataclass(frozen=True)
 class RunTakesStep(Fact):
-    """The row is about to say so of the run; these jobs of it were just seen on nodes, or off them. `archives`: time is
-    left for a small archive."""
+    """The run's row is about to record a step. `moved`: the jobs that just got or lost nodes.
+
+    `archives`: the caller has time to archive a small run.
+    """
 
     run: Run
     moved: frozenset[str]
@@ -42,7 +46,7 @@ class RunTakesStep(Fact):
 
 @dataclass(frozen=True)
 class RunLosesNodes(Fact):
-    """The run has lost its nodes `after` times, `before` until now. Stated before the row says so."""
+    """The run has now lost its nodes `after` times, previously `before` times. Published before the row says so."""
 
     run: Run
     before: int
@@ -51,14 +55,14 @@ class RunLosesNodes(Fact):
 
 @dataclass(frozen=True)
 class CancelCarriedOut(Fact):
-    """The run's jobs are asked to end, because someone asked the run to."""
+    """The run's jobs have been canceled, because someone canceled the run."""
 
     run: Run
 
 
 @dataclass(frozen=True)
 class RunReconciled(Fact):
-    """The look at the run's hour has come to the run, which is not over."""
+    """The hourly reconcile reached this run, which has not ended."""
 
     run: Run
 
@@ -72,14 +76,17 @@ class RunEnded(Fact):
 
 @dataclass(frozen=True)
 class RunBeingArchived(Fact):
-    """The row and the manifest are about to say what the run left."""
+    """The row and the manifest are about to record the run's results."""
 
     run: Run
 
 
 @dataclass(frozen=True)
 class RunArchived(Fact):
-    """The manifest of the run's archive is written. Stated before the row says so, by `seconds` at most."""
+    """The manifest of the run's archive is written. Published before the row says so.
+
+    `seconds` is the longest time until the row says so.
+    """
 
     run: Run
     output: str
@@ -88,6 +95,6 @@ class RunArchived(Fact):
 
 @dataclass(frozen=True)
 class ArchiveGivenUp(Fact):
-    """The run's archive failed too often, and is not tried again."""
+    """The run's archive failed too often and is not retried."""
 
     run: Run

@@ -1,7 +1,8 @@
-"""What features add to runs, as each declares it in its `feature.py`. shared/features.py lists the features.
+"""What features add to runs. Each feature declares its additions in `feature.py`; shared/features.py lists the
+features.
 
-Whoever asks reads the declarations, so that no other module names a feature. They are imported on first use, because
-features are built on runs, and not the other way round.
+Callers read these declarations, so no other module names a feature. Features are imported on first use because features
+depend on runs, and runs must not depend on features.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a new run comes from. `request` is None for the run of a drop, `route` for one without a route."""
+    """The origin of a new run. `request` is None for the run of a drop; `route` is None for a run without a route."""
 
     request: RunRequest | None
     route: Route | None
@@ -35,7 +36,10 @@ class Origin:
 
 @dataclass(frozen=True)
 class BeforeStart:
-    """What is said of a run that has not started: under which name, as which model, None for a run without it."""
+    """A field about a run that has not started: the field's name, its model, and a function for its value.
+
+    The function returns None for a run that lacks the value.
+    """
 
     name: str
     model: type
@@ -44,17 +48,17 @@ class BeforeStart:
 
 @dataclass(frozen=True)
 class Feature:
-    """What a feature adds.
+    """The additions of one feature.
 
-    - `parts`: its values of a run, a column each
+    - `parts`: the feature's parts of a run, one column each
     - `workloads`: kinds of runs
-    - `begin`: gives a new run its part; raises Impossible for one that can't have it
-    - `check`: raises Impossible for a run that was asked for and can never be
-    - `before_start`: what dry runs and answers to requests say of a run
-    - `reactions`: what follows from facts, after what every run has (shared/reactions.py)
-    - `price_on`: what an hour of a node costs on one of the run's clusters; None where the feature does not know
-    - `instead_of`: the runs that are compared where this run alone is named
-    - `mend`: completes a run whose row the version before wrote
+    - `begin`: adds the feature's part to a new run; raises Impossible for a run that can't have the part
+    - `check`: raises Impossible for a requested run that can never start
+    - `before_start`: fields of dry runs and of responses to requests for runs
+    - `reactions`: reactions to facts, which run after the reactions common to all runs (shared/reactions.py)
+    - `price_on`: the price of a node-hour on one of the run's clusters; None if the feature has no price
+    - `instead_of`: the runs to compare if a request names this run alone
+    - `mend`: completes a run whose row the previous version wrote
     """
 
     parts: tuple[FeaturePart[Any], ...] = ()
@@ -70,52 +74,52 @@ class Feature:
 
 @cache
 def features() -> tuple[Feature, ...]:
-    """The declarations, in the order of the list."""
+    """The features' declarations, in the order of shared/features.py."""
     return tuple(module.FEATURE for module in modules("feature"))
 
 
 def parts() -> tuple[FeaturePart[Any], ...]:
-    """What all features add to a run."""
+    """The run parts of all features."""
     return tuple(part for feature in features() for part in feature.parts)
 
 
 def begun(ports: Any, run: Run, origin: Origin) -> Run:
-    """A new run with what the features add to it. Raises Impossible for one that a feature refuses."""
+    """The new run with the parts of all features. Raises Impossible if a feature rejects the run."""
     for feature in features():
         run = feature.begin(ports, run, origin) if feature.begin else run
     return run
 
 
 def check(ports: Any, run: Run) -> None:
-    """Raise Impossible for a run that was asked for and can never be."""
+    """Raise Impossible for a requested run that can never start."""
     for feature in features():
         if feature.check:
             feature.check(ports, run)
 
 
 def instead_of(ports: Any, name: str) -> list[str]:
-    """The runs that are compared where this one alone is named."""
+    """The runs to compare if a request names this run alone."""
     return [run for feature in features() if feature.instead_of for run in feature.instead_of(ports, name)]
 
 
 def before_start(run: Run) -> Json:
-    """What the features say of a run that has not started."""
+    """The features' fields about a run that has not started, by name."""
     return {said.name: said.say(run) for feature in features() for said in feature.before_start}
 
 
 def said_before_start() -> list[tuple[str, Any, Any]]:
-    """The fields of answers that say it, with their types and defaults."""
+    """The names, types and defaults of the response fields that `before_start` fills."""
     return [(said.name, said.model | None, None) for feature in features() for said in feature.before_start]
 
 
 def price_on(run: Run, cluster: str) -> float | None:
-    """What an hour of a node on this cluster costs the run, where a feature knows it."""
+    """The price of a node-hour for this run on this cluster; None if no feature has a price."""
     asked = (feature.price_on(run, cluster) for feature in features() if feature.price_on)
     return next((price for price in asked if price is not None), None)
 
 
 def mended(run: Run) -> Run:
-    """The run with what its row lacks that the version before wrote."""
+    """The run completed with the values that are missing from a row of the previous version."""
     for feature in features():
         run = feature.mend(run) if feature.mend else run
     return run

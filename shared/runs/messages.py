@@ -1,4 +1,4 @@
-"""The messages of runs. Those of one queue are told apart by their class's name on the wire."""
+"""The queue messages of runs. Messages that share a queue are distinguished by their class name on the wire."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SubmitRun(
     handler="shared.runs.progress.submit:submit_run",
     done="shared.runs.done:is_submitted",
 ):
-    """Put the run's job to Azure ML, or cancel it if someone asked for that. `drop`: what the run was made from."""
+    """Submit the run's job to Azure ML, or cancel the run if someone requested that. `drop`: the origin of the run."""
 
     run: str
     drop: str = ""
@@ -35,7 +35,7 @@ class JobEvent(
     handler="shared.runs.progress.follow:follow_job",
     done="shared.runs.done:is_followed",
 ):
-    """Azure ML's event of a job. `status` is what the event says, '' if it says none; it may be old by now."""
+    """An Azure ML event about a job. `status` is the event's status, '' if the event has none; it may be outdated."""
 
     job: str
     status: str = ""
@@ -46,7 +46,7 @@ class JobEvent(
 
     @property
     def turn(self) -> str:
-        return self.trace.run  # the events of a run come several at once, and mostly say the same
+        return self.trace.run  # several events of one run arrive together, and usually report the same status
 
     @classmethod
     def read(cls, body: Json, form: str) -> JobEvent | None:  # noqa: ARG003
@@ -58,7 +58,7 @@ class JobEvent(
 class CheckData(
     Message, queue=RUN_CHECKS, handler="shared.runs.data:check_data", done="shared.runs.done:is_data_checked"
 ):
-    """Compare the drop of a run whose jobs began or ended with what the run was made for."""
+    """Compare the drop of a run whose jobs started or ended with the data for which the run was made."""
 
     data_of: str  # the run; the version before knows the message by this key
 
@@ -74,7 +74,7 @@ class CheckHour(
     handler="shared.runs.progress.hourly_reconcile:look_at_hour",
     done="shared.runs.done:is_hour_over",
 ):
-    """Check the runs that were made in an hour, which events may have missed."""
+    """Reconcile the runs created in one hour, in case events were lost."""
 
     hour: str
 
@@ -86,7 +86,7 @@ class ArchiveRun(
     handler="shared.runs.results.archive:archive_run",
     done="shared.runs.done:is_archived",
 ):
-    """Archive a final run. One that is archived already is left as it is."""
+    """Archive a final run. An archived run stays unchanged."""
 
     run: str
 

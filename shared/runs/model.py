@@ -1,17 +1,17 @@
-"""Runs: their records, and the states they go through.
+"""The record of a run, its states, and the legal transitions between the states.
 
-Everything that decides which state may follow which is in the table below; what is not in it is illegal and changes
-nothing, so a late or repeated event can be applied without a thought. Nothing here reads a clock or a service.
+TRANSITIONS below is the complete table of legal transitions. A transition that is missing from the table is illegal and
+changes nothing, so a late or repeated event can be applied safely. This module is pure: no clock, no service.
 
-A run goes from left to right. Only a preempted job goes back, from running to queued, and that costs an attempt.
-The three states on the right are final: nothing leaves them.
+A run moves from left to right. Only preemption moves a run back, from running to queued, and each preemption starts a
+new attempt. The three states on the right are final: a run never leaves a final state.
 
     received -> submitted -> queued <-> running -> completed | failed | canceled
 
-Archiving is no state: a final run has `archived_at` once its manifest is written.
+Archiving is not a state: a final run has `archived_at` once the archive's manifest is written.
 
-Each part of a run has one writer; all write under the row's etag, and merge only their own columns. What features add
-is not declared here: a run holds their parts by their types (shared/runs/features.py).
+Each part of a run has one writer. All writers use the row's etag and merge only their own columns. Features declare
+their own parts elsewhere; a run stores the features' parts by type (shared/runs/features.py).
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class RunState(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELED = "canceled"
-    BROKEN = "broken"  # its row can't be read; only shown, never written
+    BROKEN = "broken"  # the run's row can't be read; the state is shown but never written
 
 
 FINAL = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELED})
 LIVE = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
 
 
-# A job may be seen at any later state first, because events get lost: skipping forward is legal.
+# Events get lost, so the first observed state of a job may be any later state: skipping states is legal.
 _S = RunState
 
 
@@ -66,7 +66,7 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
 
 
 class Moment(msgspec.Struct, frozen=True, array_like=True):
-    """One line of a run's history. `failure` is set if a job failed, and says why."""
+    """One entry of a run's history. `failure` is the failure code if a job failed."""
 
     state: RunState
     at: datetime
@@ -75,7 +75,7 @@ class Moment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Note(msgspec.Struct, frozen=True, array_like=True):
-    """What someone wrote on a run. `by` is who, as the API knows them, `by_id` their object id in Entra ID."""
+    """A person's note on a run. `by` is the author's name as the API knows it, `by_id` the author's Entra object id."""
 
     text: str
     by: str
@@ -84,7 +84,7 @@ class Note(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Audited(msgspec.Struct, frozen=True, array_like=True):
-    """What someone did to a run after it was made: its tags changed, a member evicted. By whom, as in a Note."""
+    """A person's action on an existing run, such as a changed tag or an evicted member. `by` and `by_id` as in Note."""
 
     what: str
     by: str
@@ -93,19 +93,20 @@ class Audited(msgspec.Struct, frozen=True, array_like=True):
     deed: Deed = Deed.NONE
 
 
-DEDICATED_FROM = 1000  # the numbers of members on dedicated nodes, in a run with a date
+DEDICATED_FROM = 1000  # members on dedicated nodes, in a run with a deadline, have numbers from here on
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
-    """One node's place in an elastic run. Its jobs follow each other; `attempt` counts them from 1.
+    """One node's place in an elastic run. A member has one job at a time; `attempt` counts the jobs from 1.
 
-    `state` is that of its present job, since `at`; `why` says what ended the job before, or this one, and nothing of a
-    member that completed. `ran` is for how many seconds its jobs ran until then.
+    `state` is the state of the current job since `at`. `why` explains the end of the previous or the current job; `why`
+    is empty for a completed member. `ran` is the total running time, in seconds, of the member's jobs before `at`.
 
-    In a run with a date: `cluster` is where its job is, '' where the run's other ones are; `moves_to` where its next
-    job goes, once this one has ended. It has had no node since `asked_at`; the last one took `waited` seconds.
+    For a run with a deadline, `cluster` is the member's cluster ('': the run's own cluster), and `moves_to` is the
+    cluster of the member's next job, which starts when the current job ends. `asked_at` is the time since which the
+    member has waited for a node. `waited` is the duration, in seconds, of the latest finished wait.
 
-    `failure` says why its present job failed, or that the job lost its node and waits for another.
+    `failure` explains why the current job failed, or records that the job lost its node and waits for another node.
     """
 
     index: int
@@ -126,7 +127,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Loss(msgspec.Struct, frozen=True, array_like=True):
-    """A member of an elastic run lost its node, or its job ended early: which job, when and why."""
+    """A member of an elastic run lost its node, or the member's job ended early."""
 
     at: datetime
     index: int
@@ -143,10 +144,10 @@ class Size(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Elastic:
-    """What makes a run elastic: single-node jobs, its members, that meet in the rendezvous under the run's name.
+    """The elastic part of a run: single-node jobs, called members, that share a rendezvous named after the run.
 
-    At least `min_nodes` and at most `Run.nodes` of them train together. `resubmissions` is how many jobs may replace
-    others; none does so after `deadline`. `losses` are the newest ones.
+    At least `min_nodes` and at most `Run.nodes` members train together. `resubmissions` is the maximum number of
+    replacement jobs; no replacement is submitted after `deadline`. `losses` holds the newest losses.
     """
 
     min_nodes: int
@@ -154,9 +155,10 @@ class Elastic:
     deadline: datetime
     members: tuple[Member, ...]
     sizes: tuple[Size, ...] = ()
-    dedicated: int = 0  # how many further members a run with a date has on dedicated nodes now
-    dedicated_sizes: tuple[Size, ...] = ()  # of these alone
-    further_sizes: dict[str, tuple[Size, ...]] = field(default_factory=dict)  # of those on further clusters
+    dedicated: int = 0  # number of additional members on dedicated nodes, for a run with a deadline
+    dedicated_sizes: tuple[Size, ...] = ()  # the sizes of the members on dedicated nodes
+    # The sizes of the members on each additional cluster, by cluster
+    further_sizes: dict[str, tuple[Size, ...]] = field(default_factory=dict)
     losses: tuple[Loss, ...] = ()
 
     @property
@@ -165,16 +167,16 @@ class Elastic:
 
 
 class Placed(msgspec.Struct, frozen=True, array_like=True):
-    """On which cluster a run's job is since `at`."""
+    """The cluster of a run's jobs since `at`."""
 
     at: datetime
     cluster: str
 
 
 class Cost(msgspec.Struct, frozen=True, array_like=True):
-    """What a run's nodes have cost until `at`, in dollars: training, waiting for all of them, idling after it.
+    """The cost of a run's nodes until `at`, in dollars: training, waiting for the full set of nodes, idling afterwards.
 
-    `unpriced` says that for some of its `node_seconds` no price is known; they are not in the dollars.
+    `unpriced`: some of the `node_seconds` have no known price, and the dollar amounts exclude these seconds.
     """
 
     training: float
@@ -191,10 +193,11 @@ class Cost(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for: the job, and what it is made from. Written when the run is recorded, and never again.
+    """The request: the job and its origin. Written once, when the run is recorded.
 
-    `request` is the job before code and environment have ids. `drop` and `route` are empty for a run that was asked
-    for without one. `digest` is that of the request, or of what else made the run's name.
+    `request` is the job before its code and environment have ids. `drop` and `route` are empty for a run that was
+    requested without a drop or a route. `digest` is the digest of the request, or of the text from which the run's name
+    was made.
     """
 
     drop: str
@@ -205,23 +208,24 @@ class Asked:
     nodes: int
     request: JobSpec = field(default_factory=JobSpec)
     digest: str = column("asked", "")
-    retry_of: str = ""  # the run whose job this one repeats
-    continues: str = ""  # the run whose training this one goes on with
-    from_run: str = ""  # the run whose model this one began with
-    resubmissions: int = 0  # how many jobs may follow one whose nodes were taken; an elastic run has its own number
-    generation: int = 0  # of its drop: the data that it was made for; 0 where the drop had none yet
-    parameters: dict[str, Any] = field(default_factory=dict)  # the job's, those at their defaults too
-    keep_warm_seconds: float = 0.0  # how long its nodes stay up after its end
-    timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
-    reads: tuple[str, ...] = ()  # the places below the drops container that its job's inputs name
-    kind: str = ""  # of runs/progress/workloads.py; '' for a single job
+    retry_of: str = ""  # the run whose job this run repeats
+    continues: str = ""  # the run whose training this run continues
+    from_run: str = ""  # the run whose model this run starts from
+    resubmissions: int = 0  # maximum number of jobs after lost nodes; an elastic run uses Elastic.resubmissions
+    generation: int = 0  # the drop's generation at the time of the request; 0 if the drop had none
+    parameters: dict[str, Any] = field(default_factory=dict)  # the job's parameters, including the defaults
+    keep_warm_seconds: float = 0.0  # seconds for which the run's nodes stay up after the run ends
+    timeout_seconds: int = 0  # the job's time limit; 0 if none is recorded
+    reads: tuple[str, ...] = ()  # paths below the drops container that the job's inputs name
+    kind: str = ""  # a kind in runs/progress/workloads.py; '' for a single job
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where it stands. The transitions write it, and the check of its data `trained_on` and `data_note`.
+    """The state of the run and its history. Transitions write this part; the data check writes the data columns.
 
-    `trained_on` is a word of trained_on.py, '' until it is known; `data_note` says why, unless it is what is recorded.
+    `trained_on` is a value of trained_on.TrainedOn, '' until known. `data_note` explains `trained_on`; the note is
+    empty for `recorded`.
     """
 
     state: RunState = RunState.RECEIVED
@@ -230,66 +234,70 @@ class Progress:
     reason: str = ""
     data_note: str = ""
     trained_on: str = ""
-    failure: JobFailure | None = None  # of the job that made it fail; None in rows of older versions
+    failure: JobFailure | None = None  # of the job that made the run fail; None in rows of older versions
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """Its jobs in Azure ML. The submission and the two workloads write it."""
+    """The run's jobs in Azure ML. The submission and the workloads write this part."""
 
-    job: str = ""  # the sign that it was submitted
+    job: str = ""  # the name of the current job; '' until the run is submitted
     code: str = ""
     environment: str = ""
-    number: int = column("job_number", 1)  # which of its jobs it is at; always 1 for an elastic run
-    resubmit: bool = False  # whether that job is still to be sent
-    elastic: Elastic | None = None  # None for a run that is one job
-    steps: tuple[Step, ...] = ()  # of a pipeline, in the order of its file
-    places: tuple[Placed, ...] = ()  # where its jobs were, if a feature chooses their cluster as it goes
-    moves_to: str = ""  # the cluster of its next job, once the present one has ended
-    moves_why: str = ""  # why it moves there
+    number: int = column("job_number", 1)  # number of the current job, from 1; always 1 for an elastic run
+    resubmit: bool = False  # whether the current job still has to be submitted
+    elastic: Elastic | None = None  # None for a run that is not elastic
+    steps: tuple[Step, ...] = ()  # of a pipeline, in file order
+    places: tuple[Placed, ...] = ()  # the clusters of the run's jobs over time, if a feature chooses the clusters
+    moves_to: str = ""  # the cluster of the next job, which starts when the current job has ended
+    moves_why: str = ""  # the reason for the move
 
 
 @dataclass(frozen=True)
 class Money:
-    """What it costs, in dollars. The purse writes it before the run starts, the books write `cost` from then on."""
+    """The cost of the run, in dollars. The purse writes this part before the start; the books update `cost` later."""
 
-    project: str = ""  # whose budget it is charged to
-    price: float = 0.0  # an hour for one node when it was submitted; 0 if unknown
-    price_from: str = ""  # who says that price, or why it is unknown
-    estimated: float | None = column("estimated_cost", None)  # as such runs usually cost
-    greatest: float | None = column("greatest_cost", None)  # if it takes all of its time limit
-    allowed: float | None = column("cost_allowed", None)  # by its budget, where that is less than the greatest
-    cost: Cost | None = None  # so far
+    project: str = ""  # the project whose budget pays for the run
+    price: float = 0.0  # dollars per node-hour at submission; 0 if unknown
+    price_from: str = ""  # the source of the price, or why the price is unknown
+    estimated: float | None = column("estimated_cost", None)  # from the usual duration of similar runs
+    greatest: float | None = column("greatest_cost", None)  # the cost if the run uses its whole time limit
+    allowed: float | None = column("cost_allowed", None)  # the limit set by the budget, if lower than `greatest`
+    cost: Cost | None = None  # cost so far
 
 
 @dataclass(frozen=True)
 class Archive:
-    """Its archive. Archiving writes it, and the hourly look `tries` and `gave_up_at`."""
+    """The run's archive. Archiving writes this part; the hourly reconcile writes `tries` and `gave_up_at`."""
 
-    output: str = ""  # output/<experiment>/<run>, once archiving has begun
+    output: str = ""  # output/<experiment>/<run>, once archiving has started
     last_metrics: dict[str, float] = field(default_factory=dict)
     best_metrics: dict[str, float] = field(default_factory=dict)
-    hardware: str = ""  # GPUs, driver and CUDA, or the processor, as the node's trainer told; '' if it told nothing
+    # GPUs, driver and CUDA, or the processor, as reported by the trainer; '' if nothing was reported
+    hardware: str = ""
     at: datetime | None = column("archived_at", None)
     tries: int = column("archive_tries", 0)
-    error: str = column("archive_error", "")  # why it could not be archived
+    error: str = column("archive_error", "")  # why the last attempt to archive failed
     gave_up_at: datetime | None = None  # when archiving was abandoned
 
 
 @dataclass(frozen=True)
 class People:
-    """Whose it is, and what people wrote on it. `owner_id` is the stable Entra object id of the owner."""
+    """The run's owner, and people's tags, notes and actions. `owner_id` is the owner's stable Entra object id."""
 
-    owner: str = ""  # who asked for it, as the API knows them
+    owner: str = ""  # who requested the run, as the API knows the person
     owner_id: str = ""
-    tags: dict[str, str] = field(default_factory=dict)  # the user's own, to find it by
+    tags: dict[str, str] = field(default_factory=dict)  # the user's own tags, for finding the run
     notes: tuple[Note, ...] = ()  # oldest first
-    audit: tuple[Audited, ...] = ()  # what people did to it, oldest first; the newest ones of very many
+    audit: tuple[Audited, ...] = ()  # people's actions, oldest first; limited to the newest
 
 
 @dataclass(frozen=True)
 class Cancel:
-    """That it is to end. The first cancel writes it; `by` is empty where the system asked, and `why` then says it."""
+    """The request to cancel the run. The first cancel writes this part.
+
+    `by` is empty if the system requested the cancel; `why` then gives the reason.
+    """
 
     asked_at: datetime | None = column("cancel_asked_at", None)
     why: str = column("cancel_why", "")
@@ -300,9 +308,11 @@ class Cancel:
 
 @dataclass(frozen=True)
 class Removed:
-    """What was let go of it. Removals write it; `cleared`: what retention took, checkpoints or copies."""
+    """Deleted results of the run. Removals write this part. `cleared`: what retention deleted, checkpoints or
+    copies.
+    """
 
-    at: datetime | None = column("removed_at", None)  # when someone asked for all that it left to go
+    at: datetime | None = column("removed_at", None)  # when someone requested the removal of all the run's results
     by: str = column("removed_by", "")
     by_id: str = column("removed_by_id", "")
     cleared: tuple[str, ...] = ()
@@ -310,7 +320,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Run:
-    """One training, from submission to archive, in parts with one writer each. In tables and answers it is flat."""
+    """One training, from submission to archive, in parts with one writer each. Tables and API responses are flat."""
 
     name: str
     created_at: datetime
@@ -326,25 +336,27 @@ class Run:
 
     @property
     def on_cluster(self) -> str:
-        """Where its present job is, or its low-priority members."""
+        """The cluster of the current job; for an elastic run, the cluster of the low-priority members."""
         return self.jobs.places[-1].cluster if self.jobs.places else self.asked.cluster
 
     @property
     def is_steered(self) -> bool:
-        """Whether a feature chooses the cluster of its jobs, and sees to its end: jobs that lost their nodes are then
-        replaced without a limit."""
+        """Whether a feature chooses the clusters of the run's jobs and decides when the run ends.
+
+        Jobs that lose their nodes are then replaced without a limit.
+        """
         return bool(self.jobs.places)
 
     def feature(self, kind: type[P]) -> P | None:
-        """What a feature added to the run; None for a run without it."""
+        """The part that a feature added to the run; None if the run has no such part."""
         value: P | None = self.features.get(kind)
         return value
 
     def having(self, *values: object) -> Run:
-        """The run with these parts of features, each in the place of one of its type."""
+        """The run with these feature parts; each part replaces an existing part of the same type."""
         return replace(self, features={**self.features, **{type(value): value for value in values}})
 
     @classmethod
     def of(cls, **values: Any) -> Run:
-        """The run with these columns."""
+        """Build a run from its column values."""
         return from_columns(cls, values)

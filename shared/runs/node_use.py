@@ -1,4 +1,4 @@
-"""When a run waited for nodes and when it had them, from its record. Pure."""
+"""When a run waited for nodes and when it had them, according to the run's record. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAITING = (RunState.SUBMITTED, RunState.QUEUED)
 
 @dataclass(frozen=True)
 class Spell:
-    """From `begin` to before `end` someone had, or wanted, so many nodes."""
+    """A number of nodes in use, or waited for, from `begin` to just before `end`."""
 
     begin: datetime
     end: datetime
@@ -23,7 +23,9 @@ class Spell:
 
 @dataclass(frozen=True)
 class Use:
-    """What a run had of its cluster: when it waited for nodes and when it ran. `ended` is None while it is not over."""
+    """A run's use of one cluster: when the run waited for nodes, and when it ran. `ended` is None until the run
+    ends.
+    """
 
     run: str
     cluster: str
@@ -34,14 +36,14 @@ class Use:
 
     @property
     def nodes(self) -> int:
-        """The most nodes that it ever ran on."""
+        """The largest number of nodes on which the run ever ran."""
         return max((spell.nodes for spell in self.ran), default=0)
 
 
 def use_of_one_job(run: Run, now: datetime) -> Use:
-    """What a run of one job had of its cluster until now: all of its nodes whenever it ran.
+    """The use of the cluster by a run of one job until now: all of the run's nodes whenever the job ran.
 
-    A completed one that nobody saw running had them in the end, for a moment at least.
+    A completed run that was never observed running counts as running for a moment at its end.
     """
     ended = end_of(run)
     moments = [(moment.state, moment.at) for moment in run.progress.history if moment.state not in FINAL]
@@ -60,13 +62,13 @@ def use_of_one_job(run: Run, now: datetime) -> Use:
 
 
 def worked_seconds(uses: Iterable[Use], nodes: int) -> float:
-    """For how long so many nodes would have had to work for what these uses had."""
+    """The seconds that `nodes` nodes would need for the same node-seconds as these uses."""
     spells = (spell for use in uses for spell in use.ran)
     return sum(spell.nodes * (spell.end - spell.begin).total_seconds() for spell in spells) / nodes
 
 
 def by_place(use: Use, places: Sequence[Placed]) -> list[Use]:
-    """The use of a run whose jobs were on several clusters, one after the other, as a use of each."""
+    """Split the use of a run whose jobs were on several clusters in turn into one use per cluster."""
     if len(places) < 2:
         return [replace(use, cluster=places[0].cluster) if places else use]
     ends = [place.at for place in places[1:]] + [datetime.max.replace(tzinfo=UTC)]
@@ -85,12 +87,12 @@ def _within(spells: Iterable[Spell], begin: datetime, end: datetime) -> tuple[Sp
 
 
 def end_of(run: Run) -> datetime | None:
-    """When the run ended; None while it has not."""
+    """When the run ended; None if it has not ended."""
     return run.progress.history[-1].at if run.progress.state in FINAL and run.progress.history else None
 
 
 def seconds_of(run: Run) -> float | None:
-    """How long a completed run had its nodes, with the time they were allocated; None if it is not completed."""
+    """Seconds from the run's first node to its end; None if the run is not completed."""
     if run.progress.state is not RunState.COMPLETED or len(run.progress.history) < 2:
         return None
     begin = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)

@@ -1,4 +1,7 @@
-"""Where the runs' records are kept. tests/fakes/ports.py and shared/adapters pass the same contract suite."""
+"""Ports of runs: the run store, and the questions that runs ask money, clusters and drops.
+
+tests/fakes/ports.py and shared/adapters pass the same contract suite.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ from shared.runs.model import Run, RunState
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Which runs fit: those that have all these values. Empty or None is any. `since` is when they were made.
+    """Select the runs that match every given value. Empty or None matches any run. `since` is the earliest creation
+    time.
 
-    `owner` is a name or an object id, `tag` is `name=value` of one of the run's tags. `holds` is asked of a run that
-    has all these.
+    `owner` is a name or an object id; `tag` is `name=value`. `holds` is an additional predicate, evaluated only for
+    runs that match all other values.
     """
 
     experiment: str = ""
@@ -33,9 +37,9 @@ class RunFilter:
 
 @dataclass
 class RunPage:
-    """Some runs, the token of what follows, and among how many runs these were found.
+    """A page of runs, the token of the next page, and the number of runs that were examined.
 
-    `mark` is what `changed` goes on from: how far back the page reaches, and what had been written last.
+    `mark` is the starting point for `changed`: how far back the page reaches, and which write was the latest.
     """
 
     runs: list[Run]
@@ -46,7 +50,7 @@ class RunPage:
 
 @dataclass(frozen=True)
 class RunChanges:
-    """Runs that fit, the names of those that are no longer, and the mark to go on from."""
+    """Matching runs that changed, names of runs that no longer match, and the mark for the next call."""
 
     runs: list[Run]
     gone: list[str]
@@ -54,7 +58,7 @@ class RunChanges:
 
 
 class Reason(TypedDict):
-    """Why a run could not start. `code` is for programs, `message` for people."""
+    """A reason why a run could not start. `code` is for programs, `message` for people."""
 
     code: str
     message: str
@@ -69,34 +73,38 @@ class Refusal:
 
 
 class Purse(Protocol):
-    """May this be afforded? Money answers."""
+    """Decides whether a run is affordable. The money folder implements this port."""
 
     def project_of(self, tags: Any, route: str) -> str:
-        """The project that a job's tags or its route name, '' if neither. Raises Impossible for an unknown one."""
+        """The project named by a job's tags or its route, '' if neither names one. Raises Impossible for an unknown
+        project.
+        """
 
     def priced(self, run: Run) -> Run:
-        """The run with its project, price and costs as far as they are known now; one that has them, as it is."""
+        """The run with its project, price and known costs. A run that already has them is returned unchanged."""
 
     def admit(self, run: Run) -> None:
-        """Keep back what the run may cost. Twice changes nothing. Raises Conflict if its budget does not allow it."""
+        """Reserve the run's maximum cost. A repeat changes nothing. Raises Conflict if the budget is too small."""
 
     def refusal(self, run: Run) -> Refusal | None:
-        """Why its budget would not let the run start now; None if it would. Keeps nothing back."""
+        """Why the budget would refuse the run now; None if the budget allows the run. Reserves nothing."""
 
     def usual_seconds(self, run: Run) -> float | None:
-        """How long the newest runs of this kind took, as their median; None if there are none."""
+        """Median duration, in seconds, of the newest runs of this kind; None without such runs."""
 
 
 class Capacity(Protocol):
-    """Can the workspace's clusters give these nodes? Clusters answer."""
+    """Reports whether the workspace's clusters can provide nodes. The clusters folder implements this port."""
 
     def reasons(self, name: str, nodes: int) -> list[Reason]:
-        """Why the cluster can't give so many nodes now: unknown_cluster and too_many_nodes are for ever."""
+        """Why the cluster can't provide this many nodes now. `unknown_cluster` and `too_many_nodes` are permanent
+        reasons.
+        """
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a drop held when it was last sealed; `collecting` says why it is open now, '' if it is not."""
+    """The content of a drop at its last seal. `collecting` says why the drop is open now, '' if the drop is sealed."""
 
     fingerprint: str
     generation: int
@@ -104,83 +112,94 @@ class Content:
 
 
 class Datasets(Protocol):
-    """What do drops hold? Drops answer."""
+    """Reports the content of drops. The drops folder implements this port."""
 
     def of(self, drop: DropKey) -> Content | None:
-        """None for a drop that nobody uploaded to. Its blobs may have changed since it was sealed."""
+        """The drop's sealed content; None for a drop without uploads. The blobs may have changed since the seal."""
 
     def kept_in(self, drop: DropKey, generation: int, fingerprint: str) -> str:
-        """The folder of the output container with the list of what this generation held; '' if there is none."""
+        """The folder in the output container with the file list of this generation; '' if no list exists."""
 
 
 class Runs(Protocol):
-    """The runs' records: one row a run, found by name, newest first, or by the hour of its making.
+    """The run store: one row per run, read by name, newest first, or by the hour of creation.
 
-    A row that can't be read is a run in the state broken, with the reason, wherever several runs are given.
+    A row that can't be read appears in lists as a run in the state `broken`, with the reason.
     """
 
     def insert(self, run: Run) -> bool:
-        """Add the run, and its hour to `hours`. False, and nothing changes, if a run of this name was ever added.
+        """Add the run, and the run's hour to `hours`. Returns False, without a change, if a run of this name ever
+        existed.
 
-        A call that died half-way is completed by the next one, which then returns False.
+        A repeat completes a call that crashed half-way, and returns False.
         """
 
     def get(self, name: str) -> Stored[Run]:
-        """The run. Raises NotFound, naming it, and BadInput if its row can't be read."""
+        """Read a run. Raises NotFound with the run's name, and BadInput if the row can't be read."""
 
     def recent(self, name: str) -> Stored[Run]:
-        """The run as it was at some moment of the last ten seconds; raises as `get` does.
+        """Read a run from a ten-second cache. Raises like `get`.
 
-        Costs nothing where this process read or wrote it then. For whoever writes under its etag, and finds out by
-        Changed that others were quicker. What is final stays so.
+        A run that this process read or wrote in the last ten seconds costs no request. Use the cached run for writes
+        under its etag: a stale etag raises Changed. A final state is never stale.
         """
 
     def update(self, run: Stored[Run], after: Run) -> Stored[Run]:
-        """Write what differs between the run as it was read and `after`. Raises Changed unless it still has run.etag.
+        """Write the columns that differ between `run` and `after`. Raises Changed if the row no longer has run.etag.
 
-        A run that was read without its request may be given: what does not differ is not written.
+        `run` may have been read without its request: unchanged columns are not written.
         """
 
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         """Up to `limit` runs, newest first, older than `before`. The number of requests doesn't grow with the table."""
 
     def page(self, run_filter: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
-        """Up to `limit` runs that fit, newest first, and the token of the next page, '' after the last one.
+        """Up to `limit` matching runs, newest first, and the token of the next page, '' after the last page.
 
-        One request without a filter, and usually with one value. With several, or with `holds`, at most four, which
-        look at 4,000 runs. So a page may have fewer than `limit` runs, even none, and yet a token. Runs' requests are
-        left out. Of a run that was last written by an older version, one request more.
-        Raises Impossible for a token that is none. `brief` leaves out what a row of a table does not show.
+        The cost is one request without a filter, and usually one with a single value. Several values, or `holds`, cost
+        at most four requests, which examine 4,000 runs; such a page may have fewer than `limit` runs, even none, and
+        still have a token. Each run whose row an older version wrote last costs one more request.
+
+        Runs are returned without their requests. `brief` also omits the values that a table row does not show. Raises
+        Impossible for an invalid token.
         """
 
     def changed(self, run_filter: RunFilter, mark: str) -> RunChanges | None:
-        """What was made or written since a page or a look before, from that page's oldest run on; in one request.
+        """Runs created or written since the mark, back to the oldest run of the marked page. Costs one request.
 
-        A run may come again that has not changed since. None where that are too many: read the page anew. Raises
-        Impossible for a mark that is none.
+        An unchanged run may be returned again. Returns None if too many runs changed: read the page again. Raises
+        Impossible for an invalid mark.
         """
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
-        """Up to `limit` names of runs that begin with this text, in their order."""
+        """Up to `limit` run names with this prefix, in order."""
 
     def live(self) -> list[tuple[str, str, RunState]]:
-        """(name, cluster, state) of the runs that have not ended. One that goes on meanwhile is among them."""
+        """(name, cluster, state) of the runs that have not ended. The list includes runs that change state during the
+        call.
+        """
 
     def hours(self) -> list[str]:
-        """The hours in which runs were made that may not be settled yet, in order."""
+        """The hours of creation that may still have unfinished runs, in order."""
 
     def claim_hour(self, hour: str, now: datetime, seconds: float) -> bool:
-        """Take a look at this hour for oneself. False if it is not among `hours`, or someone took it `seconds` ago."""
+        """Claim this hour for a reconcile.
+
+        False if the hour is missing from `hours`, or if another process claimed the hour within the last `seconds`
+        seconds.
+        """
 
     def drop_hour(self, hour: str) -> bool:
-        """Take the hour off `hours`. False, and it stays, if a run was added to it since this process claimed it."""
+        """Remove the hour from `hours`. False, without a change, if a run was added to the hour since this process's
+        claim.
+        """
 
     def unsettled(self, hour: str, limit: int, before: Run | None = None) -> list[Stored[Run]]:
-        """Up to `limit` runs of the hour that are not archived, newest first, older than `before`, without requests."""
+        """Up to `limit` unarchived runs of the hour, newest first, older than `before`, without their requests."""
 
 
 class RunPorts(WorkspacePorts, Protocol):
-    """Those of the workspace, the runs, and what runs need of later folders."""
+    """The ports of the workspace, the run store, and what runs need from folders that are built on runs."""
 
     @property
     def runs(self) -> Runs: ...
@@ -192,4 +211,4 @@ class RunPorts(WorkspacePorts, Protocol):
     def datasets(self) -> Datasets: ...
 
     def written_with(self, fact: RunTakesStep | RunBeingArchived) -> Run:
-        """The run with what follows from the fact in the write that makes it true."""
+        """The run with the consequences of the fact, so that one write records both."""

@@ -1,12 +1,13 @@
-"""Elastic runs: a training on whatever nodes there are. Pure.
+"""Policy of elastic runs: train on however many nodes are available. Pure.
 
-An elastic run is not one job on n nodes but n jobs on one node each, its members. They meet in the rendezvous (a
-table), under the run's name, and train together as soon as `min_nodes` of them are there; who comes later joins, and
-who dies is left behind. So a preempted node costs the training seconds, and not the job.
+An elastic run consists of n single-node jobs, called members, instead of one job on n nodes. The members meet in the
+rendezvous (a table) under the run's name. They start training as soon as `min_nodes` members are present. Later members
+join the training, and the training continues without members that die. A preempted node therefore costs the training
+some seconds, but not the job.
 
-A member that ended without an end of the training is replaced by a new job, as long as the run's resubmissions last
-and its deadline has not passed. What a member's end means is in its exit code, which elastic.launch chooses: 0 only if
-the training is done. The run is over when all of its members are, and it went as this module says.
+A member whose job ends before the training is done gets a new job, as long as the run has resubmissions left and its
+deadline has not passed. The exit code of a job says how it ended, and elastic.launch chooses the exit code: 0 only if
+the training is done. The run ends when all members have ended, with the result that this module decides.
 """
 
 from __future__ import annotations
@@ -26,19 +27,20 @@ from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run,
 from shared.runs.names import member_job
 from shared.runs.node_use import Spell, Use, use_of_one_job
 
-MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
-GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
+MISSING_FOR = timedelta(days=1)  # a job that Azure ML can't find counts as lost after this time
+GRACE = timedelta(minutes=2)  # time for members to end by themselves after one member reports that the training is done
 SIZES_KEPT = 200
 LOSSES_KEPT = 100
-MAX_RESTARTS = 20  # of a node's workers, which end whenever another node does; then its member takes a new job
+# Restarts of a node's workers, which end whenever another node does; afterwards the member gets a new job
+MAX_RESTARTS = 20
 NODE_LOST, NODE_BACK = "It lost its node and waits for another.", "It lost its node, and has another."
 BAD_INPUT = 2  # the trainers' exit code for data and arguments that no node can use
 
 
 def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic:
-    """The members of a new run of this elastic job: as many as it may have, none submitted yet.
+    """Elastic part of a new run: the maximum number of members, none submitted yet.
 
-    `bounds` are the fewest nodes (0: all of them) and the number of resubmissions.
+    `bounds` are the minimum number of nodes (0: all of them) and the number of resubmissions.
     """
     most, (fewest, resubmissions) = job.node_count, bounds
     deadline = now + timedelta(seconds=job.timeout_seconds or DAY)
@@ -47,9 +49,9 @@ def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic:
 
 
 def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> JobSpec:
-    """The job of a member: the run's job on one node, told by environment variables where and whom to meet.
+    """The job of one member: the run's job on one node, with the rendezvous in environment variables.
 
-    The variables are torchrun's own (PET_ and the name of an option). Its time ends with the run's deadline.
+    The variables are torchrun's own (PET_ and the name of an option). The job's time limit ends at the run's deadline.
     """
     assert run.jobs.elastic is not None
     seconds = max(1, int((run.jobs.elastic.deadline - now).total_seconds()))
@@ -75,7 +77,7 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
 
 
 def uses_of_members(run: Run, now: datetime) -> list[Use]:
-    """What the run had of its clusters: of each as many nodes as members ran there."""
+    """The run's use of each of its clusters: as many nodes as members ran there."""
     assert run.jobs.elastic is not None
     elastic = run.jobs.elastic
     dedicated = next((m.cluster for m in elastic.members if m.is_dedicated), "")
@@ -91,7 +93,7 @@ def _at(sizes: Sequence[Size], at: datetime) -> int:
 
 
 def _use(run: Run, of: Sequence[Size], now: datetime) -> Use:
-    """What it had of one cluster. Its members wait for the others all the time."""
+    """The run's use of one cluster. The members wait for each other during the whole run."""
     as_one = use_of_one_job(run, now)
     spells = sorted((*as_one.waited, *as_one.ran), key=lambda spell: spell.begin)
     waited = (Spell(spells[0].begin, max(spell.end for spell in spells), run.asked.nodes),) if spells else ()
@@ -106,7 +108,7 @@ def _use(run: Run, of: Sequence[Size], now: datetime) -> Use:
 
 @dataclass(frozen=True)
 class MembersPlan:
-    """The members as they are now, the run's state and why, and whose jobs are to be canceled."""
+    """The members' current states, the run's state and its reason, and the members whose jobs to cancel."""
 
     elastic: Elastic
     state: RunState
@@ -117,9 +119,9 @@ class MembersPlan:
 
 
 def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> MembersPlan:
-    """Decide on everything about an elastic run, given the statuses of the members' present jobs by index.
+    """Decide the next states of an elastic run and its members. `statuses`: by index, of the current jobs.
 
-    A member without a status keeps the state it has: its job was not submitted yet, or can't be found.
+    A member without a status keeps its state: its job has not been submitted yet, or can't be found.
     """
     plan = _judged(run, statuses, now)
     return replace(plan, elastic=_with_losses(run, plan.elastic, now))
@@ -142,7 +144,7 @@ def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Membe
 
 
 def _going_on(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
-    """Replace lost members; fail when too few are left or the time is over."""
+    """Replace lost members; fail the run when too few members are left or the deadline has passed."""
     late, alive = now >= elastic.deadline, _alive(elastic.members)
     ended_members = (m for m in elastic.members if m.state in FINAL and m.index < DEDICATED_FROM + elastic.dedicated)
     gone = sorted(ended_members, key=lambda m: m.at)
@@ -195,7 +197,7 @@ def _exit_code(member: Member) -> int:
 
 
 def _lost(member: Member, now: datetime) -> JobStatus | None:
-    """The status of a job that Azure ML has not known for long."""
+    """A failed status for a job that Azure ML has not known for MISSING_FOR; None otherwise."""
     if member.state in (RunState.RECEIVED, *FINAL) or now - member.at < MISSING_FOR:
         return None
     words = "Azure ML has no such job any more."
@@ -203,7 +205,7 @@ def _lost(member: Member, now: datetime) -> JobStatus | None:
 
 
 def with_next_job(member: Member, now: datetime) -> Member:
-    """The member with a new job, which is not submitted yet."""
+    """The member with a new job, not yet submitted."""
     return with_(
         member,
         attempt=member.attempt + 1,
@@ -217,12 +219,12 @@ def with_next_job(member: Member, now: datetime) -> Member:
 
 
 def seconds_ran(member: Member, now: datetime) -> float:
-    """For how long its jobs ran until now."""
+    """Total running time of the member's jobs until now, in seconds."""
     return member.ran + ((now - member.at).total_seconds() if member.state is RunState.RUNNING else 0.0)
 
 
 def _with_losses(run: Run, after: Elastic, now: datetime) -> Elastic:
-    """The run with what its members lost since it was looked at last; what ends with it, or as asked, is no loss."""
+    """Add the members' losses since the last check. A job that ends with the run or by a cancel is not a loss."""
     assert run.jobs.elastic is not None
     if run.cancel.asked_at is not None or any(m.state is RunState.COMPLETED for m in after.members):
         return after
@@ -233,7 +235,7 @@ def _with_losses(run: Run, after: Elastic, now: datetime) -> Elastic:
 
 def _is_lost(before: Member, after: Member) -> bool:
     if before.state in FINAL or before.moves_to:
-        return False  # it was told of when it ended, or goes to another cluster
+        return False  # already recorded when it ended, or moving to another cluster
     back = before.state is RunState.RUNNING and after.state is RunState.QUEUED
     return back or after.attempt > before.attempt or after.state in (RunState.FAILED, RunState.CANCELED)
 
@@ -243,7 +245,7 @@ def _alive(members: tuple[Member, ...]) -> tuple[Member, ...]:
 
 
 def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> tuple[Member, ...]:
-    """Members not needed once the training is done: those that don't run, and those that run on for too long."""
+    """Members to cancel once the training is done: members that don't run, and members that run too long."""
     patient = now - done_at < GRACE
     return tuple(m for m in _alive(members) if not (patient and m.state is RunState.RUNNING))
 
@@ -251,7 +253,7 @@ def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> t
 def _ending(
     elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed: tuple[Run, Member] | None = None
 ) -> MembersPlan:
-    """The run is in its last state once all members have ended; until then it is what they are.
+    """End the run in this state once all members have ended. Until then the run's state follows its live members.
 
     `failed` is the run and the member whose job explains a failure.
     """
@@ -267,13 +269,13 @@ def _ending(
 
 
 def _together(alive: tuple[Member, ...]) -> RunState:
-    """The state of a run whose members are alive: what the furthest of them is."""
+    """The state of a run with live members: the most advanced state among them."""
     states = {m.state for m in alive}
     return next((s for s in (RunState.RUNNING, RunState.QUEUED) if s in states), RunState.SUBMITTED)
 
 
 def _sizes(sizes: tuple[Size, ...], members: tuple[Member, ...], now: datetime) -> tuple[Size, ...]:
-    """The run's size over time, with its size now if that is another. The first and last ones, if there are many."""
+    """The run's size over time, with the current size if it changed. Long histories keep the first and last entries."""
     running = sum(m.state is RunState.RUNNING for m in members)
     if running == (sizes[-1].nodes if sizes else 0):
         return sizes
@@ -282,7 +284,10 @@ def _sizes(sizes: tuple[Size, ...], members: tuple[Member, ...], now: datetime) 
 
 
 def _further_sizes(run: Run, members: tuple[Member, ...], now: datetime) -> dict[str, tuple[Size, ...]]:
-    """How many members ran on each cluster but the run's first one and that of dedicated nodes, over time."""
+    """The number of running members over time on each additional cluster.
+
+    Additional clusters exclude the run's first cluster and the cluster of dedicated nodes.
+    """
     assert run.jobs.elastic is not None
     before = run.jobs.elastic.further_sizes
     elsewhere = {m.cluster for m in members if m.cluster and not m.is_dedicated} - {run.on_cluster}
