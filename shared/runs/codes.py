@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class CancelCode(StrEnum):
-    """Why a run was canceled. A code of a later version is read as OTHER."""
+    """Why a run was asked to end. A code of a later version is OTHER."""
 
     NONE = ""  # not canceled, or the previous version recorded no code
     PERSON = "person"

@@ -9,7 +9,7 @@ import msgspec
 
 
 class StepState(StrEnum):
-    """A step's state: not started, the state of its job, or skipped because the pipeline ended first."""
+    """What a step of a pipeline is: not begun, as its job is, or never begun because the pipeline ended before."""
 
     WAITING = "waiting"
     QUEUED = "queued"
