@@ -1,7 +1,8 @@
-"""Which files of a model run code when they are loaded: pickles that name more than tensors are made of.
+"""Find model files that run code when they are loaded: pickles that import more than the parts of tensors.
 
 torch.save writes a zip whose data.pkl names functions that rebuild tensors; `torch.load(weights_only=True)`, which
-`predict` uses, takes those alone. The same is asked here of what a pickle names, without loading it.
+`predict` uses, accepts only those functions. This module applies the same rule to a pickle's imports without loading
+the pickle.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle", ".joblib")
-MOST_BYTES = 64 << 20  # of one pickle; those of weights name their tensors, and hold none
+MOST_BYTES = 64 << 20  # per pickle; the pickle of a weights file only names its tensors
 ENCRYPTED, USUAL = 0x1, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# What zipfile raises for an archive that is cut, altered, or of a later version.
+# What zipfile raises for an archive that is truncated, altered, or of a later version.
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError)
-# What weights are made of, as torch._weights_only_unpickler has it.
+# The imports that weights need, from torch._weights_only_unpickler.
 SAFE = re.compile(
     r"torch\._utils _rebuild_\w+|torch(\.storage)? \w*Storage|torch \w*(Size|device|dtype|float\w*|int\w*|bool)"
     r"|collections (OrderedDict|Counter)|torch\.nn\.parameter Parameter|torch\._tensor _rebuild_from_type_v2"
@@ -29,7 +30,7 @@ SAFE = re.compile(
 
 
 def why_unsafe(blobs: Blobs, name: str, size: int) -> str:
-    """Why loading this file may run code, '' if it holds data alone."""
+    """Return why loading this file may run code, '' if the file holds only data."""
     if not name.endswith(PICKLED):
         return ""
     file = io.BufferedReader(_BlobFile(blobs, name, size), 1 << 16)
@@ -59,14 +60,14 @@ def _why(data: bytes) -> str:
         return "it is too large to be looked at"
     try:
         named = next((each for each in _names(data) if not SAFE.fullmatch(each)), "")
-    except ValueError as exc:  # of pickletools, for what is no pickle
+    except ValueError as exc:  # pickletools raises it for a file that is not a pickle
         return f"it can't be read ({exc})"
     return f"it calls {named.replace(' ', '.')}" if named else ""
 
 
 def _names(data: bytes) -> Iterator[str]:
-    """`module name` of everything that the pickle imports; `? ?` where that is not plainly written."""
-    before: list[str | None] = []  # the texts that the last steps pushed, None for a step that did anything else
+    """Yield `module name` for everything that the pickle imports; `? ?` where the name is not written literally."""
+    before: list[str | None] = []  # the texts that the last opcodes pushed, None for any other opcode
     for opcode, argument, _ in pickletools.genops(data):
         if opcode.name in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "FRAME", "PROTO"):
             continue
@@ -78,7 +79,7 @@ def _names(data: bytes) -> Iterator[str]:
 
 
 class _BlobFile(io.RawIOBase):
-    """A blob as a file that can be searched."""
+    """A blob as a seekable file."""
 
     def __init__(self, blobs: Blobs, name: str, size: int) -> None:
         self._blobs, self._name, self._size, self._at = blobs, name, size, 0
