@@ -20,7 +20,11 @@ def version_of(models: Models, name: str, which: str) -> Version:
 
 
 def run_of(models: Models, text: str) -> str | None:
-    """Return the run of the version that a name such as `churn@production` means; None if it names no version."""
+    """Return the run of the version that a name such as `churn@production` means; None for a name that is not a
+    model's.
+
+    Raises NotFound for a model without such a version.
+    """
     name, at, which = text.strip().partition("@")
     if not at or which.partition(":")[0] in TAKEN or not NAME.fullmatch(name) or models.get(name) is None:
         return None
