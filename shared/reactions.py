@@ -44,7 +44,7 @@ def announce_submitted(ports: AllPorts, fact: runs.RunSubmitted) -> None:
 
 
 def compare_data(ports: AllPorts, fact: runs.RunTakesStep) -> Run:
-    """Compare the drop's data with the data that the run was made for, when the run starts to train and when it
+    """Compare the drop's data with the data that the run was made for, when its jobs gain or lose nodes and when it
     ends.
     """
     return data.compare_at_step(ports, fact.run, fact.moved)

@@ -1,4 +1,4 @@
-"""Idle times learnt from the past, for clusters whose tag `trainyard.idle` is auto."""
+"""Learn idle times from past gaps, for clusters whose tag `trainyard.idle` is auto."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from shared.kernel.settings import Rules
 
 log = logging.getLogger(__name__)
 
-RUNS_READ = 1000  # of all clusters: one request
+RUNS_READ = 1000  # across all clusters; costs one request
 LEAST_SECONDS = 15.0  # a run that is preempted asks for its nodes again within seconds
-WORTH_A_CHANGE = 0.1  # of the idle time that the cluster has
+WORTH_A_CHANGE = 0.1  # share of the cluster's idle time; a smaller change is not made
 
 
 def set_idle_times(ports: ClusterPorts) -> dict[str, float]:
-    """Set each such cluster's idle time by its gaps, for Azure ML and for the sweep alike.
+    """Set the idle time of each such cluster from its gaps, for Azure ML and for the sweep alike.
 
-    One that refuses stops no other. Returns what was chosen, by cluster.
+    A cluster that refuses does not stop the others. Return the chosen seconds by cluster.
     """
     auto = [cluster for cluster in ports.clusters.list() if cluster.idle_auto]
     runs = list(reversed(ports.runs.newest(RUNS_READ))) if auto else []

@@ -1,4 +1,4 @@
-"""Cached answers of Azure ML about clusters and their jobs, so that many questions cost one request."""
+"""Cache Azure ML's answers about clusters and their jobs, so that many questions cost one request."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import in_state
 from shared.runs.views.summary import duration_seconds
 
-MOST_LIVE = 1000  # runs of each state that a forecast reads; with more there is none
-ENDED = 100  # newest completed runs, for how long new nodes take
+MOST_LIVE = 1000  # runs per state that a forecast reads; with more runs there is no forecast
+ENDED = 100  # newest completed runs, which show how long new nodes take
 
 
 @dataclass(frozen=True)
 class Sight:
     at: datetime
     clusters: dict[str, Cluster]
-    jobs: tuple[tuple[str, str], ...]  # (job, cluster) of those that have not ended, newest first
+    jobs: tuple[tuple[str, str], ...]  # (job, cluster) of unfinished jobs, newest first
     error: str = ""
     begins: dict[str, datetime] = field(default_factory=dict)  # when waiting runs will probably begin
 
@@ -36,12 +36,12 @@ SIGHT = Topic[Sight]("clusters and jobs of Azure ML", timedelta(seconds=5))
 
 
 def sight(ports: ClusterPorts) -> Sight:
-    """What Azure ML answered within the last seconds, an error too."""
+    """Return Azure ML's answer of the last seconds. An error is cached, too."""
     return ports.memory.answer(SIGHT, ports.clock(), lambda: _look(ports))
 
 
 def waiting(ports: ClusterPorts, run: Run) -> Waiting | None:
-    """Why this run has not started; None for one that has, or is over."""
+    """Return why this run has not started; None if it has started or is over."""
     if run.progress.state not in WAITING or not workload(run).has_own_nodes:
         return None
     current_sight = sight(ports)
@@ -51,7 +51,7 @@ def waiting(ports: ClusterPorts, run: Run) -> Waiting | None:
     ahead: list[str] = []
     for job, cluster in current_sight.jobs:
         if job in own:
-            ahead = []  # those that come now were sent before it
+            ahead = []  # the jobs from here on were submitted before it
         elif cluster == run.on_cluster:
             ahead.append(job)
     why = why_waiting(run, current_sight.clusters.get(run.on_cluster), ahead[::-1])
@@ -68,7 +68,7 @@ def _look(ports: ClusterPorts) -> Sight:
 
 
 def _begins(ports: ClusterPorts, clusters: dict[str, Cluster]) -> dict[str, datetime]:
-    """When the waiting runs of all clusters will probably begin."""
+    """Forecast when the waiting runs of all clusters will start."""
     by_state = {state: list(itertools.islice(in_state(ports.runs, state), MOST_LIVE)) for state in LIVE}
     if any(len(runs) == MOST_LIVE for runs in by_state.values()):
         return {}
@@ -93,6 +93,6 @@ def _claim(purse: Purse, run: Run, now: datetime) -> Claim:
 
 
 def _waits(runs: Iterable[Run], now: datetime) -> list[float]:
-    """How long each of these runs waited for its first nodes."""
+    """Return how many seconds each of these runs waited for its first nodes."""
     uses = (use for run in runs for use in workload(run).uses(run, now))
     return [(use.waited[0].end - use.waited[0].begin).total_seconds() for use in uses if use.waited]

@@ -1,4 +1,4 @@
-"""Whether a cluster can run a job now, as runs ask."""
+"""Answer runs whether a cluster can run a job now."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.runs.ports import Reason
 
 @dataclass(frozen=True)
 class ClusterCapacity:
-    """Answers from the workspace's clusters as they are now."""
+    """Answers from the workspace's clusters in their current state."""
 
     clusters: Clusters
 

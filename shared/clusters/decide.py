@@ -1,17 +1,13 @@
-"""Why keep this cluster up? A decision without I/O.
+"""Decide whether to keep a cluster up, and why. No I/O.
 
-The first of these that holds decides:
+The first of these reasons that holds decides:
 
-    busy         a run or a job of anyone's needs it; the run's name is in the reason
-    expected     a drop is open that will train on it
-    busy_nodes   nodes work on something that nobody tells of
-    pinned       an administrator wants it so; the tag trainyard.pin says why
-    over_budget  its project has no money left: to zero, whatever leases say
-    leased       someone was promised nodes, until a date
-    idle         nothing needs it, for its idle time: to zero
-    broken       Azure ML can't allocate what is asked for, or refuses a change; its own words are in the reason
-    idle_time    nothing needs it, for N of M seconds: wait
-    scales_itself, at_zero   its minimum is 0 already
+busy a run, or a job of anyone, needs the cluster; the reason names it expected a drop is open that will train on the
+cluster busy_nodes nodes run something that no known run or job explains pinned an administrator pinned the cluster; the
+tag trainyard.pin says why over_budget the cluster's project has no money left: to zero, despite any leases leased
+someone was promised nodes, until a date idle nothing has needed the cluster for its idle time: to zero broken Azure ML
+can't allocate the requested nodes, or refuses a change; the reason quotes Azure ML idle_time nothing has needed the
+cluster for N of M seconds: wait scales_itself, at_zero the minimum is already 0
 """
 
 from __future__ import annotations
@@ -27,9 +23,9 @@ from shared.kernel.settings import Rules
 
 @dataclass(frozen=True)
 class Need:
-    """A cluster's use, in words, and when its last run of ours ended.
+    """A cluster's use, in words, and when the last run of Trainyard on it ended.
 
-    `idle_seconds` is the idle time that was chosen for it, None for its own. `warnings` are about what runs on it.
+    `idle_seconds` is the chosen idle time, None for the cluster's own. `warnings` are about runs on the cluster.
     """
 
     busy: str | None = None
@@ -42,12 +38,12 @@ class Need:
 
 
 def judge_cluster(cluster: Cluster, need: Need, latest: Decision | None, now: datetime) -> Decision:
-    """One decision about a cluster, whatever is known of it. It goes to zero only when nothing needs it."""
+    """Return one decision about a cluster, whatever its state. A cluster goes to zero only when nothing needs it."""
     held = nodes_held(need.leases, now)
     decision = Decision(cluster.name, "keep", "", "", now)
     decision = replace(decision, findings=(*need.warnings, *_findings(cluster, held)), of_runs=tuple(need.warnings))
     if in_use := _in_use(cluster, need):
-        # A change that was under way when its maker died may have taken what is needed now.
+        # A change that a crash interrupted may have removed nodes that are needed now.
         nodes = max(held, latest.replaces if latest else 0)
         action, code, why = in_use
         return replace(decision, action=action, code=code, why=why, min_nodes=_raised(cluster, nodes))
@@ -63,7 +59,7 @@ def judge_cluster(cluster: Cluster, need: Need, latest: Decision | None, now: da
 
 
 def judge_instance(instance: Cluster, latest: Decision | None, rules: Rules, now: datetime) -> Decision:
-    """One decision about a compute instance: it costs money until someone stops it."""
+    """Return one decision about a compute instance, which costs money until someone stops it."""
     decision = Decision(instance.name, "keep", "at_zero", "It is stopped.", now)
     if not instance.nodes:
         return decision
@@ -80,12 +76,12 @@ def judge_instance(instance: Cluster, latest: Decision | None, rules: Rules, now
 
 
 def refused(decision: Decision, reason: str) -> Decision:
-    """The decision for a cluster that could not be read or changed: leave it, and try again."""
+    """Return the decision for a cluster that could not be read or changed: leave it, and retry in the next sweep."""
     return replace(decision, action="wait", code="broken", why=reason, min_nodes=None)
 
 
 def _in_use(cluster: Cluster, need: Need) -> tuple[str, str, str] | None:
-    """Action, code and reason, if something needs the cluster now."""
+    """Return action, code and reason if something needs the cluster now."""
     if need.busy and cluster.errors and not cluster.running_nodes:
         return "wait", "broken", f"{need.busy} Azure ML says: {cluster.errors[0]}"
     if need.busy:
@@ -98,7 +94,7 @@ def _in_use(cluster: Cluster, need: Need) -> tuple[str, str, str] | None:
 
 
 def _raised(cluster: Cluster, nodes: int) -> int | None:
-    """The new minimum for so many nodes; None if unchanged."""
+    """Return the new minimum for this many nodes; None if unchanged."""
     nodes = min(nodes, cluster.max_nodes)
     return nodes if nodes > cluster.min_nodes else None
 

@@ -1,4 +1,4 @@
-"""What happens to clusters."""
+"""Facts about clusters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared.kernel.facts import Fact
 
 @dataclass(frozen=True)
 class ClusterAtZero(Fact):
-    """The cluster had nodes at the last look, and has none now."""
+    """The cluster had nodes at the last check and has none now."""
 
     cluster: Cluster
     at: datetime
@@ -19,7 +19,7 @@ class ClusterAtZero(Fact):
 
 @dataclass(frozen=True)
 class ClusterIdles(Fact):
-    """The cluster has nodes that nothing needs, since `since` and at `at`. Stated at every look."""
+    """At `at` the cluster has nodes that nothing has needed since `since`. Stated at every check."""
 
     cluster: Cluster
     since: datetime

@@ -1,4 +1,4 @@
-"""When waiting runs will probably begin: those before them take as long as the newest of their kind did. Pure."""
+"""Forecast when waiting runs will start, assuming that runs take as long as the newest runs of their kind did. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from shared.clusters.model import Cluster
 
 @dataclass(frozen=True)
 class Claim:
-    """A run that has nodes of a cluster, or waits for them. `seconds` is how long it still needs them, None if unknown.
+    """A run that has nodes of a cluster, or waits for them. `seconds` is how long the run still needs them, None if
+    unknown.
 
-    `waited` is for how many seconds it has waited so far.
+    `waited` is how many seconds the run has waited so far.
     """
 
     run: str
@@ -24,11 +25,11 @@ class Claim:
 
 
 def begins(cluster: Cluster, claims: Sequence[Claim], start_seconds: float | None) -> dict[str, float]:
-    """In how many seconds each waiting run will begin, for those of which it can be said.
+    """Return in how many seconds each waiting run will start. A run without a forecast is missing.
 
-    They begin in the order of `claims`. New nodes take `start_seconds`, None if nobody has seen any. Nodes that work
-    on what has no claim here, or on a run of unknown length, are not counted on. What should have been by now has less
-    than 0 seconds, so that the moment stays the same while time passes.
+    Runs start in the order of `claims`. New nodes take `start_seconds` to arrive, None if unknown. Nodes that work
+    without a claim, or for a run of unknown length, are not expected to become free. An overdue start has a negative
+    value, so that the forecast moment stays the same while time passes.
     """
     begun = [claim for claim in claims if claim.begun]
     ends = [(claim.seconds, claim.nodes) for claim in begun if claim.seconds is not None]
@@ -50,8 +51,9 @@ def begins(cluster: Cluster, claims: Sequence[Claim], start_seconds: float | Non
 
 
 def _begin(claim: Claim, freed_at: float | None, idle: int, start_seconds: float | None) -> float | None:
-    """When it begins whose nodes are free since `freed_at`, None for ever; None if new nodes take nobody knows how
-    long."""
+    """Return when a run starts whose nodes are free since `freed_at` (None: always); None if the time for new nodes is
+    unknown.
+    """
     if idle >= claim.nodes:
         return freed_at or 0.0
     if start_seconds is None:
@@ -60,6 +62,8 @@ def _begin(claim: Claim, freed_at: float | None, idle: int, start_seconds: float
 
 
 def usual_start(waits: Iterable[float]) -> float | None:
-    """How long new nodes take, of the newest waits, newest first: most of the longer ones were waits for other runs."""
+    """Return how long new nodes take: the lower quartile of the newest waits, because longer waits were mostly for
+    other runs.
+    """
     newest = sorted(list(waits)[:20])
     return newest[len(newest) // 4] if newest else None

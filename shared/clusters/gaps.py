@@ -1,4 +1,4 @@
-"""The gaps between a cluster's jobs, and what a start costs there, as its runs show them. Pure."""
+"""The gaps between a cluster's jobs, and the cost of starting a node there, computed from its runs. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from statistics import median
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload
 
-START_SECONDS = 300.0  # what a start costs where none was seen: a node from zero takes Azure 3 to 5 minutes
-LEAST_START, MOST_START = 30.0, 1800.0  # seconds; less was no start, and more was a wait for something else
+START_SECONDS = 300.0  # the cost of a start until one was observed: Azure takes 3 to 5 minutes for a node from zero
+LEAST_START, MOST_START = (
+    30.0,
+    1800.0,
+)  # seconds; a shorter wait was not a start, and a longer one waited for something else
 STARTS_USED = 50
 
 
 def gaps_of(runs: Iterable[Run], now: datetime) -> list[float]:
-    """The seconds in which none of these runs of one cluster had or wanted a node, in the order of their ends."""
+    """Return the seconds in which none of these runs of one cluster had or wanted a node, ordered by the gaps' ends."""
     spells = sorted(
         (min(s.begin for s in (*use.waited, *use.ran)), max(s.end for s in (*use.waited, *use.ran)))
         for use in (use for run in runs for use in workload(run).uses(run, now))
@@ -30,7 +33,9 @@ def gaps_of(runs: Iterable[Run], now: datetime) -> list[float]:
 
 
 def start_seconds(runs: Iterable[Run], now: datetime) -> float:
-    """The seconds of node time that a start costs: the median of the newest runs' waits that a start may explain."""
+    """Return the node seconds that a start costs: the median wait of the newest runs, among waits that a start can
+    explain.
+    """
     uses = [use for run in runs for use in workload(run).uses(run, now) if any(s.begin < s.end for s in use.ran)]
     waits = [(use.waited[0].end - use.waited[0].begin).total_seconds() for use in uses if use.waited]
     starts = [wait for wait in waits if LEAST_START <= wait <= MOST_START]

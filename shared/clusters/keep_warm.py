@@ -1,4 +1,4 @@
-"""Keep a run's nodes warm after its end."""
+"""Keep a run's nodes warm after the run ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.runs.progress.workloads import workload
 
 
 def keep_warm(ports: ClusterPorts, run: Run) -> None:
-    """The lease that a run requested, from its end on. A repeat gives the same lease."""
+    """Make the lease that a run requested, from the run's end on. A repeat returns the same lease."""
     ended = run.progress.history[-1].at
     until = ended + min(timedelta(seconds=run.asked.keep_warm_seconds), ports.rules.longest_lease)
     if until <= ports.clock():

@@ -1,4 +1,4 @@
-"""Lease nodes, extend a lease, release it, and keep nodes warm after a run."""
+"""Lease nodes, extend a lease, and release a lease."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from shared.kernel.versioned import Stored
 
 
 def lease(ports: ClusterPorts, cluster: str, wish: Wish, owner: Person) -> Lease:
-    """Promise nodes of a cluster to this owner. The look that brings them up is asked for, and the one that ends them.
+    """Lease nodes of a cluster to this owner. Queue two checks: one scales the cluster up now, the other lets it go at
+    the end.
 
-    Raises NotFound for an unknown cluster, Impossible for more nodes or a longer time than may be, Conflict if the
+    Raises NotFound for an unknown cluster, Impossible for too many nodes or too long a time, and Conflict if the
     cluster's project may spend nothing more.
     """
     target_cluster, now = _cluster(ports, cluster), ports.clock()
@@ -50,7 +51,7 @@ def lease(ports: ClusterPorts, cluster: str, wish: Wish, owner: Person) -> Lease
 
 
 def extend(ports: ClusterPorts, name: str, seconds: float) -> Lease:
-    """Let a lease go on for so many seconds from now, if that is longer. Raises Conflict for one that is over."""
+    """Extend a lease to `seconds` from now, if that is later than its end. Raises Conflict for a lease that is over."""
 
     def longer(stored: Lease, now: datetime) -> Lease:
         if not stored.holds(now):
@@ -65,7 +66,7 @@ def extend(ports: ClusterPorts, name: str, seconds: float) -> Lease:
 
 
 def release(ports: ClusterPorts, name: str, by: Person) -> Lease:
-    """End a lease now. One that is over stays as it is."""
+    """End a lease now. A lease that is over stays unchanged."""
 
     def over(stored: Lease, now: datetime) -> Lease:
         if not stored.holds(now):

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 LEASE_ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")
-LONGEST_POSSIBLE = timedelta(days=31)  # whatever an administrator allows
+LONGEST_POSSIBLE = timedelta(days=31)  # no administrator can allow more
 
 
 @dataclass(frozen=True)
 class Wish:
-    """Nodes that someone asks to be kept up for some time."""
+    """A request to keep nodes up for some time."""
 
     nodes: int
     seconds: float
@@ -23,7 +23,9 @@ class Wish:
 
 @dataclass(frozen=True)
 class Lease:
-    """So many nodes of a cluster stay up until `until`, or until it is released. `run` is the run that asked for it."""
+    """`nodes` nodes of a cluster stay up until `until`, or until the lease is released. `run` is the run that asked for
+    it.
+    """
 
     id: str
     cluster: str
@@ -35,13 +37,13 @@ class Lease:
     released_at: datetime | None = None
     released_by: str = ""
     run: str = ""
-    project: str = ""  # of the cluster, when it was made
-    owner_id: str = ""  # the owner's object id in Entra ID, as released_by_id is of who released it
+    project: str = ""  # the cluster's project when the lease was made
+    owner_id: str = ""  # object id in Entra ID of the owner; released_by_id is that of the releaser
     released_by_id: str = ""
 
     @property
     def ended_at(self) -> datetime:
-        """When it ends, or ended."""
+        """Return when the lease ends or ended."""
         return min(self.until, self.released_at) if self.released_at else self.until
 
     def holds(self, now: datetime) -> bool:
@@ -49,17 +51,19 @@ class Lease:
 
 
 def lease_id(made_at: datetime, what: str) -> str:
-    """The id of a lease, the same for the same moment and text. Ids sort by time, to the second."""
+    """Return the id of a lease: the same moment and text give the same id. Ids sort by time, to the second."""
     return f"{made_at.astimezone(UTC):%Y%m%dT%H%M%S}-{hashlib.sha256(what.encode()).hexdigest()[:8]}"
 
 
 def nodes_held(leases: Iterable[Lease], now: datetime) -> int:
-    """How many nodes the leases hold together: they share them, so the largest counts."""
+    """Return how many nodes the leases hold together. Leases share nodes, so the largest lease counts."""
     return max((lease.nodes for lease in leases if lease.holds(now)), default=0)
 
 
 def words(leases: Iterable[Lease]) -> str:
-    """Who holds the nodes, until when, and why: the lease that lasts longest, and how many others there are."""
+    """Describe who holds the nodes, until when, and why: the lease that lasts longest, and the number of other
+    leases.
+    """
     latest_first = sorted(leases, key=lambda lease: lease.until, reverse=True)
     first = latest_first[0]
     who = f"Leased by {first.owner or 'someone with a key'}" if not first.run else f"Kept warm after run {first.run}"

@@ -9,6 +9,6 @@ from shared.kernel.message import Message
 
 @dataclass(frozen=True)
 class CheckCluster(Message, queue="cluster-looks", handler="shared.clusters.sweep:sweep_one"):
-    """Decide about a cluster on which a run has begun or ended. The timer decides about all clusters again."""
+    """Decide about a cluster on which a run started or ended. The timer also decides about all clusters."""
 
     cluster: str

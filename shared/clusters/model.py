@@ -1,4 +1,4 @@
-"""Clusters and what was decided about them."""
+"""Clusters, and the decisions about them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class AllocationError:
 
 @dataclass(frozen=True)
 class Cluster:
-    """An Azure ML compute as it is now: an AmlCompute, or a compute instance as a cluster of one node.
+    """An Azure ML compute in its current state: an AmlCompute, or a compute instance as a cluster of one node.
 
-    `nodes` are those that cost money, whatever they do; `busy_nodes` those that prepare or run something. `allocation`
-    is Azure ML's word, Steady or Resizing, since `allocation_since`. `errors` say why it can't
-    allocate nodes. `pin`, `project` and `idle_auto` are the administrator's, from the compute's tags.
+    `nodes` counts all nodes that cost money; `busy_nodes` counts nodes that prepare or run something. `allocation` is
+    Azure ML's state, Steady or Resizing, since `allocation_since`. `errors` say why the cluster can't allocate nodes.
+    The administrator sets `pin`, `project` and `idle_auto` with the compute's tags.
     """
 
     name: str
@@ -59,18 +59,18 @@ class Cluster:
     allocation_since: datetime | None = None
     errors: tuple[AllocationError, ...] = ()
     kind: str = CLUSTER
-    pin: str = ""  # why it must stay as it is
-    project: str = ""  # whose budget it is charged to
-    idle_auto: bool = False  # whether its idle time is chosen from what was seen
+    pin: str = ""  # why the cluster must not be scaled down
+    project: str = ""  # the project that pays for it
+    idle_auto: bool = False  # whether the idle time is learned from past gaps
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a sweep decided about a cluster, and why. `idle_since` is None while something keeps it busy.
+    """A sweep's decision about a cluster, and the reason. `idle_since` is None while something keeps the cluster busy.
 
-    `min_nodes` is what its minimum is to be, None to leave it. `replaces` is the minimum that a change under way
-    lowers: whoever finds it, and the cluster needed, puts it back. `findings` ask for no decision, but are to be known.
-    `asked_by` is who asked for it, with their object id in Entra ID; the sweep itself asks nobody.
+    `min_nodes` is the new minimum, None to leave it unchanged. `replaces` is the old minimum while a change is under
+    way: a later sweep that finds it, and finds the cluster needed, restores it. `findings` need no decision, but should
+    be known. `asked_by` is the person who requested the decision, with the object id in Entra ID; sweeps have none.
     """
 
     cluster: str
@@ -82,7 +82,7 @@ class Decision:
     min_nodes: int | None = None
     replaces: int = 0
     findings: tuple[str, ...] = ()
-    of_runs: tuple[str, ...] = ()  # the findings that are about runs on it
+    of_runs: tuple[str, ...] = ()  # the findings about runs on the cluster
     dry_run: bool = False
     asked_by: str = ""
     asked_by_id: str = ""

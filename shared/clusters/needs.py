@@ -1,4 +1,4 @@
-"""What needs each cluster now: runs, jobs of anyone's, drops on their way, leases; whether its project may spend."""
+"""Find what needs each cluster now (runs, anyone's jobs, incoming drops, leases), and whether its project may spend."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from shared.jobs.route import Routes
 from shared.runs.decide import is_over
 from shared.runs.model import LIVE, Run, RunState
 
-RECENT = 100  # runs looked at for the time of a cluster's last use
+RECENT = 100  # newest runs read to find when each cluster was last used
 
 
 @dataclass(frozen=True)
 class Use:
-    """The use of all clusters, by their names."""
+    """The use of all clusters, by cluster name."""
 
     busy: dict[str, str]
     expected: dict[str, str]
     last_used: dict[str, datetime]
     leases: tuple[Lease, ...]
-    states: frozenset[RunState]  # of the live runs
+    states: frozenset[RunState]  # states of the live runs
 
 
 def use(ports: ClusterPorts) -> Use:
-    """Read what needs clusters now. Drops are read first, so one that becomes a run meanwhile is seen either way."""
+    """Read what needs clusters now. Drops are read first, so a drop that becomes a run meanwhile is seen either way."""
     expected = _expected(ports.drops, ports.routes)
     recent = ports.runs.newest(RECENT)
-    for run in recent:  # whose end may have been written by a process that died before it made the lease
+    for run in recent:  # in case a process crashed between writing the run's end and making its lease
         if is_over(run) and run.asked.keep_warm_seconds and run.jobs.job:
             keep_warm(ports, run)
     busy = {cluster: f"Job {job} is queued or running." for job, cluster in ports.jobs.active()}
@@ -44,7 +44,7 @@ def use(ports: ClusterPorts) -> Use:
 
 
 def need(budgets: Budgets, cluster: Cluster, usage: Use, warnings: Iterable[str] = ()) -> Need:
-    """One cluster's use."""
+    """Return one cluster's use."""
     name = cluster.name
     leases = tuple(lease for lease in usage.leases if lease.cluster == name)
     over = budgets.exhausted(cluster.project) if cluster.project else None
@@ -54,7 +54,9 @@ def need(budgets: Budgets, cluster: Cluster, usage: Use, warnings: Iterable[str]
 
 
 def _expected(drops: Drops, routes: Routes) -> dict[str, str]:
-    """Clusters on which an open drop may train: its route's own, and those that a job file in it may name."""
+    """Return the clusters on which an open drop may train: its route's clusters, including those a job file may
+    name.
+    """
     words_by_cluster: dict[str, str] = {}
     for drop in drops.open():
         if (route := routes.get(drop.key.route)) and route.trains:
@@ -64,7 +66,7 @@ def _expected(drops: Drops, routes: Routes) -> dict[str, str]:
 
 
 def _last_used(runs: Iterable[Run]) -> dict[str, datetime]:
-    """When the last of these runs ended on each cluster: a job may begin and end between two sweeps."""
+    """Return when the last of these runs ended on each cluster, because a job may start and end between two sweeps."""
     used: dict[str, datetime] = {}
     for run in runs:
         if is_over(run) and run.progress.history:

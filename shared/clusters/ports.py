@@ -1,4 +1,4 @@
-"""Azure ML's clusters, what the sweeps decided, who was promised nodes, and how many there were."""
+"""Ports for Azure ML's clusters, the sweeps' decisions, leases, and node counts."""
 
 from __future__ import annotations
 
@@ -15,89 +15,92 @@ from shared.kernel.versioned import Stored
 
 class Clusters(Protocol):
     def list(self) -> list[Cluster]:
-        """Every AmlCompute and compute instance of the workspace, as it is now."""
+        """Return every AmlCompute and compute instance of the workspace in its current state."""
 
     def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
-        """Change the minimum, or the time after which idle nodes go, and nothing else. Running jobs go on.
+        """Change only the minimum, or the time after which idle nodes are released. Running jobs continue.
 
-        Returns when Azure ML has accepted the change, which may take it minutes more. Nothing happens to a cluster that
-        is so already. Raises Changed if someone else changed it meanwhile, NotFound for one that isn't there.
+        Returns when Azure ML has accepted the change, which can take minutes more to happen. Does nothing if the
+        cluster already has these values. Raises Changed if someone else changed the cluster meanwhile, NotFound for an
+        unknown cluster.
         """
 
     def stop(self, name: str) -> None:
-        """Stop a compute instance. Nothing happens to one that is stopped."""
+        """Stop a compute instance. Does nothing if the instance is stopped."""
 
 
 class SweepLog(Protocol):
-    """What the sweeps decided."""
+    """The sweeps' decisions."""
 
     def record(self, decision: Decision, last: Decision | None) -> None:
-        """Store the decision as the cluster's latest, and in its history if action or code are not those of `last`."""
+        """Store the decision as the cluster's latest. Add it to the history if its action or code differs from
+        `last`.
+        """
 
     def latest(self, cluster: str) -> Decision | None:
-        """The cluster's latest decision, or None."""
+        """Return the cluster's latest decision, or None."""
 
     def history(self, cluster: str, limit: int = 50) -> list[Decision]:
-        """The cluster's decisions that changed something, newest first."""
+        """Return the cluster's decisions that changed something, newest first."""
 
     def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
-        """Claim the next look at this cluster. False if someone claimed it within so many seconds before."""
+        """Claim the next check of this cluster. Return False if one was claimed less than `seconds` ago."""
 
 
 class Samples(Protocol):
-    """How many nodes the clusters had, at the moments when someone looked."""
+    """Node counts of the clusters, at the moments when they were checked."""
 
     def record(self, sample: Sample) -> None:
-        """Keep the sample. Another of the same cluster and moment replaces it."""
+        """Store the sample. It replaces a sample of the same cluster and moment."""
 
     def clusters(self) -> list[str]:
-        """The clusters that have samples, those too that are gone by now."""
+        """Return the clusters that have samples, including deleted clusters."""
 
     def first_day(self, cluster: str) -> datetime | None:
-        """The beginning of the day of its oldest sample, None without any. Costs a request."""
+        """Return the start of the day of the cluster's oldest sample, None without samples. Costs one request."""
 
     def between(self, cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
-        """The cluster's samples with since <= at < until, oldest first. Costs a request a day."""
+        """Yield the cluster's samples with since <= at < until, oldest first. Costs one request per day."""
 
 
 class Leases(Protocol):
-    """Promises of warm nodes. The rows of those that are over stay, for what they cost."""
+    """Promises of warm nodes. The rows of ended leases stay, because they explain costs."""
 
     def insert(self, lease: Lease) -> bool:
-        """Add the lease. False, and nothing changes, if one of this id was ever added."""
+        """Insert the lease. Return False, and change nothing, if a lease with this id was ever inserted."""
 
     def get(self, lease_id: str) -> Stored[Lease]:
-        """The lease. Raises NotFound, naming it."""
+        """Return the lease. Raises NotFound that names it."""
 
     def replace(self, lease: Lease, before: Stored[Lease]) -> Stored[Lease]:
-        """Write it over. Raises Changed unless the row still has before.etag."""
+        """Overwrite the lease. Raises Changed unless the row still has before.etag."""
 
     def open(self) -> list[Lease]:
-        """Leases that nobody closed, oldest first; their time may be over."""
+        """Return the leases that are not closed, oldest first, even if their time is over."""
 
     def close(self, lease_id: str) -> None:
         """Close a lease whose time is over. A repeat does no harm."""
 
     def made_between(self, since: datetime, until: datetime) -> Iterator[Lease]:
-        """Those that were made at or after `since` and before `until`, to the second, oldest first."""
+        """Yield the leases made at or after `since` and before `until`, to the second, oldest first."""
 
 
 class Budgets(Protocol):
     """Whether a project has money left."""
 
     def exhausted(self, project: str) -> str | None:
-        """Why nothing more may be spent on this project, as a sentence; None while something may."""
+        """Return why this project may spend nothing more, as a sentence; None while it may."""
 
 
 class NoBudgets:
     """No project has a budget."""
 
     def exhausted(self, _project: str) -> str | None:
-        """None, for each project."""
+        """Return None for each project."""
 
 
 class ClusterPorts(DropPorts, Protocol):
-    """Those of drops, the clusters, and what is recorded of them."""
+    """The ports of drops, the clusters, and the records about them."""
 
     @property
     def clusters(self) -> Clusters: ...

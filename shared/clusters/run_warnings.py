@@ -1,4 +1,4 @@
-"""Runs that a sweep warns of: past their limit, with idle GPUs, or losing their nodes again and again."""
+"""Warn of runs that exceed their time limit, have idle GPUs, or are evicted again and again."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from shared.runs.views.run_list import in_state
 
 log = logging.getLogger(__name__)
 
-UTILIZATION = "gpu_utilization"  # percent; a trainer that writes it is watched
-LOOKED_AT = 20  # runs whose metrics one sweep reads; the next reads those after them
+UTILIZATION = "gpu_utilization"  # percent; runs whose trainer writes this metric are watched
+LOOKED_AT = 20  # runs whose metrics one sweep reads; the next sweep reads the runs after them
 QUIET = timedelta(minutes=15)
 
 
 def watch(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str]]:
-    """Cancel runs past their limit, and those with idle GPUs if that was configured; warnings by cluster.
+    """Cancel runs past their time limit, and runs with idle GPUs if that is configured. Return warnings by cluster.
 
-    `live`: in which states there are runs; in no other are they asked for.
+    `live` are the states that have runs; runs in other states are not read.
     """
     warnings: dict[str, list[str]] = defaultdict(list)
     running = [run for run in _in_state(ports.runs, RunState.RUNNING, live) if run.cancel.asked_at is None]
@@ -52,7 +52,7 @@ def watch(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str
 
 
 def move(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str]]:
-    """Let runs that lose their nodes again and again go on where their route says; warnings by cluster."""
+    """Move runs that are evicted again and again to the cluster that their route names. Return warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
     moves = any(route.move_to for route in ports.routes.values())
     for run in _in_state(ports.runs, RunState.QUEUED, live) if moves else ():
@@ -79,7 +79,7 @@ def _in_state(runs: Runs, state: RunState, live: Collection[RunState]) -> Iterab
 
 
 def _in_rotation(clock: Clock, runs: list[Run]) -> list[Run]:
-    """A changing selection of the runs that have run for a while."""
+    """Return a rotating selection of the runs that have run for at least QUIET."""
     old = [run for run in runs if clock() - run.progress.history[-1].at >= QUIET]
     first = int(clock().timestamp() // 300) * LOOKED_AT % max(len(old), 1)
     return [*old[first:], *old[:first]][:LOOKED_AT]

@@ -1,7 +1,7 @@
-"""How many nodes a cluster had at a moment, which is the truth for what it cost. Pure.
+"""Node counts of a cluster at a moment, from which its cost is computed. Pure.
 
-The times of jobs miss the allocation before them and the idle tail after them. Between two samples a cluster is taken
-to have had the nodes of the earlier one.
+The jobs' times miss the allocation before a job and the idle tail after it. Between two samples a cluster is assumed to
+have the nodes of the earlier sample.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from shared.clusters.model import Cluster
 
 @dataclass(frozen=True)
 class Sample:
-    """The nodes of a cluster at a moment, by what they did. Preempted nodes are gone, and cost nothing.
+    """The nodes of a cluster at a moment, by what they did. Preempted nodes are gone and cost nothing.
 
-    `target` is what Azure ML is bringing the cluster to; `allocation` its word for that: Steady or Resizing. `seen_by`
-    is sweep or event.
+    `target` is the size that Azure ML is scaling the cluster to; `allocation` is Azure ML's state, Steady or Resizing.
+    `seen_by` is sweep or event.
     """
 
     cluster: str
@@ -35,12 +35,12 @@ class Sample:
 
     @property
     def nodes(self) -> int:
-        """All that are paid for, whatever they do."""
+        """Return the number of all nodes that are paid for."""
         return self.running + self.idle + self.preparing + self.leaving + self.unusable
 
 
 def sample_of(cluster: Cluster, at: datetime, seen_by: str = "sweep") -> Sample:
-    """The sample that a cluster, as it is at this moment, makes."""
+    """Return the sample of a cluster in its state at this moment."""
     return Sample(
         cluster=cluster.name,
         at=at,
@@ -58,5 +58,5 @@ def sample_of(cluster: Cluster, at: datetime, seen_by: str = "sweep") -> Sample:
 
 
 def day_of(at: datetime) -> str:
-    """The day, in UTC, by which samples are kept together: 20260131."""
+    """Return the day in UTC under which samples are stored, such as 20260131."""
     return f"{at.astimezone(UTC):%Y%m%d}"

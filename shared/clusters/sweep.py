@@ -1,8 +1,8 @@
-"""The sweep: one decision for every cluster, with its reason, and what follows from it.
+"""The sweep: decide about every cluster, give the reason, and act on the decision.
 
-A change is made in steps, so that it never takes a cluster from what came meanwhile: look again; write down that it is
-under way; change; look once more, and put the minimum back if a drop or a run came in between. Whoever finds a change
-under way whose maker died puts it back too, if the cluster is needed.
+A change is made in steps, so that it never removes nodes that something came to need meanwhile: check again; record
+that the change is under way; change; check once more, and restore the minimum if a drop or a run arrived in between. A
+sweep that finds a change interrupted by a crash restores the minimum too, if the cluster is needed.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ log = logging.getLogger(__name__)
 
 
 def sweep(ports: ClusterPorts) -> list[Decision]:
-    """Look at every cluster once, do what is decided, and record each decision. One that refuses stops no other."""
+    """Check every cluster once, act on each decision and record it. A cluster that refuses does not stop the others."""
     clusters = ports.clusters.list()
     used = use(ports)
     warnings, moved = watch(ports, used.states), move(ports, used.states)
     for cluster, words in moved.items():
         warnings[cluster] = [*warnings.get(cluster, []), *words]
-    if moved:  # to where it may be needed now
+    if moved:  # the target clusters may be needed now
         used = use(ports)
     _close_leases(ports, used.leases)
     return _swept(_Pass(ports, used, "sweep", warnings), clusters)
 
 
 def sweep_one(ports: ClusterPorts, message: CheckCluster) -> None:
-    """The same for one cluster, as soon as a run on it has begun or ended. Nothing happens to one that is gone."""
+    """Sweep one cluster as soon as a run on it has started or ended. A deleted cluster is skipped."""
     clusters = [cluster for cluster in ports.clusters.list() if cluster.name == message.cluster]
     if clusters:
         _swept(_Pass(ports, use(ports), "event"), clusters)
 
 
 def scale_to_zero(ports: ClusterPorts, name: str, force: bool = False, by: Person = NOBODY) -> Decision:
-    """Bring a cluster to zero because someone asks for it; `force` doesn't wait for its idle time.
+    """Scale a cluster to zero at someone's request; `force` does not wait for its idle time.
 
-    Raises NotFound for an unknown cluster, and Conflict, with what needs it, while it is needed: running work is never
-    ended. One that is at zero already stays so.
+    Raises NotFound for an unknown cluster, and Conflict that names the need while the cluster is needed: running work
+    is never ended. A cluster at zero stays unchanged.
     """
     clusters = {cluster.name: cluster for cluster in ports.clusters.list() if cluster.kind != INSTANCE}
     if (cluster := clusters.get(name)) is None:
@@ -71,7 +71,7 @@ def scale_to_zero(ports: ClusterPorts, name: str, force: bool = False, by: Perso
 
 @dataclass(frozen=True)
 class _Pass:
-    """One look at all clusters."""
+    """One check of all clusters."""
 
     ports: ClusterPorts
     usage: Use
@@ -79,7 +79,7 @@ class _Pass:
     warnings: Mapping[str, list[str]] = field(default_factory=dict)
 
     def decide(self, cluster: Cluster) -> Decision | TrainyardError:
-        """The decision, recorded; or the error, if it could not even be recorded."""
+        """Return the recorded decision, or the error if the decision could not even be recorded."""
         try:
             self.ports.samples.record(sample_of(cluster, self.ports.clock(), self.seen_by))
             latest = self.ports.sweeps.latest(cluster.name)
@@ -100,19 +100,19 @@ class _Pass:
         warnings = self._warnings(cluster, latest)
         needed = need(self.ports.budgets, cluster, self.usage, warnings)
         decision = judge_cluster(cluster, needed, latest, self.ports.clock())
-        if _lowers(cluster, decision):  # what is known of its use may be minutes old: look again
+        if _lowers(cluster, decision):  # our knowledge of its use may be minutes old: check again
             needed = need(self.ports.budgets, cluster, use(self.ports), warnings)
             decision = judge_cluster(cluster, needed, latest, self.ports.clock())
         return decision
 
     def _warnings(self, cluster: Cluster, latest: Decision | None) -> list[str]:
-        """What was seen of the runs on it; the look after an event leaves them alone, and repeats what was said."""
+        """Return the warnings about runs on the cluster. A check after an event repeats the last sweep's warnings."""
         if self.seen_by == "sweep":
             return self.warnings.get(cluster.name, [])
         return list(latest.of_runs) if latest else []
 
     def _done(self, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
-        """Carry the decision out. A refusal is recorded with Azure ML's words, and tried again by the next sweep."""
+        """Carry out the decision. A refusal is recorded with Azure ML's words; the next sweep retries."""
         if self.ports.rules.dry_run:
             return replace(decision, dry_run=True)
         try:
@@ -146,8 +146,8 @@ def _lowers(cluster: Cluster, decision: Decision) -> bool:
 
 
 def _lower(ports: ClusterPorts, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
-    """Lower the minimum, unless something comes to need the cluster meanwhile; the decision as it then is."""
-    if latest is None or latest.replaces != cluster.min_nodes:  # it may be written down since a try that was refused
+    """Lower the minimum, unless something comes to need the cluster meanwhile. Return the resulting decision."""
+    if latest is None or latest.replaces != cluster.min_nodes:  # a refused earlier attempt may have recorded it already
         ports.sweeps.record(replace(decision, replaces=cluster.min_nodes), latest)
     ports.clusters.scale(cluster.name, min_nodes=decision.min_nodes)
     if needed := _came_meanwhile(ports, cluster, decision):
@@ -159,7 +159,7 @@ def _lower(ports: ClusterPorts, cluster: Cluster, decision: Decision, latest: De
 
 
 def _came_meanwhile(ports: ClusterPorts, cluster: Cluster, decision: Decision) -> Need | None:
-    """The cluster's use now, if something needs the nodes that it has just lost."""
+    """Return the cluster's use now if something needs the nodes that were just removed."""
     needed = _needed_now(ports, cluster)
     promised = 0 if needed.over_budget else nodes_held(needed.leases, ports.clock())
     return needed if needed.busy or needed.expected or promised > (decision.min_nodes or 0) else None

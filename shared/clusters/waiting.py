@@ -1,4 +1,4 @@
-"""Why a run has not started: what it waits for, in words and in Azure ML's own. Pure."""
+"""Explain why a run has not started, in our words and Azure ML's. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from shared.runs.model import Run, RunState
 from shared.runs.progress.workloads import workload
 
 WAITING = frozenset({RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED})
-COMES = frozenset({"submission", "allocating", "other_run"})  # codes of what ends by itself
+COMES = frozenset({"submission", "allocating", "other_run"})  # codes of waits that end without intervention
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """`code` is submission, allocating, quota, other_run, too_many_nodes, broken or no_answer; `why` a sentence.
+    """`code` is submission, allocating, quota, other_run, too_many_nodes, broken or no_answer; `why` is a sentence.
 
-    Of a quota there are the family of machines, the cores in use and the cores allowed, as far as Azure's message has
-    them; `words` is that message. `expected_at` goes by how long the newest runs of each kind took, None if none did.
+    A quota has the family of machines, the cores in use and the cores allowed, if Azure's message names them; `words`
+    is that message. `expected_at` is computed from how long the newest runs of each kind took, None if none completed.
     """
 
     code: str
@@ -28,11 +28,11 @@ class Waiting:
     used: int | None = None
     limit: int | None = None
     words: str = ""
-    expected_at: datetime | None = None  # when it will probably begin
+    expected_at: datetime | None = None  # when the run will probably start
 
 
 def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:
-    """What a run that has not started waits for. `ahead` are the other jobs of its cluster that were sent before it."""
+    """Return what a run that has not started waits for. `ahead` are the cluster's other jobs submitted before it."""
     since = run.progress.history[-1].at if run.progress.history else run.created_at
     if not run.jobs.job:
         return Waiting("submission", "Its job is on its way to Azure ML.", since)
@@ -52,7 +52,9 @@ def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:
 
 
 def refusal(cluster: Cluster, nodes: int) -> Waiting | None:
-    """Why the cluster can't give so many nodes at all as things are: its size, a quota, what Azure ML says."""
+    """Return why the cluster can't provide this many nodes in its current state: its size, a quota, or Azure ML's
+    error.
+    """
     if nodes > cluster.max_nodes:
         why = f"{nodes} nodes are asked for; {cluster.name} has at most {cluster.max_nodes}."
         return Waiting("too_many_nodes", why)

@@ -1,1 +1,1 @@
-"""Events: those that arrive, and our own."""
+"""Events: incoming events, and Trainyard's own."""

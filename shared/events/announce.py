@@ -1,7 +1,7 @@
-"""Lifecycle events of our own: sent to the topic where they arise.
+"""Trainyard's own lifecycle events, sent to the topic where they occur.
 
-One that the topic does not take is queued, and tried again from there, so that its outage stops nothing else. Both come
-before the write that makes the event so: who dies in between tells it again under the same id.
+If the topic refuses an event, the event is queued and retried, so that an outage of the topic stops nothing else. The
+event is sent or queued before the write that makes it true: after a crash in between it is sent again with the same id.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ def announce(ports: EventPorts, kind: str, subject: str, data: dict[str, Any]) -
 
 
 def tell(ports: EventPorts, kind: str, subject: str, data: dict[str, Any], after: float = 0.0) -> None:
-    """Queue an event for those who want notices, to be read after so many seconds."""
+    """Queue an event for the subscribers to notices. The message becomes visible after `after` seconds."""
     if ports.audience is None or ports.audience.anyone():
         ports.queues.send(Notify(kind, subject, ports.clock(), data), after)
 
 
 def publish(ports: EventPorts, message: Announce) -> None:
-    """Send an event to the topic. Does nothing if the topic was taken away meanwhile."""
+    """Send an event to the topic. Does nothing if the topic was removed from the settings meanwhile."""
     if ports.events is not None:
         event_id = f"{message.kind}:{message.subject}"
         ports.events.publish(message.kind, message.subject, message.data, event_id=event_id, at=message.at)
 
 
 def is_published(ports: EventPorts, message: Announce) -> bool:
-    """Whether there is no topic, or the event is old."""
+    """Return whether there is no topic, or the event is old."""
     return ports.events is None or is_old(ports.clock(), message.at)
 
 

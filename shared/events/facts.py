@@ -1,4 +1,4 @@
-"""What happens to messages."""
+"""Facts about messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shared.kernel.facts import Fact
 
 @dataclass(frozen=True)
 class MessagePoisoned(Fact):
-    """A message of the queue failed too often and is in its poison queue. `digest` is of its text."""
+    """A message of the queue failed too often and is in the poison queue. `digest` is that of its text."""
 
     queue: str
     digest: str

@@ -1,4 +1,4 @@
-"""From what arrives (queue messages, events) to plain values. Whatever can't be read raises BadMessage, saying why."""
+"""Decode what arrives (queue messages and events) into plain values. Raises BadMessage with the reason."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from shared.kernel.errors import BadInput, BadMessage
 from shared.kernel.parsing import read_json
 
 Json = dict[str, Any]
-_PLAIN = (b"{", b"[")  # what JSON begins with, and base64 never
+_PLAIN = (b"{", b"[")  # JSON objects and arrays start with these; base64 never does
 
 
 def decode(body: bytes) -> Json:
-    """Read a queue message: a JSON object as text, or in base64 as Event Grid delivers it."""
+    """Decode a queue message: a JSON object as text, or in base64 as Event Grid delivers it."""
     try:
         text = body if body.lstrip()[:1] in _PLAIN else base64.b64decode(body, validate=True)
     except (ValueError, binascii.Error) as exc:
@@ -35,13 +35,13 @@ def decode(body: bytes) -> Json:
 
 
 def form(body: bytes, message: Json) -> str:
-    """How this event came: its schema, and its encoding in the queue. Azure's has changed before."""
+    """Return how this event arrived: its schema, and its encoding in the queue. Azure has changed its own before."""
     schema = "CloudEvent" if "specversion" in message else "Event Grid's schema"
     return f"{schema}, {'plain text' if body.lstrip()[:1] in _PLAIN else 'base64'}"
 
 
 def text(message: Json, key: str) -> str:
-    """A required member that is text."""
+    """Return a required text member."""
     value = message.get(key)
     if not isinstance(value, str) or not value:
         raise BadMessage(f"The message has no text {key!r}: {json.dumps(message)[:200]}.")
@@ -50,7 +50,7 @@ def text(message: Json, key: str) -> str:
 
 @dataclass(frozen=True)
 class BlobWritten:
-    """A blob was written: container, name, and when, or None where the event doesn't say."""
+    """A blob was written: container, name, and time, or None if the event has no time."""
 
     container: str
     name: str
@@ -62,10 +62,11 @@ COMMITS = frozenset({"PutBlob", "PutBlockList", "CopyBlob", "FlushWithClose", "S
 
 
 def blob_written(event: Json) -> BlobWritten | None:
-    """Read a storage event, in Event Grid's schema or as a CloudEvent. None if it tells of no blob that is there now.
+    """Decode a storage event, in Event Grid's schema or as a CloudEvent. None unless it reports a blob that was
+    written.
 
-    A file or folder that was renamed is there under the name of the subject; a folder's ends in a slash. The subject is
-    `/blobServices/default/containers/<c>/blobs/<name>`; published samples show it without the slash too.
+    A renamed file or folder has its new name in the subject; a folder's name ends in a slash. The subject is
+    `/blobServices/default/containers/<c>/blobs/<name>`; some published samples lack the leading slash.
     """
     if event_type(event) not in WRITTEN:
         return None
@@ -79,12 +80,12 @@ def blob_written(event: Json) -> BlobWritten | None:
 
 
 def event_type(event: Json) -> str:
-    """Its type, in either schema."""
+    """Return the event's type, in either schema."""
     return text(event, "type" if "specversion" in event else "eventType")
 
 
 def event_data(event: Json) -> Mapping[str, Any]:
-    """What the event itself says, under the keys of its type. Raises BadMessage for an event that says nothing."""
+    """Return the event's own data, under the keys of its type. Raises BadMessage for an event without data."""
     data = event.get("data")
     if not isinstance(data, dict):
         raise BadMessage(f"The event has no data: {json.dumps(event)[:200]}.")
@@ -92,7 +93,7 @@ def event_data(event: Json) -> Mapping[str, Any]:
 
 
 def _time(event: Json) -> datetime | None:
-    """When it happened. A CloudEvent may leave that out."""
+    """Return when the event occurred. A CloudEvent may omit the time."""
     if "specversion" in event and event.get("time") is None:
         return None
     value = text(event, "time" if "specversion" in event else "eventTime")

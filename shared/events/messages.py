@@ -1,4 +1,4 @@
-"""The messages of our own events: on their way to the topic, and to those who want notices."""
+"""The messages that carry Trainyard's own events to the topic and to subscribers of notices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Announce(
     done="shared.events.announce:is_published",
     news_since="shared.events.announce:happened_at",
 ):
-    """Send an event of ours to the topic, which did not take it at once. The same (kind, subject) is the same event."""
+    """Send an event of ours to the topic, which refused it at first. The same (kind, subject) is the same event."""
 
     kind: str
     subject: str
@@ -33,7 +33,7 @@ class Notify(
     done="shared.notices.deliver:is_spread",
     news_since="shared.events.announce:happened_at",
 ):
-    """Tell those who subscribed of an event. `after`: the subscription that was told last, by an earlier message."""
+    """Notify subscribers of an event. `after`: the last subscription that an earlier message of this event handled."""
 
     kind: str
     subject: str

@@ -1,4 +1,4 @@
-"""Where our own events go."""
+"""Ports for Trainyard's own events."""
 
 from __future__ import annotations
 
@@ -9,27 +9,31 @@ from shared.kernel.ports import StoragePorts
 
 
 class Events(Protocol):
-    """Lifecycle events of our own, to whoever subscribes to the custom topic."""
+    """Trainyard's own lifecycle events, sent to the subscribers of the custom topic."""
 
     def publish(self, kind: str, subject: str, data: dict[str, Any], event_id: str, at: datetime) -> None:
-        """Send one event. The same event_id twice is one event to a consumer that looks at ids.
+        """Send one event. A consumer that compares ids treats two events with the same event_id as one.
 
-        Raises what a TrainyardError is within seconds, and at once while the topic is known not to answer.
+        Raises a TrainyardError within seconds, and immediately while the topic is known not to answer.
         """
 
 
 class Audience(Protocol):
-    """Those who want notices."""
+    """The subscribers to notices."""
 
     def anyone(self) -> bool:
-        """Whether there is a subscription. False may be ten seconds old, except for those that this process added."""
+        """Return whether any subscription exists. False may be ten seconds old, except for subscriptions that this
+        process added.
+        """
 
     def pending(self, subscription: str, event: str) -> datetime | None:
-        """When the event was of which the subscription is still to be told. None if it was told, or never will be."""
+        """Return the time of the event if its delivery to the subscription is pending. None if it was delivered or
+        never will be.
+        """
 
 
 class EventPorts(StoragePorts, Protocol):
-    """Those of storage, and who is told of events."""
+    """The ports of storage, the topic, and the audience."""
 
     @property
     def events(self) -> Events | None: ...

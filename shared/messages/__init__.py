@@ -1,1 +1,1 @@
-"""All messages of the system: which there are, what becomes of those that fail, and how they are given back."""
+"""All messages of the system: their kinds, the handling of poison messages, and replay."""

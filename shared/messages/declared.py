@@ -1,7 +1,7 @@
-"""All messages, from the one list of the features that declare some; how one is read, and how it is handled.
+"""All messages, gathered from the folders that declare them, and how a message is decoded and handled.
 
-The triggers need the names of the queues when the app is indexed. The messages' own modules are imported with the first
-message, because their classes are a twelfth of a cold start; a test holds QUEUES to them.
+The triggers need the names of the queues while the host indexes the app. The messages' modules are imported with the
+first message, because their classes take a twelfth of a cold start; a test compares QUEUES with the declarations.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shared.kernel.message import Message
 
-EVENT_QUEUES = ("drop-events", "job-events")  # of events that other services send, in forms of their own
+EVENT_QUEUES = ("drop-events", "job-events")  # of events that other services send, in their own formats
 QUEUES = (
     *EVENT_QUEUES, "drop-checks", "submissions", "run-looks", "archives", "cluster-looks", "announcements", "notices",
     "deliveries", "schedule-looks", "removals", "promotions",
 )  # fmt: skip
-FOLDERS = ("drops", "runs", "clusters", "events", "notices", "schedules", "removals", "models")  # and the features
+FOLDERS = ("drops", "runs", "clusters", "events", "notices", "schedules", "removals", "models")  # plus the features
 
 
 @cache
 def by_queue() -> dict[str, list[type[Message]]]:
-    """The kinds of each queue. Those of events are first, as they are in the life of a drop or job."""
+    """Return the message kinds of each queue. Queues of events come first, as events do in the life of a drop or
+    job.
+    """
     from shared.features import modules
     from shared.kernel.message import is_event
 
@@ -44,9 +46,9 @@ def _declared_in(feature: ModuleType) -> list[type[Message]]:
 
 
 def decode(queue: str, body: bytes, form: str = "") -> Message | None:
-    """The message in the body; None for an event that concerns nothing of ours. Raises BadMessage, saying why.
+    """Decode the message in the body; None for an event that is not about us. Raises BadMessage with the reason.
 
-    `form` is how an event came, if the body does not show it.
+    `form` is the format in which an event arrived, if the body does not show it.
     """
     from shared.events import incoming
     from shared.kernel.message import kind_of
@@ -56,7 +58,7 @@ def decode(queue: str, body: bytes, form: str = "") -> Message | None:
 
 
 def handle(system: Any, message: Message) -> None:
-    """Hand the message to its handler."""
+    """Call the message's handler."""
     from shared.kernel.message import function
 
     function(message.handler)(system, message)

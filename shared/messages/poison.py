@@ -1,7 +1,7 @@
-"""Poison messages, which failed too often: what becomes of each, as its kind declares.
+"""Poison messages, which failed too often: handle each one as its kind declares.
 
-After a long outage there are many of them. Those that are done are deleted, so that what is left is what somebody has
-to look at. Those that nobody else would send again go back to their queue, for as long as they are news.
+A long outage leaves many of them. Poison messages that are done are deleted, so that only those that need a person
+remain. A message that no timer sends again goes back to its queue, as long as it is news.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from shared.kernel.turns import Turns
 from shared.messages.declared import QUEUES, decode
 from shared.ports import AllPorts
 
-POISON = "-poison"  # what the host adds to a queue's name
-MOST = 1000  # messages of one queue that one round reads, and that are kept
-ROUNDS_FOR_ALL = 4  # of `poisoned`
+POISON = "-poison"  # the suffix that the host adds to a queue's name
+MOST = 1000  # messages of one queue that one round reads, and that one keep_poison call renews
+ROUNDS_FOR_ALL = 4  # calls of `poisoned` until every poison queue was polled
 
 TURNS = Topic[Turns]("turns of the poison queues")
 
 
 def poisoned(queues: Queues, memory: Memory) -> list[str]:
-    """The queues whose poison queue holds something. Each queue is a request, so the empty ones are asked by turns."""
+    """Return the queues with poison messages. Each poll is a request, so empty poison queues are polled by turns."""
     turns = memory.one(TURNS, lambda: Turns(ROUNDS_FOR_ALL))
     counts = queues.counts(turns.next(f"{queue}{POISON}" for queue in QUEUES))
     turns.saw(counts)
@@ -44,7 +44,7 @@ def clear(ports: AllPorts, queues: Iterable[str]) -> None:
 
 
 def is_done(ports: AllPorts, queue: str, text: str) -> bool:
-    """Whether this poison message has nothing left to do. False where that can't be known now."""
+    """Return whether this poison message needs no more work. False if that can't be determined now."""
     try:
         message = decode(queue, text.encode())
         return message is None or not message.done or bool(function(message.done)(ports, message))
@@ -53,7 +53,7 @@ def is_done(ports: AllPorts, queue: str, text: str) -> bool:
 
 
 def _leaves(ports: AllPorts, queue: str, text: str) -> bool:
-    """Whether the message is done, or back in its queue."""
+    """Return whether to delete the poison message: it is done, or was sent back to its queue."""
     return is_done(ports, queue, text) or _goes_back(ports, queue, text)
 
 
@@ -81,7 +81,7 @@ def state_poison(ports: AllPorts, queues: Iterable[str]) -> None:
 
 
 def keep_poison(ports: AllPorts) -> None:
-    """Put the poison messages in their queues anew: ours never end, but those that the host puts there live a week."""
+    """Put the poison messages into their queues anew: the host's messages expire after a week, ours never do."""
     counts = ports.queues.counts(f"{queue}{POISON}" for queue in QUEUES)
     for poison, count in counts.items():
         if count:

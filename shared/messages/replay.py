@@ -1,7 +1,7 @@
-"""Give back to a queue its poison messages, and the events that Event Grid could not deliver to it.
+"""Replay to a queue its poison messages, and the events that Event Grid could not deliver to it.
 
-A message is put into its queue before it is taken from where it lay, so whoever dies on the way repeats one and loses
-none; every handler takes a repeated message well. One that fails again becomes poison again.
+A message is written to its queue before it is deleted from its old place, so a crash can repeat a message but not lose
+one; every handler tolerates repeats. A message that fails again becomes poison again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from shared.messages.declared import QUEUES
 from shared.messages.poison import POISON
 
 DEAD_LETTERS = "deadletter"
-MOST = 1000  # messages, and files of dead letters, in one call
-LONGEST = 16 << 20  # bytes of a file of dead letters
-# What Event Grid adds to an event that it gives up, in either schema.
+MOST = 1000  # messages, and dead-letter files, per call
+LONGEST = 16 << 20  # bytes of a dead-letter file
+# The fields that Event Grid adds to a dead-lettered event, in either schema.
 OBITUARY = {"deadletterreason", "deliveryattempts", "lastdeliveryoutcome", "publishtime", "lastdeliveryattempttime"}
 
 
@@ -38,7 +38,7 @@ class GivenBack:
 
 
 def give_back(blobs: Blobs, queues: Queues, queue: str, dry_run: bool = False) -> GivenBack:
-    """Give the messages back, or with `dry_run` count them. Raises NotFound, naming the queues."""
+    """Replay the messages, or with `dry_run` only count them. Raises NotFound with the names of the queues."""
     if queue not in QUEUES:
         raise NotFound(f"There is no queue {queue[:80]!r}. Queues: {', '.join(QUEUES)}.")
     poison = f"{queue}{POISON}"
@@ -48,7 +48,9 @@ def give_back(blobs: Blobs, queues: Queues, queue: str, dry_run: bool = False) -
 
 
 def _dead_letters(blobs: Blobs, queues: Queues, queue: str, dry_run: bool) -> GivenBack:
-    """They lie under SUBSCRIPTION/year/..., in Azure below their topic; subscriptions are named as queues."""
+    """Replay the dead letters. Event Grid names their files SUBSCRIPTION/year/..., in Azure below the topic; a
+    subscription has its queue's name.
+    """
     files, events, left = 0, 0, []
     for name, whose in _files(blobs):
         if whose not in ("", queue):
@@ -64,14 +66,14 @@ def _dead_letters(blobs: Blobs, queues: Queues, queue: str, dry_run: bool) -> Gi
 
 
 def _files(blobs: Blobs) -> Iterator[tuple[str, str]]:
-    """The files of dead letters, each with the queue that it was meant for, '' for none."""
+    """Yield the dead-letter files, each with the queue that it was meant for, '' for none."""
     for blob in list(blobs.list(Place(DEAD_LETTERS, ""))):
         folders = blob.name.upper().split("/")
         yield blob.name, next((queue for queue in QUEUES if queue.upper() in folders), "")
 
 
 def _events(blobs: Blobs, name: str) -> list[dict[str, Any]] | None:
-    """The events as they were sent; None if the file holds something else, and none if someone took it meanwhile."""
+    """Return the events as they were sent; None if the file holds anything else, and [] if it was deleted meanwhile."""
     try:
         content = read_json(blobs.read(DEAD_LETTERS, name, LONGEST), "A dead letter")
     except NotFound:

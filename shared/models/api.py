@@ -1,4 +1,4 @@
-"""Models as the HTTP API takes and answers them."""
+"""Models as JSON of the HTTP API."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Text = Annotated[str, Meta(max_length=200)]
 
 
 class PromoteRequest(Struct, forbid_unknown_fields=True):
-    """A run to make a version of."""
+    """A run to promote to a version."""
 
     run: Annotated[str, Meta(min_length=1, max_length=63)]
     alias: Annotated[str, Meta(max_length=31, description="To point at it, such as production.")] = ""
@@ -44,7 +44,7 @@ class PromoteRequest(Struct, forbid_unknown_fields=True):
 
 
 class AliasRequest(Struct, forbid_unknown_fields=True):
-    """Where an alias is to point: at a version, or with `undo` where it was before."""
+    """The new target of an alias: a version, or with `undo` the previous target."""
 
     version: Annotated[int, Meta(ge=1, le=999_999_999)] | None = None
     undo: bool = False
@@ -93,7 +93,7 @@ class Chain(Struct):
 
 
 class Key(Struct):
-    """The public key that this deployment signs with."""
+    """The public key with which this deployment signs."""
 
     pem: str
     sha256: str
@@ -149,7 +149,7 @@ def let_go_version(
 def read_model_file(
     ports: ModelPorts, model: ModelName, version: VersionName, path: FilePath, query: FileQuery
 ) -> Annotated[Reply, {200: FileAddress, 302: None}]:
-    """A signed address of this file of the version. Raises NotFound unless the signature names it."""
+    """Return a signed URL of this file of the version. Raises NotFound unless the signature names the file."""
     found = version_of(ports.models, model, version)
     signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{found.proof}/{SIGNATURE}", whys.PROOF_LIMIT))
     if path not in signed and path != SIGNATURE:

@@ -1,6 +1,7 @@
 """The bill of materials of a model: CycloneDX 1.6 with a machine-learning-model, its data and its packages. Pure.
 
-The library writes what it has classes for; the model card, which it has none for yet, is added to its JSON.
+The library writes everything that it has classes for. The model card, for which it has no class yet, is added to the
+JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ BOM = "bom.json"
 
 
 def bom(evidence: Evidence, name: str, number: int, asked: Asked) -> bytes:
-    """The document as JSON. Its import costs a third of a second, so it happens here."""
+    """Return the document as JSON. The library is imported here because its import takes a third of a second."""
     from cyclonedx.output import make_outputter
     from cyclonedx.schema import OutputFormat, SchemaVersion
 
@@ -34,7 +35,7 @@ def bom(evidence: Evidence, name: str, number: int, asked: Asked) -> bytes:
 
 
 def components(document: Json, kind: str) -> list[Json]:
-    """The components of a kind, such as library."""
+    """Return the components of one type, such as library."""
     return [each for each in document.get("components", []) if each.get("type") == kind]
 
 
@@ -69,7 +70,7 @@ def _model(evidence: Evidence, name: str, number: int) -> Component:
 
 
 def _data(evidence: Evidence) -> Iterator[Component]:
-    """The drop, with its files below it, each by its SHA-256 or MD5."""
+    """Yield the drop, with its files as subcomponents, each with its SHA-256 or MD5."""
     from cyclonedx.model import HashAlgorithm, HashType
     from cyclonedx.model.component import Component, ComponentType
 
@@ -100,7 +101,7 @@ def _libraries(evidence: Evidence) -> Iterator[Component]:
 
 
 def _model_card(evidence: Evidence) -> Json:
-    """What CycloneDX calls a model card: how it was trained, on what, and how good it is."""
+    """Return CycloneDX's model card: how the model was trained, on which data, and its metrics."""
     run = evidence.run
     data = [{"ref": f"drop:{run.asked.drop}"}] if evidence.data else []
     metrics = [{"type": name, "value": f"{value:g}"} for name, value in sorted(run.archive.best_metrics.items())]

@@ -1,4 +1,4 @@
-"""The model card: Markdown with the metadata that model hubs read, made from provenance and bill of materials. Pure."""
+"""The model card: Markdown with the metadata that model hubs read, from provenance and bill of materials. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_PACKAGES = 40
 
 
 def card(provenance: Json, bom: Json) -> str:
-    """The card. Every fact in it stands in the two documents, which are signed with it."""
+    """Return the card. Every fact in it comes from the two documents, which are signed together with it."""
     predicate = provenance["predicate"]
     model, run = predicate["trainyard_model"], predicate["trainyard_run"]
     build = predicate["buildDefinition"]
@@ -86,5 +86,5 @@ def _table(head: tuple[str, ...], rows: Any) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    """A value in one cell: no row ends in it, and nothing in it is markup of a page."""
+    """Escape a value for one table cell, so that it can neither end the row nor add markup."""
     return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")

@@ -1,7 +1,9 @@
-"""A route's run against the champion of the route's model: it becomes a version, and takes the alias, only if it wins.
+"""A challenge: compare a route's run with the champion of the route's model. The run becomes a version, and takes the
+alias, only if it wins.
 
-Both must have been measured on the same data, else nobody can say who won: on other data the champion is tested on
-the challenger's, or it stays and the notice says how to decide by hand. The first run with the metric wins.
+Both must be measured on the same data, else nobody can say which is better. If the data differ, the champion is tested
+on the challenger's data, or the champion stays and the notice says how to decide by hand. The first run with the metric
+wins.
 """
 
 from __future__ import annotations
@@ -32,15 +34,18 @@ BY_HAND = "Promote it by hand if it is better."
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the challenger wins, and why, in a sentence."""
+    """Whether the challenger wins, and the reason as a sentence."""
 
     wins: bool
     why: str
 
 
 def is_challenger(routes: Routes, run: Run) -> bool:
-    """Whether a challenge is to be decided now: by this completed run of a route that names a model, or because it
-    tested a champion, however it ended. A reproduction challenges nobody."""
+    """Return whether to decide a challenge now.
+
+    That is the case for a completed run of a route that names a model, and for a run that tested a champion, however it
+    ended. A reproduction never challenges.
+    """
     if challenger_of(run):
         return True
     route = routes.get(run.asked.route)
@@ -49,7 +54,7 @@ def is_challenger(routes: Routes, run: Run) -> bool:
 
 
 def is_decided(ports: ModelPorts, message: Challenge) -> bool:
-    """Whether the run became a version, or its route names no model any more."""
+    """Return whether the run became a version, or its route no longer names a model."""
     run = _run(ports, message.run)
     return run is None or not is_challenger(ports.routes, run) or bool(ports.named.needing_run(run.name))
 
@@ -67,10 +72,10 @@ def _run(ports: ModelPorts, name: str) -> Run | None:
 
 
 def challenge(ports: ModelPorts, message: Challenge) -> None:
-    """Promote the run if it beats the champion, else say that it does not. Twice is once.
+    """Promote the run if it beats the champion, otherwise state that it lost. A repeat changes nothing.
 
-    If the two were measured on other data, and the route says how, the champion is tested on the run's first; the end
-    of that test asks again.
+    If the two were measured on different data, and the route allows a test, the champion is first tested on the run's
+    data. The end of that test starts the challenge again.
     """
     run = _archived(ports.runs, message.run)
     if challenger := challenger_of(run):
@@ -79,7 +84,7 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
     if route is None or (rule := route.model) is None or not is_challenger(ports.routes, run):
         return
     champion = _champion(ports.models, rule)
-    if champion and champion.run == run.name:  # asked again
+    if champion and champion.run == run.name:  # a repeat
         promote.point(ports, rule.name, champion.number, rule.alias, Asked(ports.clock(), BY))
         return
     verdict = _verdict(ports, rule, run, champion)
@@ -102,7 +107,7 @@ def _archived(runs: Runs, name: str) -> Run:
 
 
 def _verdict(ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | None) -> Verdict | None:
-    """None while the champion is being tested on the run's data."""
+    """Return the verdict; None while the champion is being tested on the run's data."""
     before = ports.runs.get(champion.run).value if champion else None
     if (
         champion is None
@@ -127,7 +132,7 @@ def _verdict(ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | 
 
 
 def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | None) -> Verdict:
-    """Whether the run takes the champion's place, by what both measured in their own training."""
+    """Decide by the metric of each run's own training whether the run replaces the champion."""
     value = _value(rule.metric, run)
     if value is None:
         return Verdict(False, f"It has no metric {rule.metric}.")

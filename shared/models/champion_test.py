@@ -1,7 +1,7 @@
-"""The champion measured on its challenger's data: by a run of the challenger's job, with its code and environment, that
-begins with the champion's model and only tests it.
+"""Test the champion on its challenger's data: a run of the challenger's job, with its code and environment, that starts
+from the champion's model and only tests it.
 
-It stands under an experiment of its own, so that `mnist@latest` and `mnist@best:accuracy` never mean it.
+The test has an experiment of its own, so that `mnist@latest` and `mnist@best:accuracy` never resolve to it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from shared.runs.model import Moment, Run, RunState
 from shared.runs.names import asked_run_name
 from shared.runs.progress.workloads import workload
 
-TESTS_FOR = "trainyard.tests_champion_for"  # the tag of such a job, with its challenger
+TESTS_FOR = "trainyard.tests_champion_for"  # the tag of a test's job; its value is the challenger
 
 
 def challenger_of(run: Run) -> str:
-    """The challenger for whose sake this run tests a champion; '' for any other run."""
+    """Return the challenger for which this run tests a champion; '' for any other run."""
     return run.asked.request.tags.get(TESTS_FOR, "")
 
 
 def test_of(ports: ModelPorts, champion: Version, challenger: Run, parameters: dict[str, Any]) -> Run:
-    """The run that tests the champion on the challenger's data. Asked again, the same run.
+    """Return the run that tests the champion on the challenger's data. A repeat returns the same run.
 
-    Raises Conflict for data that have changed since or a budget that is used up, Impossible for a model that is gone.
+    Raises Conflict if the data changed since or the budget is used up, Impossible if the model no longer exists.
     """
     name = asked_run_name("test", f"{champion} {champion.digest} {challenger.name}")
     try:

@@ -1,4 +1,4 @@
-"""What a promotion, a move and an undo make of a model: the new record, and the lines of its history. No I/O."""
+"""Compute the new record of a model, and its new history lines, for a promotion, a move and an undo. No I/O."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import NOBODY, Person
 from shared.models.model import Alias, Change, Model, Version, What
 
-MOST_EARLIER = 50  # versions that an alias can be moved back to, one after the other
+MOST_EARLIER = 50  # versions to which repeated undos can move an alias back
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Who changes a model, when, and why."""
+    """The person who changes a model, the time, and the reason."""
 
     at: datetime
     by: Person = NOBODY
@@ -25,13 +25,13 @@ Changed = tuple[Model, list[Change]]
 
 
 def with_version(model: Model, number: int, asked: Asked) -> Changed:
-    """The model with its next version."""
+    """Return the model with its next version."""
     after, change = _told(replace(model, latest=number), asked, What.VERSION, after=number)
     return after, [change]
 
 
 def pointed(model: Model, number: int, alias: str, asked: Asked) -> Changed:
-    """The model with its alias at this version; nothing changes if it is there."""
+    """Return the model with its alias on this version. Nothing changes if the alias is already there."""
     old = model.aliases.get(alias)
     if old and old.number == number:
         return model, []
@@ -43,7 +43,9 @@ def pointed(model: Model, number: int, alias: str, asked: Asked) -> Changed:
 
 
 def undone(model: Model, alias: str, asked: Asked) -> Changed:
-    """The model with its alias where it was before, or without it if it was nowhere. Raises NotFound."""
+    """Return the model with its alias on the previous version, or without the alias if there was none. Raises
+    NotFound.
+    """
     if not (old := model.aliases.get(alias)):
         raise NotFound(
             f"Model {model.name} has no alias {alias!r}. It has: {', '.join(sorted(model.aliases)) or 'none'}."
@@ -55,7 +57,7 @@ def undone(model: Model, alias: str, asked: Asked) -> Changed:
 
 
 def without(model: Model, version: Version, asked: Asked) -> Changed:
-    """The model once a version is no longer kept. Raises Conflict while an alias points at it."""
+    """Return the model after a version is released. Raises Conflict while an alias points at the version."""
     if names := sorted(name for name, alias in model.aliases.items() if alias.number == version.number):
         raise Conflict(
             f"{version} is {model.name}@{names[0]}. Move the alias first: promote {model.name}/N --as {names[0]}.",

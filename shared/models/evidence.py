@@ -1,4 +1,4 @@
-"""What is known of how a run's model came about, gathered from its archive, its drop and its record, and hashed."""
+"""Gather and hash the evidence of how a run's model was made, from its archive, its drop and its record."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from shared.runs.results.outputs import archive_folder
 
 MODELS = "models/"
 PIECE = 16 << 20  # bytes read at once
-MOST_MODEL_BYTES = 32 << 30  # hashed in the 230 seconds that Azure gives a request
-MOST_DATA_BYTES, MOST_DATA_FILES = 2 << 30, 5_000  # of a larger drop etag and MD5 say what it was
+MOST_MODEL_BYTES = 32 << 30  # as much as can be hashed in the 230 seconds that Azure allows a request
+MOST_DATA_BYTES, MOST_DATA_FILES = 2 << 30, 5_000  # a larger drop is identified by etags and MD5s
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file of the archive, by its name in it."""
+    """A file of the archive, by its name there."""
 
     name: str
     size: int
@@ -35,26 +35,26 @@ class ModelFile:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a proof is made of. `unhashed` says why the drop's files have no SHA-256, '' where they have."""
+    """Everything that a proof contains. `unhashed` says why the drop's files have no SHA-256, '' if they have."""
 
     run: Run
     files: tuple[ModelFile, ...]  # models/... and the manifest
-    data: tuple[tuple[Blob, str], ...] = ()  # each blob of the drop with its SHA-256
+    data: tuple[tuple[Blob, str], ...] = ()  # each blob of the drop, with its SHA-256
     unhashed: str = ""
     job: dict[str, Any] = field(default_factory=dict)
-    node: dict[str, Any] = field(default_factory=dict)  # what the trainer said of its node: packages, processor
-    parent: str = ""  # the version, else the run, whose model it began with
+    node: dict[str, Any] = field(default_factory=dict)  # what the trainer recorded of its node: packages, processor
+    parent: str = ""  # the version, else the run, whose model the training started from
     parent_digest: str = ""
     workspace: str = ""
 
     @property
     def weights(self) -> dict[str, str]:
-        """The SHA-256 of each file of the model."""
+        """Return the SHA-256 of each file of the model."""
         return {file.name: file.sha256 for file in self.files if file.name.startswith(MODELS)}
 
 
 def gather(ports: ModelPorts, run: Run) -> Evidence:
-    """Read and hash it all. Raises Conflict for an archive that was altered, NotFound without a model."""
+    """Read and hash all evidence. Raises Conflict for an altered archive, NotFound without a model."""
     folder = archive_folder(run)
     content = ports.blobs.read(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", MANIFEST_LIMIT)
     rows = {str(row["name"]): row for row in read_json(content, MANIFEST)["files"]}
@@ -75,7 +75,7 @@ def gather(ports: ModelPorts, run: Run) -> Evidence:
 
 
 def sha256_of(blobs: Blobs, container: str, name: str, size: int, md5: str = "") -> str:
-    """The SHA-256 of a blob, in bounded memory. Raises Conflict if it has another size or MD5 than it should."""
+    """Return the SHA-256 of a blob, in bounded memory. Raises Conflict if size or MD5 differ from the record."""
     digest, check = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     for piece in _pieces(blobs, container, name, size):
         digest.update(piece)
@@ -86,13 +86,13 @@ def sha256_of(blobs: Blobs, container: str, name: str, size: int, md5: str = "")
 
 
 def model_digests(ports: ModelPorts, run: Run) -> dict[str, str]:
-    """The SHA-256 of each file of the model that a run left."""
+    """Return the SHA-256 of each file of the run's model."""
     folder = archive_folder(run)
     return {file.name: file.sha256 for file in _model(ports, folder, _rows(ports.blobs, folder))}
 
 
 def node_facts(blobs: Blobs, run: Run) -> dict[str, Any]:
-    """What the run's trainer wrote of its node: its processor and packages; {} if nothing."""
+    """Return what the run's trainer recorded of its node: processor and packages; {} if nothing."""
     return read_node_facts(blobs, archive_folder(run), _rows(blobs, archive_folder(run)))
 
 
@@ -128,7 +128,7 @@ def _model(ports: ModelPorts, folder: str, rows: dict[str, dict[str, Any]]) -> l
 
 
 def _data(ports: ModelPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str]:
-    """The drop's blobs with their SHA-256, and why they have none."""
+    """Return the drop's blobs with their SHA-256, and why hashes are missing."""
     blobs = listing_of(ports, run)
     if blobs is None:
         return (), "No list of the drop's files was kept." if run.asked.drop else "The run was made from no drop."
@@ -150,7 +150,7 @@ def _data(ports: ModelPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], st
 
 
 def _parent(models: Models, run: Run) -> tuple[str, str]:
-    """The version or run whose model this one began with, and the digest of that version."""
+    """Return the version or run whose model this run started from, and that version's digest."""
     if not run.asked.from_run:
         return "", ""
     version = next((each for each in models.kept() if each.run == run.asked.from_run), None)

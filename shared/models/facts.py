@@ -1,4 +1,4 @@
-"""What happens to models."""
+"""Facts about models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.models.model import Change
 
 @dataclass(frozen=True)
 class AliasMoved(Fact):
-    """An alias points at another version, or nowhere. Stated after the write that says so."""
+    """An alias points at another version, or at none. Stated after the write of the move."""
 
     change: Change
 

@@ -1,4 +1,4 @@
-"""Which version a name means: `churn@production`, `churn@4` or `churn/4`."""
+"""Resolve a name such as `churn@production`, `churn@4` or `churn/4` to a version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shared.models.ports import Models
 
 
 def version_of(models: Models, name: str, which: str) -> Version:
-    """The version that an alias or a number names. Raises NotFound, with what there is."""
+    """Return the version that an alias or a number names. Raises NotFound with the existing names."""
     model = model_named(models, name)
     if NUMBER.fullmatch(which):
         return version_named(models, name, int(which))
@@ -20,7 +20,11 @@ def version_of(models: Models, name: str, which: str) -> Version:
 
 
 def run_of(models: Models, text: str) -> str | None:
-    """The run of the version that `churn@production` names; None for a name of anything else."""
+    """Return the run of the version that a name such as `churn@production` means; None for a name that is not a
+    model's.
+
+    Raises NotFound for a model without such a version.
+    """
     name, at, which = text.strip().partition("@")
     if not at or which.partition(":")[0] in TAKEN or not NAME.fullmatch(name) or models.get(name) is None:
         return None
@@ -28,7 +32,7 @@ def run_of(models: Models, text: str) -> str | None:
 
 
 def version_named(models: Models, name: str, number: int) -> Version:
-    """The version. Raises NotFound, naming those that there are."""
+    """Return the version. Raises NotFound with the existing numbers."""
     version = models.version(name, number)
     if version is None or version.let_go_at is not None:
         model_named(models, name)
@@ -39,7 +43,7 @@ def version_named(models: Models, name: str, number: int) -> Version:
 
 
 def model_named(models: Models, name: str) -> Model:
-    """The model. Raises NotFound, naming the others."""
+    """Return the model. Raises NotFound with the names of the other models."""
     if stored := models.get(name):
         return stored.value
     names = [model.name for model in models.all()]
@@ -47,5 +51,5 @@ def model_named(models: Models, name: str) -> Model:
 
 
 def aliases_of(model: Model, number: int) -> list[str]:
-    """The aliases that point at this version."""
+    """Return the aliases that point at this version."""
     return sorted(name for name, alias in model.aliases.items() if alias.number == number)

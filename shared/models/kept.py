@@ -1,4 +1,4 @@
-"""What others ask of versions: which keep a run or a drop, and which run a name means."""
+"""Answer other folders' questions about versions: which versions need a run or a drop, and which run a name means."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shared.models.ports import Models
 
 
 class KeptVersions:
-    """The answer to `shared.removals.ports.Named` and to `shared.schedules.ports.Versions`."""
+    """Implements `shared.removals.ports.Named` and `shared.schedules.ports.Versions`."""
 
     def __init__(self, models: Models) -> None:
         self._models = models

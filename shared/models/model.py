@@ -1,9 +1,9 @@
 """Models: a name, its versions, and the aliases that point at them.
 
-    run --promote--> version 4 of churn <--alias-- production
+run --promote--> version 4 of churn <--alias-- production
 
-A version is one run's model, for ever; its number is never given again. An alias moves, and every move is in the
-history, in the order in which they were made. All of a model lies under one etag, so of two moves at once one is first.
+A version is one run's model, forever; its number is never reused. An alias moves, and the history records every move in
+order. All of a model's rows share one etag, so one of two concurrent moves is always first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shared.kernel.errors import Impossible
 NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 ALIAS = re.compile(r"[a-z][a-z0-9-]{0,30}")
 NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-TAKEN = ("latest", "best")  # words that choose among runs: mnist@latest
+TAKEN = ("latest", "best")  # reserved words that select a run, as in mnist@latest
 
 
 class What(StrEnum):
@@ -28,8 +28,8 @@ class What(StrEnum):
 
     VERSION = "version"  # a version was made
     ALIAS = "alias"  # an alias was moved
-    UNDO = "undo"  # it was moved back
-    LET_GO = "let go"  # a version is no longer kept
+    UNDO = "undo"  # an alias was moved back
+    LET_GO = "let go"  # a version was released
 
 
 class Alias(msgspec.Struct, frozen=True, array_like=True):
@@ -45,7 +45,7 @@ class Alias(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Model:
-    """A name with its aliases. `latest` counts the versions that were ever made, `changes` the lines of its history."""
+    """A name with its aliases. `latest` counts all versions ever made, `changes` the lines of the history."""
 
     name: str
     latest: int = 0
@@ -57,8 +57,8 @@ class Model:
 class Version:
     """A run's model under a number. `proof` is the folder of its proof in the output container.
 
-    `digest` is the SHA-256 over all signed files, `weights` that of the model's files alone. `reads` are the places
-    below the drops container that it was trained on. `let_go_at` ends what keeps its run and data.
+    `digest` is the SHA-256 over all signed files, `weights` that of the model's files only. `reads` are the places in
+    the drops container that the run trained on. After `let_go_at` the version no longer protects its run and data.
     """
 
     model: str
@@ -77,7 +77,7 @@ class Version:
     generation: int = 0
     from_run: str = ""
     reads: tuple[str, ...] = ()
-    asset: str = ""  # its id in Azure ML's registry of models, '' until it is there
+    asset: str = ""  # its id in Azure ML's model registry, '' until it is registered
     let_go_at: datetime | None = None
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class Change:
 
 
 def check_name(name: str) -> str:
-    """The name of a model. Raises Impossible."""
+    """Return the name if it is a valid model name. Raises Impossible."""
     if not NAME.fullmatch(name):
         raise Impossible(
             f"{name[:80]!r} can't name a model: use a small letter, then up to 62 small letters, digits and dashes, "
@@ -112,7 +112,7 @@ def check_name(name: str) -> str:
 
 
 def check_alias(alias: str) -> str:
-    """The name of an alias. Raises Impossible."""
+    """Return the alias if it is a valid alias. Raises Impossible."""
     if not ALIAS.fullmatch(alias) or alias in TAKEN:
         taken = f"; {' and '.join(TAKEN)} mean runs" if alias in TAKEN else ""
         raise Impossible(

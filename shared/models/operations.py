@@ -1,4 +1,4 @@
-"""The operations of models."""
+"""The API operations of models."""
 
 from __future__ import annotations
 

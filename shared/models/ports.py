@@ -1,4 +1,4 @@
-"""Where models are kept, who signs them, and Azure ML's own registry."""
+"""Ports for the storage, signing and Azure ML registration of models."""
 
 from __future__ import annotations
 
@@ -25,55 +25,55 @@ class Models(Protocol):
     """Models, their versions and histories."""
 
     def get(self, name: str) -> Stored[Model] | None:
-        """The model, or None if nobody promoted anything to it."""
+        """Return the model, or None if no run was promoted to it."""
 
     def all(self) -> list[Model]:
-        """All models, by name."""
+        """Return all models, sorted by name."""
 
     def write(self, before: Stored[Model] | None, write: Write) -> None:
-        """Write the model over the one that was read (None: there was none), its new lines of history, and a version.
+        """Write the model over the one that was read (None: a new model), its new history lines, and a version.
 
-        Raises Changed, and nothing is written, if somebody else wrote the model since.
+        Raises Changed, and writes nothing, if someone else wrote the model since.
         """
 
     def version(self, name: str, number: int) -> Version | None:
-        """A version, also one that was let go."""
+        """Return a version, even a released one."""
 
     def versions(self, name: str, limit: int = 100) -> list[Version]:
-        """Up to `limit` versions, the newest first, without those that were let go."""
+        """Return up to `limit` versions, newest first, without released ones."""
 
     def kept(self) -> Iterator[Version]:
-        """The versions of all models that were not let go."""
+        """Yield the versions of all models, without released ones."""
 
     def set_asset(self, version: Version, asset: str) -> None:
-        """Write down the version's id in Azure ML's registry. Twice is once."""
+        """Record the version's id in Azure ML's registry. A repeat changes nothing."""
 
     def history(self, name: str, limit: int = 100) -> list[Change]:
-        """Up to `limit` lines of the model's history, the newest first."""
+        """Return up to `limit` lines of the model's history, newest first."""
 
 
 class Signer(Protocol):
-    """A key that signs by ECDSA on P-256 with SHA-256."""
+    """A key that signs with ECDSA on P-256 and SHA-256."""
 
     def public_key(self) -> bytes:
-        """The public key as PEM."""
+        """Return the public key as PEM."""
 
     def sign(self, data: bytes) -> bytes:
-        """The signature of these bytes, in DER."""
+        """Return the signature of these bytes in DER."""
 
 
 class Registry(Protocol):
-    """Azure ML's registry of models, for its studio and endpoints."""
+    """Azure ML's model registry, for its studio and endpoints."""
 
     def workspace(self) -> str:
-        """The URI of the workspace."""
+        """Return the URI of the workspace."""
 
     def register(self, version: Version, files: Location, description: str) -> str:
-        """The id of the version there, with its files at this place. Registered once, then only looked up."""
+        """Register the version with its files at this place, and return its id. A repeat only reads the id."""
 
 
 class ModelPorts(RemovalPorts, Protocol):
-    """Those of removals, the models, and where they are signed and registered."""
+    """The ports of removals, the models, and their signer and registry."""
 
     @property
     def models(self) -> Models: ...

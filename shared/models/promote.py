@@ -1,7 +1,8 @@
-"""Promote a run to a version of a model, move an alias, take that back, or let a version go.
+"""Promote a run to a version of a model, move an alias, undo a move, or release a version.
 
-The proof is written first, into a folder of its own; then one write under the model's etag makes the version. Who loses
-that race removes their folder and tries with the next number. Who dies in between leaves a folder that nobody names.
+The proof is written first, into a folder of its own; then one write under the model's etag creates the version. A
+process that loses the race deletes its folder and retries with the next number. A crash in between leaves a folder that
+no version names.
 """
 
 from __future__ import annotations
@@ -36,16 +37,17 @@ from shared.runs.results.outputs import archive_folder
 
 log = logging.getLogger(__name__)
 
-SEEN = 50  # lines of the history among which one that was just written stands
+SEEN = 50  # newest history lines, among which a line that was just written is found
 JSON, MARKDOWN, BUNDLE = "application/json", "text/markdown", "application/vnd.dev.sigstore.bundle.v0.3+json"
 Move = Callable[[Model], tuple[Model, list[Change]]]
 
 
 def promote_run(ports: ModelPorts, run: str, name: str, alias: str, asked: Asked, allow_code: bool = False) -> Version:
-    """Make the run's model the next version of the model, and point the alias at it, if one is given.
+    """Make the run's model the next version of the model, and point the alias, if given, at it.
 
-    A run is one version of a model: asking again gives that one, and moves the alias. Raises Conflict for a run
-    that has no model to promote, and Impossible for files that run code when they are read, unless that is allowed.
+    A run is one version of a model: a repeat returns that version and moves the alias. Raises Conflict for a run
+    without a promotable model, and Impossible for files that run code when they are loaded, unless `allow_code` is
+    true.
     """
     check_name(name)
     if alias:
@@ -65,26 +67,29 @@ def promote_run(ports: ModelPorts, run: str, name: str, alias: str, asked: Asked
 
 
 def point(ports: ModelPorts, name: str, number: int, alias: str, asked: Asked) -> Model:
-    """Point an alias at a version. Raises NotFound for a version that is not there, or was let go.
+    """Point an alias at a version. Raises NotFound for a version that does not exist or was released.
 
-    Asked again, nothing moves, and what follows from the move is done again: who died after the write did not.
+    A repeat does not move the alias, but repeats the reactions to the move, in case a crash after the write prevented
+    them.
     """
     check_alias(alias)
 
     def move(model: Model) -> tuple[Model, list[Change]]:
-        version_named(ports.models, name, number)  # after the model was read: whoever lets it go now changes that
+        version_named(
+            ports.models, name, number
+        )  # after the model was read: a concurrent release changes the model's etag
         return pointed(model, number, alias, asked)
 
     return _changed(ports, name, alias, move)
 
 
 def undo(ports: ModelPorts, name: str, alias: str, asked: Asked) -> Model:
-    """Point an alias where it was before; asked again, where it was before that."""
+    """Point an alias at its previous version. A repeat goes one version further back."""
     return _changed(ports, name, alias, lambda model: undone(model, alias, asked))
 
 
 def let_go(ports: ModelPorts, name: str, number: int, asked: Asked) -> Version:
-    """Keep a version no longer: its run and its data may go. Raises Conflict while an alias points at it."""
+    """Release a version, so that its run and its data may be removed. Raises Conflict while an alias points at it."""
 
     def write(stored: Stored[Model]) -> Version:
         version = version_named(ports.models, name, number)
@@ -112,7 +117,7 @@ def _version_of(models: Models, name: str, run: str) -> Version | None:
 
 
 def _checked(blobs: Blobs, evidence: Evidence, allow_code: bool) -> Evidence:
-    """Raise Impossible for files that run code when they are read."""
+    """Raise Impossible if a file runs code when it is loaded."""
     folder = archive_folder(evidence.run)
     for file in evidence.files:
         if not allow_code and (why := file_content.why_unsafe(blobs, f"{folder}/{file.name}", file.size)):
@@ -125,7 +130,7 @@ def _checked(blobs: Blobs, evidence: Evidence, allow_code: bool) -> Evidence:
 
 
 def _make(ports: ModelPorts, stored: Stored[Model] | None, evidence: Evidence, name: str, asked: Asked) -> Version:
-    """The new version. Raises Changed if somebody else changed the model first."""
+    """Create the new version. Raises Changed if someone else changed the model first."""
     model = stored.value if stored else Model(name)
     version = _prove(ports, evidence, name, model.latest + 1, asked)
     after, changes = with_version(model, version.number, asked)
@@ -139,7 +144,7 @@ def _make(ports: ModelPorts, stored: Stored[Model] | None, evidence: Evidence, n
 
 
 def _prove(ports: ModelPorts, evidence: Evidence, name: str, number: int, asked: Asked) -> Version:
-    """Write the proof and describe the version."""
+    """Write the proof and return the version that it describes."""
     statement = provenance(evidence, name, number, asked)
     materials = bom(evidence, name, number, asked)
     documents = {
@@ -179,7 +184,9 @@ def _remove_proof(blobs: Blobs, version: Version) -> None:
 
 
 def _still_there(ports: ModelPorts, version: Version, asked: Asked) -> None:
-    """Raise Conflict if the run was removed meanwhile; the version is let go again. `remove_run` looks the same way."""
+    """Raise Conflict if the run was removed meanwhile, after releasing the version again. `remove_run` makes the same
+    check.
+    """
     if ports.runs.get(version.run).value.removed.at is None:
         return
     for alias, where in _stored(ports.models, version.model).value.aliases.items():
@@ -190,7 +197,7 @@ def _still_there(ports: ModelPorts, version: Version, asked: Asked) -> None:
 
 
 def _register(ports: ModelPorts, version: Version, run: Run) -> None:
-    """Tell Azure ML's registry. Where that fails the version stands, and the next promotion of it tries again."""
+    """Register the version in Azure ML. If that fails the version stays valid, and its next promotion retries."""
     if version.asset:
         return
     try:
@@ -216,7 +223,7 @@ def _changed(ports: ModelPorts, name: str, alias: str, move: Move) -> Model:
 
 
 def _write(models: Models, before: Stored[Model] | None, write: Write) -> None:
-    """Make the write; one that was tried again and meets itself was made. Raises Changed if somebody else was first."""
+    """Write the change. A retry that finds its own write succeeds. Raises Changed if someone else was first."""
     try:
         models.write(before, write)
     except Changed:

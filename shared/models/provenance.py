@@ -1,4 +1,4 @@
-"""Where a model came from: an in-toto statement with SLSA's provenance, https://slsa.dev/provenance/v1. Pure."""
+"""The origin of a model: an in-toto statement with SLSA provenance, https://slsa.dev/provenance/v1. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ HARMLESS = frozenset(
 
 
 def provenance(evidence: Evidence, name: str, number: int, asked: Asked) -> Json:
-    """The statement: its subjects are the model's files, its predicate all that they were made from."""
+    """Return the statement. Its subjects are the model's files; its predicate describes everything they were made
+    from.
+    """
     run = evidence.run
     return {
         "_type": STATEMENT,
@@ -116,7 +118,7 @@ def _data_facts(evidence: Evidence) -> Json:
 
 
 def _data(evidence: Evidence) -> list[Json]:
-    """The drop's blobs, each by its name, etag, size, MD5 and SHA-256."""
+    """Return the drop's blobs, each with name, etag, size, MD5 and SHA-256."""
     return [
         {
             "name": blob.name,
@@ -137,7 +139,7 @@ def _code(run: Run) -> list[Json]:
 
 
 def _environment(evidence: Evidence) -> list[Json]:
-    """The environment, and each package that was installed in it."""
+    """Return the environment, and each package installed in it."""
     own = evidence.run.asked.request.environment
     image, name = (own.image, str(own)) if isinstance(own, Environment) else ("", place_text(own))
     environment: Json = {"name": "environment", "uri": evidence.run.jobs.environment or name}
@@ -149,7 +151,7 @@ def _environment(evidence: Evidence) -> list[Json]:
 
 
 def packages(node: Json) -> dict[str, str]:
-    """The packages that a node told of, with their versions."""
+    """Return the packages that a node recorded, with their versions."""
     versions = node.get("packages")
     return {str(name): str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 

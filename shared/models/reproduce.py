@@ -1,4 +1,4 @@
-"""Train a version again from its recorded parts, and compare what comes out."""
+"""Train a version again from its recorded parts, and compare the results."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from shared.runs.views.summary import best_metric, first_line
 
 WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".onnx", ".npz", ".pkl", ".joblib", ".h5", ".ckpt")
 NAMED = 5
-REPRODUCES = "trainyard.reproduces"  # the tag of a job that trains another run's model again
+REPRODUCES = "trainyard.reproduces"  # the tag of a job that reproduces another run's model
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a reproduction's model compares: whether all weights are equal, which files differ, and what else did."""
+    """How a reproduction's model compares: whether all weights are equal, which files differ, and other differences."""
 
     equal: bool
-    weights: dict[str, bool]  # whether each file of weights is equal
-    others: list[str]  # further files of the model that differ
+    weights: dict[str, bool]  # per file of weights: whether it is equal
+    others: list[str]  # other files of the model that differ
     differs: list[str]  # sentences: packages, processor, metrics
 
 
 def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
-    """A run with the version's job, code and environment, on the same data. Asked again, the same run, unless that
-    failed or was canceled: then another.
+    """Return a run with the version's job, code and environment, on the same data.
 
-    Raises Conflict for data that are gone or have changed, and Impossible for a parent model that is gone.
+    A repeat returns the same run, or a new one if that run failed or was canceled. Raises Conflict for data that are
+    gone or have changed, and Impossible for a parent model that no longer exists.
     """
     old = ports.runs.get(version.run).value
     if changes := why.data_changes(ports, old):
@@ -80,7 +80,7 @@ def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
 
 
 def _next_name(runs: Runs, version: Version) -> str:
-    """The name of the reproduction that is on its way or completed, else of the next."""
+    """Return the name of the reproduction that is in progress or completed, else of the next one."""
     for number in count():
         name = asked_run_name("reproduce", f"{version} {version.digest}" + (f" {number}" if number else ""))
         try:
@@ -93,7 +93,9 @@ def _next_name(runs: Runs, version: Version) -> str:
 
 
 def as_it_ran(jobs: Jobs, run: Run, job: JobSpec) -> JobSpec:
-    """The job with the code and environment that the run had. Raises Impossible if it doesn't say which code."""
+    """Return the job with the code and environment that the run used. Raises Impossible if the run does not name its
+    code.
+    """
     if uses_own_code(job):
         if not run.jobs.code:
             raise Impossible(f"Run {run.name} does not say which code it ran.", "no_code")
@@ -102,7 +104,7 @@ def as_it_ran(jobs: Jobs, run: Run, job: JobSpec) -> JobSpec:
 
 
 def compare(ports: ModelPorts, version: Version, name: str) -> Comparison:
-    """Hold the model of a reproduction against what was signed. Raises Conflict until it is archived."""
+    """Compare a reproduction's model with the signed one. Raises Conflict until the reproduction is archived."""
     first, run = ports.runs.get(version.run).value, ports.runs.get(name).value
     if run.progress.state in FINAL and run.progress.state is not RunState.COMPLETED:
         raise Impossible(f"{version} was not trained again: {_why_not(run)} Ask again to try again.", "not_reproduced")
@@ -131,7 +133,7 @@ def _why_not(run: Run) -> str:
 
 
 def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What the two nodes told of themselves that differs."""
+    """Return the differences between the two nodes' own records."""
     if not then or not now:
         return ["One of the runs told nothing of its node, so packages and processors can't be compared."]
     lines = [
@@ -147,7 +149,7 @@ def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def _metrics(first: Run, run: Run) -> list[str]:
-    """The metric that tells most, where it differs: others measure time and memory."""
+    """Return the run's most informative metric if it differs; other metrics measure time and memory."""
     name, then = best_metric(first) or ("", 0.0)
     now = run.archive.best_metrics.get(name, then)
     return [f"{name} was {then:g}, now {now:g}."] if now != then else []

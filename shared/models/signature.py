@@ -1,8 +1,10 @@
-"""One signature over all files of a model, as OpenSSF Model Signing 1.0 has it. Pure but for the signer's own call.
+"""One signature over all files of a model, in the format of OpenSSF Model Signing 1.0. Pure except for the signer's
+call.
 
-It is a Sigstore bundle around a DSSE envelope around an in-toto statement, whose predicate lists each file with its
-SHA-256. `model_signing verify key` reads it (a test asks it). The package itself signs folders on a disk with keys on a
-disk, and brings twenty others; here files lie in a storage account and the key may lie in Key Vault.
+The signature is a Sigstore bundle around a DSSE envelope around an in-toto statement, whose predicate lists each file
+with its SHA-256. `model_signing verify key` reads it, which a test proves. The model_signing package itself signs
+folders on disk with keys on disk, and needs twenty other packages; here the files are in a storage account and the key
+may be in Key Vault.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ PREDICATE = "https://model_signing/signature/v1.0"
 
 
 def root_digest(files: Mapping[str, str]) -> str:
-    """The SHA-256 over the digests of all files, in the order of their names."""
+    """Return the SHA-256 over the digests of all files, in the order of their names."""
     digest = hashlib.sha256()
     for name in sorted(files):
         digest.update(bytes.fromhex(files[name]))
@@ -31,7 +33,7 @@ def root_digest(files: Mapping[str, str]) -> str:
 
 
 def statement(name: str, files: Mapping[str, str]) -> dict[str, Any]:
-    """What is signed: the model's name, and the SHA-256 of each file by its name."""
+    """Return the signed statement: the model's name, and the SHA-256 of each file by name."""
     resources = [{"name": file, "algorithm": "sha256", "digest": files[file]} for file in sorted(files)]
     how = {"method": "files", "hash_type": "sha256", "allow_symlinks": False, "ignore_paths": [SIGNATURE]}
     return {
@@ -43,7 +45,7 @@ def statement(name: str, files: Mapping[str, str]) -> dict[str, Any]:
 
 
 def signed(name: str, files: Mapping[str, str], signer: Signer) -> bytes:
-    """The content of model.sig."""
+    """Return the content of model.sig."""
     payload = json.dumps(statement(name, files), indent=1).encode()
     bundle = {
         "mediaType": BUNDLE_TYPE,
@@ -58,17 +60,17 @@ def signed(name: str, files: Mapping[str, str], signer: Signer) -> bytes:
 
 
 def what_is_signed(payload: bytes) -> bytes:
-    """DSSE's pre-authentication encoding, https://github.com/secure-systems-lab/dsse/blob/v1.0.0/protocol.md."""
+    """Return DSSE's pre-authentication encoding, https://github.com/secure-systems-lab/dsse/blob/v1.0.0/protocol.md."""
     return b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload)
 
 
 def key_digest(public_key: bytes) -> str:
-    """By which a key is named: the SHA-256 of its PEM."""
+    """Return the name of a key: the SHA-256 of its PEM."""
     return hashlib.sha256(public_key).hexdigest()
 
 
 def read_signature(content: bytes) -> tuple[dict[str, str], str]:
-    """The SHA-256 of each signed file, and the digest of the key. Raises ValueError or KeyError."""
+    """Return the SHA-256 of each signed file, and the digest of the key. Raises ValueError or KeyError."""
     bundle = json.loads(content)
     payload = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))
     files = {str(each["name"]): str(each["digest"]) for each in payload["predicate"]["resources"]}

@@ -1,4 +1,4 @@
-"""Why a version is what it is: each link from the dropped data to the weights, looked at now."""
+"""Explain why a version is what it is: check each link from the dropped data to the weights now."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class Link:
 
 
 def chain(ports: ModelPorts, version: Version) -> list[Link]:
-    """The links, from the alias to the data. Asks for every blob's MD5 or etag, and reads the proof alone."""
+    """Return the links from the alias to the data. Compares each blob's MD5 or etag, but reads only the proof's
+    content.
+    """
     run = ports.runs.get(version.run).value
     signed, problem = _signed(ports.signer, ports.blobs, version)
     proof = read_json(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{PROVENANCE}", PROOF_LIMIT), PROVENANCE)
@@ -64,7 +66,7 @@ def chain(ports: ModelPorts, version: Version) -> list[Link]:
 
 
 def data_changes(ports: ModelPorts, run: Run) -> str:
-    """What differs between the data that the run was made for and those that are there now; '' for nothing."""
+    """Return how the drop's data differ from the data that the run was made for; '' if they are equal."""
     before = listing_of(ports, run)
     if before is None:
         return ""
@@ -94,7 +96,7 @@ def _name(models: Models, version: Version) -> Link:
 
 
 def _signed(signer: Signer, blobs: Blobs, version: Version) -> tuple[dict[str, str], str]:
-    """The signed files with their SHA-256, and what is wrong with the signature or with a document of the proof."""
+    """Return the signed files with their SHA-256, and any problem with the signature or a document of the proof."""
     try:
         content = blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT)
         files, hint = read_signature(content)
@@ -110,7 +112,7 @@ def _signed(signer: Signer, blobs: Blobs, version: Version) -> tuple[dict[str, s
 
 
 def _weights(blobs: Blobs, run: Run, signed: dict[str, str]) -> Link:
-    """Whether the archive holds what its manifest lists. Their bytes `verify` reads."""
+    """Check that the archive holds what its manifest lists. Only `verify` reads the bytes."""
     if run.removed.at is not None:
         return Link("weights", BAD, f"Removed at {run.removed.at:%Y-%m-%d %H:%M} UTC.")
     folder = archive_folder(run)

@@ -1,1 +1,1 @@
-"""What the nodes cost, whom it is charged to, and what a project may spend."""
+"""Money: what nodes cost, who pays, and what a project may spend."""

@@ -1,4 +1,4 @@
-"""Before a run starts: what it will cost, who pays, and whether that is allowed."""
+"""Decide before a run starts: what it will cost, who pays, and whether the budget allows it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from shared.runs.ports import Refusal
 from shared.runs.progress.workloads import workload
 
 PROJECT_TAG = "project"
-RUNS_READ = 200  # for the estimate: one request
-RUNS_USED = 20  # of the same kind, the newest
-NEW_CLUSTER = timedelta(seconds=30)  # until a cluster that was made just now is known
+RUNS_READ = 200  # for the estimate; costs one request
+RUNS_USED = 20  # the newest runs of the same kind
+NEW_CLUSTER = timedelta(seconds=30)  # a new cluster is known after this time at the latest
 
-# While a service does not answer, what is known of it is what was known last.
+# While a service does not answer, its last answer is used.
 CLUSTERS = Topic[list[Cluster]]("clusters", timedelta(minutes=5), else_last=True)
 PRICES = Topic[list[Price]]("prices", timedelta(minutes=1), else_last=True)
 NEWEST_RUNS = Topic[list[Run]]("newest runs", timedelta(minutes=1), else_last=True)
@@ -38,7 +38,7 @@ NEWEST_RUNS = Topic[list[Run]]("newest runs", timedelta(minutes=1), else_last=Tr
 
 @dataclass(frozen=True)
 class ProjectPurse:
-    """The port shared.runs.ports.Purse, from the money file and the projects' accounts."""
+    """Implements the port shared.runs.ports.Purse with the money file and the projects' accounts."""
 
     ports: MoneyPorts
 
@@ -60,9 +60,10 @@ class ProjectPurse:
 
 
 def project_of(routes: Routes, money: Policy, tags: Any, route: str) -> str:
-    """The project that a job's tags or its route name, '' if neither does. Raises Impossible for one without a budget.
+    """Return the project named by a job's tags or its route, '' if neither names one.
 
-    Where budgets are set, a tag may only name a project that has one: else any other name would be a way around them.
+    Raises Impossible for a tag that names a project without a budget, if any budgets are set: otherwise a tag could
+    bypass the budgets.
     """
     named = str(tags.get(PROJECT_TAG) or "")
     budgets = money.budgets
@@ -78,9 +79,10 @@ def project_of(routes: Routes, money: Policy, tags: Any, route: str) -> str:
 
 
 def priced(ports: MoneyPorts, run: Run) -> Run:
-    """The run with its price, estimated and greatest cost as far as they are known now; one that has them, as it is.
+    """Return the run with its price, estimated cost and greatest cost, as far as they are known now.
 
-    Who pays is its own project, else that of its tags or route, else its cluster's.
+    A run that already has a price keeps it. The payer is the run's own project, else the project of its tags or route,
+    else its cluster's project.
     """
     if not run.money.project:
         run = replace(
@@ -89,11 +91,11 @@ def priced(ports: MoneyPorts, run: Run) -> Run:
                 run.money, project=project_of(ports.routes, ports.money, run.asked.request.tags, run.asked.route)
             ),
         )
-    if not workload(run).has_own_nodes:  # a sweep, whose trials have prices
+    if not workload(run).has_own_nodes:  # a sweep: its trials have the prices
         return _with_most(ports, run)
     try:
         cluster, before = _cluster(ports, run.asked.cluster), seconds_before(ports, run)
-    except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that
+    except TrainyardError as exc:  # if a service refuses, the price stays unknown and the run may still start
         return run if run.money.price else replace(run, money=replace(run.money, price_from=str(exc)))
     if not run.money.project and cluster and cluster.project:
         run = replace(run, money=replace(run.money, project=cluster.project))
@@ -114,7 +116,7 @@ def priced(ports: MoneyPorts, run: Run) -> Run:
 
 
 def _with_most(ports: MoneyPorts, run: Run) -> Run:
-    """A sweep with the most that its trials may cost, if that is known."""
+    """Return a sweep with the greatest cost of all its trials, if the price is known."""
     try:
         cluster = _cluster(ports, run.asked.request.cluster)
     except TrainyardError:
@@ -124,17 +126,19 @@ def _with_most(ports: MoneyPorts, run: Run) -> Run:
 
 
 def _with_limit(money: Policy, run: Run) -> Run:
-    """A run whose cluster a feature chooses with what its budget lets it cost, if that is less than it may cost."""
+    """Return a run whose cluster a feature chooses with its budget's limit per run, if that is below its greatest
+    cost.
+    """
     budget = money.budgets.get(run.money.project)
     limited = run.is_steered and budget and budget.run is not None and budget.run < (run.money.greatest or 0.0)
     return replace(run, money=replace(run.money, allowed=budget.run)) if limited and budget else run
 
 
 def admit(ports: MoneyPorts, run: Run) -> None:
-    """Reserve what the run may cost from its project's budget. A repeat changes nothing.
+    """Reserve the run's greatest cost in its project's budget. A repeat changes nothing.
 
-    Raises Conflict, saying what to do, if the budget does not allow it. Two at once are decided one after the other:
-    the account is written under its etag.
+    Raises Conflict, which says what to do, if the budget does not allow the run. Two concurrent admissions are decided
+    one after the other, because the account is written under its etag.
     """
     budget = ports.money.budgets.get(run.money.project)
     if budget is None or not workload(run).has_own_nodes:
@@ -154,7 +158,7 @@ def admit(ports: MoneyPorts, run: Run) -> None:
 
 
 def refusal(ports: MoneyPorts, run: Run) -> Refusal | None:
-    """Why its project's budget would not let the run start now; None if it would. Reserves nothing."""
+    """Return why the project's budget would not let the run start now; None if it would. Reserves nothing."""
     budget = ports.money.budgets.get(run.money.project)
     if budget is None or not workload(run).has_own_nodes:
         return None
@@ -169,7 +173,7 @@ def _quote(run: Run) -> Quote:
 
 
 def prices(ports: MoneyPorts) -> Prices:
-    """All prices that are known: the money file's own, over those that were refreshed, over those of the app."""
+    """Return all known prices. The money file's prices override refreshed prices, which override the app's own."""
     refreshed = ports.memory.answer(PRICES, ports.clock(), ports.books.prices)
     return ports.money.prices.over(Prices(refreshed)).over(ports.money.shipped)
 
@@ -179,16 +183,16 @@ def price_of(ports: MoneyPorts, cluster: Cluster) -> Price | None:
 
 
 def clusters(ports: MoneyPorts) -> dict[str, Cluster]:
-    """The workspace's clusters as they were minutes ago, by name: for their sizes and projects.
+    """Return the workspace's clusters by name, at most minutes old, for their sizes and projects.
 
-    While Azure ML does not answer they are those that were known last. Raises Unavailable if none ever were.
+    While Azure ML does not answer, the last known clusters are returned. Raises Unavailable if none were ever read.
     """
     all_clusters = ports.memory.answer(CLUSTERS, ports.clock(), ports.clusters.list)
     return {cluster.name: cluster for cluster in all_clusters}
 
 
 def _cluster(ports: MoneyPorts, name: str) -> Cluster | None:
-    """The cluster as it was minutes ago. One that was not there then may be new, and is looked for again."""
+    """Return the cluster, at most minutes old. A cluster that is missing may be new, so the list is read again."""
     if known := clusters(ports).get(name):
         return known
     recent = ports.memory.answer(replace(CLUSTERS, max_age=NEW_CLUSTER), ports.clock(), ports.clusters.list)
@@ -200,7 +204,7 @@ def newest_runs(ports: MoneyPorts) -> list[Run]:
 
 
 def seconds_before(ports: MoneyPorts, run: Run) -> list[float]:
-    """How long the newest runs of this kind took: of the same experiment and route, on as many nodes."""
+    """Return the durations in seconds of the newest runs with the same experiment, route and number of nodes."""
     newest = newest_runs(ports)
     kind = (run.asked.experiment, run.asked.route, run.asked.nodes)
     durations = [seconds_of(old) for old in newest if (old.asked.experiment, old.asked.route, old.asked.nodes) == kind]

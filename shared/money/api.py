@@ -1,4 +1,4 @@
-"""Costs as the JSON that the HTTP API answers with."""
+"""Costs as the JSON of the HTTP API."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ class CostReport(Struct):
 
 
 def get_costs(ports: MoneyPorts, query: CostsQuery) -> Annotated[Json, CostReport]:
-    """What the nodes cost from a day on until now, by what the query says; and how each budget stands.
+    """Return what the nodes cost since a day, grouped as the query says, and the state of each budget.
 
-    Without `since` it is this month. Days are those of UTC, and begin whole. Raises Impossible for a time in the future
+    Without `since` the report covers this month. Days are whole days in UTC. Raises Impossible for a time in the future
     or more than a year ago.
     """
     now = ports.clock()
@@ -121,7 +121,7 @@ def get_costs(ports: MoneyPorts, query: CostsQuery) -> Annotated[Json, CostRepor
 
 
 def _gap(day: Day, now: datetime) -> Json:
-    """A day that can't be read, with what to do: recompute it from node counts, or restore its row."""
+    """Return an unreadable day with advice: recompute the day from node counts, or restore its row."""
     closing = f"the row '!closed' of the partition 'day!{day.day}' in the table 'money'"
     advice = "Restore its row from a backup of the table 'money'; the cloud's own bill has the day's sum."
     if day.day >= day_of(now - KEPT + timedelta(days=1)):
@@ -134,7 +134,7 @@ def _date(day: str) -> str:
 
 
 def budgets(ports: MoneyPorts) -> list[Json]:
-    """Every project that has a budget, with what it has spent this month and what is kept back for its runs."""
+    """Return every project's budget, with this month's spending and the amount reserved for its runs."""
     return [_budget(ports, project) for project in sorted(ports.money.budgets)]
 
 

@@ -1,4 +1,4 @@
-"""Whether a project has money left, as the sweeps of the clusters ask."""
+"""Answer the clusters' sweeps whether a project has money left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class AccountBudgets:
         self._books, self._money, self._clock = books, money, clock
 
     def exhausted(self, project: str) -> str | None:
-        """Why nothing more may be spent on this project, as a sentence; None while something may."""
+        """Return why this project may spend nothing more, as a sentence; None while it may."""
         budget = self._money.budgets.get(project)
         if budget is None or budget.month is None or not (stored := self._books.account(project)):
             return None

@@ -1,6 +1,6 @@
-"""Keep the books: charge what the nodes cost, tell each run what it has cost, and hold the projects to their budgets.
+"""Keep the books: charge what the nodes cost, write each run's cost on the run, and enforce the projects' budgets.
 
-Whatever is done here can be done again: it is made from node counts, and only what differs is written.
+Every step may be repeated: charges are computed from node counts, and only differences are written.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from shared.runs.progress.cancel import cancel_run
 log = logging.getLogger(__name__)
 
 REFRESHED_EVERY = timedelta(days=1)
-CHARGED_EVERY = timedelta(hours=1)  # where no cluster has a node: a day is to be closed, a month begins
+CHARGED_EVERY = timedelta(hours=1)  # even if no cluster has a node, because days must be closed and months begin
 CLOCKS_DIFFER = timedelta(minutes=1)
 NEVER = datetime.min.replace(tzinfo=UTC)
-MOST_RUNS = 200  # told what they cost in one look; the others in the next one
-LEAST_CHANGE = 0.01  # of what a run has cost; less is not worth a write
+MOST_RUNS = 200  # whose cost one pass writes; the next pass writes the others
+LEAST_CHANGE = 0.01  # share of a run's cost; a smaller change is not worth a write
 
 
 @dataclass
 class Done:
-    """What this process has done: when it asked for the prices of each size, and when it charged and told all."""
+    """What this process has done: when it read the prices of each size, and when it last charged all runs."""
 
     asked_at: dict[str, datetime] = field(default_factory=dict)
     charged_at: datetime = NEVER
@@ -53,9 +53,9 @@ DONE = Topic[Done]("books done")
 
 
 def keep_books(ports: MoneyPorts) -> None:
-    """Do everything that follows from the nodes' cost by now. One part that fails stops no other.
+    """Refresh prices, then charge the nodes' costs up to now. A part that fails does not stop the other.
 
-    Raises the first error at the end, so that the timer's failure is seen.
+    Raises the first error at the end, so that the timer's execution counts as failed.
     """
     steps = Attempts("books")
     steps.do("prices", partial(_refresh_prices, ports))
@@ -64,7 +64,7 @@ def keep_books(ports: MoneyPorts) -> None:
 
 
 def _refresh_prices(ports: MoneyPorts) -> None:
-    """Ask Azure for the prices of the clusters' sizes, once a day each."""
+    """Ask Azure for the prices of the clusters' sizes, once a day per size."""
     if ports.retail is None:
         return
     now, asked_at = ports.clock(), ports.memory.one(DONE, Done).asked_at
@@ -97,7 +97,9 @@ def _charge(ports: MoneyPorts) -> None:
 
 
 def _is_charged(runs: Runs, memory: Memory, samples: Sampled, now: datetime) -> bool:
-    """Whether this process has charged all there is: shortly ago, no run is newer, and no cluster had a node."""
+    """Return whether all costs are charged: this process charged recently, no run is newer, and no cluster had a
+    node.
+    """
     charged_at = memory.one(DONE, Done).charged_at
     if now - charged_at >= CHARGED_EVERY:
         return False
@@ -107,7 +109,7 @@ def _is_charged(runs: Runs, memory: Memory, samples: Sampled, now: datetime) -> 
 
 
 def _tell_runs(ports: MoneyPorts, runs: dict[str, Run], costs: dict[str, dict[str, Row]]) -> bool:
-    """Write on each run what it has cost by now; those first whose cost changed most. False: one was not told."""
+    """Write each run's cost so far on the run, largest changes first. Return False if a run was not written."""
     now = ports.clock()
     changed = []
     for name in runs.keys() & costs.keys():
@@ -123,7 +125,7 @@ def _tell_runs(ports: MoneyPorts, runs: dict[str, Run], costs: dict[str, dict[st
                 old := ports.runs.get(name), replace(old.value, money=replace(old.value.money, cost=cost))
             )
             updated += 1
-        except TrainyardError as exc:  # it changed just now, or can't be read: the next look tells it
+        except TrainyardError as exc:  # the run just changed, or can't be read: the next pass writes it
             log.info("books: run %s: %s", name, exc)
     return updated == len(changed)
 
@@ -140,7 +142,7 @@ def _cost(rows: dict[str, Row], now: datetime) -> Cost:
 def _spent(project: str, books: Charged, costs: dict[str, dict[str, Row]], now: datetime) -> Spent:
     month = month_of(now)
     rows = [row for day in books.days if day.day.startswith(month) for row in day.rows if row.project == project]
-    # A run whose nodes have cost nothing yet is in no row, but its record says whose it is.
+    # A run without costs so far has no row, but its record names its project.
     own = {row.who for row in rows} | {run.name for run in books.runs.values() if run.money.project == project}
     runs = {name: run for name, run in books.runs.items() if name in own}
     return Spent(
@@ -154,13 +156,13 @@ def _spent(project: str, books: Charged, costs: dict[str, dict[str, Row]], now: 
 
 
 def _hold_to(ports: MoneyPorts, project: str, budget: Budget, spent: Spent) -> None:
-    """Update the account to what was spent, and act on it."""
+    """Set the account to the amount spent, and act on the consequences."""
 
     def write(stored: Stored[Account] | None) -> list[Consequence]:
         now = ports.clock()
         before = stored.value if stored else Account(project, month_of(now))
         after, consequences = decide.consequences(budget, decide.settle(before, spent, now), now)
-        # Before the write: who dies in between tells it again under the same id.
+        # State the facts before the write: after a crash in between they are stated again under the same id.
         _tell_events(ports, project, consequences)
         if stored is None:
             ports.books.open_account(after)

@@ -1,4 +1,4 @@
-"""The books: every cluster's charges day by day, from node counts, runs and leases. Closed days are kept for good."""
+"""The books: every cluster's charges per day, from node counts, runs and leases. Closed days are kept forever."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from shared.runs.ports import RunFilter
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import matching
 
-CLOSED_AFTER = timedelta(hours=6)  # from the end of a day: its runs' ends are known by then
-KEPT = timedelta(days=35)  # a month, and runs that began before it; older days are closed or were never known
-QUEUED = timedelta(days=2)  # so long before its time limit begins a run may have been made
+CLOSED_AFTER = timedelta(hours=6)  # after the end of a day; the ends of its runs are known by then
+KEPT = timedelta(days=35)  # a month, plus runs that began before it; older days are closed or were never counted
+QUEUED = timedelta(days=2)  # the longest time that a run may wait before its time limit starts
 _HOUR = 3600
 
-MOST_DAYS = 800  # closed days that a process remembers: two years of reports
+MOST_DAYS = 800  # closed days that a process caches: two years of reports
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Seen:
 
 
 def _is_whole(charges: list[Day] | None) -> bool:
-    """Whether the day is closed, and each part of it could be read."""
+    """Return whether the day is closed and each part of its record was readable."""
     return charges is not None and not any(day.problem for day in charges)
 
 
@@ -56,7 +56,7 @@ CLOSED_DAYS = Topic[list[Day] | None]("closed days", most=MOST_DAYS, keeps=_is_w
 
 @dataclass(frozen=True)
 class Known:
-    """The input of some days' charges: runs, leases, prices, and each cluster's project."""
+    """The input for the charges of some days: runs, leases, prices, and each cluster's project."""
 
     runs: dict[str, Run]
     uses: dict[str, list[Use]]
@@ -68,16 +68,16 @@ class Known:
 
 @dataclass(frozen=True)
 class Charged:
-    """The charges of some days, and the runs that may cost more."""
+    """The charges of some days, and the runs that they charge."""
 
     days: list[Day]
     runs: dict[str, Run]
 
 
 def charged(ports: MoneyPorts, since: datetime, until: datetime, samples: Sampled | None = None) -> Charged:
-    """The charges of all clusters on the days from `since` to `until`, the whole first day, and the last one so far.
+    """Return the charges of all clusters from `since` to `until`: the whole first day, and the last day so far.
 
-    Days before KEPT that were never closed are from before there were books.
+    Days before KEPT that were never closed predate the books and have no charges.
     """
     now, samples = ports.clock(), samples or Sampled(ports.samples)
     charges: list[Day] = []
@@ -95,7 +95,7 @@ def charged(ports: MoneyPorts, since: datetime, until: datetime, samples: Sample
 
 
 def close_days(ports: MoneyPorts, samples: Sampled | None = None) -> list[str]:
-    """Close the days that are over long enough, each once. Returns those that were closed now."""
+    """Close each day that ended at least CLOSED_AFTER ago. Return the days that were closed now."""
     now, samples = ports.clock(), samples or Sampled(ports.samples)
     facts, closed = None, []
     for begin in _days(max(now - KEPT, _books_begin(ports.memory, samples, now)), now - DAY - CLOSED_AFTER):
@@ -109,7 +109,7 @@ def close_days(ports: MoneyPorts, samples: Sampled | None = None) -> list[str]:
 
 
 def _books_begin(memory: Memory, samples: Sampled, now: datetime) -> datetime:
-    """A moment before which no cluster had a node that anybody counted. Each cluster's is read once by a process."""
+    """Return a moment before which no counted node existed. A process reads each cluster's first day once."""
     first = memory.one(SEEN, Seen).first
     for name in samples.clusters:
         if name not in first and (day := samples.first_day(name)):
@@ -118,7 +118,7 @@ def _books_begin(memory: Memory, samples: Sampled, now: datetime) -> datetime:
 
 
 def _days(since: datetime, until: datetime) -> Iterator[datetime]:
-    """The beginnings of the days from that of `since` to before `until`."""
+    """Yield the start of each day from the day of `since` to before `until`."""
     begin = start_of_day(since)
     while begin < until:
         yield begin
@@ -126,7 +126,7 @@ def _days(since: datetime, until: datetime) -> Iterator[datetime]:
 
 
 def _kept_day(ports: MoneyPorts, day: str) -> list[Day] | None:
-    """A closed day, read once by this process, or again as long as a part of it can't be read."""
+    """Return a closed day. The process caches it, unless a part of it is unreadable."""
     return ports.memory.answer(CLOSED_DAYS, ports.clock(), lambda: ports.books.day(day), day)
 
 
@@ -147,11 +147,11 @@ def _hold(lease: Lease) -> Hold:
 
 
 def _runs(ports: MoneyPorts, since: datetime) -> Iterator[Run]:
-    """The runs that may have had nodes after this moment.
+    """Yield the runs that may have had nodes after `since`.
 
-    Those that were made before it by at most a time limit and QUEUED; and older ones that this process has seen waiting
-    or running. One that waited longer than that, and ended just when the process was replaced, is not found any more:
-    what it cost on that day stays unexplained.
+    These are the runs created at most a time limit plus QUEUED before `since`, and older runs that this process has
+    seen waiting or running. A run that waited longer and ended just when the process was replaced is missed: its cost
+    on that day stays unexplained.
     """
     limits = [ports.limits, *(route.limits for route in ports.routes.values() if route.trains)]
     longest = timedelta(seconds=max(limit.timeout_seconds for limit in limits))
@@ -179,7 +179,7 @@ def _counts(samples: Sampled, since: datetime, until: datetime) -> Counts:
 
 
 def _day_of_all(facts: Known, counts: Counts, since: datetime, until: datetime) -> list[Day]:
-    """The day of each cluster that had any node."""
+    """Return the charges of each cluster that had a node."""
     paid_by_cluster = {name: paid(its, facts.uses.get(name, ()), since, until) for name, its in counts.items()}
     return [_day(facts, cluster, had, until) for cluster, had in paid_by_cluster.items() if had]
 
@@ -222,7 +222,7 @@ def _row(facts: Known, cluster: str, share: tuple[str, str], node_seconds: float
 
 
 def _price(facts: Known, cluster: str, share: Share, hourly: float | None) -> float | None:
-    """What an hour of a node costs: for a run as it was when it was submitted."""
+    """Return the price of a node hour; for a run, the price at its submission."""
     run = facts.runs.get(share.who)
     if run and (price := price_on(run, cluster)) is not None:
         return price
@@ -230,7 +230,7 @@ def _price(facts: Known, cluster: str, share: Share, hourly: float | None) -> fl
 
 
 def _payer(facts: Known, cluster: str, who: str) -> tuple[Person, str]:
-    """Owner and project of a run, of a lease, or of what nobody explains."""
+    """Return the owner and the project of a run, of a lease, or of unexplained time."""
     if run := facts.runs.get(who):
         return Person(run.people.owner, run.people.owner_id), run.money.project or facts.projects.get(cluster, "")
     if lease := facts.leases.get(who):
@@ -239,7 +239,7 @@ def _payer(facts: Known, cluster: str, who: str) -> tuple[Person, str]:
 
 
 def of_runs(days: Iterable[Day]) -> dict[str, dict[str, Row]]:
-    """The rows of each run by kind, of all these days together."""
+    """Return the rows of each run by kind, summed over these days."""
     rows: dict[str, dict[str, Row]] = defaultdict(dict)
     for day in days:
         for row in day.rows:
@@ -249,7 +249,7 @@ def of_runs(days: Iterable[Day]) -> dict[str, dict[str, Row]]:
 
 
 def together(one: Row | None, other: Row) -> Row:
-    """Two rows as one. Dollars are unknown if those of either are."""
+    """Add two rows. The dollars are unknown if either row's dollars are."""
     if one is None:
         return other
     unknown = one.dollars is None or other.dollars is None

@@ -1,4 +1,4 @@
-"""What a run may cost, whether its project may still spend that, and what follows when it can't."""
+"""Decide what a run may cost, whether its project can afford the run, and what happens when a budget is used up."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from shared.runs.model import Run
 from shared.runs.ports import Refusal
 
 WARNED, REACHED = "BudgetWarned", "BudgetReached"  # events
-ALLOWANCE_SECONDS = 1800  # of each node: being allocated, and idling until it is taken away
-UNSEEN = timedelta(hours=1)  # a reservation without a run, because who made it died in between, is given back then
+ALLOWANCE_SECONDS = 1800  # per node: its allocation, and its idle time until it is released
+UNSEEN = timedelta(hours=1)  # after this time, a reservation whose run was never recorded (after a crash) is released
 _DAY = 86_400
 _CENT = 0.005
 
 
 @dataclass(frozen=True)
 class Consequence:
-    """What follows from the state of a budget: an event of this kind is told, or (without one) these runs are canceled.
+    """A consequence of a budget's state: with `event`, an event to announce; without, runs to cancel.
 
-    `subject` is what the event is about, told once: a project's month, or a run.
+    `subject` is what the event is about (a project's month, or a run). Each subject is announced once.
     """
 
     why: str
@@ -37,10 +37,10 @@ class Consequence:
 
 
 def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
-    """What the run will cost. `seconds_before` are the durations of earlier runs of its kind, in seconds.
+    """Estimate what the run will cost. `seconds_before` are the durations in seconds of earlier runs of its kind.
 
-    The greatest cost is that of its time limit and the allowance on all its nodes, of a pipeline those of each step; a
-    preempted job that begins again does so within its limit.
+    The greatest cost covers the time limit plus the allowance, on all nodes; for a pipeline, the sum over its steps. A
+    preempted job that restarts does so within its limit.
     """
     if price is None:
         return Quote(why=f"No price is known for the nodes of {run.asked.cluster}.")
@@ -52,8 +52,10 @@ def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
 
 
 def most_of_sweep(run: Run, price: float) -> float:
-    """What all trials of a sweep may cost, each to its time limit; with a budget that, and what those that then run
-    cost until they have ended: no more than the allowance of their nodes."""
+    """Return the greatest cost in dollars of all trials of a sweep, each up to its time limit.
+
+    A sweep with a budget costs at most the budget plus the allowance of the trials that run when the budget is reached.
+    """
     sweep, hourly = run.asked.request.sweep, run.asked.request.node_count * price / 3600
     if sweep is None:
         raise AssertionError(f"run {run.name} is no sweep")
@@ -73,9 +75,9 @@ def _node_seconds(run: Run) -> float:
 
 
 def admit(budget: Budget, account: Account, run: Run, cost: Quote, now: datetime) -> Account | Refusal:
-    """The account with the run's greatest cost kept back, or why the run may not start. A second time changes nothing.
+    """Reserve the run's greatest cost in the account, or refuse the run. A repeat changes nothing.
 
-    What is kept back is no more than the budget's limit for one run, which ends a run that reaches it.
+    The reservation is at most the budget's limit per run, because a run is ended when it reaches that limit.
     """
     account = of_month(account, now)
     if run.name in account.reserved:
@@ -110,7 +112,9 @@ def _month_refuses(amount: float, budget: Budget, account: Account, most: float)
 
 
 def of_month(account: Account, now: datetime) -> Account:
-    """The account in the month of this moment: a new one begins with nothing spent, and its runs' reservations."""
+    """Return the account in the month of `now`. A new month starts with nothing spent and keeps the runs'
+    reservations.
+    """
     month = month_of(now)
     if account.month >= month:
         return account
@@ -119,7 +123,9 @@ def of_month(account: Account, now: datetime) -> Account:
 
 @dataclass(frozen=True)
 class Spent:
-    """What the ledger knows of a project: of this month, and of each run in all months, with its end if it is over."""
+    """What the ledger knows of a project: this month's total, and each run's total over all months, with the run's
+    end.
+    """
 
     month: float
     runs: Mapping[str, float]
@@ -128,10 +134,10 @@ class Spent:
 
 
 def settle(account: Account, spent: Spent, now: datetime) -> Account:
-    """The account as the ledger has it now.
+    """Return the account updated from the ledger.
 
-    A run that is over keeps its reservation while its nodes may idle; then what it did not use is free again. A live
-    run without one, because it began before there was a budget, gets an empty one.
+    A finished run keeps its reservation while its nodes may idle; then the unused part is released. A live run without
+    a reservation, because it began before the budget existed, gets an empty one.
     """
     account = of_month(account, now)
     held = {run: Reserved(0.0, now) for run in spent.live} | account.reserved
@@ -145,7 +151,9 @@ def settle(account: Account, spent: Spent, now: datetime) -> Account:
 
 
 def consequences(budget: Budget, account: Account, now: datetime) -> tuple[Account, list[Consequence]]:
-    """What follows from what was spent, with the account that remembers what was told, and when."""
+    """Return the consequences of what was spent, and the account that records which of them were announced, and
+    when.
+    """
     month = f"{account.project}/{_words(account.month)}"
     words = f"Project {account.project} has spent ${account.spent:.2f}"
     marks = _Marks(account.warned_at, account.reached_at)
@@ -172,7 +180,9 @@ class _Marks:
 def _judge(
     budget: Budget, amount: float | None, spent: float, marks: _Marks, now: datetime, about: Consequence
 ) -> tuple[_Marks, list[Consequence]]:
-    """The same three steps for a month's amount and for a run's: warn, reached, and after the grace the end."""
+    """Apply the same three steps to a month's amount or a run's amount: warn, reached, and after the grace period
+    cancel.
+    """
     outcomes = []
     if amount is None:
         return marks, []

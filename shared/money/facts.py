@@ -1,4 +1,4 @@
-"""What happens to budgets."""
+"""Facts about budgets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shared.kernel.facts import Fact
 
 @dataclass(frozen=True)
 class BudgetWarned(Fact):
-    """So many percent of a project's month, or of what one run may cost, are spent. `subject`: the month or the run."""
+    """A percentage of a project's monthly budget or of its limit per run is spent. `subject`: the month or the run."""
 
     project: str
     subject: str
@@ -18,7 +18,7 @@ class BudgetWarned(Fact):
 
 @dataclass(frozen=True)
 class BudgetReached(Fact):
-    """All of it is spent."""
+    """The whole amount is spent."""
 
     project: str
     subject: str

@@ -1,15 +1,13 @@
-"""Whom each second of each node is charged to. Pure.
+"""Decide whom each second of each node is charged to. Pure.
 
-paid.py says what was paid; runs and leases say what for. Between any two moments at which something changed, each node
-of a cluster goes to the first of these that wants it:
+paid.py determines the nodes that were paid for; runs and leases explain them. Between two consecutive changes, each
+node of a cluster is charged to the first of these that wants it:
 
-    training      a run that runs, up to its nodes, oldest run first
-    allocation    a run that waits for nodes, up to its nodes
-    lease         a lease that is in force, up to its nodes
-    idle          runs and leases that ended here, the last one first, up to their nodes, for at most IDLE_TAIL
-    unexplained   nobody
+training a running run, up to its nodes, oldest run first allocation a run that waits for nodes, up to its nodes lease
+an active lease, up to its nodes idle runs and leases that ended here, latest end first, up to their nodes, for at most
+IDLE_TAIL unexplained nobody
 
-So a node second is charged once, and all of them are. Times are whole microseconds, so no sum loses anything.
+So each node second is charged exactly once. Times are whole microseconds, so sums are exact.
 """
 
 from __future__ import annotations
@@ -22,14 +20,14 @@ from itertools import pairwise
 from shared.runs.node_use import Spell, Use
 
 KINDS = ("training", "allocation", "idle", "lease", "unexplained")
-IDLE_TAIL = timedelta(minutes=30)  # what idles longer than this after a run is nobody's
-DEFAULT_IDLE = timedelta(seconds=120)  # after which Azure ML takes a node by default
+IDLE_TAIL = timedelta(minutes=30)  # nodes that idle longer than this after a run are unexplained
+DEFAULT_IDLE = timedelta(seconds=120)  # after which Azure ML releases an idle node by default
 _SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
 class Hold:
-    """A lease: who keeps how many nodes of a cluster warm, and when."""
+    """A lease: the nodes of a cluster that it keeps warm, and for how long."""
 
     lease: str
     cluster: str
@@ -38,7 +36,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Share:
-    """So many nodes of a cluster, from `begin` to before `end`, charged to a run, to a lease, or ('') to nobody."""
+    """Some nodes of a cluster, from `begin` to before `end`, charged to a run, to a lease, or ('') to nobody."""
 
     kind: str
     who: str
@@ -52,7 +50,7 @@ class Share:
 
 
 class Users:
-    """The runs of a cluster, in the order in which they come first, for charging many stretches of its time."""
+    """The runs of a cluster, oldest first, to charge many stretches of its time."""
 
     def __init__(self, uses: Iterable[Use]) -> None:
         ordered = sorted(uses, key=lambda use: (use.created, use.run))
@@ -61,7 +59,7 @@ class Users:
 
 
 def split(had: Spell, uses: Users | Sequence[Use], holds: Sequence[Hold] = ()) -> list[Share]:
-    """Charge every node of this stretch of a cluster, from its runs and leases."""
+    """Charge every node of this stretch of a cluster to the cluster's runs and leases."""
     there = _There.of(had, uses if isinstance(uses, Users) else Users(uses), holds)
     cuts = sorted({had.begin, had.end, *(at for at in there.moments() if had.begin < at < had.end)})
     return _joined([share for cut in pairwise(cuts) for share in _charge(Spell(*cut, had.nodes), there)])
@@ -69,7 +67,7 @@ def split(had: Spell, uses: Users | Sequence[Use], holds: Sequence[Hold] = ()) -
 
 @dataclass(frozen=True)
 class _Tail:
-    """The time after the end of a run or lease, whose nodes may idle."""
+    """The time after the end of a run or lease, in which its nodes may idle."""
 
     begin: datetime
     who: str
@@ -81,7 +79,7 @@ class _Tail:
 
 @dataclass(frozen=True)
 class _There:
-    """Who may want a node at some moment of a stretch, in order."""
+    """Everyone that may want a node during a stretch, in order."""
 
     ran: list[Use]
     waited: list[Use]
@@ -100,14 +98,14 @@ class _There:
         )
 
     def moments(self) -> Iterator[datetime]:
-        """When someone begins or stops to want a node."""
+        """Yield when someone starts or stops wanting a node."""
         for use in (*self.ran, *self.waited):
             yield from (at for spell in (*use.ran, *use.waited) for at in (spell.begin, spell.end))
         yield from (at for tail in self.ended for at in (tail.begin, tail.begin + IDLE_TAIL))
         yield from (at for hold in self.holds for at in (hold.spell.begin, hold.spell.end))
 
     def wants(self, at: datetime) -> Iterator[tuple[str, str, int]]:
-        """Kind, who, and how many nodes, at this moment."""
+        """Yield kind, account and number of nodes wanted at this moment."""
         yield from (("training", use.run, _nodes_at(use.ran, at)) for use in self.ran)
         for use in self.waited:
             yield "allocation", use.run, max(0, _nodes_at(use.waited, at) - _nodes_at(use.ran, at))
@@ -128,7 +126,7 @@ def _charge(had: Spell, there: _There) -> Iterator[Share]:
 
 
 def _oldest_waiting(had: Spell, waited: list[Use]) -> Iterator[Use]:
-    """Of the runs that wait, as many as could get a node: after these there is none left."""
+    """Yield the oldest waiting runs that could get a node; none is left for the runs after them."""
     left = had.nodes
     for use in waited:
         if use.created >= had.end or left <= 0:
@@ -164,10 +162,10 @@ def _joined(shares: list[Share]) -> list[Share]:
 
 
 def default_seconds(shares: Iterable[Share], until: datetime) -> float:
-    """The node seconds of the same work if Azure ML alone took nodes away, DEFAULT_IDLE after their last use.
+    """Return the node seconds of the same work if only Azure ML released nodes, DEFAULT_IDLE after their last use.
 
-    A node that is taken is the one that was used last, as in a pool that shrinks. What more starts would have cost is
-    left out, so this is rather too little.
+    The pool shrinks by the node that was used last. The cost of additional starts is left out, so the result is rather
+    too low.
     """
     changes: dict[datetime, int] = {}
     for share in shares:

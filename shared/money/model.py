@@ -1,4 +1,4 @@
-"""Money: what a run will and did cost, what is kept back of a budget, and the rows of the ledger."""
+"""Money: what a run will cost and did cost, what a budget reserves, and the rows of the ledger."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 
 @dataclass(frozen=True)
 class Quote:
-    """What a run is estimated to cost, and the most that its limits allow. None where that is not known; `why` says it.
+    """A run's estimated cost, and the greatest cost that its limits allow, in dollars. `why` explains a None.
 
-    `price` is dollars an hour for one node.
+    `price` is dollars per node hour.
     """
 
     estimated: float | None = None
@@ -22,9 +22,9 @@ class Quote:
 
 
 class Reserved(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept back of a budget for a run: `most` dollars, of which `spent` are spent already, in any month.
+    """The amount reserved in a budget for a run: `most` dollars, of which `spent` are already spent, in any month.
 
-    `warned_at` and `reached_at` say when the run had cost `warn` percent and all of what one run may cost.
+    `warned_at` and `reached_at` say when the run's cost reached `warn` percent and all of the limit per run.
     """
 
     most: float
@@ -37,7 +37,7 @@ class Reserved(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Account:
-    """A project's budget in use: what the ledger says was spent in `month`, and what is kept back for its runs.
+    """The state of a project's budget: what the ledger says was spent in `month`, and what is reserved for its runs.
 
     `warned_at` and `reached_at` say when `warn` percent and all of the month's amount were spent.
     """
@@ -51,15 +51,15 @@ class Account:
 
     @property
     def committed(self) -> float:
-        """What is spent, and what the reserved runs may still spend."""
+        """Return the dollars already spent plus those that the reserved runs may still spend."""
         return self.spent + sum(max(0.0, kept.most - kept.spent) for kept in self.reserved.values())
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
     """A day's charge for one kind of use of one cluster: to a run, a lease, or ('') to nobody.
 
-    `dollars` is None where no price is known. `owner` and `project` are '' where nobody said so. `owner_id` is the
-    owner's object id in Entra ID; days that were closed before it was kept have none.
+    `dollars` is None if the price is unknown. `owner` and `project` are '' if unknown. `owner_id` is the owner's object
+    id in Entra ID; days closed before ids were recorded have none.
     """
 
     kind: str
@@ -73,12 +73,12 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Day:
-    """One cluster on one day of UTC (20260131): its charges, and what other ways to run it would have cost.
+    """One cluster on one day in UTC (20260131): its charges, and what the alternatives would have cost.
 
-    `peak` is the most nodes that it had, `price` that of one node for an hour, 0 if unknown. `default_seconds` are the
-    node seconds that it would have had if Azure ML alone took nodes away, after its default of 120 s. `began` is when
-    it had its first node of the day; days that were closed before it was kept have none. `problem` says
-    why the record of a closed day can't be read: its charges are then unknown, and `rows` is empty.
+    `peak` is the largest number of nodes; `price` is dollars per node hour, 0 if unknown. `default_seconds` are the
+    node seconds if only Azure ML had released nodes, after its default of 120 s. `began` is when the day's first node
+    existed; days closed before it was recorded have none. `problem` says why the record of a closed day is unreadable:
+    its charges are then unknown, and `rows` is empty.
     """
 
     cluster: str
@@ -92,5 +92,5 @@ class Day:
 
 
 def month_of(at: datetime) -> str:
-    """The month of a moment in UTC, 202601."""
+    """Return the month of a moment in UTC, such as 202601."""
     return f"{at.astimezone(UTC):%Y%m}"

@@ -1,4 +1,4 @@
-"""The money file: region, budgets, prices of one's own, and what stands costing. money.yaml explains its keys."""
+"""Read the money file: region, budgets, custom prices, and standing costs. money.yaml explains its keys."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _SHIPPED = Path(__file__).with_name("prices.csv")
 
 
 def load(file: Path, region: str = "") -> Policy:
-    """Read the money file, with the prices that come with the app below its own. No file is no budget.
+    """Read the money file. Its prices override the prices that ship with the app. A missing file means no budgets.
 
-    `region` is the deployment's, where the file names none. Raises BadSetting naming file, key and choices.
+    `region` is the deployment's region, used if the file names none. Raises BadSetting with the file, the key and the
+    allowed values.
     """
     shipped = read_csv(_SHIPPED.read_text("utf-8"))
     document = _document(file) if file.is_file() else {}

@@ -1,8 +1,8 @@
-"""How many nodes a cluster had at each moment, which is what was paid. Pure.
+"""Determine how many nodes a cluster had at each moment, which is what was paid for. Pure.
 
-A count holds until the next one. Nobody counts at the moment at which nodes come, so a run that begins to run between
-two counts says that they came: until the next count it has them, and it had them while it waited, for STARTING at most.
-Nodes that others had already, and those that were counted and free, are not counted again.
+A count holds until the next count. No count happens at the moment when nodes arrive, so a run that starts between two
+counts shows that its nodes arrived: the run has them until the next count, and had them while it waited, for at most
+STARTING. Nodes that other runs already had, and nodes that were counted as free, are not added again.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from itertools import accumulate, pairwise
 from shared.clusters.samples import Sample
 from shared.runs.node_use import Spell, Use
 
-HOLDS = timedelta(hours=1)  # maximum validity of a count, if nobody looked again or the cluster is gone
-STARTING = timedelta(minutes=5)  # maximum of a run's wait that its nodes are taken to have been there uncounted
+HOLDS = timedelta(hours=1)  # maximum validity of a count, if no other count follows or the cluster is gone
+STARTING = timedelta(minutes=5)  # longest part of a run's wait in which its nodes are assumed to exist uncounted
 
 
 @dataclass(frozen=True)
 class Paid:
-    """A stretch of time in which a cluster had this many nodes, of this size and tier."""
+    """A stretch of time in which a cluster had this many nodes of this size and tier."""
 
     spell: Spell
     vm_size: str
@@ -30,9 +30,9 @@ class Paid:
 
 
 def paid(samples: Iterable[Sample], uses: Iterable[Use], since: datetime, until: datetime) -> list[Paid]:
-    """What a cluster had between two moments, from its counts in order of time and from the runs that used it.
+    """Return what a cluster had between two moments, from its counts (oldest first) and the runs that used it.
 
-    The counts must begin HOLDS before `since`. Before the first of them nobody is known to have had a node.
+    The counts must begin HOLDS before `since`. Before the first count the cluster is assumed to have no nodes.
     """
     counts = list(samples)
     size = (counts[0].vm_size, counts[0].tier) if counts else ("", "")
@@ -48,7 +48,7 @@ def paid(samples: Iterable[Sample], uses: Iterable[Use], since: datetime, until:
 
 
 class _Running:
-    """The runs of a cluster by when they ran."""
+    """The runs of a cluster by the times at which they ran."""
 
     def __init__(self, uses: Iterable[Use]) -> None:
         ran = ((spell, before, use) for use in uses for before, spell in pairwise((None, *use.ran)) if spell)
@@ -63,11 +63,11 @@ class _Running:
         return self._nodes[bisect_right(self._moments, at)]
 
     def moments(self, begin: datetime, end: datetime) -> list[datetime]:
-        """When this number changed."""
+        """Return when the number of running nodes changed."""
         return self._moments[bisect_left(self._moments, begin) : bisect_left(self._moments, end)]
 
     def began(self, begin: datetime, end: datetime) -> Iterator[tuple[Spell, list[Spell]]]:
-        """What ran from a moment in this time on, for HOLDS at most, and how it waited for its nodes before."""
+        """Yield each spell that started in this interval, for at most HOLDS, with its waits for nodes before."""
         for spell, before, use in self._starts[bisect_left(self._begins, begin) : bisect_left(self._begins, end)]:
             since = max(begin, spell.begin - STARTING, before.end if before else begin)
             waited = (Spell(wait.begin, wait.end, min(wait.nodes, spell.nodes)) for wait in use.waited)
@@ -76,7 +76,7 @@ class _Running:
 
 
 def _until_the_next(count: Sample, end: datetime, running: _Running) -> Iterator[Spell]:
-    """What the cluster had from a count until the next one."""
+    """Yield what the cluster had from one count until the next."""
     came = list(running.began(count.at, end))
     if not came:
         yield Spell(count.at, min(end, count.at + HOLDS), count.nodes)

@@ -1,4 +1,4 @@
-"""What the money file says: what each project may spend, and prices of its own."""
+"""The contents of the money file: what each project may spend, and custom prices."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from shared.money.prices import Prices
 
 @dataclass(frozen=True)
 class Budget:
-    """What a project may spend, in dollars: in a month of UTC, and for one run. None is no limit.
+    """What a project may spend, in dollars, per month in UTC and per run. None means no limit.
 
-    `warn` and `refuse` are percent. `grace_seconds` passes between the moment that all is spent and the cancellation of
-    what runs, so that it can write a checkpoint.
+    `warn` and `refuse` are percentages. `grace_seconds` is the time between reaching the limit and canceling the
+    running runs, so that they can write a checkpoint.
     """
 
     month: float | None = None
@@ -25,9 +25,9 @@ class Budget:
 
 @dataclass(frozen=True)
 class Policy:
-    """The money file. `prices` are its own, `shipped` those that come with the app.
+    """The money file. `prices` are its own prices; `shipped` are the app's.
 
-    `standing` are dollars a month of what costs without any node, by name.
+    `standing` maps each cost that exists without nodes to dollars per month.
     """
 
     region: str = ""

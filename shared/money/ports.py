@@ -1,4 +1,4 @@
-"""Where accounts, closed days and refreshed prices are kept, and who knows today's prices."""
+"""Ports for accounts, closed days and refreshed prices, and for today's prices."""
 
 from __future__ import annotations
 
@@ -15,36 +15,40 @@ class Books(Protocol):
     """The ledger's storage. tests/fakes/money.py and the adapter pass the same contract suite."""
 
     def account(self, project: str) -> Stored[Account] | None:
-        """The project's account, or None if it has none yet."""
+        """Return the project's account, or None if it has none yet."""
 
     def open_account(self, account: Account) -> None:
-        """Add an account. Raises Changed if the project has one."""
+        """Insert an account. Raises Changed if the project already has one."""
 
     def write_account(self, before: Stored[Account], account: Account) -> None:
-        """Replace the account. Raises Changed unless it still has before.etag."""
+        """Replace the account. Raises Changed unless the row still has before.etag."""
 
     def day(self, day: str) -> list[Day] | None:
-        """A day that was closed, one entry a cluster, with its `problem` if it can't be read; None while it is not."""
+        """Return a closed day, one entry per cluster, with `problem` for an unreadable entry; None if the day is
+        open.
+        """
 
     def close_day(self, day: str, clusters: list[Day]) -> None:
-        """Keep a day's charges for good. A second time replaces the first."""
+        """Store a day's charges forever. A second call replaces the first."""
 
     def prices(self) -> list[Price]:
-        """The prices that were refreshed, of every size that ever was."""
+        """Return the refreshed prices of every size that was ever refreshed."""
 
     def keep_prices(self, prices: list[Price]) -> None:
-        """Keep these prices, over those of the same size, tier and region."""
+        """Store these prices. They replace stored prices of the same size, tier and region."""
 
 
 class RetailPrices(Protocol):
     """Azure's public price list."""
 
     def of(self, vm_size: str, region: str) -> list[Price]:
-        """The prices of one size as they are now, at most one a tier. Raises Unavailable, or BadInput for nonsense."""
+        """Return the current prices of one size, at most one per tier. Raises Unavailable, or BadInput for a malformed
+        answer.
+        """
 
 
 class MoneyPorts(ClusterPorts, Protocol):
-    """Those of clusters, the books, and the policy by which they are kept."""
+    """The ports of clusters, the books, and the budget policy."""
 
     @property
     def books(self) -> Books: ...

@@ -1,7 +1,7 @@
-"""What a node costs an hour, by size, tier and region. Pure.
+"""Prices per node hour, by size, tier and region. Pure.
 
-prices.csv beside this module is where prices begin; those that Azure's retail prices API gave go over it, and those of
-the money file over both.
+The prices in prices.csv beside this module have the lowest precedence. Prices from Azure's retail prices API override
+them, and the money file's prices override both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from shared.kernel.errors import BadInput
 
 TIERS = ("dedicated", "low_priority")
-SHIPPED = "prices.csv"  # source of the prices that come with the app
+SHIPPED = "prices.csv"  # source of the prices that ship with the app
 RETAIL = "Azure's retail prices"
 
 Json = dict[str, Any]
@@ -23,9 +23,9 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Price:
-    """Dollars an hour for one node. `source` says who said so, `at` since when it holds; None where that is not known.
+    """Dollars per node hour. `source` names the origin, `at` since when the price is valid; None if unknown.
 
-    `asked_at` is when it was refreshed.
+    `asked_at` is when the price was refreshed.
     """
 
     vm_size: str
@@ -38,9 +38,9 @@ class Price:
 
 
 class Prices:
-    """Prices by size, tier and region, whatever the case of their letters. Of two for the same the later one holds.
+    """Prices by size, tier and region, case-insensitive. The later of two prices with the same key wins.
 
-    `below` are those that hold where these have none.
+    `below` holds the prices to use for keys that are missing here.
     """
 
     def __init__(self, prices: Iterable[Price] = (), below: Prices | None = None) -> None:
@@ -48,12 +48,12 @@ class Prices:
         self._below = below
 
     def find(self, vm_size: str, tier: str, region: str) -> Price | None:
-        """The price, or one that holds in every region, or None. No tier is dedicated."""
+        """Return the region's price, or one valid in every region, or None. An empty tier means dedicated."""
         price = self._by_key.get(_key(vm_size, tier, region)) or self._by_key.get(_key(vm_size, tier, ""))
         return price or (self._below.find(vm_size, tier, region) if self._below else None)
 
     def over(self, below: Prices) -> Prices:
-        """These prices, and the others' where these have none."""
+        """Return these prices, with `below` for keys that are missing here."""
         return Prices(self._by_key.values(), self._below.over(below) if self._below else below)
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ def _key(vm_size: str, tier: str, region: str) -> tuple[str, str, str]:
 
 
 def read_csv(text: str) -> Prices:
-    """The prices of prices.csv: columns vm_size, region, dedicated, low_priority; lines with # are comments."""
+    """Parse prices.csv: columns vm_size, region, dedicated, low_priority; lines that start with # are comments."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return Prices(
         Price(row["vm_size"], tier, row["region"], float(row[tier]), SHIPPED)
@@ -76,11 +76,11 @@ def read_csv(text: str) -> Prices:
 
 
 def read_retail(items: Iterable[Json], vm_size: str, region: str, now: datetime) -> list[Price]:
-    """The Linux prices of one size out of the `Items` that the retail prices API gives for it.
+    """Extract the Linux prices of one size from the `Items` of the retail prices API.
 
     An item's skuName ends with Spot for Spot machines, and with Low Priority for the tier that Spot replaced. Windows
-    has a product of its own. Of several prices the one that began last holds. Raises BadInput for what is no such item.
-    https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices
+    has a product of its own. Of several prices the one that became valid last wins. Raises BadInput for a malformed
+    item. https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices
     """
     newest_by_tier: dict[str, Price] = {}
     for item in items:
@@ -97,7 +97,7 @@ def read_retail(items: Iterable[Json], vm_size: str, region: str, now: datetime)
 
 
 def _retail(item: Json, region: str) -> Price | None:
-    """The price of an item; None for one that is not an hour of a Linux machine in this region."""
+    """Return the price of an item; None unless it prices one hour of a Linux machine in this region."""
     fits = item["type"] == "Consumption" and item["unitOfMeasure"] == "1 Hour" and item["armRegionName"] == region
     if not fits or "Windows" in item["productName"] or item["currencyCode"] != "USD":
         return None

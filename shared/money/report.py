@@ -1,4 +1,4 @@
-"""What was spent, by whom and on what, and what other ways would have cost. Pure."""
+"""Report what was spent, by whom and on what, and what the alternatives would have cost. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ _HOUR = 3600
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a report, in dollars by kind. `node_hours` are all, `unpriced_hours` those whose price is unknown.
+    """One line of a report, in dollars by kind. `node_hours` counts all hours, `unpriced_hours` those without a price.
 
-    `key` of an owner is their object id in Entra ID, and `name` what they were called last; without an id, `key` is
-    the name that they gave.
-
-    What always-on and Azure ML's default would have cost more is only known of whole clusters, else None.
+    For an owner, `key` is the object id in Entra ID and `name` the owner's latest name; without an id, `key` is the
+    name that the owner gave. The savings against always-on and Azure ML's default are known only for whole clusters,
+    else None.
     """
 
     key: str
@@ -41,7 +40,7 @@ class Line:
 
     @property
     def idle_share(self) -> float:
-        """The share of the money spent neither on training nor on starting one."""
+        """Return the share of the money spent neither on training nor on starting nodes."""
         idle = self.spent - self.kinds.get("training", 0.0) - self.kinds.get("allocation", 0.0)
         return idle / self.spent if self.spent else 0.0
 
@@ -55,7 +54,9 @@ class Report:
     days: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-Key = tuple[str, bool]  # and whether it is an object id: nobody becomes someone else by taking their id for a name
+Key = tuple[
+    str, bool
+]  # the key, and whether it is an object id, so that a name that equals an id is not mistaken for it
 
 _KEY: dict[str, Callable[[Day, Row], Key]] = {
     "run": lambda _, row: (row.who, False),
@@ -66,10 +67,10 @@ _KEY: dict[str, Callable[[Day, Row], Key]] = {
 
 
 def report(days: Iterable[Day], by: str, until: datetime) -> Report:
-    """The report of these days, of which the last one ends at `until`, by run, cluster, project or owner.
+    """Group the rows of these days by run, cluster, project or owner. The last day ends at `until`.
 
-    Each row of the books is in exactly one line; what no run, project or owner explains has the key ''. An owner is an
-    object id, whatever their name was: two of one name are two, and one who was renamed is one.
+    Each row of the books is in exactly one line. Rows without a run, project or owner have the key ''. An owner is an
+    object id, whatever the name: two people with one name are two owners, and a renamed person is one owner.
     """
     days_in_order = sorted(days, key=lambda day: day.day)
     rows: dict[Key, list[Row]] = defaultdict(list)
@@ -107,8 +108,10 @@ def _with_others(line: Line, days: list[Day], until: datetime) -> Line:
 
 
 def _always_on(days: list[Day], until: datetime) -> float:
-    """What the most nodes that each cluster had in this time would have cost from the moment on that it had the first,
-    each day at its own price, a day without nodes at that of the day before."""
+    """Return the cost of each cluster's peak number of nodes from the cluster's first node on.
+
+    Each day counts at its own price; a day without nodes counts at the price of the day before.
+    """
     total = 0.0
     for cluster in {day.cluster for day in days}:
         its = sorted((day for day in days if day.cluster == cluster), key=lambda day: day.day)
@@ -119,7 +122,7 @@ def _always_on(days: list[Day], until: datetime) -> float:
 
 
 def _began(day: Day, until: datetime) -> datetime:
-    """When it had its first node; of a day that doesn't say it, the latest moment that its node seconds allow."""
+    """Return when the day's first node existed; if unrecorded, the latest moment that the day's node seconds allow."""
     if day.began:
         return day.began
     seconds = sum(row.node_seconds for row in day.rows) / max(day.peak, 1)
@@ -131,7 +134,7 @@ def _midnight(day: Day) -> datetime:
 
 
 def _at_most(lines: list[Line]) -> list[Line]:
-    """The first lines, and one for all others, so that nothing is missing from their sum."""
+    """Return the first lines and one line for all others, so that the sum stays complete."""
     if len(lines) <= MOST_LINES:
         return lines
     kept, others = lines[: MOST_LINES - 1], lines[MOST_LINES - 1 :]

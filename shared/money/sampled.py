@@ -1,4 +1,4 @@
-"""The clusters' samples for one look at the books: each day of a cluster is read once, whoever asks for it."""
+"""The clusters' samples for one pass over the books: each day of a cluster is read only once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def start_of_day(at: datetime) -> datetime:
 
 
 class Sampled:
-    """The samples as they are when each day is first asked for. Of a day all are read, in one request."""
+    """The samples, cached per day. One request reads all samples of a day."""
 
     def __init__(self, samples: Samples) -> None:
         self._samples = samples
@@ -24,14 +24,14 @@ class Sampled:
 
     @cached_property
     def clusters(self) -> list[str]:
-        """The clusters that have samples, those too that are gone by now."""
+        """Return the clusters that have samples, including deleted clusters."""
         return self._samples.clusters()
 
     def first_day(self, cluster: str) -> datetime | None:
         return self._samples.first_day(cluster)
 
     def between(self, cluster: str, since: datetime, until: datetime) -> list[Sample]:
-        """The cluster's samples with since <= at < until, oldest first."""
+        """Return the cluster's samples with since <= at < until, oldest first."""
         day, found = start_of_day(since), list[Sample]()
         while day < until:
             found += [sample for sample in self._day(cluster, day) if since <= sample.at < until]

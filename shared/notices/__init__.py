@@ -1,1 +1,1 @@
-"""Notices: what subscribers are told of runs, clusters, budgets and messages."""
+"""Notices: messages to subscribers about runs, clusters, budgets and poison messages."""

@@ -1,4 +1,4 @@
-"""Parse an address, and decide whether it may be sent to. No error shows a whole address."""
+"""Parse an address, and decide whether Trainyard may send to it. No error shows a whole address."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from shared.notices.model import Channel, masked
 
 _TEAMS = (".logic.azure.com", ".powerplatform.com", ".powerautomate.com", ".webhook.office.com")
 _MAIL = re.compile(r"(?:mailto:)?([A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)")
-_AZURE_HOST = ipaddress.ip_address("168.63.129.16")  # Azure's own agent on every machine, though its address is public
+_AZURE_HOST = ipaddress.ip_address("168.63.129.16")  # Azure's agent on every machine, although this address is public
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# What the IANA registries of special-purpose addresses don't call globally reachable, or have given back, and Python's
-# `is_global` lets through: https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-special-registry.
+# Addresses that the IANA special-purpose registries don't call globally reachable, or have retired, although Python's
+# `is_global` accepts them: https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-special-registry.
 _PUBLIC_V6 = ipaddress.ip_network(
     "2000::/3"
-)  # all of IPv6 that is global unicast; site-local, mapped and others are not
+)  # all global unicast addresses of IPv6, which excludes site-local, mapped and others
 _NOT_PUBLIC = tuple(
     map(
         ipaddress.ip_network,
@@ -36,9 +36,9 @@ ADDRESS_LIMIT = 2000  # characters
 
 
 def read_address(text: str, channel: str, plain_http: bool) -> tuple[Channel, str]:
-    """The channel of an address, and the address as it is used. Raises Impossible, without the address in its words.
+    """Return the channel of an address, and the address to use. Raises Impossible without showing the address.
 
-    `plain_http`: http:// and hosts inside are taken too, for a laptop.
+    `plain_http` also allows http:// and hosts inside the network, for a laptop.
     """
     text = text.strip()
     if mail := _MAIL.fullmatch(text):
@@ -56,7 +56,7 @@ def read_address(text: str, channel: str, plain_http: bool) -> tuple[Channel, st
 
 
 def _host_of(text: str, plain_http: bool) -> str:
-    """The host of a web address, if its text allows sending to it."""
+    """Return the host of a web address, if the text of the address is allowed."""
     forms = "https://... of a webhook, Slack or Teams workflow, or a mail address"
     try:
         parts = urlsplit(text)
@@ -75,9 +75,10 @@ def _host_of(text: str, plain_http: bool) -> str:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the internet's, and not of a machine inside: private, link-local, metadata.
+    """Return whether an IP address is on the internet, and not that of an internal machine: private, link-local,
+    metadata.
 
-    An IPv6 address that stands for an IPv4 one counts as that.
+    An IPv6 address that embeds an IPv4 address is judged by the IPv4 address.
     """
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):

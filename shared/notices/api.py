@@ -91,7 +91,7 @@ def test_subscription(ports: NoticePorts, post: Post, subscription: Subscription
 
 
 def list_deliveries(post: Post, subscription: SubscriptionName) -> Annotated[list[Json], list[Delivery]]:
-    """Of a subscription that is or was there. Raises NotFound."""
+    """Return the deliveries of an existing or deleted subscription. Raises NotFound."""
     newest = post.notices.newest(subscription)
     if not newest:
         subscribe.known(post, subscription)

@@ -1,4 +1,4 @@
-"""From a lifecycle event to the notice that a person reads. The event holds names; the run's record has the rest."""
+"""Turn a lifecycle event into the notice that a person reads. The event holds names; the run's record has the rest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Maker = Callable[[Runs, Notice, dict[str, Any]], Notice | None]
 
 
 def compose(runs: Runs, kind: str, subject: str, at: datetime, data: dict[str, Any]) -> Notice | None:
-    """The notice of an event; None for a kind without notices, or whose run is gone."""
+    """Return the notice for an event; None for a kind without notices, or if its run no longer exists."""
     made = _MAKERS.get(kind)
     return made(runs, Notice(f"{kind}:{subject}", Kind.TEST, "", at), data) if made else None
 
@@ -29,7 +29,7 @@ def _archived(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None
     run = _run(runs, data)
     if run is None:
         return None
-    if not is_over(run):  # told right before the write that says so
+    if not is_over(run):  # the event precedes the write of the run's end
         raise Unavailable(f"Run {run.name} is archived, but its record does not say yet that it has ended.")
     words = f"Run {run.name} {run.progress.state}" + (f" on {run.asked.drop}" if run.asked.drop else "")
     return _of_run(notice, run, _KINDS[run.progress.state], f"{words}.", {"archive": str(data.get("output", ""))})

@@ -1,4 +1,4 @@
-"""Who is told what, and when a delivery is tried again. Decisions without I/O."""
+"""Decide who is notified of what, and when a delivery is retried. No I/O."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from datetime import timedelta
 from shared.kernel.errors import Impossible
 from shared.notices.model import Kind, Notice, Subscription
 
-TRIES = 24  # an endpoint that fails half of the time fails so often in a row once in 17 million deliveries
-KEPT = timedelta(days=90)  # deliveries, for `notify log`; far longer than an event can be told of again
-_FIRST, _LONGEST = 5.0, 3600.0  # seconds between two tries: doubling, up to an hour; all of them take 14 hours
-CLAIM_SECONDS = 60.0  # one try holds a delivery so long at most: longer than a sender's timeouts together
-EVICTED_OFTEN = 3  # a run is told of when it has lost its nodes so often, once
+TRIES = 24  # an endpoint that fails half of the time fails 24 times in a row once in 17 million deliveries
+KEPT = timedelta(days=90)  # deliveries, for `notify log`; far longer than an event can be repeated
+_FIRST, _LONGEST = 5.0, 3600.0  # seconds between two tries: doubling, up to an hour; all tries take 14 hours
+CLAIM_SECONDS = 60.0  # the longest that one try holds a delivery: longer than all timeouts of a sender together
+EVICTED_OFTEN = 3  # evictions of a run after which its subscribers are notified, once
 IDLE_TOO_LONG = timedelta(hours=1)
-_TELL_FOR = timedelta(minutes=20)  # several sweeps' time, so that one that dies is made good by the next
+_TELL_FOR = timedelta(minutes=20)  # the time of several sweeps, so that the next sweep makes up for one that crashed
 
 
 def wants(subscription: Subscription, notice: Notice) -> bool:
-    """Whether the subscription wants the notice. Tests are sent directly, not by this rule."""
+    """Return whether the subscription wants the notice. Test notices are sent directly, not by this rule."""
     if notice.kind not in subscription.on:
         return False
     pairs = ((subscription.route, notice.route), (subscription.experiment, notice.experiment))
@@ -25,12 +25,12 @@ def wants(subscription: Subscription, notice: Notice) -> bool:
 
 
 def pause(tries: int, retry_after: float = 0.0) -> float:
-    """Seconds until the next try, after so many. An endpoint may ask for more time, up to an hour."""
+    """Return the seconds until the next try, after `tries` tries. An endpoint may ask for more time, up to an hour."""
     return float(min(max(_FIRST * 2.0 ** (tries - 1), retry_after), _LONGEST))
 
 
 def read_kinds(names: list[str]) -> tuple[Kind, ...]:
-    """The kinds that someone asks for, without repeats. Raises Impossible, naming those that there are."""
+    """Return the requested kinds, without repeats. Raises Impossible with the allowed kinds."""
     choices = [kind for kind in Kind if kind is not Kind.TEST]
     unknown = [name for name in names if name not in choices]
     if unknown or not names:
@@ -39,10 +39,12 @@ def read_kinds(names: list[str]) -> tuple[Kind, ...]:
 
 
 def crossed(before: int, after: int) -> bool:
-    """Whether a run has now been evicted often, and had not before."""
+    """Return whether a run has just reached EVICTED_OFTEN evictions."""
     return before < EVICTED_OFTEN <= after
 
 
 def is_idle_too_long(idle: timedelta) -> bool:
-    """Whether to tell that a cluster is idle: for a while, so that whoever tells it may die."""
+    """Return whether to notify that a cluster is idle: during _TELL_FOR, so that a sweep may crash without losing the
+    notice.
+    """
     return IDLE_TOO_LONG <= idle < IDLE_TOO_LONG + _TELL_FOR

@@ -1,8 +1,8 @@
-"""From an event to its deliveries, and from a delivery to its end.
+"""Turn an event into deliveries, and a delivery into sends.
 
-Both handlers may run twice and die anywhere. A delivery is recorded before its message is sent, and a try holds the
-delivery by its etag, so two messages of one delivery never send at the same time; only an answer that was lost makes a
-second send of the same id.
+Both handlers may run twice and crash anywhere. A delivery is recorded before its message is sent, and a try holds the
+delivery by its etag, so two messages of one delivery never send at the same time. Only a lost answer causes a second
+send of the same id.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from shared.notices.ports import NoticePorts, Post, Sender
 
 log = logging.getLogger(__name__)
 
-PATIENCE = timedelta(minutes=2)  # well within functionTimeout, which ends the worker
-PRUNED_AT_ONCE = 5000  # two seconds' writes for each thousand; what is left goes the next day
-_HELD = "It is being tried."  # what a delivery says while a try holds it
+PATIENCE = timedelta(minutes=2)  # well below functionTimeout, after which the host ends the worker
+PRUNED_AT_ONCE = 5000  # a thousand take two seconds to delete; the rest follows the next day
+_HELD = "It is being tried."  # the delivery's error while a try holds it
 
 
 def spread(ports: NoticePorts, message: Notify) -> None:
-    """Make a delivery for each subscription that wants this event, or as many as PATIENCE allows: a message goes on.
+    """Make a delivery for each subscription that wants this event. After PATIENCE, a new message continues.
 
-    A repeated event makes none.
+    A repeated event makes no new deliveries.
     """
     post, until = ports.post, ports.clock() + PATIENCE
     subscriptions = sorted((each for each in post.notices.all() if each.id > message.after), key=lambda each: each.id)
@@ -50,7 +50,7 @@ def spread(ports: NoticePorts, message: Notify) -> None:
 
 
 def begin(queues: Queues, post: Post, subscription: Subscription, notice: Notice) -> None:
-    """Record the delivery and send its message. A call that died in between is completed by the next one."""
+    """Record the delivery and send its message. A repeat completes a call that crashed in between."""
     if not post.notices.insert(Delivery(subscription.id, notice)):
         stored = post.notices.delivery(subscription.id, notice.id)
         if stored is None or stored.value.state is not DeliveryState.PENDING or stored.value.tries:
@@ -59,14 +59,14 @@ def begin(queues: Queues, post: Post, subscription: Subscription, notice: Notice
 
 
 def deliver(ports: NoticePorts, message: DeliverNotice) -> None:
-    """Try a delivery once, if it is due and no other handler tries it now; it ends, or is tried again later."""
+    """Try a delivery once, if it is due and no other handler is trying it. Then it is done, or a retry is queued."""
     post, subscription_id, event = ports.post, message.subscription, message.notice
     stored = post.notices.delivery(subscription_id, event)
     if stored is None or stored.value.state is not DeliveryState.PENDING:
         return
     now, due = ports.clock(), stored.value.next_at
     if due is not None and due - now > timedelta(seconds=1):
-        # Whoever holds it may be dead, or this clock is behind that of who asked for the try: look again in time.
+        # The holder may have crashed, or this clock may lag behind the requester's: check again when it is due.
         _send_message(ports.queues, subscription_id, event, (due - now).total_seconds() + 1)
         return
     subscription = post.notices.get(subscription_id)
@@ -78,12 +78,12 @@ def deliver(ports: NoticePorts, message: DeliverNotice) -> None:
             stored, tries=stored.value.tries + 1, next_at=now + timedelta(seconds=CLAIM_SECONDS), error=_HELD
         )
     except Changed:
-        return  # another message of this delivery was quicker
+        return  # another message of this delivery was faster
     _try(ports.queues, ports.clock, post, subscription, held)
 
 
 def prune(ports: NoticePorts, post: Post) -> int:
-    """Forget old deliveries, as many as a timer has time for. Returns how many."""
+    """Delete old deliveries, as many as a timer has time for. Return how many."""
     pruned = post.notices.prune(ports.clock() - KEPT, PRUNED_AT_ONCE)
     if pruned:
         log.info("notices: forgot %d deliveries from before %s", pruned, KEPT)
@@ -108,12 +108,14 @@ def _try(queues: Queues, clock: Clock, post: Post, subscription: Subscription, h
         log.error("notice %s: given up for %s. %s", delivery.notice.id, subscription.shown, error)
     else:
         delay = pause(delivery.tries, wait)
-        _send_message(queues, subscription.id, delivery.notice.id, delay)  # first: who dies here is made good by it
+        _send_message(
+            queues, subscription.id, delivery.notice.id, delay
+        )  # send first: after a crash here this message retries
         post.notices.update(held, error=error, next_at=now + timedelta(seconds=delay))
 
 
 def _send(clock: Clock, sender: Sender, subscription: Subscription, notice: Notice) -> tuple[float, str]:
-    """Seconds until the next try, and the error; '' if it has arrived."""
+    """Return the seconds until the next try and the error; '' if the notice arrived."""
     if subscription.channel is Channel.MAIL:
         subject, text = render.mail(notice)
         sender.mail(subscription.to, subject, text, notice.id)
@@ -132,13 +134,13 @@ def _send_message(queues: Queues, subscription: str, event: str, delay: float = 
 
 
 def is_spread(ports: NoticePorts, message: Notify) -> bool:
-    """Whether nobody wants notices, or the event is old."""
+    """Return whether there are no subscriptions, or the event is old."""
     nobody = ports.audience is not None and not ports.audience.anyone()
     return nobody or is_old(ports.clock(), message.at)
 
 
 def is_delivered(ports: NoticePorts, message: DeliverNotice) -> bool:
-    """Whether the notice was delivered, or never will be."""
+    """Return whether the notice was delivered, or never will be."""
     return ports.audience is not None and pending_since(ports, message) is None
 
 

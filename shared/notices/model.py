@@ -1,8 +1,8 @@
-"""Notices, who wants them, and what became of each delivery.
+"""Notices, their subscriptions, and the outcome of each delivery.
 
-    lifecycle event -> notice -> one delivery for each subscription that wants it -> delivered | gave_up
+lifecycle event -> notice -> one delivery for each subscription that wants it -> delivered | gave_up
 
-An event may be told of twice; its id is the same, and a subscription has one delivery of each id.
+An event may be repeated with the same id; a subscription has one delivery per id.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Kind(StrEnum):
     SCHEDULE = "schedule"
     POISON = "poison"
     MODEL = "model"
-    TEST = "test"  # asked for by hand
+    TEST = "test"  # requested by a person
 
 
 class Channel(StrEnum):
@@ -40,7 +40,7 @@ class Channel(StrEnum):
 
 @dataclass(frozen=True)
 class Notice:
-    """A notice. `facts` are names and values for people, in this order."""
+    """A notice. `facts` are names and values for people, in display order."""
 
     id: str
     kind: Kind
@@ -54,7 +54,9 @@ class Notice:
 
 @dataclass(frozen=True)
 class Subscription:
-    """Someone wants notices of these kinds, of all runs or of one route or experiment. `to`, `secret`: never shown."""
+    """A request for notices of these kinds, for all runs, one route or one experiment. `to` and `secret` are never
+    shown.
+    """
 
     id: str
     on: tuple[Kind, ...]
@@ -65,11 +67,11 @@ class Subscription:
     route: str = ""
     experiment: str = ""
     secret: str = field(default="", repr=False)
-    owner_id: str = ""  # their object id in Entra ID
+    owner_id: str = ""  # the owner's object id in Entra ID
 
     @property
     def shown(self) -> str:
-        """Its address, without the part that would let others send there."""
+        """Return the address without the part that would let others send to it."""
         return masked(self.to)
 
 
@@ -81,7 +83,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True)
 class Delivery:
-    """One notice on its way to one subscription. `next_at` is when it is tried again, or free to be tried."""
+    """One notice on its way to one subscription. `next_at` is when the next try may start."""
 
     subscription: str
     notice: Notice
@@ -93,7 +95,9 @@ class Delivery:
 
 
 def masked(address: str) -> str:
-    """`https://hooks.slack.com/...`, `a...@example.org`: enough to recognize an address, too little to use it."""
+    """Return `https://hooks.slack.com/...` or `a...@example.org`: enough to recognize an address, too little to use
+    it.
+    """
     if "@" in address and "://" not in address:
         name, _, domain = address.rpartition("@")
         return f"{name[:1]}...@{domain}"

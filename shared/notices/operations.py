@@ -1,4 +1,4 @@
-"""The operations of notices."""
+"""The API operations of notices."""
 
 from __future__ import annotations
 

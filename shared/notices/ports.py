@@ -1,4 +1,4 @@
-"""What notices need from outside: their records, and ways to send."""
+"""The external ports of notices: their records, and ways to send."""
 
 from __future__ import annotations
 
@@ -12,69 +12,73 @@ from shared.runs.ports import RunPorts
 
 
 class Notices(Protocol):
-    """The subscriptions, and one delivery for each of their events."""
+    """The subscriptions, and one delivery per subscription and event."""
 
     def add(self, subscription: Subscription) -> None:
         """Store a new subscription. Raises Changed if its id is taken."""
 
     def get(self, subscription: str) -> Subscription | None:
-        """The subscription, or None."""
+        """Return the subscription, or None."""
 
     def all(self) -> list[Subscription]:
-        """All subscriptions, by id. One that can't be read is left out, and stops no other."""
+        """Return all subscriptions by id. An unreadable subscription is skipped."""
 
     def remove(self, subscription: str) -> bool:
-        """Remove it; its deliveries stay. False if it was not there."""
+        """Delete the subscription; its deliveries stay. Return False if it did not exist."""
 
     def insert(self, delivery: Delivery) -> bool:
-        """Add a delivery. False, and nothing changes, if this subscription has one of this event."""
+        """Insert a delivery. Return False, and change nothing, if this subscription already has a delivery of this
+        event.
+        """
 
     def delivery(self, subscription: str, event: str) -> Stored[Delivery] | None:
-        """The delivery of an event to a subscription, or None."""
+        """Return the delivery of an event to a subscription, or None."""
 
     def update(self, stored: Stored[Delivery], **changes: Any) -> Stored[Delivery]:
-        """Merge these fields. Raises Changed unless it still is as it was read."""
+        """Merge these fields. Raises Changed if the delivery changed since it was read."""
 
     def prune(self, before: datetime, limit: int) -> int:
-        """Forget up to `limit` deliveries of events from before then, of any subscription. Returns how many. An event
-        that is told once more after that would be a new one."""
+        """Delete up to `limit` deliveries of events before `before`, across subscriptions. Return how many.
+
+        An event that is repeated afterwards counts as new.
+        """
 
     def newest(self, subscription: str, limit: int = 50) -> list[Delivery]:
-        """Up to `limit` deliveries of a subscription, the newest event first."""
+        """Return up to `limit` deliveries of a subscription, newest event first."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an endpoint said: its status, and how many seconds it asks to be left alone."""
+    """An endpoint's answer: its status, and after how many seconds it asks to be tried again."""
 
     status: int
     retry_after: float = 0.0
 
 
 class Sender(Protocol):
-    """Sends once, within CLAIM_SECONDS. Raises Unavailable where nobody answered; its words hold no address."""
+    """Sends once, within CLAIM_SECONDS. Raises Unavailable if nobody answered; the error shows no address."""
 
     def post(self, address: str, body: bytes, headers: dict[str, str]) -> Answer:
-        """POST to a web address and follow no redirect. Raises Impossible for one that is not to be sent to."""
+        """POST to a web address without following redirects. Raises Impossible for an address that is not allowed."""
 
     def mail(self, to: str, subject: str, text: str, event: str) -> None:
-        """Send a mail; `event` makes its Message-ID. Raises Impossible where no mail server is configured."""
+        """Send a mail; `event` becomes its Message-ID. Raises Impossible if no mail server is configured."""
 
     @property
     def reaches_inside(self) -> bool:
-        """Whether plain http and addresses inside may be sent to: on a laptop."""
+        """Return whether plain http and addresses inside the network are allowed, as on a laptop."""
 
 
 @dataclass(frozen=True)
 class Post:
-    """Where notices are kept, and how they are sent."""
+    """The store of notices, and their sender."""
 
     notices: Notices
     sender: Sender
 
 
 class NoticePorts(RunPorts, Protocol):
-    """Those of runs, and the post."""
+    """The ports of runs, and the post."""
 
     @property
     def post(self) -> Post: ...

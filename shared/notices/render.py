@@ -1,7 +1,7 @@
-"""A notice as the bytes that each channel takes. Pure.
+"""Render a notice as the bytes that each channel expects. Pure.
 
-Webhooks are signed as https://www.standardwebhooks.com says: the same id at every try, so that who receives it twice
-can tell. Slack takes blocks, Teams an Adaptive Card (Workflows, "when a webhook request is received").
+Webhooks are signed as https://www.standardwebhooks.com describes: each try has the same id, so that a receiver can
+recognize duplicates. Slack receives blocks, Teams an Adaptive Card (Workflows, "when a webhook request is received").
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 from shared.notices.model import Channel, Kind, Notice, Subscription
 
-SECRET_PREFIX = "whsec_"  # noqa: S105  # what a secret of Standard Webhooks begins with
+SECRET_PREFIX = "whsec_"  # noqa: S105  # prefix of a Standard Webhooks secret
 _MARK = {Kind.COMPLETED: "✅", Kind.FAILED: "❌", Kind.CANCELED: "🚫", Kind.TEST: "👋"}
 _COLOUR = {Kind.COMPLETED: "Good", Kind.FAILED: "Attention", Kind.TEST: "Accent"}
 _FACT_LIMIT = 1000  # characters
 
 
 def request(subscription: Subscription, notice: Notice, now: datetime) -> tuple[bytes, dict[str, str]]:
-    """The body and the headers for a channel over HTTP."""
+    """Return the body and the headers for an HTTP channel."""
     shapes = {Channel.WEBHOOK: _event, Channel.SLACK: _slack, Channel.TEAMS: _teams}
     body = json.dumps(shapes[subscription.channel](notice)).encode()
     headers = {"content-type": "application/json", "user-agent": "trainyard"}
@@ -37,20 +37,20 @@ def request(subscription: Subscription, notice: Notice, now: datetime) -> tuple[
 
 
 def signature(secret: str, event: str, stamp: str, body: bytes) -> str:
-    """`v1,` and base64 of HMAC-SHA256 over id, time and body."""
+    """Return `v1,` and the base64 of HMAC-SHA256 over id, time and body."""
     key = base64.b64decode(secret.removeprefix(SECRET_PREFIX))
     digest = hmac.new(key, f"{event}.{stamp}.".encode() + body, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
 def mail(notice: Notice) -> tuple[str, str]:
-    """Subject and text."""
+    """Return the mail's subject and text."""
     lines = [f"{name}: {value}" for name, value in _facts(notice)]
     return one_line(notice.title), "\n".join([notice.title, "", *lines, "", f"Event {notice.id}"])
 
 
 def one_line(text: str) -> str:
-    """Text for a header, without newlines that would begin another header."""
+    """Return the text without newlines, so that it can't start another header."""
     return " ".join(text.split())[:200]
 
 
@@ -103,5 +103,5 @@ def _teams(notice: Notice) -> dict[str, Any]:
 
 
 def _no_markdown(text: str) -> str:
-    """Text without Markdown, so that a drop's name can't become a link."""
+    """Return the text without Markdown, so that a drop's name can't become a link."""
     return text.replace("[", "(").replace("]", ")")

@@ -34,10 +34,10 @@ class Wish:
 def subscribe(
     ports: NoticePorts, post: Post, wish: Wish, owner: Person = NOBODY, key: str | None = None
 ) -> Subscription:
-    """Store a subscription. The same key gives the same subscription, while it is there.
+    """Store a subscription. The same key returns the same subscription, as long as it exists.
 
     Raises Impossible for invalid kinds or a bad address, without showing the address, and Conflict if the key was used
-    for another request. A webhook gets a secret of its own, which signs what is sent.
+    for a different request. A webhook gets its own secret, which signs its notices.
     """
     channel, address = read_address(wish.to, wish.channel, post.sender.reaches_inside)
     subscription = Subscription(
@@ -64,20 +64,20 @@ def subscribe(
 
 
 def _same(made: Subscription, asked: Subscription) -> Subscription:
-    """The subscription that is there, if the same request made it."""
+    """Return the existing subscription if the same request made it. Raises Conflict."""
     if replace(asked, created_at=made.created_at, secret=made.secret) != made:
         raise used_for_another(f"subscription {made.id}")
     return made
 
 
 def unsubscribe(post: Post, name: str) -> None:
-    """Remove it. Its pending deliveries are abandoned."""
+    """Delete the subscription. Its pending deliveries are abandoned."""
     if not post.notices.remove(name):
         raise _unknown(name)
 
 
 def send_test(ports: NoticePorts, post: Post, name: str) -> str:
-    """Send a test notice to one subscription, whatever its kinds. Returns the event's id."""
+    """Send a test notice to one subscription, whatever its kinds. Return the event's id."""
     subscription = known(post, name)
     subject = f"{name}/{ports.new_token()}"
     notice = compose(ports.runs, "Test", subject, ports.clock(), {"asked for": name})
@@ -87,7 +87,7 @@ def send_test(ports: NoticePorts, post: Post, name: str) -> str:
 
 
 def known(post: Post, name: str) -> Subscription:
-    """The subscription. Raises NotFound."""
+    """Return the subscription. Raises NotFound."""
     subscription = post.notices.get(name)
     if subscription is None:
         raise _unknown(name)

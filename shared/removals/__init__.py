@@ -1,1 +1,1 @@
-"""Removals: what takes the space, what is deleted by hand or by a route's retention, and the record of it."""
+"""Removals: what uses space, what a person or a route's retention deletes, and the record of each removal."""

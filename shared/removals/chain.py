@@ -1,4 +1,4 @@
-"""Runs continued from one another share checkpoints and metrics in the first one's folder: who else needs them."""
+"""Runs that continue one another share checkpoints and metrics in the first run's folder: find who else needs them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from shared.runs.model import Run
 from shared.runs.names import asked_run_name
 from shared.runs.ports import Runs
 
-_LONGEST = 1000  # runs; each is one read
+_LONGEST = 1000  # runs; each costs one read
 
 
 def later(runs: Runs, run: Run) -> list[Run]:
-    """The runs that go on from this one, from the next to the last."""
+    """Return the runs that continue this run, from the next to the last."""
     chain: list[Run] = []
     while len(chain) < _LONGEST and (following := _next(runs, (chain or [run])[-1])):
         chain.append(following)
@@ -23,7 +23,7 @@ def later(runs: Runs, run: Run) -> list[Run]:
 
 
 def earlier(runs: Runs, run: Run) -> list[Run]:
-    """The runs that this one goes on from, from the last to the first."""
+    """Return the runs that this run continues, from the latest to the first."""
     chain: list[Run] = []
     while len(chain) < _LONGEST and (before := _get(runs, (chain or [run])[-1].asked.continues)):
         chain.append(before)
@@ -31,9 +31,10 @@ def earlier(runs: Runs, run: Run) -> list[Run]:
 
 
 def own_paths(runs: Runs, what: What, run: Run) -> set[Location]:
-    """Paths of the outputs that a removal of this run deletes: its own, and those that only it still needed.
+    """Return the output paths that a removal of this run deletes: its own outputs, and those that only this run still
+    needed.
 
-    Checkpoints that a rule lets go are those of the newest run; whoever went before has no more use for them.
+    Retention deletes only the checkpoints of the newest run of a chain; the runs before it no longer need theirs.
     """
     before, after = earlier(runs, run), later(runs, run)
     folders = [f"/trainyard/{each.name}/" for each in (*before, run, *after)]
@@ -51,7 +52,7 @@ def _paths(run: Run) -> Iterator[Location]:
 
 
 def _next(runs: Runs, run: Run) -> Run | None:
-    routes = dict.fromkeys(("", run.asked.route))  # an older version left the route out
+    routes = dict.fromkeys(("", run.asked.route))  # an older version left out the route
     names = (asked_run_name(kind, run.name, route) for kind in ("continue", "move") for route in routes)
     return next((following_run for name in names if (following_run := _get(runs, name))), None)
 

@@ -1,4 +1,4 @@
-"""What a route's retention deletes, and when. Decisions without I/O."""
+"""Decide what a route's retention deletes, and when. No I/O."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from shared.removals.model import What
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 
-TOLD_BEFORE = timedelta(days=7)  # the plan shows what goes within that time
+TOLD_BEFORE = timedelta(days=7)  # the plan shows what will be deleted within this time
 
 
 @dataclass(frozen=True)
 class Going:
-    """What will be deleted, when at the earliest, and why."""
+    """What will be deleted, the earliest time, and the reason."""
 
     what: What
     name: str
@@ -26,7 +26,7 @@ class Going:
 
 
 def of_run(run: Run, rules: Retention) -> Iterator[Going]:
-    """What of an archived run will be deleted. Checkpoints shared with a later run are decided by the last one."""
+    """Yield what of an archived run will be deleted. The last run of a chain decides about shared checkpoints."""
     if run.archive.at is None or run.removed.at is not None or run.archive.gave_up_at is not None:
         return
     kinds = (
@@ -42,7 +42,7 @@ def of_run(run: Run, rules: Retention) -> Iterator[Going]:
 
 
 def of_drop(drop: Drop, rules: Retention) -> Going | None:
-    """When the drop will be deleted, unless a run keeps it (`keeps_data`)."""
+    """Return when the drop will be deleted, unless a run keeps its data (`keeps_data`)."""
     if not rules.drops or drop.state is not DropState.SEALED or drop.sealed_at is None:
         return None
     at = drop.sealed_at + timedelta(days=rules.drops)
@@ -50,5 +50,5 @@ def of_drop(drop: Drop, rules: Retention) -> Going | None:
 
 
 def keeps_data(run: Run) -> bool:
-    """Whether the data of this run must stay: it has not ended, or its model is kept."""
+    """Return whether this run's data must stay: the run has not ended, or its model is kept."""
     return not is_over(run) or (run.progress.state is RunState.COMPLETED and run.removed.at is None)

@@ -11,7 +11,7 @@ from shared.removals.model import What
 
 @dataclass(frozen=True)
 class CarryOutRemoval(Message, queue="removals", handler="shared.removals.remove:carry_out"):
-    """Remove what someone, or retention, asked to remove. The daily timer sends another for a month."""
+    """Carry out a requested removal. The daily timer resends the message for a month."""
 
     what: What
     name: str

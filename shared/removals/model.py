@@ -1,4 +1,4 @@
-"""What can be removed, and the record of it: who, when, why, and how much."""
+"""What can be removed, and the record of a removal: who, when, why, and how much."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from enum import StrEnum
 
 
 class What(StrEnum):
-    RUN = "run"  # its archive, checkpoints and the job's own outputs and logs; its record stays, and is listed no more
+    RUN = "run"  # archive, checkpoints, and the job's own outputs and logs; the record stays, but is not listed
     CHECKPOINTS = "checkpoints"  # of a completed run
-    COPIES = "copies"  # what the job itself wrote and the archive has: outputs and logs in the job's own folders
-    DROP = "drop"  # its files, and its record with its generations
+    COPIES = "copies"  # outputs and logs in the job's own folders, which the archive also has
+    DROP = "drop"  # files, and the record with its generations
 
 
 @dataclass(frozen=True)
 class Removal:
-    """A requested removal. `by` is who asked, `by_id` their object id in Entra ID.
+    """A requested removal. `by` is the requester, `by_id` the requester's object id in Entra ID.
 
-    `done_at` is when it was complete.
+    `done_at` is when the removal was complete.
     """
 
     what: What

@@ -1,4 +1,4 @@
-"""The operations of removals, retention and space."""
+"""The API operations of removals, retention and space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the records of removals are kept."""
+"""Ports for the records of removals, and for what models need."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from shared.removals.model import Removal, What
 
 
 class Named(Protocol):
-    """What has a name is kept. Models answer."""
+    """What the versions of models need. Implemented by models."""
 
     def needing_run(self, run: str) -> list[str]:
-        """The versions that are this run's model, as `churn/4`."""
+        """Return the versions that are this run's model, as `churn/4`."""
 
     def needing_drop(self, drop: DropKey) -> list[str]:
-        """The versions that were trained on this drop, its whole route, or something in it."""
+        """Return the versions that trained on this drop, its whole route, or something in the drop."""
 
 
 class Removals(Protocol):
-    """One record for each removal, for ever."""
+    """One permanent record per removal."""
 
     def put(self, removal: Removal) -> None:
-        """Write the record, replacing one of the same thing and time."""
+        """Write the record, replacing a record with the same object and time."""
 
     def get(self, what: What, name: str, asked_at: datetime) -> Removal | None:
-        """The record, or None."""
+        """Return the record, or None."""
 
     def newest(self, limit: int = 100) -> list[Removal]:
-        """Up to `limit` records, the newest first."""
+        """Return up to `limit` records, newest first."""
 
 
 class RemovalPorts(DropPorts, Protocol):
-    """Those of drops, the removals, and what models need."""
+    """The ports of drops, the removals, and what models need."""
 
     @property
     def named(self) -> Named: ...

@@ -1,7 +1,7 @@
-"""Remove runs and drops: ask, and carry it out.
+"""Remove runs and drops: request a removal, and carry it out.
 
-Asking writes the record, marks the run, and sends a message; whoever carries it out may die and come again, because
-deleting what is gone does nothing. What was uploaded after the asking stays.
+A request writes the record, marks the run, and sends a message. The handler may crash and be repeated, because deleting
+a missing blob does nothing. Files uploaded after the request stay.
 """
 
 from __future__ import annotations
@@ -38,16 +38,18 @@ from shared.runs.views.run_list import in_state
 
 log = logging.getLogger(__name__)
 
-SENT_AGAIN = 1000  # the newest removals: one request
+SENT_AGAIN = 1000  # newest removals that are read; costs one request
 LOST_AFTER, SENT_FOR = timedelta(hours=1), timedelta(days=30)
-_BATCH = 200  # blobs deleted before the next are listed
+_BATCH = 200  # blobs that are deleted before the next batch is listed
 
-PATIENCE = timedelta(minutes=2)  # a batch may take as long once more; functionTimeout, 10 minutes, ends the worker
+PATIENCE = timedelta(
+    minutes=2
+)  # one more batch may take as long again; the host ends the worker after functionTimeout, 10 minutes
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Who asks for a removal, and why."""
+    """Who requests a removal, and why."""
 
     by: Person = NOBODY
     why: str = "Asked for."
@@ -57,15 +59,15 @@ class Asked:
 
 
 def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked) -> Removal:
-    """Request the removal of everything that the run left. Its record stays. A repeat is the same removal.
+    """Request the removal of everything that the run left. The run's record stays. A repeat returns the same removal.
 
-    Raises Conflict while it, or a run that goes on from it, has not ended.
+    Raises Conflict while the run, or a run that continues it, has not ended.
     """
 
     now = ports.clock()
 
     def mark(stored: Stored[Run]) -> tuple[Stored[Run], datetime | None]:
-        """The run marked as removed, and when it was marked before."""
+        """Return the run marked as removed, and when it was marked before."""
         _check_needless(ports.runs, ports.named, stored.value)
         if earlier := stored.value.removed.at:
             return stored, earlier
@@ -75,7 +77,7 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked)
     marked, earlier = compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), mark)
     if earlier:
         return _ask_again(ports.queues, removals, asked.removal(What.RUN, name, earlier))
-    if promoted := ports.named.needing_run(name):  # meanwhile; a promotion looks at the mark in the same way
+    if promoted := ports.named.needing_run(name):  # promoted meanwhile; a promotion checks the mark in the same way
         removed = replace(marked.value.removed, at=None, by="", by_id="")
         ports.runs.update(marked, replace(marked.value, removed=removed))
         _check_unnamed(promoted, f"Run {name}")
@@ -83,7 +85,7 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked)
 
 
 def _check_needless(runs: Runs, named: Named, run: Run) -> None:
-    """Raise Conflict while the run, or one that goes on from it, has not ended, or a model needs it."""
+    """Raise Conflict while the run, or a run that continues it, has not ended, or a model needs the run."""
     if not is_over(run) or (run.archive.at is None and run.archive.gave_up_at is None):
         raise Conflict(
             f"Run {run.name} is {run.progress.state} and not archived. Cancel it, or wait for its end.", "not_final"
@@ -95,7 +97,7 @@ def _check_needless(runs: Runs, named: Named, run: Run) -> None:
 
 
 def _ask_again(queues: Queues, removals: Removals, removal: Removal) -> Removal:
-    """The removal that was asked for before; its message is sent again while it is not done."""
+    """Return the earlier removal, and resend its message while it is not done."""
     known = removals.get(removal.what, removal.name, removal.asked_at)
     if known and known.done_at is None:
         _send(queues, known)
@@ -103,7 +105,9 @@ def _ask_again(queues: Queues, removals: Removals, removal: Removal) -> Removal:
 
 
 def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: Asked) -> Removal:
-    """Request removal of a drop's files and record. Raises Conflict while it collects, or a run of it has not ended."""
+    """Request the removal of a drop's files and record. Raises Conflict while the drop is open, or a run of it has not
+    ended.
+    """
     stored = ports.drops.get(key)
     if stored is None:
         raise NotFound(f"No upload to drops/{key} was seen.")
@@ -113,21 +117,23 @@ def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: As
         raise Conflict(f"Run {user.name} trains on drop {key} and is {user.progress.state}.", "needed")
     _check_unnamed(ports.named.needing_drop(key), f"Drop {key}")
     now = ports.clock()
-    ports.drops.replace(replace(stored.value, removed_at=now), stored)  # so that nobody trains it again meanwhile
+    ports.drops.replace(replace(stored.value, removed_at=now), stored)  # so that no run trains on it meanwhile
     return _ask(ports.queues, removals, asked.removal(What.DROP, str(key), now))
 
 
 def clear(ports: RemovalPorts, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
-    """Request the removal of an archived run's checkpoints or copies. Raises Conflict while a run begins with one."""
+    """Request the removal of an archived run's checkpoints or copies. Raises Conflict while a run starts from its
+    model.
+    """
     if what is What.COPIES and (user := next((run for run in _live(ports.runs) if run.asked.from_run == name), None)):
         raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.progress.state}.", "needed")
-    if what is What.COPIES:  # Azure ML's registry names them
+    if what is What.COPIES:  # Azure ML's registry refers to the copies
         _check_unnamed(ports.named.needing_run(name), f"What the job of run {name} wrote")
     return _ask(ports.queues, removals, asked.removal(what, name, ports.clock()))
 
 
 def _check_unnamed(versions: list[str], what: str) -> None:
-    """Raise Conflict for what a model needs."""
+    """Raise Conflict if a model needs this."""
     if versions:
         more = f" and {len(versions) - 3} more" if len(versions) > 3 else ""
         raise Conflict(
@@ -138,7 +144,7 @@ def _check_unnamed(versions: list[str], what: str) -> None:
 
 
 def carry_out(ports: RemovalPorts, message: CarryOutRemoval) -> None:
-    """Carry out a removal, and record that it is done; or as much as PATIENCE allows, and a message does the rest."""
+    """Carry out a removal and record that it is done. After PATIENCE, a new message continues the rest."""
     removals, what, name, asked_at = ports.removals, message.what, message.name, message.asked_at
     removal = removals.get(what, name, asked_at)
     if removal is None or removal.done_at is not None:
@@ -160,7 +166,7 @@ def carry_out(ports: RemovalPorts, message: CarryOutRemoval) -> None:
 
 
 def send_again(ports: RemovalPorts, removals: Removals) -> None:
-    """Send again the messages of removals that are not done after an hour: theirs must be lost."""
+    """Resend the messages of removals that are not done after an hour, because their messages must be lost."""
     now = ports.clock()
     for removal in removals.newest(SENT_AGAIN):
         if removal.done_at is None and LOST_AFTER <= now - removal.asked_at < SENT_FOR:
@@ -168,7 +174,7 @@ def send_again(ports: RemovalPorts, removals: Removals) -> None:
 
 
 def places(runs: Runs, jobs: Jobs, what: What, run: Run) -> Iterator[Place]:
-    """The places that this removal of a run deletes. What a run continued from it needs stays."""
+    """Yield the places that this removal of a run deletes. Places that a continuing run needs stay."""
     if what is What.RUN:
         yield Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/")
     own = own_paths(runs, what, run)
@@ -193,7 +199,9 @@ def _send(queues: Queues, removal: Removal) -> None:
 
 
 def _going(ports: RemovalPorts, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
-    """Batches of blobs by container. The list of a generation's files stays as long as its drop."""
+    """Yield batches of blobs to delete, with their container. The listing of a generation's files stays as long as its
+    drop.
+    """
     if removal.what is What.DROP:
         key = DropKey.of(removal.name)
         yield from _batches(DROPS_CONTAINER, _closed_with(ports.drops, ports.blobs, key, removal.asked_at))
@@ -206,9 +214,10 @@ def _going(ports: RemovalPorts, removal: Removal) -> Iterator[tuple[str, list[Bl
 
 
 def _closed_with(drops: Drops, blobs: Blobs, key: DropKey, asked_at: datetime) -> Iterator[Blob]:
-    """The drop's blobs as the listing had them that closed it; what was written since is somebody's new upload.
+    """Yield the drop's blobs as listed when the drop closed. A blob written since then belongs to a new upload.
 
-    Where no listing was kept, those from well before the removal was asked for: times of blobs have no fractions.
+    Without a kept listing, yield the blobs from well before the request, because blob times have no fractions of a
+    second.
     """
     generations = drops.generations(key, 1)
     listed = kept_listing(blobs, generations[0].folder) if generations else None
@@ -233,7 +242,7 @@ def _batches(container: str, blobs: Iterator[Blob]) -> Iterator[tuple[str, list[
 
 
 def _forget_drop(ports: RemovalPorts, key: DropKey, asked_at: datetime) -> None:
-    """Delete the drop's record, its generations and their lists, unless something was uploaded meanwhile."""
+    """Delete the drop's record, its generations and their listings, unless something was uploaded meanwhile."""
     stored = ports.drops.get(key)
     if stored is None or (stored.value.opened_at > asked_at):
         return
@@ -253,7 +262,7 @@ def _mark_cleared(runs: Runs, clock: Clock, name: str, what: What) -> None:
 
 
 def _live(runs: Runs) -> Iterator[Run]:
-    """The runs that have not ended. A run goes from an earlier state to a later one, so none slips by."""
+    """Yield the runs that have not ended. States are read in their order, so a run that changes state is not missed."""
     for state in RunState:
         if state not in (*FINAL, RunState.BROKEN):
             yield from in_state(runs, state)

@@ -1,8 +1,8 @@
-"""Retention: what each route lets go of, told a week before and carried out by a timer.
+"""Retention: what each route deletes, listed a week before and carried out by a timer.
 
-Each pass goes through the lists of runs and of the routes' drops, a thousand at a time, and holds no more than the
-names of the drops that runs keep. A run is read by itself only once something of it is due. That all are gone through,
-and how far that goes, is decision 37 (docs/adr).
+Each pass reads the lists of runs and of the routes' drops, a thousand at a time, and holds in memory only the names of
+the drops that runs keep. A single run is read only once something of it is due. Decision 37 (docs/adr) explains why a
+pass reads all of them, and how far that scales.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ PAGE = 1000
 
 
 def plan(ports: RemovalPorts) -> list[Going]:
-    """What will be deleted within a week, soonest first."""
+    """Return what will be deleted within a week, soonest first."""
     return sorted(_going(ports, ports.clock() + TOLD_BEFORE), key=lambda going: going.at)
 
 
 def enforce(ports: RemovalPorts, removals: Removals) -> list[Going]:
-    """Request the removals that are due, and return them. One that is refused now is tried next time."""
+    """Request the removals that are due, and return them. A removal that is refused now is retried in the next pass."""
     done = []
     for going in _going(ports, ports.clock()):
         request = Asked(Person("retention"), going.why)
@@ -55,7 +55,7 @@ def enforce(ports: RemovalPorts, removals: Removals) -> list[Going]:
 
 
 def _going(ports: RemovalPorts, by: datetime) -> Iterator[Going]:
-    """What will be deleted until then: of each run, then the drops that no run keeps."""
+    """Yield what will be deleted by then: first of each run, then the drops that no run keeps."""
     rules = {route.name: route.retention for route in ports.routes.values()}
     if not any(each.checkpoints or each.copies or each.drops for each in rules.values()):
         return
@@ -73,24 +73,24 @@ def _going(ports: RemovalPorts, by: datetime) -> Iterator[Going]:
 
 
 def _dropped(rules: dict[str, Retention], place: str) -> bool:
-    """Whether the rules let go of drops there."""
+    """Return whether the route's rules delete drops at this place."""
     rule = rules.get(place.partition("/")[0])
     return rule is not None and rule.drops > 0
 
 
 def _is_kept(drop: DropKey, kept: set[str]) -> bool:
-    """Whether a kept run reads the drop, its whole route, or something in it."""
+    """Return whether a kept run reads the drop, its whole route, or something in the drop."""
     key = str(drop)
     return key in kept or drop.route in kept or any(place.startswith(f"{key}/") for place in kept)
 
 
 def _is_needed(runs: Runs, named: Named, run: Run, what: What) -> bool:
-    """Whether a kept run goes on from these checkpoints, or a model's version names these copies."""
+    """Return whether a kept run continues from these checkpoints, or a model's version refers to these copies."""
     return _shared(runs, run) if what is What.CHECKPOINTS else bool(named.needing_run(run.name))
 
 
 def _shared(runs: Runs, run: Run) -> bool:
-    """Whether a kept run was continued from this one's checkpoints."""
+    """Return whether a kept run continues from this run's checkpoints."""
     return any(each.removed.at is None for each in later(runs, run))
 
 

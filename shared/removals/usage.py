@@ -1,4 +1,4 @@
-"""What takes the space: bytes of drops, archives, and what jobs left in the workspace's container."""
+"""What uses space: the bytes of drops, archives, and jobs' files in the workspace's container."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from shared.kernel.storage import Place
 from shared.removals.ports import RemovalPorts
 from shared.runs.data import LISTING
 
-BUDGET_SECONDS = 60.0  # of one answer; what was not counted by then is said to be missing
+BUDGET_SECONDS = 60.0  # per answer; an answer that ran out of time is marked incomplete
 
 
 @dataclass
 class Usage:
-    """Bytes by kind, and by what holds them. `complete` is False if there was no time to count all."""
+    """Bytes by kind, and by holder. `complete` is False if time ran out before everything was counted."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     holders: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -29,7 +29,7 @@ class Usage:
 
 
 def usage(ports: RemovalPorts) -> Usage:
-    """Count every blob of ours once."""
+    """Count every blob of Trainyard once."""
     counts, until = Usage(), time.monotonic() + BUDGET_SECONDS
     for kind, name, size in _sizes(ports):
         counts.kinds[kind] += size
@@ -46,7 +46,7 @@ def _sizes(ports: RemovalPorts) -> Iterator[tuple[str, str, int]]:
         yield "drops", str(DropKey.of(blob.name)), blob.size
     for blob in ports.blobs.list(Place(OUTPUT_CONTAINER, "")):
         folder, _, inside = blob.name.partition("/")[2].partition("/")
-        # What a drop held is listed for each version of it, of a route that trains nothing too.
+        # Each generation of a drop has a listing, also on a route that trains nothing.
         yield "lists" if inside == LISTING else "archives", folder or blob.name, blob.size
     jobs = ports.jobs.place(Location(OUTPUT_STORE, "trainyard/"))
     for blob in ports.blobs.list(jobs):
@@ -58,7 +58,7 @@ def _sizes(ports: RemovalPorts) -> Iterator[tuple[str, str, int]]:
 
 
 def _folders_of_jobs(jobs: Jobs) -> Place:
-    """Where the folders of all jobs begin: the names of the jobs follow."""
+    """Return the place that contains the folders of all jobs, named by job."""
     any_job = "job"
     folder = jobs.folder(any_job).place
     return Place(folder.container, folder.prefix.rpartition(any_job)[0])

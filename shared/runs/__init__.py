@@ -1,1 +1,1 @@
-"""Runs: one training each, from submission to archive."""
+"""Runs: one training each, from the request to the archive."""

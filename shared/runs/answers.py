@@ -1,4 +1,4 @@
-"""Answers of the HTTP API that several features give: a run that was made, and the address of a file."""
+"""HTTP API responses that several features share: an accepted run, and the address of a file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Accepted = defstruct("Accepted", said_before_start(), bases=(_Accepted,), module
 
 
 def accepted(run: Run) -> Reply:
-    """202 for a run that was made, with where it is and what it may cost."""
+    """Response 202 for a new run, with the run's address and its possible cost."""
     body: dict[str, Any] = {"run": run.name, "state": run.progress.state}
     body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest, **before_start(run)}
     return Reply(body, 202, {"Location": f"/api/runs/{run.name}"})

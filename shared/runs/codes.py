@@ -1,4 +1,4 @@
-"""Codes beside sentences in a run's record: what code compares, where people read the sentence. Pure."""
+"""Codes for programs, beside the sentences for people in a run's record. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from enum import StrEnum
 class CancelCode(StrEnum):
     """Why a run was asked to end. A code of a later version is OTHER."""
 
-    NONE = ""  # nobody asked, or the version before recorded no code
+    NONE = ""  # not canceled, or the previous version recorded no code
     PERSON = "person"
-    SWEEP = "sweep"  # the sweep whose trial it is
+    SWEEP = "sweep"  # by the sweep of which the run is a trial
     BUDGET = "budget"
     TIME_LIMIT = "time_limit"
     IDLE_GPUS = "idle_gpus"
-    MOVED = "moved"  # another run goes on with its training
-    SCHEDULE = "schedule"  # the schedule that made it makes another one
+    MOVED = "moved"  # another run continues the training
+    SCHEDULE = "schedule"  # the schedule that made the run makes its replacement
     OTHER = "other"
 
     @classmethod
@@ -24,9 +24,9 @@ class CancelCode(StrEnum):
 
 
 class Deed(StrEnum):
-    """What someone did to a run after it was made."""
+    """The kind of a person's action on an existing run."""
 
-    NONE = ""  # the version before recorded no code
+    NONE = ""  # the previous version recorded no code
     TAGS = "tags"
     EVICTED = "evicted"
     OTHER = "other"

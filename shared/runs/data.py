@@ -1,10 +1,10 @@
-"""Which data a run was made for, and whether it trained on them.
+"""Record the data for which a run was made, and check whether the run trained on that data.
 
-The list of a drop's blobs is kept beside the run's archive (`data.json.gz`: name, etag, size and MD5 of each, in
-listing order) when the drop is sealed. A queued run trains on whatever its folder holds by then. So the drop is listed
-again whenever a job of the run is first seen on its nodes or off them again, and at the run's end; what differs is
-judged by Azure ML's times of the jobs (trained_on.py). A drop of many blobs is compared by a message, and at the end by
-the archive.
+When a drop is sealed, the list of its blobs is written beside the run's archive (`data.json.gz`: name, etag, size and
+MD5 of each blob, in listing order). A queued run trains on the folder's content at its start, which may differ. The
+drop is therefore listed again whenever a job of the run gets or loses its nodes, and when the run ends. trained_on.py
+judges the differences by the times that Azure ML reports for the jobs. A drop of many blobs is compared by a message,
+and at the end by the archive.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from shared.runs.progress.workloads import workload
 from shared.runs.trained_on import Difference, TrainedOn, Verdict, differences, judge
 
 LISTING = "data.json.gz"
-MOST_LISTED = 100_000  # blobs; of a larger drop the fingerprint tells whether it changed, but not what
+MOST_LISTED = 100_000  # blobs; for a larger drop, the fingerprint shows whether it changed, but not which blobs
 COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
 _LIMIT = 64 << 20  # bytes of a listing as it is stored
-_GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
+_GZIP = 16 + zlib.MAX_WBITS  # zlib's value for the gzip format
 log = logging.getLogger(__name__)
 
 
 class Listing:
-    """A list of blobs as compressed JSON, some 40 bytes each, filled while they are listed."""
+    """A list of blobs as compressed JSON, some 40 bytes per blob, filled during the listing."""
 
     def __init__(self, whole: bool = True) -> None:
         self._packer = zlib.compressobj(6, wbits=_GZIP)
@@ -59,21 +59,23 @@ class Listing:
         self.count += 1
 
     def data(self) -> bytes | None:
-        """The list, or None if it would be too long."""
+        """The compressed list; None if the drop has more than MOST_LISTED blobs."""
         if self.count > MOST_LISTED:
             return None
         return bytes(self._packed) + self._packer.compress(b"\n]" if self.count else b"[]") + self._packer.flush()
 
 
 def keep_listing(blobs: Blobs, folder: str, listing: Listing) -> None:
-    """Write the list beside the archive that the run will have, once: the manifest tells its size and etag."""
+    """Write the list once, beside the run's future archive: the manifest records its size and etag."""
     if data := listing.data():
         blobs.write_once(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
 
 
 def compare_at_step(ports: RunPorts, run: Run, moved: Collection[str]) -> Run:
-    """With its note, a run that is about to be so, of which these jobs came to nodes or left them. What takes long is
-    compared by a message, and at the end by the archive."""
+    """The run with a note about its data, before the step is written. `moved`: jobs that got or lost nodes.
+
+    A comparison that takes long is left to a message, and at the end of the run to the archive.
+    """
     if is_over(run):
         return change_at_end(ports, run) or run
     noted = change_on_nodes(ports, run, moved)
@@ -83,30 +85,32 @@ def compare_at_step(ports: RunPorts, run: Run, moved: Collection[str]) -> Run:
 
 
 def change_on_nodes(ports: RunPorts, run: Run, jobs: Collection[str]) -> Run | None:
-    """With its note, a run whose jobs of these names were just seen to begin or to lose their nodes; None if comparing
-    takes long or is not possible now."""
+    """The run with a note about its data. `jobs`: the names of the jobs that just started or lost their nodes.
+
+    None if the comparison takes long or is not possible now.
+    """
     if not _is_recorded(run) or not jobs:
         return run
     return _quick(ports, run, jobs)
 
 
 def change_at_end(ports: RunPorts, run: Run) -> Run | None:
-    """With its verdict, a run that is over; None if comparing takes long or is not possible now."""
+    """The ended run with the verdict on its data; None if the comparison takes long or is not possible now."""
     return _quick(ports, run, None) if _is_due(run) else run
 
 
 def verdict_at_end(ports: RunPorts, run: Run) -> Run:
-    """The same, which may take minutes. Raises what the services raise."""
+    """Like change_at_end, but may take minutes. Raises the errors of the services."""
     return _noted(run, _verdict(ports, run)) if _is_due(run) else run
 
 
 def ask_for_check(queues: Queues, run: Run) -> None:
-    """Ask for a look at the data of a run whose jobs began or ended, once the row says so."""
+    """Queue a check of the data of a run whose jobs started or ended, once the row says so."""
     queues.send(CheckData(run.name), 1.0)
 
 
 def check_data(ports: RunPorts, message: CheckData) -> None:
-    """Note on the run if its drop's content differs from what the run was made for. A repeat changes nothing."""
+    """Note on the run if the drop now differs from the data for which the run was made. A repeat changes nothing."""
     name = message.data_of
     try:
         stored = ports.runs.recent(name)
@@ -127,7 +131,7 @@ def _is_recorded(run: Run) -> bool:
 
 
 def _is_due(run: Run) -> bool:
-    """Whether the end of the run may still say something of its data: what was recorded, or other, is settled."""
+    """Whether the end of the run can still decide on which data it trained: the verdict is missing or unknown."""
     sent = bool(run.jobs.job or run.progress.attempts)
     return _is_recorded(run) and sent and _known(run) in (None, TrainedOn.UNKNOWN)
 
@@ -151,12 +155,12 @@ def _quick(ports: RunPorts, run: Run, jobs: Collection[str] | None) -> Run | Non
 
 
 def _doubting(run: Run, noted: Run) -> Run:
-    """Only the end of a run can say that it trained on what is recorded."""
+    """The noted run, unless the note is `recorded`: only the end of a run can prove that."""
     return run if noted.progress.trained_on is TrainedOn.RECORDED else noted
 
 
 def _noted(run: Run, verdict: Verdict | None) -> Run:
-    """The run with this verdict on its data: nothing that was found before is taken back."""
+    """The run with this verdict on its data. An earlier, more severe verdict stays."""
     order, noted = list(TrainedOn), _known(run)
     if verdict is None or (noted and order.index(verdict.trained_on) <= order.index(noted)):
         return run
@@ -175,7 +179,7 @@ def _verdict(ports: RunPorts, run: Run) -> Verdict | None:
 
 
 def _compared(ports: RunPorts, run: Run, jobs: Collection[str] | None, blobs: Iterable[Blob]) -> Verdict | None:
-    """The verdict on the jobs of these names, or on all; None if none of them ever had nodes."""
+    """The verdict on the named jobs, or on all jobs if `jobs` is None; None if no job ever had nodes."""
     differences = _differences(ports, run, blobs) or _gone_again(ports.datasets, run)
     trained = has_run(run) or run.progress.state in (RunState.RUNNING, RunState.COMPLETED) or jobs is not None
     if not differences and trained:
@@ -187,7 +191,7 @@ def _compared(ports: RunPorts, run: Run, jobs: Collection[str] | None, blobs: It
 
 
 def _may_read_before(run: Run) -> bool:
-    """Whether the job's data may be copied to its nodes before Azure ML says that it began."""
+    """Whether Azure ML may copy the job's data to its nodes before it reports the job as started."""
     inputs = [given for given in run.asked.request.inputs.values() if isinstance(given, DataInput)]
     return any("download" in given.mode for given in inputs if below_drops(given.path))
 
@@ -195,17 +199,17 @@ def _may_read_before(run: Run) -> bool:
 def _differences(ports: RunPorts, run: Run, blobs: Iterable[Blob]) -> list[Difference]:
     present: dict[str, Blob] = {}
     drop = DropKey.of(run.asked.drop)
-    marker = f"{drop.prefix()}{SUCCESS_MARKER}"  # it says "complete", and is no content
+    marker = f"{drop.prefix()}{SUCCESS_MARKER}"  # the marker says "complete" and is not content
     seen = survey(drop, _told(blobs, present, marker))
     recorded = kept_listing(ports.blobs, _folder(ports.datasets, run)) if len(present) <= MOST_LISTED else None
-    if recorded is None:  # nothing tells which files: they are judged as one
+    if recorded is None:  # no list says which files changed: judge the drop as one file
         same = True if seen.fingerprint == run.asked.fingerprint else None
         return [Difference(f"drops/{run.asked.drop}", seen.newest, same)]
     return list(differences({blob.name: blob for blob in recorded if blob.name != marker}, present))
 
 
 def _gone_again(datasets: Datasets, run: Run) -> list[Difference]:
-    """What a later generation or the uploads since brought, where nothing is left of it: a job may have read it."""
+    """A difference for content that was added since and is deleted again: a job may have read it."""
     now = datasets.of(DropKey.of(run.asked.drop))
     later = now is not None and 0 < run.asked.generation < now.generation
     if now and later:
@@ -214,7 +218,7 @@ def _gone_again(datasets: Datasets, run: Run) -> list[Difference]:
 
 
 def _folder(datasets: Datasets, run: Run) -> str:
-    """Where the list of the run's data is kept: with it, or with the run that its drop's generation made."""
+    """The folder with the list of the run's data: the run's own, or that of the run which the generation made."""
     drop = DropKey.of(run.asked.drop)
     kept_in = datasets.kept_in(drop, run.asked.generation, run.asked.fingerprint)
     return kept_in or f"{run.asked.experiment}/{run.name}"
@@ -229,7 +233,7 @@ def _told(blobs: Iterable[Blob], by_name: dict[str, Blob], marker: str) -> Itera
 
 
 def kept_listing(blobs: Blobs, folder: str) -> list[Blob] | None:
-    """The blobs of the list that was kept in this folder of the output container; None if there is none."""
+    """The blobs of the list in this folder of the output container; None if no list exists."""
     try:
         packed = blobs.read(OUTPUT_CONTAINER, f"{folder}/{LISTING}", _LIMIT)
     except NotFound:

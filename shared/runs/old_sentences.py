@@ -1,6 +1,6 @@
-"""Facts in rows of the version before, which had no field for them: read out of the sentences that it wrote.
+"""Facts that rows of the previous version store only in sentences, parsed from these sentences.
 
-This is the one module that reads sentences of our own. Delete it together with support for such rows. Pure.
+This is the only module that parses our own sentences. Delete it together with support for such rows. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The steps of a pipeline's run."""
+"""The steps of a pipeline, as a run records them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StepState(StrEnum):
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True):
-    """A step of a pipeline, the steps that it needs, and the job that it became; `why` says how it failed."""
+    """One step of a pipeline: the names of the steps it needs, and its job. `why` explains a failure."""
 
     name: str
     state: StepState
@@ -30,5 +30,5 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     began: datetime | None = None
     ended: datetime | None = None
     why: str = ""
-    cluster: str = ""  # its own, '' for the pipeline's
+    cluster: str = ""  # the step's own cluster; '' for the pipeline's cluster
     nodes: int = 1

@@ -1,10 +1,12 @@
-"""On which data a run trained, as far as it can be proved. Pure.
+"""Decide on which data a run trained, as far as it can be proved. Pure.
 
-Every write of a blob gives it a new etag. So a blob that still has the recorded one was never written since. Of any
-other only the last write is known: before a job began, that job read what lies there now; later, nobody knows what it
-read. That a job read other data is proved by its last start; that it never did is not, since Azure ML may have begun it
-before, on a node that it lost: the same bytes must have been there before the run was made. A file that was added and
-deleted again before its event came leaves no trace.
+Every write gives a blob a new etag, so a blob with the recorded etag has not been written since. For any other blob,
+only the last write is known. A job that started after the last write read the current content; what an earlier job read
+is unknown.
+
+A job's last start can prove that the job read other data. It can't prove that the job never did, because Azure ML may
+have started the job before, on a node that it lost. `recorded` therefore requires that the same bytes were already in
+place when the run was made. A file that was added and deleted again before its event arrived leaves no trace.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ NAMED = 5  # names in a sentence
 
 
 class TrainedOn(StrEnum):
-    """From what is worth no note to what is worth the most: of several looks at a run the last of these stays."""
+    """Verdicts in ascending order of severity. Of several checks of a run, the most severe verdict stays."""
 
     RECORDED = "recorded"
     UNKNOWN = "unknown"
@@ -33,7 +35,8 @@ class TrainedOn(StrEnum):
 class Difference:
     """A file that was written, added or deleted since it was recorded.
 
-    `written` is its last write, None if it is gone. `same`: whether it has the same bytes; None where nobody knows.
+    `written` is the time of the last write, None if the file is deleted. `same`: whether the bytes are the same; None
+    if unknown.
     """
 
     name: str
@@ -41,20 +44,20 @@ class Difference:
     same: bool | None = None
 
     def in_place(self, then: datetime) -> bool:
-        """Whether what lies there now was there then."""
+        """Whether the current content was already in place at `then`."""
         return self.written is not None and self.written + CLOCKS <= then
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known, and for people why, '' if all is as recorded."""
+    """The verdict, and an explanation for people, '' if all data is as recorded."""
 
     trained_on: TrainedOn
     why: str = ""
 
 
 def differences(recorded: Mapping[str, Blob], present: Mapping[str, Blob]) -> Iterator[Difference]:
-    """The files that no longer have their recorded etags, by name."""
+    """The files whose etags differ from the recorded etags, by name."""
     for name in sorted(recorded.keys() | present.keys()):
         before, now = recorded.get(name), present.get(name)
         if now is None:
@@ -72,9 +75,10 @@ def _same_bytes(before: Blob, now: Blob) -> bool | None:
 
 
 def judge(drop: str, found: Sequence[Difference], jobs: Sequence[JobTimes], made: datetime) -> Verdict:
-    """What these differences mean for a run `made` then that had these jobs; those that never began don't count.
+    """The verdict on these differences for a run that was made at `made` and had these jobs.
 
-    A job that read other data stays proved, whatever can't be said of the other jobs and files.
+    Jobs that never started don't count. One job that read other data is proof, however unclear the other jobs and
+    files.
     """
     begun = [job.began for job in jobs if job.began]
     other = [d.name for d in found if d.same is False and any(d.in_place(began) for began in begun)]

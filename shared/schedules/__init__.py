@@ -1,1 +1,1 @@
-"""Schedules: runs that are made at instants of a calendar, or when enough new files have come."""
+"""Schedules: make runs at calendar instants, or when enough new files have arrived."""

@@ -90,8 +90,8 @@ def add_schedule(
     by: Person,
     admit_code: Callable[[], None],
 ) -> Annotated[Reply, {200: Preview, 201: Added}]:
-    """A new schedule, and what would keep its run from starting now."""
-    if body.run.job is not None:  # its command is code
+    """Add a schedule. The answer says what would keep its run from starting now."""
+    if body.run.job is not None:  # a job's command is code
         admit_code()
     wish = body.wish(by)
     if query.dry_run:
@@ -119,7 +119,7 @@ def resume_schedule(
 
 
 def list_firings(schedules: Schedules, schedule: ScheduleName) -> Annotated[list[Json], list[Firing]]:
-    """Of a schedule that is or was there. Raises NotFound."""
+    """Return the firings of an existing or deleted schedule. Raises NotFound."""
     firing_records = schedules.firings(schedule)
     if not firing_records and schedules.get(schedule) is None:
         raise plan.unknown(schedule)

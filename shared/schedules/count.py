@@ -1,4 +1,4 @@
-"""New files of a route, counted by the closings of its drops, and now and then by the drops themselves."""
+"""Count a route's new files by the closings of its drops, and from time to time by the drops themselves."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from datetime import datetime, timedelta
 from shared.drops.ports import Drops
 from shared.schedules.model import Schedule
 
-SETTLED = timedelta(minutes=2)  # a closing's time is taken before it is written, by a clock that may differ
-RECOUNT = timedelta(hours=6)  # for closings by the version before, while both run
-PAGE = 1000  # drops read at once to count a route's files
+SETTLED = timedelta(minutes=2)  # a closing gets its time before it is written, from a clock that may differ
+RECOUNT = timedelta(hours=6)  # to include closings by the previous version, while both versions run
+PAGE = 1000  # drops per request when a route's files are counted
 
 
 def from_here(schedule: Schedule, files: int, now: datetime) -> Schedule:
-    """A schedule for which all of the route's files so far are old."""
+    """Return the schedule with all of the route's current files marked as old."""
     return replace(schedule, counted=files, arrived=0, counted_until=now, counted_for=files, recounted_at=now)
 
 
 def count(drops: Drops, schedule: Schedule, now: datetime) -> Schedule:
-    """The schedule with the files that have arrived since it was counted last: one range of closings is read."""
-    if schedule.counted_until is None:  # of a version that knows no closings
+    """Return the schedule with the files that arrived since the last count. Reads one range of closings."""
+    if schedule.counted_until is None:  # written by a version that does not record closings
         return _recounted(drops, schedule, now)
-    if schedule.counted_for is None:  # of one that knew nothing else
+    if schedule.counted_for is None:  # written by a version that counted only closings
         schedule = _by_closings(drops, schedule, now)
         files = max(0, files_in(drops, schedule.route) - schedule.arrived)
         return replace(schedule, counted=files, counted_for=files, recounted_at=now)
@@ -45,7 +45,7 @@ def _by_closings(drops: Drops, schedule: Schedule, now: datetime) -> Schedule:
 
 
 def files_in(drops: Drops, route: str) -> int:
-    """How many files the route's drops held when they closed last."""
+    """Return how many files the route's drops held when they last closed."""
     total, after = 0, None
     while True:
         page = drops.listed(route, after, PAGE)

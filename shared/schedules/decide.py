@@ -1,7 +1,7 @@
-"""A schedule's firings, and what becomes of each. Decisions without I/O.
+"""Decide a schedule's firings, and the outcome of each. No I/O.
 
-The rules of cron are cronsim's, which are Debian's: a job at a fixed hour that the clock skips runs right after the
-skip, one in an hour that comes twice runs once; a job of every hour or minute runs in real time.
+cronsim provides the cron rules, which are Debian's: a job at a fixed hour that the clock skips runs right after the
+skip, and a job in an hour that occurs twice runs once; an hourly or minutely job runs in real time.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from cronsim import CronSim, CronSimError
 from shared.kernel.errors import Impossible
 from shared.schedules.model import CatchUp, Schedule
 
-ON_TIME = timedelta(minutes=10)  # an instant that is decided later than this was missed
-MOST_AT_ONCE = 100  # instants decided in one look; the rest comes in the next
+ON_TIME = timedelta(minutes=10)  # an instant decided later than this counts as missed
+MOST_AT_ONCE = 100  # instants decided in one check; the next check decides the rest
 _FORM = 'five fields: minute, hour, day, month, weekday, such as "0 6 * * 1" for Mondays at six'
 
 
 @dataclass(frozen=True)
 class Due:
-    """A firing that is due, and why it starts no run; '' if it does."""
+    """A firing that is due, and why it starts no run; '' if it starts one."""
 
     at: datetime
     skip: str = ""
 
 
 def instants(cron: str, timezone: str, after: datetime) -> Iterator[datetime]:
-    """All instants after this one, in UTC and in order. Raises Impossible for an invalid expression or zone."""
+    """Yield all instants after `after`, in UTC and in order. Raises Impossible for an invalid expression or zone."""
     zone = read_zone(timezone)
     if len(cron.split()) != 5:
         raise Impossible(f"cron is {cron[:80]!r}; write {_FORM}.", "bad_cron")
@@ -43,7 +43,7 @@ def instants(cron: str, timezone: str, after: datetime) -> Iterator[datetime]:
 
 
 def read_zone(name: str) -> ZoneInfo:
-    """The time zone of IANA's name."""
+    """Return the time zone with this IANA name. Raises Impossible."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
@@ -51,15 +51,15 @@ def read_zone(name: str) -> ZoneInfo:
 
 
 def next_instants(schedule: Schedule, after: datetime, count: int) -> list[datetime]:
-    """The next instants; fewer where the expression has no more, none for a schedule of new files."""
+    """Return the next instants; fewer if the expression has no more, none for a schedule of new files."""
     return list(islice(instants(schedule.cron, schedule.timezone, after), count)) if schedule.cron else []
 
 
 def due(schedule: Schedule, now: datetime) -> list[Due]:
-    """The instants since the last one that was decided, oldest first, each with what becomes of it.
+    """Return the instants since the last decided one, oldest first, each with its outcome.
 
-    One that comes on time starts a run. Of those that were missed `skip` starts none, `latest` the last one of all that
-    are due, `all` each.
+    An instant that is on time starts a run. Of the missed instants, `skip` starts none, `latest` starts the last of all
+    due instants, and `all` starts each.
     """
     passed = takewhile(lambda at: at <= now, instants(schedule.cron, schedule.timezone, schedule.decided_until))
     due_instants = list(islice(passed, MOST_AT_ONCE))
@@ -85,5 +85,5 @@ def order_of(at: datetime) -> int:
 
 
 def enough_new(schedule: Schedule) -> bool:
-    """Whether enough files have arrived in the route's drops since the last firing."""
+    """Return whether enough files have arrived in the route's drops since the last firing."""
     return schedule.arrived >= schedule.new_files

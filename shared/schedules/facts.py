@@ -1,4 +1,4 @@
-"""What happens to schedules."""
+"""Facts about schedules."""
 
 from __future__ import annotations
 

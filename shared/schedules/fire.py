@@ -1,7 +1,8 @@
-"""Look at a schedule: decide the instants that have come, and make their runs.
+"""Check a schedule: decide the instants that are due, and make their runs.
 
-Each schedule has its own next look, a delayed message; the reconcile timer sends another if one is lost. A look may run
-twice, or die anywhere: an instant's row is written first and never decided again, and its run's name comes from it.
+Each schedule has its own next check, a delayed message; the reconcile timer sends another if the message is lost. A
+check may run twice, or crash anywhere: an instant's row is written first and never decided again, and the run's name is
+derived from the instant.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ from shared.schedules.ports import SchedulePorts, Schedules
 
 log = logging.getLogger(__name__)
 
-PATIENCE = timedelta(seconds=60)  # a look's message is probably on its way so long after its time
-LONG = timedelta(minutes=2)  # of one look; functionTimeout, 10 minutes, ends the worker
+PATIENCE = timedelta(seconds=60)  # a check that is overdue by less probably has its message on the way
+LONG = timedelta(minutes=2)  # per check; the host ends the worker after functionTimeout, 10 minutes
 COUNTED = ("counted", "arrived", "counted_until", "counted_for", "recounted_at")
 
 
 def look(ports: SchedulePorts, message: CheckSchedule) -> None:
-    """Decide the firings that are due since the last look, and ask for the next look.
+    """Decide the firings that are due since the last check, and queue the next check.
 
-    A check that came too early is asked for again; one whose instant
-    was decided meanwhile asks for nothing, so that looks don't breed.
+    A check that came too early is queued again. A check whose instant was decided meanwhile queues nothing, so that
+    checks do not multiply.
     """
     schedules, name = ports.schedules, message.schedule
     stored = schedules.get(name)
@@ -59,7 +60,7 @@ def look(ports: SchedulePorts, message: CheckSchedule) -> None:
         firing = _decide(ports, schedules, schedule, each)
         if firing.outcome is Outcome.STARTED:
             schedule = replace(schedule, last_run=firing.run, drops_until=_drops_until(firing, schedule))
-        if ports.clock() - now > LONG:  # the next look, which comes at once, goes on
+        if ports.clock() - now > LONG:  # the next check, which comes at once, continues
             due_instants = due_instants[:number]
             break
     until = due_instants[-1].at if due_instants else schedule.decided_until
@@ -70,19 +71,19 @@ def look(ports: SchedulePorts, message: CheckSchedule) -> None:
             changes = {"last_run": schedule.last_run, "drops_until": schedule.drops_until}
             schedules.update(stored, decided_until=until, next_at=next_at, **changes)
         except Changed:
-            return  # another look was quicker, and asks for the next one
+            return  # another check was faster, and queues the next one
     if next_at and (due_instants or next_at.isoformat() == message.meant):
         ask_for_look(ports.queues, ports.clock, name, next_at)
 
 
 def ask_for_look(queues: Queues, clock: Clock, name: str, at: datetime | None) -> None:
-    """Ask for a look at this instant, or now."""
+    """Queue a check at this instant, or now."""
     delay = max((at - clock()).total_seconds(), 0.0) if at else 0.0
     queues.send(CheckSchedule(name, at.isoformat() if at else ""), delay)
 
 
 def ask_for_overdue(ports: SchedulePorts, schedules: Schedules) -> None:
-    """Ask for a look at each schedule whose time has passed, and at those that count files."""
+    """Queue a check of each overdue schedule, and of each schedule that counts files."""
     now = ports.clock()
     for schedule in schedules.all():
         overdue = schedule.next_at is not None and schedule.next_at < now - PATIENCE
@@ -98,7 +99,7 @@ def _decide(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, each
 
 
 def _written(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, firing: Firing, why: str) -> Firing:
-    """The firing as it is recorded, with what the names in its request mean at this moment."""
+    """Return the recorded firing, with the current meaning of the names in its request."""
     try:
         names = Meant(why_not=why) if why else meant(ports, _request(schedule), since(schedule))
     except (BadInput, Conflict, NotFound, msgspec.ValidationError) as exc:
@@ -123,12 +124,12 @@ def _drops_until(firing: Firing, schedule: Schedule) -> datetime | None:
 
 
 def since(schedule: Schedule) -> datetime:
-    """After which moment a drop is new to the schedule."""
+    """Return the moment after which a closed drop is new to the schedule."""
     return schedule.drops_until or schedule.created_at
 
 
 def _failed(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
-    """Say that no run could be made. Who dies in between says it again."""
+    """State that no run could be made. After a crash in between, the fact is stated again."""
     ports.happened(ScheduleFailed(schedule, firing))
     schedules.finish(firing)
     log.warning("schedule %s: %s failed: %s", schedule.id, firing.at, firing.why)
@@ -136,7 +137,7 @@ def _failed(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, firi
 
 
 def _overlap(runs: Runs, schedule: Schedule) -> str:
-    """Why the schedule's last run keeps this one from starting; '' if it doesn't."""
+    """Return why the schedule's last run keeps this one from starting; '' if it does not."""
     if schedule.overlap is Overlap.ALLOW or not schedule.last_run:
         return ""
     try:
@@ -164,7 +165,9 @@ def _carry_out(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, f
 
 def _look_at_files(ports: SchedulePorts, schedules: Schedules, stored: Stored[Schedule]) -> None:
     schedule = count(ports.drops, stored.value, ports.clock())
-    if enough_new(schedule) and not _overlap(ports.runs, schedule):  # else they are still new when that run has ended
+    if enough_new(schedule) and not _overlap(
+        ports.runs, schedule
+    ):  # otherwise the files are still new when that run ends
         changes = _fired(ports, schedules, schedule)
     elif schedule != stored.value:
         changes = {name: getattr(schedule, name) for name in COUNTED}
@@ -177,7 +180,7 @@ def _look_at_files(ports: SchedulePorts, schedules: Schedules, stored: Stored[Sc
 
 
 def _fired(ports: SchedulePorts, schedules: Schedules, schedule: Schedule) -> dict[str, Any]:
-    """Make the run for enough new files. The claimed firing records what was counted, for a repeat after a crash."""
+    """Make the run for enough new files. The claimed firing records the count, for a repeat after a crash."""
     number, now, until = schedule.number + 1, ports.clock(), schedule.counted_until or ports.clock()
     facts = {"new": schedule.arrived, "until": until.isoformat()}
     firing = Firing(schedule.id, number, now, now, Outcome.STARTED, facts=facts)

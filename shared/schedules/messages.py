@@ -9,8 +9,10 @@ from shared.kernel.message import Message
 
 @dataclass(frozen=True)
 class CheckSchedule(Message, queue="schedule-looks", handler="shared.schedules.fire:look"):
-    """Decide the firings that are due. `meant` is the instant, in ISO 8601, that the check was asked for; '' for none.
-    The reconcile timer sends another for a schedule that is overdue."""
+    """Decide the firings that are due. `meant` is the instant of the check in ISO 8601; '' for none.
+
+    The reconcile timer sends another check for an overdue schedule.
+    """
 
     schedule: str
     meant: str = ""

@@ -1,7 +1,7 @@
 """Schedules, their rules, and their firings.
 
-An instant is decided once, for ever: its row says that it started a run, was skipped and why, or failed and why. The
-row is written before the run is made, and the run's name comes from the instant, so whoever repeats it makes the same.
+An instant is decided once, forever: its row says that it started a run, was skipped (and why), or failed (and why). The
+row is written before the run is made, and the run's name is derived from the instant, so a repeat makes the same run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class CatchUp(StrEnum):
     """What to do with firings that were missed."""
 
     SKIP = "skip"  # none of them
-    LATEST = "latest"  # the last one only
+    LATEST = "latest"  # only the last one
     ALL = "all"  # each of them, oldest first
 
 
@@ -30,14 +30,15 @@ class Overlap(StrEnum):
 
 @dataclass(frozen=True)
 class Schedule:
-    """A request for runs, and when it is made: at each instant of `cron` in `timezone`, or for `new_files` in `route`.
+    """A request for runs, made at each instant of `cron` in `timezone`, or for `new_files` in `route`.
 
-    `decided_until` is the last instant that was decided, or when the schedule was made or resumed. `arrived` are
-    the new files up to `counted_until` since the last firing for new files, of which there were `number`.
+    `decided_until` is the last decided instant, or when the schedule was made or resumed. `arrived` is the number of
+    new files up to `counted_until` since the last of `number` firings for new files.
 
-    `counted`, the files of the route's drops at that firing, is what a version before these knows, and writes alone
-    when it fires: `arrived` holds for `counted_for`, and is counted anew where that is another number, or unknown.
-    `recounted_at` is when all drops were counted: closings by such a version leave nothing else to count.
+    An older version knows only `counted`, the number of files in the route's drops at that firing, and writes only
+    `counted` when it fires. `arrived` is valid for `counted_for`; if `counted` differs or `counted_for` is unknown,
+    files are counted anew. `recounted_at` is when all drops were counted: closings by such a version require such a
+    count.
     """
 
     id: str
@@ -56,19 +57,21 @@ class Schedule:
     last_run: str = ""
     counted: int = 0
     number: int = 0
-    owner_id: str = ""  # their object id in Entra ID
-    paused_at: datetime | None = None  # when it was paused or resumed last, and by whom
+    owner_id: str = ""  # the owner's object id in Entra ID
+    paused_at: datetime | None = None  # when the schedule was last paused or resumed
     paused_by: str = ""
     paused_by_id: str = ""
     arrived: int = 0
     counted_until: datetime | None = None
     counted_for: int | None = None
     recounted_at: datetime | None = None
-    drops_until: datetime | None = None  # when the newest drop closed that a run was told of, by `@new`
+    drops_until: datetime | None = None  # closing time of the newest drop that a run received through `@new`
 
     @property
     def pauser_is_known(self) -> bool:
-        """Whether `paused_by` made the pause that is on: a version before it resumes, and pauses, without a word."""
+        """Return whether `paused_by` made the current pause. An older version pauses and resumes without recording by
+        whom.
+        """
         return self.paused and self.paused_at is not None and self.decided_until <= self.paused_at
 
 
@@ -93,5 +96,5 @@ class Firing:
 
 
 def firing_key(schedule: str, order: int) -> str:
-    """The Idempotency-Key of the run that this firing makes."""
+    """Return the Idempotency-Key of the run that this firing makes."""
     return f"schedule {schedule} {order}"

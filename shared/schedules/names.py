@@ -1,9 +1,9 @@
-"""Names in a schedule's request, `mnist@latest` or `data@new`, and what they mean at the moment of a firing.
+"""Names in a schedule's request, such as `mnist@latest` or `data@new`, and their meaning at the moment of a firing.
 
-NAME@latest, NAME@best:METRIC   a run, as everywhere; as data, the drop that it was made from
-MODEL@ALIAS, MODEL@NUMBER       to begin with: the run of that version
-ROUTE@new                       the newest drop that closed since the schedule's last run; without one nothing starts
-ROUTE@all-new                   all of those: the data are the route's folder, and the parameter new_drops names them
+NAME@latest, NAME@best:METRIC a run, as everywhere; as data, the drop that the run was made from MODEL@ALIAS,
+MODEL@NUMBER as the model to start from: the run of that version ROUTE@new the newest drop that closed since the
+schedule's last run; if none did, nothing starts ROUTE@all-new all such drops: the data are the route's folder, and the
+parameter new_drops names them
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from shared.schedules.ports import SchedulePorts
 
 NEW, ALL_NEW = "new", "all-new"
 PARAMETER = "new_drops"
-MOST_DROPS = 100  # that one run is told of; the next run is told of the rest
+MOST_DROPS = 100  # per run; the next run receives the rest
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Meant:
 
 
 def meant(ports: SchedulePorts, request: RunRequest, since: datetime | None) -> Meant:
-    """What the request's names mean now. New are the drops that closed after `since`; for None all are.
+    """Return what the request's names mean now. Drops that closed after `since` are new; with None, all drops are.
 
-    Raises NotFound or Impossible for a name that means nothing.
+    Raises NotFound or Impossible for a name without a meaning.
     """
     changes: dict[str, Any] = {}
     if request.from_run and "@" in request.from_run:
@@ -66,7 +66,7 @@ def meant(ports: SchedulePorts, request: RunRequest, since: datetime | None) -> 
 
 
 def with_meaning(request: RunRequest, changes: dict[str, Any]) -> RunRequest:
-    """The request with these changes."""
+    """Return the request with these changes."""
     return msgspec.structs.replace(request, **changes)
 
 

@@ -1,4 +1,4 @@
-"""The operations of schedules."""
+"""The API operations of schedules."""
 
 from __future__ import annotations
 

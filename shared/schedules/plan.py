@@ -22,7 +22,7 @@ from shared.schedules.model import CatchUp, Overlap, Schedule
 from shared.schedules.names import Meant, meant, with_meaning
 from shared.schedules.ports import SchedulePorts, Schedules
 
-SHOWN = 5  # of the next instants
+SHOWN = 5  # next instants in a preview
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,16 @@ class Wish:
 
 
 def preview(ports: SchedulePorts, wish: Wish) -> dict[str, Any]:
-    """What the schedule would do: its next instants, and the job that each would send. Makes nothing."""
+    """Return the schedule's next instants, and the job that it would send now. Makes nothing."""
     schedule = _made(ports, wish)
     instants_ahead = next_instants(schedule, ports.clock(), SHOWN)
     return {"next": [at.isoformat() for at in instants_ahead], **_tried(ports, wish.request)}
 
 
 def add(ports: SchedulePorts, schedules: Schedules, wish: Wish, key: str | None = None) -> Schedule:
-    """Store a schedule. The same key gives the same schedule, while it is there.
+    """Store a schedule. The same key returns the same schedule, as long as it exists.
 
-    Raises Impossible if its request can never start a run, Conflict if the key was used for another request.
+    Raises Impossible if its request can never start a run, Conflict if the key was used for a different request.
     """
     name = id_for("s", key, ports.new_token)
     if key and (stored := schedules.get(name)):
@@ -69,7 +69,7 @@ def add(ports: SchedulePorts, schedules: Schedules, wish: Wish, key: str | None 
 
 
 def _same(schedule: Schedule, wish: Wish) -> Schedule:
-    """The schedule, if this wish made it."""
+    """Return the existing schedule if this wish made it. Raises Conflict."""
     asked = (as_given(wish.request), wish.cron, wish.timezone, wish.route, wish.new_files, wish.catch_up, wish.overlap)
     made = (schedule.request, schedule.cron, schedule.timezone, schedule.route, schedule.new_files, schedule.catch_up)
     if (*made, schedule.overlap) != asked or (schedule.owner, schedule.owner_id) != (wish.owner, wish.owner_id):
@@ -78,13 +78,13 @@ def _same(schedule: Schedule, wish: Wish) -> Schedule:
 
 
 def why_not_now(ports: SchedulePorts, request: RunRequest) -> list[Reason]:
-    """What would keep a run of this request from starting now, as data that are not there."""
+    """Return what would keep a run of this request from starting now, such as missing data."""
     reasons: list[Reason] = _tried(ports, request)["reasons"]
     return reasons
 
 
 def _tried(ports: SchedulePorts, request: RunRequest) -> dict[str, Any]:
-    """The dry run of what the request's names mean now; every closed drop counts as new."""
+    """Return the dry run of the request with its names' current meaning; every closed drop counts as new."""
     try:
         names = meant(ports, request, None)
     except NotFound as exc:
@@ -95,7 +95,7 @@ def _tried(ports: SchedulePorts, request: RunRequest) -> dict[str, Any]:
 
 
 def pause(ports: SchedulePorts, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
-    """Pause or resume. Firings missed while paused are skipped."""
+    """Pause or resume a schedule. Firings missed while paused are skipped."""
 
     def write(stored: Stored[Schedule] | None) -> Schedule:
         if stored is None:
@@ -117,13 +117,13 @@ def pause(ports: SchedulePorts, schedules: Schedules, name: str, paused: bool, b
 
 
 def remove(schedules: Schedules, name: str) -> None:
-    """Remove it. Runs that it made go on."""
+    """Delete the schedule. Its runs continue."""
     if not schedules.remove(name):
         raise unknown(name)
 
 
 def _made(ports: SchedulePorts, wish: Wish) -> Schedule:
-    """What the wish becomes, without an id."""
+    """Return the schedule that the wish describes, without an id. Raises Impossible."""
     if bool(wish.cron) == bool(wish.new_files):
         raise Impossible("Give either cron or new_files: when is it to run?", "bad_schedule")
     if wish.new_files and wish.route not in ports.routes:
@@ -160,5 +160,5 @@ def _first(schedule: Schedule, now: datetime) -> datetime | None:
 
 
 def unknown(name: str) -> NotFound:
-    """The error for a schedule that is not there."""
+    """Return the error for a schedule that does not exist."""
     return NotFound(f"There is no schedule {name[:80]!r}; `schedule list` shows those that there are.")

@@ -1,4 +1,4 @@
-"""Where schedules and their firings are kept, and what versions of models mean."""
+"""Ports for schedules and their firings, and for what versions of models mean."""
 
 from __future__ import annotations
 
@@ -10,43 +10,45 @@ from shared.schedules.model import Firing, Schedule
 
 
 class Schedules(Protocol):
-    """The schedules, and one row for each of their firings."""
+    """The schedules, and one row per firing."""
 
     def add(self, schedule: Schedule) -> None:
         """Store a new schedule. Raises Changed if its id is taken."""
 
     def get(self, schedule: str) -> Stored[Schedule] | None:
-        """The schedule, or None."""
+        """Return the schedule, or None."""
 
     def all(self) -> list[Schedule]:
-        """All schedules, by id. One that can't be read is left out, and stops no other."""
+        """Return all schedules by id. An unreadable schedule is skipped."""
 
     def update(self, stored: Stored[Schedule], **changes: Any) -> Stored[Schedule]:
-        """Merge these fields. Raises Changed unless it still is as it was read, or if it is gone."""
+        """Merge these fields. Raises Changed if the schedule changed since it was read, or no longer exists."""
 
     def remove(self, schedule: str) -> bool:
-        """Remove it; its firings stay. False if it was not there."""
+        """Delete the schedule; its firings stay. Return False if it did not exist."""
 
     def claim(self, firing: Firing) -> Firing:
-        """Record the decision for this firing, once: returns an earlier record, if there is one."""
+        """Record the decision for this firing, once. Return the earlier record if there is one."""
 
     def finish(self, firing: Firing) -> None:
-        """Replace its outcome."""
+        """Replace the firing's outcome."""
 
     def firings(self, schedule: str, limit: int = 50) -> list[Firing]:
-        """Up to `limit` firings, the newest first."""
+        """Return up to `limit` firings, newest first."""
 
 
 class Versions(Protocol):
-    """Models that have names."""
+    """Names of model versions."""
 
     def run_of(self, text: str) -> str | None:
-        """The run of the version that `churn@production` means now; None if there is no such model. Raises NotFound
-        for a model that has no such version."""
+        """Return the run of the version that `churn@production` means now; None if there is no such model.
+
+        Raises NotFound for a model without such a version.
+        """
 
 
 class SchedulePorts(DropPorts, Protocol):
-    """Those of drops, the schedules, and what a name like churn@production means."""
+    """The ports of drops, the schedules, and the meaning of names like churn@production."""
 
     @property
     def versions(self) -> Versions: ...

@@ -1,1 +1,1 @@
-"""From a request to a run's first record: made once, whoever asks and however often."""
+"""From a request to a run's first record. Every requester gets one run per request, however often it is repeated."""

@@ -1,5 +1,4 @@
-"""Runs that people ask for: make one, or say what would be made. Those made from other runs are in
-retry_and_continue.py."""
+"""Create a run that a person requested. Runs made from other runs are in retry_and_continue.py."""
 
 from __future__ import annotations
 
@@ -22,10 +21,10 @@ from shared.runs.ports import RunPorts
 def create_run(
     ports: RunPorts, request: RunRequest, key: str | None = None, owner: str = "", owner_id: str = ""
 ) -> Run:
-    """Record the run and queue its submission. The same key gives the same run, whatever failed in between.
+    """Record the run and queue its submission. The same key returns the same run, whatever failed in between.
 
-    Raises Conflict if the key was used for another request, Impossible for one that can't become a job. If it dies
-    after the record was written, the reconcile timer queues the submission.
+    Raises Conflict if the key was used for another request, and Impossible for a request that can't become a job. After
+    a crash between the record and the queue, the hourly reconcile queues the submission.
     """
     name, request_digest = run_name(ports, key), digest(request)
     if key and (made := made_before(ports, name, request_digest)):
@@ -49,6 +48,6 @@ def create_run(
 def digest(request: RunRequest) -> str:
     """A hash of the request, independent of the order of its keys."""
     fields = msgspec.to_builtins(request)
-    if request.sweep is None:  # as versions before this field have it
+    if request.sweep is None:  # keep the digest of versions without this field
         del fields["sweep"]
     return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()

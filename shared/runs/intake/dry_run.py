@@ -1,4 +1,4 @@
-"""The job that a request would become, and why it could not start now. Makes nothing."""
+"""Dry run: the job that a request would become, and why the job could not start now. Creates nothing."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from shared.runs.progress.workloads import workload
 
 
 def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dict[str, Any]:
-    """The job that would be sent, and why it could not start now: `{"job": ..., "reasons": [{"code", "message"}]}`.
+    """The job of this request, and why it could not start now: `{"job": ..., "reasons": [{"code", "message"}]}`.
 
-    Of an elastic run it is the first member's. Makes nothing. Without a key the job has another name at every call, as
-    a real one would.
+    For an elastic run, the job is the first member's. Creates nothing. Without a key, the job's name differs at every
+    call, as a real run's name would.
     """
     parsed_request = read_request(ports, request, run_name(ports, key))
     run = first_record(ports, parsed_request)
@@ -40,7 +40,7 @@ def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dic
 
 
 def plan(ports: RunPorts, request: RunRequest) -> dict[str, Any]:
-    """Like dry_run, for a job that may have errors, which are among the reasons."""
+    """Like dry_run, for a job that may have errors; the errors appear in `reasons`."""
     parsed_request = read_request(ports, request, run_name(ports, None))
     built = build(parsed_request.order)
     wrong = [Reason(code=p.code, message=in_words(parsed_request, p)) for p in built.problems]
@@ -55,13 +55,13 @@ def plan(ports: RunPorts, request: RunRequest) -> dict[str, Any]:
 
 
 def _told(parsed_request: Asked) -> dict[str, Any]:
-    """The report of a translated job: what became of its fields."""
+    """The report of a translated job: the result of each field's translation."""
     findings = parsed_request.written.findings if parsed_request.written else None
     return {} if findings is None else {"report": findings}
 
 
 def costs(run: Run) -> dict[str, Any]:
-    """What is known of a run's cost before it starts."""
+    """The cost of a run as far as it is known before the start."""
     return {
         "project": run.money.project,
         "estimated": run.money.estimated,

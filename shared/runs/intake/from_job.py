@@ -1,5 +1,4 @@
-"""The record of a run, made from the job that it will send. Every way to make a run begins here, so that none
-forgets a field."""
+"""Build a run's record from its job. Every way to make a run starts here, so that no field is forgotten."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from shared.runs.progress.workloads import workload_of_job
 
 
 def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Run:
-    """What the job itself says of the run; the caller adds where it comes from. `bounds` are those of `NewRun`."""
+    """The run of this job, without its origin, which the caller adds. `bounds` are those of `NewRun`."""
     kind = workload_of_job(job)
     asked = Asked(
         drop="",

@@ -1,4 +1,4 @@
-"""Record a run once, however often it is asked for, and queue its submission."""
+"""Record a run once, even if it is requested repeatedly, and queue its submission."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.runs.progress.transitions import ask_for_submission
 
 log = logging.getLogger(__name__)
 
-SENT_BY_THEN = timedelta(seconds=5)  # a call that lives sends the run off milliseconds after it recorded it
+SENT_BY_THEN = timedelta(seconds=5)  # a healthy call queues the submission milliseconds after recording the run
 
 
 def run_name(ports: RunPorts, key: str | None) -> str:
@@ -22,13 +22,19 @@ def run_name(ports: RunPorts, key: str | None) -> str:
 
 
 def name_with_route(runs: Runs, kind: str, route: str, what: str) -> str:
-    """The name of a run that is made from another, or of a drop. An older version's had no route: such a one stays."""
+    """The name of a run that is made from another run or a drop.
+
+    Older versions left the route out of the name; an existing run keeps such a name.
+    """
     before, now = asked_run_name(kind, what), asked_run_name(kind, what, route)
     return before if before != now and before in runs.beginning_with(before, 1) else now
 
 
 def made_before(ports: RunPorts, name: str, asked: str) -> Run | None:
-    """The run of this name, or None. Its submission is queued again if the call that made it seems to have died."""
+    """The run of this name, or None. The submission is queued again if the first call seems to have crashed.
+
+    Raises Conflict if the run was made by another request.
+    """
     try:
         run = ports.runs.get(name).value
     except NotFound:
@@ -43,9 +49,9 @@ def made_before(ports: RunPorts, name: str, asked: str) -> Run | None:
 
 
 def record(ports: RunPorts, run: Run) -> Run:
-    """Record the run and send it off, or give the one that was recorded under its name for the same request.
+    """Record the run and queue its submission, or return the existing run of the same name and request.
 
-    Raises Conflict if its project's budget does not allow it.
+    Raises Conflict if the project's budget is too small.
     """
     run = ports.purse.priced(run)
     try:
@@ -58,7 +64,7 @@ def record(ports: RunPorts, run: Run) -> Run:
 
 
 def _insert(ports: RunPorts, run: Run) -> Run | None:
-    """Record the run and queue its submission; None if its name was taken."""
+    """Record the run and queue its submission; None if the name exists."""
     if not ports.runs.insert(run):
         return None
     ports.happened(RunRecorded(run))

@@ -1,4 +1,4 @@
-"""From a request to what its job is built from, and to the run's first record. Nothing is written here."""
+"""Parse a request into the parts of its job, and build the run's first record. Writes nothing."""
 
 from __future__ import annotations
 
@@ -32,26 +32,28 @@ from shared.runs.model import Moment, Run, RunState
 from shared.runs.ports import Datasets, RunPorts
 from shared.runs.results import printed_metrics
 
-RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
+RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # for a run without a route
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, what its job is built from, and the fewest nodes and resubmissions of an elastic one.
+    """A parsed request: the parts of its job, and the minimum nodes and resubmissions of an elastic run.
 
-    `written` is what a whole job of its own became.
+    `written` is the result of reading a complete job document.
     """
 
     request: RunRequest
     order: JobOrder
     bounds: tuple[int, int]
-    route: str  # that has the defaults, '' without one
+    route: str  # the route with the defaults, '' without a route
     written: Written | None = None
 
 
 def read_request(ports: RunPorts, request: RunRequest, name: str) -> Asked:
-    """What a run of this name is made of. Raises Impossible for an unknown trainer, template or model, or a bad
-    document."""
+    """Parse the request for a run of this name.
+
+    Raises Impossible for an unknown trainer, template or model, or an invalid document.
+    """
     values = _values(request)
     template, described, route = _template(ports.routes, ports.trainers, request)
     printed_metrics.reader(request.tags.get(printed_metrics.TAG, ""))
@@ -84,7 +86,7 @@ def read_request(ports: RunPorts, request: RunRequest, name: str) -> Asked:
 
 
 def first_record(ports: RunPorts, asked: Asked) -> Run:
-    """The run of this request. Raises Impossible with all that is wrong with its job, and the code of the first."""
+    """The first record of the run. Raises Impossible with all problems of the job, and the first problem's code."""
     built, now = build(asked.order), ports.clock()
     if built.job is None or built.problems:
         raise Impossible("; ".join(in_words(asked, problem) for problem in built.problems), built.problems[0].code)
@@ -109,23 +111,24 @@ def first_record(ports: RunPorts, asked: Asked) -> Run:
     return begun(ports, run, Origin(asked.request, ports.routes.get(asked.route), asked.order.limits))
 
 
-_OVER_THE_JOB = ("nodes", "cluster", "experiment", "timeout_seconds")  # of a request, as a job calls them too
+# Fields with the same name in a request and in a job
+_OVER_THE_JOB = ("nodes", "cluster", "experiment", "timeout_seconds")
 
 
 def in_words(asked: Asked, problem: Problem) -> str:
-    """What is wrong, by the names that the request uses."""
+    """The problem's text, with the names of fields that the request uses."""
     given = problem.path in _OVER_THE_JOB and getattr(asked.request, problem.path) is not None
     return f"{problem.path if given else path_of(problem.path)} {problem.message}"
 
 
 def content_of(datasets: Datasets, drop: DropKey) -> tuple[str, int]:
-    """Fingerprint and generation of the drop when it was last sealed. It may have changed since."""
+    """Fingerprint and generation of the drop at its last seal. The content may have changed since."""
     content = datasets.of(drop)
     return (content.fingerprint, content.generation) if content else ("", 0)
 
 
 def _template(routes: Routes, trainers: Path, request: RunRequest) -> tuple[JobSpec, Parameters, Route | None]:
-    """The job to begin with, and the route that has its defaults. A trainer takes those of its first route."""
+    """The template of the job, and the route with its defaults. A trainer uses the defaults of its first route."""
     if request.job is not None or request.batchai is not None:
         return JobSpec(), {}, None
     if request.template is not None:

@@ -1,4 +1,4 @@
-"""A request for a run, as the HTTP API accepts and a schedule stores it."""
+"""A request for a run, in the form that the HTTP API accepts and a schedule stores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAG_NAME = "^(?!trainyard\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"
 
 
 class NodeRange(Struct, forbid_unknown_fields=True):
-    """How many nodes an elastic run may have at any time."""
+    """The minimum and maximum number of nodes of an elastic run."""
 
     min: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
     max: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
@@ -32,8 +32,9 @@ Tags = Annotated[
 
 
 class SweepRequest(Struct, forbid_unknown_fields=True):
-    """Trials of the run's training instead of one. A parameter that is a range (0.001..0.1) or a list of values
-    (32,64,128) is searched."""
+    """A sweep: several trials of the training. Parameters with a range (0.001..0.1) or a list (32,64,128) are
+    searched.
+    """
 
     metric: Annotated[str, Meta(min_length=1, max_length=255, description="Which of its metrics says what is best.")]
     goal: Annotated[Literal["maximize", "minimize"] | None, Meta(description="Default: as the metric's name says.")] = (
@@ -58,9 +59,9 @@ class SweepRequest(Struct, forbid_unknown_fields=True):
 
 
 class RunRequest(Struct, forbid_unknown_fields=True):
-    """A run to make. Exactly one of trainer, template and job says what is trained; the rest goes over its defaults.
+    """A run to create. Exactly one of trainer, template and job says what to train; other fields override its defaults.
 
-    Whole numbers are floats here because to JSON Schema 2.0 is an integer, and to msgspec it isn't.
+    Whole numbers are floats here because 2.0 is an integer in JSON Schema but not in msgspec.
     """
 
     trainer: Annotated[Name | None, Meta(description="A folder of trainers/.")] = None
@@ -117,5 +118,5 @@ class RunRequest(Struct, forbid_unknown_fields=True):
 
 
 def as_given(request: RunRequest) -> dict[str, Any]:
-    """What it says, without what it leaves open: so a version that lacks a newer field reads it too."""
+    """The request's given fields, without omitted fields, so that an older version can read the request."""
     return {name: value for name, value in msgspec.to_builtins(request).items() if value not in (None, {})}

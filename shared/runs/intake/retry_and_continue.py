@@ -1,4 +1,4 @@
-"""Runs made from runs that have ended: retried, perhaps with other parameters, or continued."""
+"""Make runs from ended runs: retry a run, perhaps with other parameters, or continue its training."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.workloads import workload
 
 Given = dict[str, Any]
-SHARED_OUTPUTS = ("checkpoints", "metrics")  # of a run that goes on: it has one curve, and one training
+SHARED_OUTPUTS = ("checkpoints", "metrics")  # of a continued run: both runs share one curve and one training
 
 
 def retry_run(ports: RunPorts, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
@@ -57,10 +57,11 @@ def retry_run(ports: RunPorts, name: str, given: Given | None = None, owner: str
 
 
 def continue_run(ports: RunPorts, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
-    """Make a new run that goes on from the checkpoint of a final one; of a completed one with more epochs.
+    """Make a new run that continues from the checkpoint of an ended run; a completed run needs more epochs.
 
-    Both write to the same checkpoints and metrics, so a run is continued once: asking again gives that run, asking with
-    other parameters raises Conflict. Raises Impossible without a checkpoint, or if nothing is left to do.
+    Both runs write to the same checkpoints and metrics, so a run is continued only once. A repeated request returns the
+    existing run; a request with other parameters raises Conflict. Raises Impossible without a checkpoint, or if nothing
+    is left to do.
     """
     old = _final(ports.runs, name)
     if old.archive.at is None and old.archive.gave_up_at is None:
@@ -92,10 +93,10 @@ def continue_run(ports: RunPorts, name: str, given: Given | None = None, owner: 
 
 
 def move_run(ports: RunPorts, name: str, cluster: str, why: str) -> Run:
-    """Let a run go on as a new one on another cluster, from its checkpoints, and end it. Twice is the same new run.
+    """Continue a run as a new run on another cluster, from its checkpoints, and cancel the old run.
 
-    The new one is recorded first, with its own price and of its project's budget. Raises Conflict, and the run stays
-    where it is, if that does not allow it.
+    A repeat returns the same new run. The new run is recorded first, with its own price and a share of its project's
+    budget. Raises Conflict if the budget is too small; the old run then stays where it is.
     """
     old = ports.runs.get(name).value
     new = name_with_route(ports.runs, "move", old.asked.route, name)
@@ -148,7 +149,7 @@ def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
 
 
 def _with_parameters(routes: Routes, trainers: Path, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:
-    """The job with these parameters, and those of them that change something."""
+    """The job with these parameters, and the parameters that change a value."""
     schemas = known_parameters(routes, trainers, job)
     problems = [
         *unknown_names(schemas, given, "parameters"),
@@ -162,7 +163,7 @@ def _with_parameters(routes: Routes, trainers: Path, job: JobSpec, given: Given)
 
 
 def known_parameters(routes: Routes, trainers: Path, job: JobSpec) -> Parameters:
-    """The job's literal inputs, as the trainer or route with this command describes them."""
+    """The job's literal inputs, described by the trainer or route that has the same command."""
     inferred = parameters(job, {}, "the job")
     described = next((schemas for command, schemas in _templates(routes, trainers) if _runs(job, command)), {})
     return {name: described.get(name, schema) for name, schema in inferred.items()}
@@ -175,7 +176,7 @@ def _templates(routes: Routes, trainers: Path) -> list[tuple[str, Parameters]]:
 
 
 def _runs(job: JobSpec, command: str) -> bool:
-    """Whether the job has this command, perhaps with a flag behind it."""
+    """Whether the job has this command, possibly followed by more arguments."""
     return bool(command) and f"{job.command} ".startswith(f"{command} ")
 
 
@@ -203,13 +204,13 @@ def _check_checkpoint(jobs: Jobs, blobs: Blobs, old: Run) -> None:
 
 
 def _check_start(ports: RunPorts, old: Run) -> None:
-    """Raise Impossible if the job begins with a model that is gone: it would fail on its nodes."""
+    """Raise Impossible if the job starts from a model that is gone: the job would fail on its nodes."""
     if old.asked.from_run:
         model_of(ports, old.asked.from_run)
 
 
 def _text(changed: Given) -> str:
-    """The same for the same values, whether a whole number came as 7 or as 7.0."""
+    """A canonical text of the values: a whole number has the same text as 7 and as 7.0."""
     plain = {name: int(v) if isinstance(v, float) and v.is_integer() else v for name, v in changed.items()}
     return json.dumps(plain, sort_keys=True)
 

@@ -1,4 +1,4 @@
-"""Why a run could not start now, as values: its data, its job, the workspace and the cluster."""
+"""Reasons why a run could not start now: its data, its job, the workspace, and the cluster."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from shared.runs.progress.workloads import workload
 
 log = logging.getLogger(__name__)
 
-NEVER = ("unknown_cluster", "too_many_nodes")  # reasons that no waiting mends
+NEVER = ("unknown_cluster", "too_many_nodes")  # permanent reasons
 
 
 def check_possible(jobs: Jobs, capacity: Capacity, run: Run) -> None:
-    """Raise Impossible for a run that could never start: no such cluster or datastore, or more nodes than there are.
+    """Raise Impossible for a run that can never start: no such cluster or datastore, or too many nodes.
 
-    What can't be asked now is not held against the run.
+    A check that can't be made now does not fail the run.
     """
     try:
         reasons = capacity.reasons(run.asked.request.cluster, workload(run).fewest_nodes(run))
@@ -43,15 +43,20 @@ def check_possible(jobs: Jobs, capacity: Capacity, run: Run) -> None:
 
 
 def _never(jobs: Jobs, job: JobSpec) -> list[Reason]:
-    """What a job of its own lacks, or what the schema refuses of a pipeline, which nothing read whole before; then what
-    the workspace can't give."""
+    """Permanent problems of the job.
+
+    These are missing fields of a plain job, or schema errors of a pipeline, which is checked as a whole only here; and
+    what the workspace can't provide.
+    """
     wrong = _missing(job) if kind_of(job).runs_a_command else _refused(jobs, job)
     return wrong or _lacks(jobs, job)
 
 
 def _missing(job: JobSpec) -> list[Reason]:
-    """The fields without which no command runs. The rest of the schema is asked at the submission, for it takes seconds
-    to import."""
+    """Reasons for missing fields without which no command runs.
+
+    The full schema is checked only at the submission, because its import takes seconds.
+    """
     needed = {
         "command": (job.command, "Say what runs on each node."),
         "environment": (job.environment, "Name a registered one, or give an image."),
@@ -68,18 +73,18 @@ def _refused(jobs: Jobs, job: JobSpec) -> list[Reason]:
 
 
 def empty_mounts(asked: Asked) -> list[Reason]:
-    """The empty mounts that a translated job reads from."""
+    """Reasons for empty mounts from which a translated job reads."""
     return [Reason(code="no_data", message=sentence) for sentence in (asked.written.absent if asked.written else ())]
 
 
 def no_data(data: Data | None) -> str:
-    """A sentence if the run's data in the drops container are missing, else nothing."""
+    """A sentence if the run's data is missing from the drops container, '' otherwise."""
     absent = data is not None and data.below_drops and data.single_file is None
     return f"There is nothing at {data.below_drops!r} in the drops container." if data and absent else ""
 
 
 def data_reasons(datasets: Datasets, data: Data | None) -> list[Reason]:
-    """Why a run can't have these data yet."""
+    """Reasons why a run can't use this data yet."""
     if data is None or not data.below_drops:
         return []
     if absent := no_data(data):
@@ -91,7 +96,7 @@ def data_reasons(datasets: Datasets, data: Data | None) -> list[Reason]:
 
 
 def looked_over(ports: RunPorts, job: JobSpec, fewest: int) -> tuple[JobSpec, list[Reason]]:
-    """The job with its asset ids, and why it could not start now."""
+    """The job with its asset ids, and the reasons why it could not start now."""
     reasons: list[Reason] = []
     original_job = job
     try:
@@ -106,6 +111,6 @@ def looked_over(ports: RunPorts, job: JobSpec, fewest: int) -> tuple[JobSpec, li
 
 
 def _lacks(jobs: Jobs, job: JobSpec) -> list[Reason]:
-    """What the workspace can't give the job. The environment of the trainers is left out: it is always there."""
+    """What the workspace can't provide for the job. The trainers' own environment is always available."""
     job = replace(job, environment="") if uses_own_environment(job) else job
     return [Reason(code="not_available", message=words) for words in jobs.lacks(job)]

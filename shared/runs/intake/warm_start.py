@@ -1,7 +1,7 @@
-"""The model that a run begins with: where another run's job wrote it, and back from that run's archive once it is gone.
+"""The model from which a run starts. It is read where another run's job wrote it, or restored from that run's archive.
 
-Nodes may not read archives. So where retention let go of what a job itself wrote, its model is copied back from the
-archive, on the server, before a job that begins with it is sent.
+Nodes may not read archives. If retention deleted the job's copy, the server copies the model back from the archive
+before it submits a job that starts from the model.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunPorts, Runs
 
-COPIES = "copies"  # in `cleared`: retention let go of what the job itself wrote
+COPIES = "copies"  # value in `cleared`: retention deleted the files that the job itself wrote
 MODELS = "models/"  # in the archive
-PATIENCE = timedelta(minutes=4)  # one copy may take as long once more; functionTimeout, 10 minutes, ends the worker
+PATIENCE = timedelta(minutes=4)  # a single copy may take as long again; functionTimeout, 10 minutes, ends the worker
 
 
 def model_of(ports: RunPorts, name: str) -> Location:
-    """The folder of the model that a run left. Raises Impossible if there is none, not even in its archive."""
+    """The folder of the run's model. Raises Impossible if neither the job's folder nor the archive has the model."""
     try:
         run = ports.runs.get(name).value
     except NotFound as exc:
@@ -45,10 +45,10 @@ def model_of(ports: RunPorts, name: str) -> Location:
 
 
 def bring_back(ports: RunPorts, run: Run) -> bool:
-    """Copy the model that the run begins with back from its archive, if it is gone from where the job reads it.
+    """Copy the run's starting model back from the archive, if it is gone from where the job reads it.
 
-    False: PATIENCE is over before all is copied; the next call goes on. Twice copies once. Retention may let go of it
-    again once no run needs it. Raises Impossible if the archive is gone.
+    False: PATIENCE ended before the copy did; the next call continues. Files that are already copied are kept.
+    Retention may delete the model again once no run needs it. Raises Impossible if the archive is gone.
     """
     if not run.asked.from_run:
         return True
@@ -70,8 +70,10 @@ def _path(run: Run) -> Location | None:
 
 
 def _is_gone(jobs: Jobs, blobs: Blobs, run: Run, path: Location) -> bool:
-    """Whether it must be copied back, also if an earlier copy broke off: the mark is written first and removed
-    last."""
+    """Whether the model must be copied back, also after an interrupted copy.
+
+    The mark in `cleared` is written before the copy and removed after it.
+    """
     return COPIES in run.removed.cleared or blobs.first(jobs.place(path)) is None
 
 

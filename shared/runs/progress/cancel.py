@@ -16,10 +16,11 @@ from shared.runs.progress.workloads import workload
 
 
 def give_up(ports: RunPorts, run: Run, why: str) -> None:
-    """Fail a run whose job, or a member's, Azure ML doesn't take; other members may be on their way.
+    """Fail a run because Azure ML rejects its job, or a member's job; other members may be in submission.
 
-    They are ended before the state is written, because who repeats this call stops at a run that is over; and after it,
-    because a submission that is under way may have put jobs in between. One that comes later sees the state.
+    The jobs are canceled before the state is written, because a retry of this call stops at an ended run. They are
+    canceled again after the write, because a concurrent submission may have added jobs in between. A later submission
+    sees the state.
     """
     workload(run).cancel(ports, run)
     after = transition(ports, run.name, RunState.FAILED, why).value
@@ -29,11 +30,11 @@ def give_up(ports: RunPorts, run: Run, why: str) -> None:
 def cancel_run(
     ports: RunPorts, name: str, why: str = "", by: Person = NOBODY, code: CancelCode = CancelCode.PERSON
 ) -> Run:
-    """Mark the run to be canceled, and queue that. A final run, or a repeat, changes nothing.
+    """Mark the run as canceled, and queue the cancellation. An ended run stays unchanged, and so does a repeat.
 
-    Where the system asks, and not a person, `why` becomes the run's reason, and `code` says what asked.
+    If the system cancels, `why` becomes the run's reason and `code` identifies the part of the system.
 
-    The mark makes it stick: a submission that is under way sees it afterwards, and the reconcile timer repeats it.
+    The mark is durable: a concurrent submission sees it afterwards, and the hourly reconcile retries the cancellation.
     """
 
     def mark(stored: Stored[Run]) -> Run:

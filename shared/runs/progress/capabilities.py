@@ -1,4 +1,4 @@
-"""What only some kinds of runs can do. Callers ask for a capability by type, as `isinstance(how, HasMembers)`."""
+"""Capabilities of only some kinds of runs. Callers check for a capability by type: `isinstance(how, HasMembers)`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.runs.ports import RunPorts
 
 @dataclass(frozen=True)
 class MembersView:
-    """An elastic run as people see it. `members` have the names of their present jobs, `losses` of those that ended."""
+    """The public view of an elastic run. `members` have the names of current jobs, `losses` of ended jobs."""
 
     min_nodes: int
     resubmissions: int
@@ -24,15 +24,15 @@ class MembersView:
 
 
 class HasMembers(ABC):
-    """A run of single-node jobs, its members, of which each may end alone."""
+    """A run of single-node jobs, its members, each of which may end independently."""
 
     @abstractmethod
     def members(self, run: Run) -> MembersView:
-        """The members as people see them."""
+        """The public view of the members."""
 
     @abstractmethod
     def evict(self, ports: RunPorts, run: Run, index: int) -> str:
-        """Cancel the job of one member, as losing its node does, and return its name. The run goes on without it.
+        """Cancel the job of one member, as if it lost its node, and return the job's name. The run continues.
 
-        Raises NotFound for an unknown member, Conflict for one that isn't running.
+        Raises NotFound for an unknown member, and Conflict for a member that isn't running.
         """

@@ -1,4 +1,4 @@
-"""A run that is many jobs on one node each, its members. What they decide together is in elastic_policy.py."""
+"""A run of many single-node jobs, its members. The policy for the members is in elastic_policy.py."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ElasticJobs(Workload, HasMembers):
         return _with(super().begun(run, new), begin(new.job, new.bounds, new.at))
 
     def jobs(self, run: Run) -> dict[int, str]:
-        """The first jobs have their members' numbers, those that replaced them these plus the number of members."""
+        """Job numbers: first jobs have their members' numbers; each replacement adds the number of members."""
         pairs = ((m.index, attempt) for m in _elastic(run).members for attempt in range(1, m.attempt + 1))
         return {_number(run, index, attempt): member_job(run.name, index, attempt) for index, attempt in pairs}
 
@@ -86,7 +86,7 @@ class ElasticJobs(Workload, HasMembers):
         )
 
     def can_ignore(self, _run: Run, _told: RunState, _scarce: bool) -> bool:
-        """False: a member's state says nothing about the other members."""
+        """False: one member's state says nothing about the other members."""
         return False
 
     def may_change(self, _run: Run, _statuses: Statuses) -> bool:
@@ -122,7 +122,7 @@ class ElasticJobs(Workload, HasMembers):
             if member.state not in FINAL and (status := statuses.get(_job(run, member))):
                 by_index[member.index] = status
         if run.progress.state is RunState.RECEIVED and not by_index:
-            return None  # it is submitted first
+            return None  # submission comes first
         plan = judge_members(run, by_index, now)
         to_cancel = tuple(_job(run, member) for member in plan.to_cancel)
         failed_job = plan.failed_job if plan.state is RunState.FAILED else ""
@@ -149,7 +149,7 @@ class ElasticJobs(Workload, HasMembers):
         return (job, 0) if job else None
 
     def _cancel_if_ended(self, ports: RunPorts, name: str, sent: list[Member]) -> None:
-        """Cancel these jobs if the run ended while they were on their way."""
+        """Cancel these jobs if the run ended during the submission."""
         run = ports.runs.get(name).value
         for member in sent:
             if is_over(run) or _job(run, member) not in self.live_jobs(run):
@@ -171,12 +171,12 @@ def _job(run: Run, member: Member) -> str:
 
 
 def _unsent(run: Run) -> list[Member]:
-    """The members whose present jobs were not submitted yet."""
+    """The members whose current jobs are not submitted yet."""
     return [member for member in _elastic(run).members if member.state is RunState.RECEIVED]
 
 
 def _number(run: Run, index: int, attempt: int) -> int:
-    """The number of a member's job among all that the run has had: the same when further ones come."""
+    """The number of a member's job among all jobs of the run. The number stays the same when more jobs follow."""
     if index >= DEDICATED_FROM:
         return index * DEDICATED_FROM + attempt
     return (attempt - 1) * run.asked.nodes + index

@@ -1,4 +1,4 @@
-"""Follow a run's jobs in Azure ML."""
+"""Follow a run's jobs in Azure ML, and update the run's row."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from shared.runs.progress.transitions import ask_for_archive, write_transition
 from shared.runs.progress.workload import NextStep, Statuses
 from shared.runs.progress.workloads import workload
 
-ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was asked for is asked for again
-LOGS_READ = 16  # at most so many ranks' logs are looked at for the reason of a failure
+ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was requested is requested again
+LOGS_READ = 16  # maximum number of rank logs to read for the reason of a failure
 TAIL_BYTES = 4096
 _UNEXPLAINED = "The job failed."
 TAIL_LINES = 15
@@ -37,12 +37,14 @@ TAIL_LIMIT = 7000  # characters
 
 
 def follow_job(ports: RunPorts, event: JobEvent) -> None:
-    """Bring the run's row up to what this job of its is now. Names of other people's jobs do nothing.
+    """Update the run's row from the current status of this job. Names of foreign jobs are ignored.
 
-    An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
-    once the later one wins. Costs one question to Azure ML, whatever the run's size; of a failed job a second one.
-    None if the event told of the status that the row has already, or of no end while Azure ML takes few questions: the
-    look at the run's hour asks for many jobs at once.
+    An event only triggers the check. The job's status is requested after the row's etag was read, so of two concurrent
+    checks the later one wins. The check costs one request to Azure ML, whatever the run's size, and a second request
+    for a failed job.
+
+    The check costs no request if the event repeats the status in the row, or if it reports no end while Azure ML is
+    limiting requests: the hourly reconcile then lists many jobs together.
     """
     job, told, name = event.job, event.status, run_of_job(event.job)
     try:
@@ -63,37 +65,37 @@ def follow_job(ports: RunPorts, event: JobEvent) -> None:
 
 
 def _tells_enough(jobs: Jobs, run: Run, job: str, told: str) -> bool:
-    """Whether the run as it was seconds ago says which jobs to ask for, or that none need be asked."""
+    """Whether the cached run is sufficient to choose the jobs to request, or to request none."""
     if is_over(run) or _can_ignore(jobs, run, told):
         return True
     return bool(_jobs_to_ask(run, job)) and not workload(run).replaces_jobs
 
 
 def _jobs_to_ask(run: Run, job: str) -> Collection[str]:
-    """The jobs whose status an event of this job makes us ask for: all live ones where it is the run's own."""
+    """The jobs whose status to request after an event: the event's job, or all live jobs for the run's own name."""
     live = workload(run).live_jobs(run)
     return [job] if job in live else live if job == run.name else []
 
 
 def _check_archived(queues: Queues, clock: Clock, run: Run) -> None:
-    """Ask for the archive of a run that should have one by now."""
+    """Request the archive of a run that should be archived by now."""
     waited = clock() - run.progress.history[-1].at
     if run.archive.at is None and waited > ARCHIVE_PATIENCE:
         ask_for_archive(queues, run.name)
 
 
 def _can_ignore(jobs: Jobs, run: Run, told: str) -> bool:
-    """Whether an event that told of this status, '' of none, needs no question to Azure ML."""
+    """Whether an event with this status ('': no status) needs no request to Azure ML."""
     if not told or run.progress.state is RunState.RECEIVED:
         return False
     return workload(run).can_ignore(run, RunState(state_of(told)), jobs.scarce())
 
 
 def follow(ports: RunPorts, stored: Stored[Run], statuses: Statuses, archives: bool = False) -> None:
-    """Record what the jobs are, then act on it. Raises Changed if the row was changed meanwhile.
+    """Record the jobs' statuses, then act on the decision. Raises Changed if the row changed in the meantime.
 
-    With `archives` the last step of a small run is written when it is archived; else a message does that, which is
-    better where one handler looks after many runs.
+    With `archives`, the last step of a small run is written together with its archive. Otherwise a message archives the
+    run, which is better if one handler updates many runs.
     """
     run = stored.value
     how = workload(run)
@@ -106,7 +108,7 @@ def follow(ports: RunPorts, stored: Stored[Run], statuses: Statuses, archives: b
         after = replace(
             after, progress=replace(after.progress, failure=_explained_failure(ports.jobs, ports.blobs, step))
         )
-    if (losses := how.losses(run)) != how.losses(after):  # before the step is written: after a crash both are repeated
+    if (losses := how.losses(run)) != how.losses(after):  # before the step is written: a crash repeats both
         ports.happened(RunLosesNodes(run, losses, how.losses(after)))
     moved = frozenset(how.running_jobs(run) ^ how.running_jobs(after))
     after = ports.written_with(RunTakesStep(after, moved, archives))
@@ -114,7 +116,7 @@ def follow(ports: RunPorts, stored: Stored[Run], statuses: Statuses, archives: b
 
 
 def _before_the_write(ports: RunPorts, run: Run, step: NextStep) -> None:
-    """What a retry after the write would skip: that a job is there, whose submitter may have died, and cancels."""
+    """The tasks that a retry after the write would skip: report jobs of a crashed submitter, and cancel jobs."""
     if run.progress.state is RunState.RECEIVED:
         ports.happened(RunSubmitted(run))
     for job in step.to_cancel:
@@ -122,7 +124,7 @@ def _before_the_write(ports: RunPorts, run: Run, step: NextStep) -> None:
 
 
 def _act(ports: RunPorts, after: Stored[Run], step: NextStep) -> None:
-    """Submit what was decided, and record which jobs were sent."""
+    """Submit the jobs that the step requires, and record the submitted jobs."""
     how = workload(after.value)
     try:
         sent = how.act(ports, after.value, step)
@@ -134,7 +136,7 @@ def _act(ports: RunPorts, after: Stored[Run], step: NextStep) -> None:
 
 
 def explained(jobs: Jobs, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:
-    """Statuses from a list, completed with Azure ML's account of each failure, and with the steps of pipelines."""
+    """Statuses from a list, completed with Azure ML's account of each failure and with the steps of pipelines."""
     untold = [
         name
         for name, status in seen.items()
@@ -148,17 +150,17 @@ def _unexplained(status: JobStatus | None) -> JobStatus | None:
 
 
 def _explained_failure(jobs: Jobs, blobs: Blobs, step: NextStep) -> JobFailure:
-    """Why the run fails, with the end of the log that explains the failure."""
+    """Why the run failed, with the tail of the log that explains the failure."""
     failure = step.failure or UNKNOWN_FAILURE
     log, tail = _failing_log(jobs, blobs, step.failed_job, failure.log) if step.failed_job else ("", "")
     return with_(failure, log=log, tail=tail[:TAIL_LIMIT])
 
 
 def _failing_log(jobs: Jobs, blobs: Blobs, job: str, named: str) -> tuple[str, str]:
-    """The name and the last lines of the log that explains the failure: the named one, or one of those that exist."""
+    """Name and last lines of the log that explains the failure: the named log, or one of the existing logs."""
     try:
         place = jobs.folder(job).inside(Part.LOGS)
-    except (NotFound, BadInput):  # a workspace without the datastore that holds them
+    except (NotFound, BadInput):  # a workspace without the datastore of the logs
         return "", ""
     names = [named] if named else _log_names(blobs, place)
     tails = {n: blobs.tail(place.container, f"{place.prefix}{n}", TAIL_BYTES) for n in names}

@@ -1,9 +1,9 @@
-"""Move runs when no event does, by the hour.
+"""Reconcile runs with Azure ML, one hour of creation per message, in case events were lost.
 
-Runs are looked at by the hour in which they were made. One message asks for one hour; its look reads the hour's runs
-that are not settled in pages, lists Azure ML's jobs of that hour in pages, and follows those that differ. So ten
-thousand live runs cost some hundred requests, where asking for each would cost ten thousand
-([decision 11](../../docs/adr/0011-looks-by-the-hour.md)).
+Runs are grouped by the hour in which they were created. One message reconciles one hour: it reads the hour's unfinished
+runs in pages, lists Azure ML's jobs of the hour in pages, and follows the runs whose jobs differ. Ten thousand live
+runs thus cost some hundred requests, instead of one request per run ([decision
+11](../../docs/adr/0011-looks-by-the-hour.md)).
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from shared.runs.progress.workloads import workload
 
 log = logging.getLogger(__name__)
 
-PATIENCE = timedelta(seconds=60)  # a message sent within that time is probably on its way still
-AGAIN_SECONDS = 20.0  # an hour that was looked at so shortly ago is not looked at again
-APART_SECONDS = 10.0  # between the looks at two hours: all at once would hold up the events
+PATIENCE = timedelta(seconds=60)  # a message sent within this time is probably still on its way
+AGAIN_SECONDS = 20.0  # an hour that was reconciled this recently is skipped
+APART_SECONDS = 10.0  # between two hours, because reconciling all hours together would delay the events
 ALL_WITHIN_SECONDS = 240.0  # less than the timer's period
 RUNS_A_PAGE = 2000
-BUDGET = timedelta(seconds=40)  # of one look, after which no page is begun; what is left goes on in the next
+BUDGET = timedelta(seconds=40)  # for one reconcile; no page is started afterwards, and the next reconcile continues
 LONGEST = timedelta(minutes=4)  # for a page; functionTimeout, 10 minutes, ends the worker
-ASKED_ALONE = 50  # jobs that the list did not show and that are asked for one by one, in one look
-ARCHIVE_TRIES = 12  # until archiving a run is given up
-SUBMIT_FOR = timedelta(days=1)  # until submitting a run is given up
+ASKED_ALONE = 50  # jobs missing from the list that one reconcile requests one by one
+ARCHIVE_TRIES = 12  # until archiving a run is abandoned
+SUBMIT_FOR = timedelta(days=1)  # until submitting a run is abandoned
 
 
 def ask_for_looks(ports: RunPorts) -> None:
-    """Ask for a look at every hour in which runs were made that may not be settled, one after the other."""
+    """Queue a reconcile of every hour that may have unfinished runs, one after the other."""
     hours = ports.runs.hours()
     apart = min(APART_SECONDS, ALL_WITHIN_SECONDS / max(len(hours), 1))
     for number, hour in enumerate(reversed(hours)):
@@ -52,10 +52,10 @@ def ask_for_looks(ports: RunPorts) -> None:
 
 
 def look_at_hour(ports: RunPorts, message: CheckHour) -> None:
-    """Reconcile every unsettled run of the hour. One that fails stops no other; its error is raised last.
+    """Reconcile every unfinished run of the hour. A failing run does not stop the others; the error is raised last.
 
-    Does nothing if another look at this hour was a moment ago. An hour in which all are settled is taken off the list
-    once no run can be added to it.
+    Does nothing if the hour was reconciled a moment ago. An hour without unfinished runs leaves the list once no run
+    can be added to the hour.
     """
     hour = message.hour
     try:
@@ -88,7 +88,7 @@ class _HourLook:
             whole = self._page(live)
             if whole and len(page) < RUNS_A_PAGE:
                 break
-            if not whole or self._took(BUDGET):  # the runs' rows remember nothing of a look: it begins anew
+            if not whole or self._took(BUDGET):  # rows keep no progress of a reconcile, so the next one starts over
                 self.ports.queues.send(CheckHour(self.hour), AGAIN_SECONDS)
                 return
             before = page[-1].value
@@ -99,7 +99,7 @@ class _HourLook:
         return self.ports.clock() - self.began > time
 
     def _page(self, page: list[Stored[Run]]) -> bool:
-        """Look after these runs. False: not after all of them, since that takes too long."""
+        """Reconcile these runs. False if time ran out before the last run."""
         going = [stored for stored in page if not is_over(stored.value)]
         names = {job for stored in going for job in workload(stored.value).live_jobs(stored.value)}
         seen = self._listed(names) if names else {}
@@ -109,14 +109,14 @@ class _HourLook:
             try:
                 self._look_after(stored, seen)
             except Changed:
-                continue  # someone else was quicker, and knows more
+                continue  # another process was faster and has newer data
             except TrainyardError as exc:
                 log.warning("look at run %s: %s", stored.value.name, exc)
                 self.errors.append(exc)
         return True
 
     def _listed(self, names: set[str]) -> dict[str, JobStatus]:
-        """Azure ML's statuses of these jobs, listed after their rows were read, so newer."""
+        """Azure ML's statuses of these jobs. They are listed after the rows were read, so they are newer."""
         seen: dict[str, JobStatus] = {}
         try:
             for status in self.ports.jobs.listed(self.hour):
@@ -124,7 +124,7 @@ class _HourLook:
                     seen[status.name] = status
                     if len(seen) == len(names):
                         break
-        except TrainyardError as exc:  # archives and submissions go on without it
+        except TrainyardError as exc:  # archives and submissions continue without the list
             self.errors.append(exc)
             self.alone = 0
         return seen
@@ -157,7 +157,7 @@ class _HourLook:
                 seen[job] = self.ports.jobs.status(job)
         if not workload(run).may_change(run, seen):
             return
-        whole = self.ports.runs.get(run.name)  # with its request, which a page leaves out
+        whole = self.ports.runs.get(run.name)  # with its request, which a page omits
         if whole.etag != stored.etag:
             raise Changed(f"Run {run.name} changed since its page was read; what was listed may be older.")
         follow(self.ports, whole, explained(self.ports.jobs, seen))

@@ -1,4 +1,4 @@
-"""A run that is one job in Azure ML, under the run's own name."""
+"""Base of the kinds of runs that have one current job in Azure ML, under the run's name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from shared.runs.model import Run, RunState
 from shared.runs.names import hour_of, plain_job
 from shared.runs.progress.workload import NextStep, Statuses, Workload
 
-MISSING_FOR = timedelta(days=1)  # a job that can't be found may be in a workspace that the settings don't name now
+MISSING_FOR = timedelta(days=1)  # a job that can't be found may be in a workspace that the settings no longer name
 
 
 class OneJob(Workload):
-    """The parts that a single job and a pipeline have in common."""
+    """The common parts of single jobs and pipelines."""
 
     def jobs(self, run: Run) -> dict[int, str]:
         return {0: run.name}
@@ -39,30 +39,30 @@ class OneJob(Workload):
         return NextStep(run, RunState(status.state), status.error or why_step(run, status, now))
 
     def ranks(self, _run: Run) -> list[int] | None:
-        """None: a listing of the logs says which ranks there are."""
+        """None: only a listing of the logs shows which ranks exist."""
 
     def log_of(self, run: Run, rank: int) -> tuple[str, int] | None:
         return present_job(run), rank
 
 
 def present_job(run: Run) -> str:
-    """The name of the job that the run is at."""
+    """The name of the run's current job."""
     return plain_job(run.name, run.jobs.number)
 
 
 def _after_missing(run: Run, job: str, now: datetime) -> NextStep | None:
-    """The step of a run whose job Azure ML does not know: none, until that lasts too long for a delay."""
+    """The step of a run whose job Azure ML does not know: None until a delay can no longer explain it."""
     if run.progress.state is RunState.RECEIVED or now - run.progress.history[-1].at < MISSING_FOR:
         return None
     return NextStep(run, RunState.FAILED, f"Azure ML has no job {job} any more.")
 
 
 def for_every_job(run: Run, request: JobSpec) -> JobSpec:
-    """The request with what every job has: the property by which Azure ML lists the jobs of all runs that were made in
-    the same hour, and mounts that refresh.
+    """Add to the request what every job needs: the property for listing jobs by hour, and mounts that refresh.
 
-    By default a node's mount caches what it has read of a file for ever, and so never sees the rest of a checkpoint
-    that another node was writing (https://learn.microsoft.com/azure/machine-learning/how-to-read-write-data-v2).
+    Azure ML lists the jobs of all runs created in the same hour by this property. By default, a node's mount caches
+    file content forever, and never sees the rest of a checkpoint that another node was still writing
+    (https://learn.microsoft.com/azure/machine-learning/how-to-read-write-data-v2).
     """
     variables = {"DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1", **request.variables}
     properties = {**request.properties, HOUR_PROPERTY: hour_of(run.created_at)}

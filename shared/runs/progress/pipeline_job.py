@@ -1,4 +1,4 @@
-"""A run that is a pipeline: Azure ML has it whole, and runs its graph; each step is a job of its own there."""
+"""A run that is a pipeline. Azure ML receives the whole pipeline and runs its graph; each step is a job in Azure ML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted
 
 
 class PipelineJob(OneJob):
-    """The job of the pipeline has the run's name; Azure ML names those of its steps."""
+    """The pipeline's job has the run's name. Azure ML chooses the names of the steps' jobs."""
 
     kind = PIPELINE
 
@@ -34,7 +34,7 @@ class PipelineJob(OneJob):
         return super().jobs(run) | {number: step.job for number, step in enumerate(run.jobs.steps, 1) if step.job}
 
     def uses(self, run: Run, now: datetime) -> list[Use]:
-        """Each step's nodes while it ran, on its own cluster."""
+        """The nodes of each step while it ran, on the step's cluster."""
         ran: dict[str, tuple[Spell, ...]] = {run.asked.cluster: ()}
         for step in run.jobs.steps:
             cluster, end = step.cluster or run.asked.cluster, step.ended or end_of(run) or now
@@ -63,11 +63,11 @@ class PipelineJob(OneJob):
         return replace(step, why=why, failed_job=job) if step.state is RunState.FAILED and why else step
 
     def job_folder(self, run: Run, job: str) -> str:
-        """The folder of a step's job; the pipeline's own files are where those of a single job are."""
+        """The folder of a step's job. The pipeline's own files have the places of a single job's files."""
         return next((f"{step.name}/" for step in run.jobs.steps if step.job == job), "")
 
     def ranks(self, run: Run) -> list[int] | None:
-        """The steps that have begun, by their places in the file."""
+        """The steps that have started, by their position in the file."""
         return [place for place, step in enumerate(run.jobs.steps) if step.job]
 
     def log_of(self, run: Run, rank: int) -> tuple[str, int] | None:

@@ -1,4 +1,4 @@
-"""How the steps of a pipeline stand, from what Azure ML tells of those that have begun. Pure."""
+"""The states of a pipeline's steps, from Azure ML's statuses of the steps that have started. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ WHY_LIMIT = 500  # characters
 
 
 def steps_at_first(job: JobSpec) -> tuple[Step, ...]:
-    """The steps of a pipeline before one has begun; none of another job.
+    """The steps of a pipeline before any step has started; no steps for another kind of job.
 
-    A step that is a pipeline ends after its own last steps, whose first come after what it needs; the nodes are theirs.
+    A step that is itself a pipeline needs its own last steps, and its first steps need what the step itself needs. The
+    nodes belong to the inner steps.
     """
     every = {step.name: step for step in kind_of(job).parts(job)}
     above = {name: name.rpartition(".")[0] for name in every}
@@ -39,7 +40,7 @@ def _within(above: str, name: str) -> str:
 
 
 def as_told(steps: Sequence[Step], statuses: Iterable[StepStatus], ended: bool) -> tuple[Step, ...]:
-    """The steps as they stand now. `ended`: the pipeline is over, so what has not begun never will."""
+    """The current steps. `ended`: the pipeline has ended, so steps that have not started are skipped."""
     by_name = {each.name: each for each in statuses}
     return tuple(_as_told(step, by_name.get(step.name), ended) for step in steps)
 
@@ -54,7 +55,10 @@ def _as_told(step: Step, status: StepStatus | None, ended: bool) -> Step:
 
 
 def why_failed(steps: Sequence[Step]) -> tuple[str, str]:
-    """(why the pipeline failed, the job whose log says more): the first step that did, and those that never began."""
+    """(why the pipeline failed, the job whose log says more).
+
+    The reason names the first failed step, other failed steps, and the steps that never started.
+    """
     failed = [step for step in steps if step.state is StepState.FAILED]
     if not failed:
         return "", ""

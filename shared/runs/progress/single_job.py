@@ -1,7 +1,7 @@
-"""A run that is one job at a time, the first under the run's own name.
+"""A run with one job at a time; the first job has the run's name.
 
-Azure ML queues a job that lost its nodes again, or lets the job fail. In the second case a further job continues from
-the checkpoints, which are where the first one left them, until the run's resubmissions are used up.
+If a job loses its nodes, Azure ML either queues the job again or lets it fail. After a failure, another job continues
+from the checkpoints of the previous job, until the run's resubmissions are used up.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SingleJob(OneJob):
         return super().decide(run, statuses, now)
 
     def _decide_on_further_job(self, run: Run, status: JobStatus | None, now: datetime) -> NextStep:
-        if status is not None:  # the job was submitted, and its submitter died before recording that
+        if status is not None:  # the job was submitted, and the submitter crashed before recording it
             known = replace(run, jobs=replace(run.jobs, resubmit=False, job=present_job(run)))
             return self.decide(known, {status.name: status}, now) or NextStep(known, run.progress.state)
         if run.cancel.asked_at is not None:
@@ -71,18 +71,18 @@ class SingleJob(OneJob):
         return NextStep(run, run.progress.state)
 
     def job_folder(self, run: Run, job: str) -> str:
-        """The folder of a job that others followed; the last job's files are where those of an only job are."""
+        """The archive folder of a job. The last job's files are in the place of an only job's files."""
         return "" if job == present_job(run) else f"attempt-{job.removeprefix(run.name).removeprefix('-a') or 1}/"
 
     def _cancel_if_ended(self, ports: RunPorts, name: str) -> None:
-        """Cancel the job if the run was ended while the job was on its way."""
+        """Cancel the job if the run ended during the submission."""
         run = ports.runs.get(name).value
         if run.cancel.asked_at is not None or is_over(run):
             self.cancel(ports, run)
 
 
 def _after_a_loss(run: Run, words: str, now: datetime) -> NextStep:
-    """A further job, if one may follow. `words` are Azure ML's."""
+    """Resubmit the job if the limits allow it; otherwise fail the run. `words` are Azure ML's."""
     if run.cancel.asked_at is not None:
         return NextStep(run, RunState.CANCELED, run.cancel.why or "Canceled as asked.")
     used, left = run.jobs.number - 1, _seconds_left(run, now)
@@ -103,20 +103,20 @@ def _with_further_job(run: Run) -> Run:
 
 
 def _moved(run: Run, now: datetime) -> NextStep:
-    """The further job of a run that ended its job to go on elsewhere."""
+    """The next job of a run whose job was ended to continue on another cluster."""
     cluster = run.jobs.moves_to
     why = f"Job {run.jobs.number + 1} goes on from its checkpoints on {cluster}. {run.jobs.moves_why}"
     after = _with_further_job(run)
     places = (*run.jobs.places, Placed(now, cluster))
     after = replace(after, jobs=replace(after.jobs, moves_to="", moves_why="", places=places))
-    if run.progress.state is RunState.QUEUED:  # no step, but to be known
+    if run.progress.state is RunState.QUEUED:  # the state stays the same, but the history shows the move
         history = (*run.progress.history, Moment(RunState.QUEUED, now, why))
         after = replace(after, progress=replace(after.progress, history=history))
     return NextStep(after, RunState.QUEUED, why)
 
 
 def _seconds_left(run: Run, now: datetime) -> int | None:
-    """Seconds left of the run's time limit, which all its jobs share; None without one."""
+    """Seconds left of the run's time limit, which all of the run's jobs share; None without a limit."""
     limit = run.asked.request.timeout_seconds
     began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), now)
     return limit - int((now - began).total_seconds()) if limit else None

@@ -30,11 +30,11 @@ log = logging.getLogger(__name__)
 
 
 def submit_run(ports: RunPorts, message: SubmitRun) -> None:
-    """Put the run's job to Azure ML under the run's name, or its members' jobs, or cancel it if that was asked for.
+    """Submit the run's job (or its members' jobs) to Azure ML under the run's name, or cancel the run on request.
 
-    `job` on its row is the sign that this was done; its state may be ahead of that, because an event came first. The
-    event is queued before the step is written: one that is lost could never be made good, one that is sent twice has
-    the same id.
+    `job` in the row marks a submitted run. The row's state may be ahead of `job`, because an event may arrive first.
+    The event about the submission is queued before the step is written: a lost event could never be recovered, while an
+    event that is sent twice has the same id.
     """
     run = _newest(ports.runs, message.run)
     if run.cancel.asked_at is not None:
@@ -48,20 +48,20 @@ def submit_run(ports: RunPorts, message: SubmitRun) -> None:
 
 
 def _newest(runs: Runs, name: str) -> Run:
-    """The run; as this process last saw it if it was just received, since a cancel is seen after the submission too."""
+    """The run, for a received run from the cache: a cancel is also noticed after the submission."""
     run = runs.recent(name).value
     return run if run.progress.state is RunState.RECEIVED and not run.jobs.job else runs.get(name).value
 
 
 def _cancel_unknown_jobs(ports: RunPorts, run: Run) -> None:
-    """End the jobs of a run that was given up while another submission, which then failed, put one: nobody knows it."""
+    """Cancel the jobs of a failed run that another, unfinished submission created: nothing else knows them."""
     if _has_jobs(ports.jobs, run):
         ports.happened(RunSubmitted(run))
     workload(run).cancel(ports, run)
 
 
 def _paid_for(ports: RunPorts, run: Run) -> Run | None:
-    """The run with its price, once its budget allows it; None for one that was given up, or that goes on later."""
+    """The run with its price, if the budget allows the run. None if the run failed or continues in a later message."""
     try:
         if not bring_back(ports, run):
             log.info("run %s: the copy of the model that it begins with goes on in the next message", run.name)
@@ -76,11 +76,11 @@ def _paid_for(ports: RunPorts, run: Run) -> Run | None:
 
 
 def _put(ports: RunPorts, run: Run) -> Submitted | None:
-    """Put the run's jobs to Azure ML; None for a run that was given up."""
+    """Submit the run's jobs to Azure ML; None if the run failed."""
     try:
         submitted = workload(run).submit(ports, run)
     except BadInput as exc:
-        if _has_jobs(ports.jobs, run):  # some of its members were taken
+        if _has_jobs(ports.jobs, run):  # Azure ML accepted some members' jobs
             ports.happened(RunSubmitted(run))
         give_up(ports, run, f"The job could not be submitted. {exc}")
         return None
@@ -89,7 +89,7 @@ def _put(ports: RunPorts, run: Run) -> Submitted | None:
 
 
 def _record(ports: RunPorts, run: Run, submitted: Submitted) -> None:
-    """Write that the run is submitted, and cancel it if that was asked for while its job was on its way."""
+    """Record the submission. If the run was canceled in the meantime, cancel its jobs."""
     ids, priced = submitted.ids, run.money
     environment = _environment(ids.environment or run.asked.request.environment)
 
@@ -104,19 +104,19 @@ def _record(ports: RunPorts, run: Run, submitted: Submitted) -> None:
 
 
 def _environment(named: str | Asset | Environment) -> str:
-    """The environment as a row keeps it: a registered one in the form in which jobs name it."""
+    """The environment's text in a row; a registered environment has the form in which jobs name it."""
     return str(named) if isinstance(named, Environment) else place_text(named)
 
 
 def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> Run:
-    """The run with what became of its submitted jobs, also that they wait for nodes, if they do."""
+    """The run with its submitted jobs, in the state queued if they already wait for nodes."""
     run = workload(run).after_submission(run, submitted.jobs)
     after = advance(run, RunState.SUBMITTED, now)
     return advance(after, RunState.QUEUED, now) if after is not run and submitted.queued else after
 
 
 def evict(ports: RunPorts, name: str, index: int, by: Person = NOBODY) -> str:
-    """Cancel the job of one member, as losing its node does, and return its name; see HasMembers.evict.
+    """Cancel the job of one member, as if it lost its node, and return the job's name; see HasMembers.evict.
 
     Raises Impossible for a run without members.
     """
@@ -130,10 +130,10 @@ def evict(ports: RunPorts, name: str, index: int, by: Person = NOBODY) -> str:
 
 
 def _cancel(ports: RunPorts, run: Run) -> None:
-    """End the run's job. One that was never sent is canceled here; else the job's own end tells the run's.
+    """Cancel the run's jobs. A run without a submitted job ends here; otherwise the end of its job ends the run.
 
-    Also for a run that is over: its job may have been put a moment after it was canceled. Whoever put it may have died
-    before saying so anywhere; hence the question to Azure ML.
+    This applies to an ended run too: its job may have been submitted just after the cancel. The submitter may have
+    crashed before recording the job, so Azure ML is asked whether it exists.
     """
     how = workload(run)
     sent = bool(run.jobs.job) or _has_jobs(ports.jobs, run)

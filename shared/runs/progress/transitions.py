@@ -1,4 +1,4 @@
-"""The one way in which a run's state is written."""
+"""The single place that writes a run's state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def write_transition(ports: RunPorts, run: Stored[Run], changed: Run) -> Stored[Run]:
-    """Write the changed run, and state the facts that follow. Raises Changed if the row was changed meanwhile."""
+    """Write the changed run, and publish the facts that follow. Raises Changed if the row changed meanwhile."""
     after = ports.runs.update(run, changed) if changed != run.value else run
     if after.value.progress.state is not run.value.progress.state:
         why = after.value.progress.history[-1].why.partition("\n")[0]
@@ -37,7 +37,7 @@ def write_transition(ports: RunPorts, run: Stored[Run], changed: Run) -> Stored[
 def transition(
     ports: RunPorts, name: str, state: RunState, why: str, also: Callable[[Run], Run] | None = None
 ) -> Stored[Run]:
-    """Bring the run to a state, if the table allows it, with further changes of the row as it is then."""
+    """Move the run to a state, if the table allows it. `also` makes further changes to the newest row."""
 
     def write(stored: Stored[Run]) -> Stored[Run]:
         changed = also(stored.value) if also else stored.value

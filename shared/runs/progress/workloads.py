@@ -1,5 +1,7 @@
-"""The table of all kinds of runs. A new kind is a class that inherits from `Workload`, and an entry here or in its
-feature."""
+"""The table of all kinds of runs.
+
+A new kind is a class that inherits from `Workload`, and an entry here or in the kind's feature.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from shared.runs.progress.workload import Workload
 
 @cache
 def workloads() -> tuple[Workload, ...]:
-    """A job is of the first kind that takes it. The last kind takes every job."""
+    """All kinds, in order. A job has the first kind that accepts it; the last kind accepts every job."""
     of_features = (kind for feature in features() for kind in feature.workloads)
     return (*of_features, PipelineJob(), ElasticJobs(), SingleJob())
 

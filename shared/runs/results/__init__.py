@@ -1,1 +1,1 @@
-"""What a run left behind, and its archive."""
+"""A run's results: metrics, logs, files, and the archive."""

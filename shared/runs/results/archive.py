@@ -1,7 +1,8 @@
-"""Copy what a final run left behind into the output container, and write its manifest last.
+"""Copy an ended run's results into the output container, and write the manifest last.
 
-The manifest (`manifest.json`) has names, sizes and checksums of all files, and the fate of every output that the job
-declared: archived, empty, left where it is, or missing, and why. Its being there means that nothing more will come.
+The manifest (`manifest.json`) has names, sizes and checksums of all files. For every output that the job declared, the
+manifest has the result and the reason: archived, empty, left in place, or missing. An archive with a manifest is
+complete.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from shared.runs.results.outputs import Output, archive_folder, outputs
 log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
-MANIFEST_LIMIT = 256 << 20  # bytes; a file takes some 150 of them
+MANIFEST_LIMIT = 256 << 20  # bytes; one file needs about 150
 PATIENCE = timedelta(minutes=4)  # one copy may take as long once more; functionTimeout, 10 minutes, ends the worker
 LEAST_COPYING = timedelta(minutes=1)  # however long the drop was listed
 AT_ONCE_FILES, AT_ONCE_BYTES = 100, 64 << 20  # copied by the service itself within a second
@@ -54,16 +55,16 @@ NOT_IN_THE_MANIFEST = ("archived_at", "request", "archive_tries", "archive_error
 
 
 class OutOfTime(Exception):
-    """There is more to copy than one invocation should."""
+    """More data remains than one invocation should copy."""
 
 
 def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
-    """Archive a final run, or as much of it as PATIENCE allows: a message goes on with the rest.
+    """Archive an ended run, or as much as PATIENCE allows; another message continues with the rest.
 
-    After a crash it may be called again: existing copies are kept.
+    A repeat after a crash is safe: existing copies are kept.
     """
     name = message.run
-    stored = ports.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
+    stored = ports.runs.get(name)  # a repeated archive of an archived run could differ from the manifest
     run = stored.value
     if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
         return
@@ -75,7 +76,7 @@ def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
         until = max(until, ports.clock() + LEAST_COPYING)
         archived = _archive(ports, run, run_outputs, run_outputs.copies(source), source, until)
     except OutOfTime:
-        if run != stored.value:  # so that the next message need not list the drop again
+        if run != stored.value:  # so that the next message does not list the drop again
             _record(ports.runs, ports.clock, stored, lambda fresh: _with_verdict(fresh, run))
         ask_for_archive(ports.queues, name)
         log.info("run %s: its archive goes on in the next message", name)
@@ -93,10 +94,10 @@ def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
 
 
 def archive_at_once(ports: RunPorts, run: Run) -> Run:
-    """Archive a small run at its last step, and return it as this step writes it.
+    """Archive a small run at its last step, and return the run for the write of this step.
 
-    The run stays as it is if it is not over by it, has several jobs, many data or much to copy, and where something
-    fails: a message does it then. It may die anywhere and be called again.
+    The run is returned unchanged, and a message archives it later, if the run has not ended, has several jobs, much
+    data to compare or much to copy, or if an error occurs. A repeat after a crash is safe.
     """
     if not is_over(run) or len(workload(run).jobs(run)) != 1 or (judged := change_at_end(ports, run)) is None:
         return run
@@ -114,13 +115,13 @@ def archive_at_once(ports: RunPorts, run: Run) -> Run:
 
 
 def _with_verdict(fresh: Run, judged: Run) -> Run:
-    """The run as its row is now, with what was found of its data."""
+    """The newest run with the verdict on its data."""
     found = judged.progress
     return replace(fresh, progress=replace(fresh.progress, trained_on=found.trained_on, data_note=found.data_note))
 
 
 def _with_archive(fresh: Run, archived: Run, now: datetime) -> Run:
-    """The run as its row is now, with the archive that it has since now."""
+    """The newest run with its complete archive."""
     return replace(fresh, archive=replace(archived.archive, tries=fresh.archive.tries, error="", at=now))
 
 
@@ -132,7 +133,9 @@ def _tell(ports: RunPorts, run: Run, notice_after: float = 0.0) -> None:
 def _archive(
     ports: RunPorts, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
 ) -> Run:
-    """The run, with what `source` left archived as the run's: its own, or that of a sweep's best trial."""
+    """The run with its archive. `source` is the run whose results are copied: the run itself, or a sweep's best
+    trial.
+    """
     folder, files = run_outputs.folder, list[Blob]()
     for file in _checked(ports.blobs.copy(copies), run_outputs.expected):
         files.append(file)
@@ -153,11 +156,11 @@ def _archive(
 
 @dataclass
 class _Found:
-    """What the outputs hold: the copies to make, and the fate of each output."""
+    """The content of the outputs: the copies to make, and the result for each output."""
 
     ports: RunPorts
     folder: str
-    expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the blob that the job wrote
+    expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the original blob
     fates: list[dict[str, Any]] = field(default_factory=list)  # of declared outputs, and of logs that can't be read
 
     def copies(self, run: Run) -> Iterator[Copy]:
@@ -179,15 +182,16 @@ class _Found:
             self.fates += [_fate(each, counts[each]) for each in some if not each.job]
 
     def changed_late(self, run: Run) -> list[str]:
-        """Outputs that somebody wrote after the job's end: nodes share the workspace's container. Whose job it was, no
-        blob tells. Logs are left out: Azure ML itself writes them when the job is over.
+        """Names of outputs that changed after the job's end, because nodes share the workspace's container.
+
+        A blob does not say which job wrote it. Logs are excluded: Azure ML itself writes logs after the job's end.
         """
         until = run.progress.history[-1].at + LATE
         written = {name.removeprefix(f"{self.folder}/"): blob.last_modified for name, blob in self.expected.items()}
         return sorted(name for name, at in written.items() if at and at > until and not name.startswith("logs/"))
 
     def _copies(self, some: list[Output]) -> Iterator[tuple[Output, Copy]]:
-        """What is there of outputs that lie in one folder; those of a job's own folder come from one listing."""
+        """The existing files of outputs in one folder. The outputs in a job's own folder share one listing."""
         if some[0].job and not some[0].path:
             own = self.ports.jobs.folder(some[0].job)
             by_part = {output.part: output for output in some}
@@ -216,7 +220,7 @@ class _Found:
 
 
 def _of_one_folder(run_outputs: Iterable[Output]) -> Iterator[list[Output]]:
-    """The outputs grouped by folder: a job's own folder together, everything else alone."""
+    """Outputs grouped by folder: those in a job's own folder together, all others separately."""
     for _, some in groupby(
         run_outputs, key=lambda output: (output.job, place_text(output.path), "" if output.job else output.name)
     ):
@@ -239,7 +243,9 @@ def _fate(output: Output, count: int) -> dict[str, Any]:
 
 
 def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob]:
-    """The copies, each compared with what the job wrote. Raises Unavailable for one that differs: copy it again."""
+    """The copies, each compared with its original. Raises Unavailable for a difference, so that a retry copies
+    again.
+    """
     for blob in copied:
         source = expected[blob.name]
         if blob.size != source.size or (blob.md5 and source.md5 and blob.md5 != source.md5):
@@ -251,7 +257,7 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
 
 
 def _metrics(jobs: Jobs, blobs: Blobs, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
-    """The last and best metrics of the archived files; without a curve among them, of what was printed too."""
+    """The last and best metrics of the archived files; if no file has curves, of printed values too."""
     with_metrics = metric_files.archived(archive_folder(run), files)
     if not any(file.has_curves for file in with_metrics):
         with_metrics = [*metric_files.printed(jobs, blobs, run), *with_metrics]
@@ -259,7 +265,7 @@ def _metrics(jobs: Jobs, blobs: Blobs, run: Run, files: Iterable[Blob]) -> tuple
 
 
 def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found) -> None:
-    """Write the manifest; the same files and run give the same bytes."""
+    """Write the manifest. The same files and run produce the same bytes."""
     folder = archive_folder(run)
     row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
     row |= {part.name: msgspec.to_builtins(run.feature(part.kind)) for part in parts() if run.feature(part.kind)}

@@ -1,4 +1,4 @@
-"""What a run left behind: the files of its manifest, and addresses to fetch them from."""
+"""A run's artifacts: the files of the manifest, and signed addresses for downloading them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.runs.ports import RunPorts
 from shared.runs.results.archive import MANIFEST, read_manifest
 from shared.runs.results.outputs import archive_folder
 
-ADDRESS_LIFE = 900  # seconds that a signed address works
+ADDRESS_LIFE = 900  # seconds for which a signed address is valid
 
 
 PICTURES, MOST_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif"), 24
@@ -23,7 +23,7 @@ PICTURES, MOST_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif"), 24
 def artifacts(ports: RunPorts, name: str, pictures: bool = False) -> dict[str, Any]:
     """The files of a run's archive; none until the archive is complete.
 
-    With `pictures` addresses of the first pictures among them come along, so that a page needs no request for each.
+    With `pictures`, the result includes the addresses of the first pictures, so that a page needs no further requests.
     """
     run = ports.runs.get(name).value
     _check_kept(run)
@@ -41,7 +41,7 @@ def artifacts(ports: RunPorts, name: str, pictures: bool = False) -> dict[str, A
 
 
 def address(ports: RunPorts, name: str, path: str) -> str:
-    """A signed address of this very file of this very run. Raises NotFound unless the run's manifest names it."""
+    """A signed address of one file of one run. Raises NotFound if the run's manifest does not name the file."""
     run = ports.runs.get(name).value
     _check_kept(run)
     if run.archive.at is None:

@@ -1,8 +1,9 @@
-"""Rows of TensorBoard's event files: framed records, each a protobuf of which few fields count here.
+"""Rows of TensorBoard event files: framed protobuf records, of which few fields are read.
 
 A record is its length (8 bytes), that length's checksum (4), the event, and the event's checksum (4). Framing:
 https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/lib/io/record_writer.h. Fields: event.proto,
-summary.proto, tensor.proto and types.proto of https://github.com/tensorflow/tensorboard/tree/master/tensorboard/compat/proto.
+summary.proto, tensor.proto and types.proto of
+https://github.com/tensorflow/tensorboard/tree/master/tensorboard/compat/proto.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 
 HEAD, CHECKSUM = 12, 4  # bytes before and behind an event
 CHECKED = 64 << 10  # bytes; a larger event is a picture or a graph, whose checksum would take seconds
-PHASES = ("train", "training", "validation", "val", "test", "eval")  # folders that Keras and others write one file in
+# Folders for which Keras and other tools write separate files
+PHASES = ("train", "training", "validation", "val", "test", "eval")
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # https://protobuf.dev/programming-guides/encoding/#structure
 # By a tensor's type: the format of its content, and the field that has its values instead.
 TYPES = {1: ("f", 5), 2: ("d", 6), 3: ("i", 7), 4: ("B", 7), 5: ("h", 7), 6: ("b", 7), 9: ("q", 10), 10: ("?", 11)}

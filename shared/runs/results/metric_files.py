@@ -1,7 +1,7 @@
-"""The rows of numbers that a run's jobs wrote into files, or printed.
+"""Rows of metrics from files that a run's jobs wrote, or from printed lines.
 
-Those of its output `metrics` count: `*.jsonl`, `metrics.json` and TensorBoard's events. Where it has none,
-`metrics.json`, `metrics.jsonl` and events in any other output do. Where no curve is among them, what was printed does.
+The output `metrics` has priority: `*.jsonl`, `metrics.json` and TensorBoard event files. If it has none of these,
+`metrics.json`, `metrics.jsonl` and event files of any other output count. If no file has curves, printed values count.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from shared.runs.results import event_files, printed_metrics
 from shared.runs.results.outputs import archive_folder, outputs
 from shared.runs.results.rank_log import rank_log
 
-PIECE = 4 << 20  # bytes read at once
-MOST_BYTES = 64 << 20  # of one file in one look; the next look goes on there
-MOST_PRINTED = 16 << 20  # the same of a log
+PIECE = 4 << 20  # bytes per read
+MOST_BYTES = 64 << 20  # per file and call; the next call continues there
+MOST_PRINTED = 16 << 20  # per log and call
 MOST_DOCUMENT = 4 << 20  # bytes of a metrics.json
-MOST_LISTED = 5000  # files of one output among which metrics are sought
-OWN = "metrics/"  # the output of that name, in the archive
+MOST_LISTED = 5000  # files of one output that are searched for metrics
+OWN = "metrics/"  # the archive folder of the output `metrics`
 NAMES = ("metrics.json", "metrics.jsonl")
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class MetricFile:
-    """A file with metrics, or a log. `name` is its place in the archive, that of the output `metrics` left out.
+    """A file with metrics, or a log. `name` is the path in the archive, without the folder of the output `metrics`.
 
-    `whole`: it won't grow any more.
+    `whole`: the file won't grow any more.
     """
 
     name: str
@@ -50,19 +50,19 @@ class MetricFile:
 
     @property
     def has_curves(self) -> bool:
-        """Whether it is no document of final numbers."""
+        """Whether the file can have curves; a JSON document has only final numbers."""
         return not self.name.endswith(".json")
 
 
 @dataclass
 class Mark:
-    """How far a file was read, in bytes; of a JSON document, which is written anew, a sum of what it said."""
+    """How far a file was read, in bytes. For a JSON document, which is rewritten, a checksum of its content."""
 
     at: int = 0
 
 
 def written(jobs: Jobs, blobs: Blobs, run: Run) -> list[MetricFile]:
-    """The files with metrics; those in the archive once there is one."""
+    """The files with metrics, in the jobs' folders or, once the run is archived, in the archive."""
     is_archived = run.archive.at is not None
     folders = _archived(run) if is_archived else _live(jobs, run)
     for own in (True, False):
@@ -79,14 +79,14 @@ def written(jobs: Jobs, blobs: Blobs, run: Run) -> list[MetricFile]:
 
 
 def archived(folder: str, blobs: Iterable[Blob]) -> list[MetricFile]:
-    """Those of these blobs of the archive in this folder that hold metrics."""
+    """The metric files among these blobs of the archive in this folder."""
     by_path = {blob.name.removeprefix(f"{folder}/"): blob for blob in blobs}
     paths = [path for path in by_path if _counts(path, True)] or [path for path in by_path if _counts(path, False)]
     return [MetricFile(path.removeprefix(OWN), OUTPUT_CONTAINER, by_path[path], True) for path in paths]
 
 
 def _counts(path: str, own: bool) -> bool:
-    """Whether this path of the archive is a file with metrics, in the output `metrics` or elsewhere."""
+    """Whether this path in the archive is a metric file, in the output `metrics` or elsewhere."""
     if own != path.startswith(OWN) or path.startswith("logs/"):
         return False
     named = PurePosixPath(path).name in NAMES or (own and path.endswith(".jsonl"))
@@ -94,11 +94,11 @@ def _counts(path: str, own: bool) -> bool:
 
 
 def printed(jobs: Jobs, blobs: Blobs, run: Run) -> list[MetricFile]:
-    """The logs in which metrics may stand: of a plain run the first rank's, of an elastic one each member's."""
+    """The logs that may contain metrics: the first rank's log, or each member's log for an elastic run."""
     tags = {**run.asked.request.tags, **run.people.tags}
     try:
         line_reader = printed_metrics.reader(tags.get(printed_metrics.TAG, ""))
-    except Impossible:  # of a job file, whose tags nobody checked
+    except Impossible:  # the tags of a job file are not validated
         return []
     logs = {rank: rank_log(jobs, blobs, run, rank) for rank in workload(run).ranks(run) or [0]}
     return [
@@ -109,7 +109,7 @@ def printed(jobs: Jobs, blobs: Blobs, run: Run) -> list[MetricFile]:
 
 
 def rows(blobs: Blobs, file: MetricFile, mark: Mark) -> Iterator[Row]:
-    """The file's rows from the mark on, which goes on to where this look ended."""
+    """The file's rows after the mark. The mark advances to the end of this reading."""
     if file.line_reader:
         lines = _lines(blobs, file, mark, MOST_PRINTED)
         yield from filter(None, map(file.line_reader, lines))
@@ -139,7 +139,7 @@ def _archived(run: Run) -> list[tuple[str, Place]]:
 
 
 def _live(jobs: Jobs, run: Run) -> list[tuple[str, Place]]:
-    """The folders of the run's outputs, by their places in the archive. One that can't be reached is left out."""
+    """The folders of the run's outputs, with their places in the archive. Unreachable folders are omitted."""
     folders = []
     for output in outputs(run):
         if output.part in (Part.LOGS, Part.REST) or output.is_file or not output.folder:
@@ -155,7 +155,7 @@ def _live(jobs: Jobs, run: Run) -> list[tuple[str, Place]]:
 
 
 def _document(blobs: Blobs, file: MetricFile, mark: Mark) -> Iterator[Row]:
-    """The rows of a JSON document: an object, whose objects' numbers have names with dots, or a list of such."""
+    """The rows of a JSON document: an object, or a list of objects. Nested numbers get names with dots."""
     if file.blob.size > MOST_DOCUMENT:
         return
     data = b"".join(_pieces(blobs, file, 0, MOST_DOCUMENT))
@@ -165,7 +165,7 @@ def _document(blobs: Blobs, file: MetricFile, mark: Mark) -> Iterator[Row]:
         document = json.loads(data)
         some = list(document) if isinstance(document, list) else [document]
         flat_rows = [dict(_flat(row)) for row in some if isinstance(row, dict)]
-    except (ValueError, RecursionError):  # while it is written, perhaps
+    except (ValueError, RecursionError):  # perhaps the file is still being written
         return
     mark.at = total
     yield from flat_rows
@@ -190,7 +190,7 @@ def _pieces(blobs: Blobs, file: MetricFile, offset: int, most: int) -> Iterator[
 
 
 def _lines(blobs: Blobs, file: MetricFile, mark: Mark, most: int) -> Iterator[str]:
-    """The file's lines from the mark on. The last one counts without its end only if the file won't grow."""
+    """The file's lines after the mark. An unterminated last line counts only if the file won't grow."""
     rest = b""
     for piece in _pieces(blobs, file, mark.at, most):
         *lines, rest = (rest + piece).split(b"\n")

@@ -1,4 +1,4 @@
-"""Metrics of a run from MLflow, if it left no metrics files: rows as a trainer would have written them."""
+"""A run's metrics from MLflow, if the run has no metrics files, as rows like those of a trainer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shared.runs.model import Run, RunState
 from shared.runs.progress.workloads import workload
 
 NAME = "metrics/mlflow.jsonl"  # in the archive
-TRIES = 3  # of an archive that wait for MLflow; then it goes without
+TRIES = 3  # tries to archive that wait for MLflow; later tries continue without MLflow
 NOT_YET = frozenset({RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED})
 log = logging.getLogger(__name__)
 Points = Iterable[tuple[float, float, float]]
@@ -28,14 +28,14 @@ def rows(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
     if not workload(run).logs_to_mlflow or (run.progress.state in NOT_YET and not has_run(run)):
         return []
     series: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    for job in workload(run).jobs(run).values():  # more than one where its nodes were taken
+    for job in workload(run).jobs(run).values():  # more than one job if nodes were lost
         for metric, points in jobs.logged(job).items():
             series[metric] += points
     return merged(series)
 
 
 def now(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
-    """The same for a view: empty while MLflow does not answer."""
+    """Like `rows`, for views: empty while MLflow does not answer."""
     try:
         return rows(jobs, run)
     except Unavailable as exc:
@@ -44,7 +44,7 @@ def now(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
 
 
 def merged(series: Mapping[str, Points]) -> list[dict[str, Any]]:
-    """One row for what was logged at one step and moment. What is no finite number is left out."""
+    """One row for the values with the same step and time. Values that are not finite numbers are omitted."""
     rows_by_moment: dict[tuple[float, float], dict[str, Any]] = {}
     for metric, points in series.items():
         for step, value, at in points:
@@ -54,7 +54,7 @@ def merged(series: Mapping[str, Points]) -> list[dict[str, Any]]:
 
 
 def keep(jobs: Jobs, blobs: Blobs, run: Run, folder: str) -> Blob | None:
-    """Write what the run logged into its archive; None if nothing. The same rows give the same bytes."""
+    """Write the values logged to MLflow into the archive; None without values. The same rows produce the same bytes."""
     try:
         logged_rows = rows(jobs, run)
     except Unavailable:

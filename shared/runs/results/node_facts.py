@@ -1,4 +1,4 @@
-"""What a run's trainer wrote of its node to ./outputs/environment.json; trainers/node_facts.py writes that file."""
+"""Facts about a node that the run's trainer wrote to ./outputs/environment.json (see trainers/node_facts.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT = 1 << 20  # bytes
 
 
 def read_node_facts(blobs: Blobs, folder: str, names: Iterable[str]) -> dict[str, Any]:
-    """The facts among the files of an archive, whose `names` begin in its folder; {} without a file that is one."""
+    """The node facts in an archive; {} if no file has any. `names`: the archive's files, relative to its folder."""
     name = next((name for name in sorted(names) if name.startswith("outputs/") and name.endswith(FILE)), "")
     if not name:
         return {}
@@ -27,7 +27,7 @@ def read_node_facts(blobs: Blobs, folder: str, names: Iterable[str]) -> dict[str
 
 
 def hardware(facts: Mapping[str, Any]) -> str:
-    """What the node trained with: `2 of Tesla T4, driver 535.183.01, CUDA 12.6`, or its processor; '' if unknown."""
+    """The training hardware: `2 of Tesla T4, driver 535.183.01, CUDA 12.6`, or the processor; '' if unknown."""
     gpus, driver, cuda = facts.get("gpus"), facts.get("driver"), facts.get("cuda")
     if isinstance(gpus, list) and gpus:
         return f"{len(gpus)} of {gpus[0]}, driver {driver or 'unknown'}, CUDA {cuda or 'unknown'}"

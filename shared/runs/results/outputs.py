@@ -1,13 +1,13 @@
-"""Where in the archive everything goes that a run's jobs wrote.
+"""The layout of a run's archive: the place of everything that the run's jobs wrote.
 
-    models/...               the job's output `models` (or `model`, if there is only that)
-    metrics/...              its output `metrics`
-    named-outputs/<name>/    its other outputs
-    outputs/...              what it wrote to ./outputs; of an elastic run in a folder for each of its jobs
-    mlflow/...               what it saved through MLflow, files and models; of an elastic run in such folders too
-    logs/...                 every rank's log; of an elastic run in a folder for each of its jobs
+    models/...               the job's output `models` (or `model`, if `models` is not declared)
+    metrics/...              the output `metrics`
+    named-outputs/<name>/    the other outputs
+    outputs/...              files in ./outputs; for an elastic run, in one folder per job
+    mlflow/...               files and models saved through MLflow; for an elastic run, in one folder per job
+    logs/...                 every rank's log; for an elastic run, in one folder per job
 
-No two of them can meet, whatever the outputs are called.
+These folders never collide, whatever the names of the outputs.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from shared.runs.progress.workloads import workload
 
 @dataclass(frozen=True)
 class Output:
-    """Something that a job wrote, or may have written.
+    """A result that a job wrote, or may have written.
 
-    `path` is where it lies. Of what is in the job's own folder, `path` is '', and `job` and `part` say where it lies.
-    `folder` is where it goes in the archive, '' if it is left where it is.
+    `path` is the result's place. For a result in the job's own folder, `path` is '', and `job` and `part` are its
+    place. `folder` is the result's folder in the archive, '' if the result is not copied.
     """
 
     name: str
@@ -36,18 +36,18 @@ class Output:
     is_file: bool = False
     job: str = ""
     part: Part | None = None
-    asset: str = ""  # the name, or name:version, under which it is registered
+    asset: str = ""  # the name, or name:version, of the registered asset
 
 
 def archive_folder(run: Run) -> str:
-    """The archive's folder in the output container."""
+    """The run's archive folder in the output container."""
     return f"{run.asked.experiment}/{run.name}"
 
 
 def outputs(run: Run) -> Iterator[Output]:
-    """All outputs to be archived or reported, in the order of the manifest."""
+    """All outputs to archive or report, in the order of the manifest."""
     how = workload(run)
-    for job in how.jobs(run).values():  # one that was never submitted has no logs
+    for job in how.jobs(run).values():  # a job that was never submitted has no logs
         folder = how.job_folder(run, job)
         yield Output("logs", f"logs/{folder}", job=job, part=Part.LOGS)
         yield Output("outputs", f"outputs/{folder}", job=job, part=Part.OUTPUTS)

@@ -1,8 +1,8 @@
-"""Numbers that a job printed, as the rows of curves. Pure.
+"""Numbers that a job printed, as rows of curves. Pure.
 
-Without a pattern every `name=value` counts. A pattern is the text before each number with the metric's name in braces,
-`Epoch {epoch} val loss: {val_loss}`: of a line, each number whose text is there counts, in this order. No regular
-expressions: a stranger's could take for ever.
+Without a pattern, every `name=value` counts. A pattern gives the text before each number, and the metric's name in
+braces: `Epoch {epoch} val loss: {val_loss}`. In each line, every number that follows its text counts, in this order.
+Regular expressions are not supported, because a user's expression could run forever.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from shared.kernel.errors import Impossible
 
-TAG = "metrics_pattern"  # of a run: its pattern
-LONGEST_LINE = 10_000  # characters; what is longer is no line for people
+TAG = "metrics_pattern"  # the run's tag that holds the pattern
+LONGEST_LINE = 10_000  # longer lines are skipped
 _NUMBER = r"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)"
 _PAIR = re.compile(rf"(?<![\w.])([A-Za-z_][\w./-]{{0,99}})={_NUMBER}(?=[\s,;%)\]|]|$)")
 _BRACES = re.compile(r"([^{}]*)\{([A-Za-z_][\w./-]{0,99})\}")
@@ -22,9 +22,9 @@ Reader = Callable[[str], dict[str, Any]]
 
 
 def reader(pattern: str = "") -> Reader:
-    """What makes a row of a line; an empty one of a line that has no number of a metric.
+    """A function from a line to a row. The row is empty if the line has no metric.
 
-    Raises Impossible for a pattern without a name in braces, or with a number that no text stands before.
+    Raises Impossible for a pattern without a name in braces, or with a number that has no text before it.
     """
     if not pattern:
         return _pairs

@@ -1,4 +1,6 @@
-"""Where the log of a run's rank lies: with its job while it grows, then in the archive. The bytes are the same."""
+"""Find the log of a run's rank: in the job's folder while the log grows, later in the archive. The bytes are the
+same.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ RANKS_LISTED = 1000
 
 @dataclass(frozen=True)
 class RankLog:
-    """A rank's log as it is now, and the ranks that have one. `whole`: it won't grow any more."""
+    """A rank's current log, and the ranks that have a log. `whole`: the log won't grow any more."""
 
     container: str
     whole: bool
@@ -28,7 +30,7 @@ class RankLog:
 
 
 def rank_log(jobs: Jobs, blobs: Blobs, run: Run, rank: int) -> RankLog:
-    """The log of this rank; without a blob where there is none yet."""
+    """The log of this rank; `blob` is None if the log does not exist yet."""
     how, archived = workload(run), run.archive.at is not None
     ranks = how.ranks(run)
     if (job_and_number := how.log_of(run, rank)) is None:
@@ -39,7 +41,7 @@ def rank_log(jobs: Jobs, blobs: Blobs, run: Run, rank: int) -> RankLog:
     else:
         try:
             place = jobs.folder(job).inside(Part.LOGS)
-        except NotFound:  # a workspace without the datastore that holds them
+        except NotFound:  # a workspace without the datastore of the logs
             return RankLog("", whole=False)
     files = _by_rank(jobs, blobs, place)
     return RankLog(place.container, archived, files.get(number), sorted(files) if ranks is None else ranks)

@@ -1,1 +1,1 @@
-"""What people see of runs: lists, logs, curves, comparisons."""
+"""Views of runs for people: lists, logs, curves, comparisons."""

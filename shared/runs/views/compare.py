@@ -1,4 +1,4 @@
-"""What differs between runs: parameters, data, code, and results. Pure."""
+"""Compare runs: parameters, data, code and results. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ Row = dict[str, Any]
 
 
 def compare(runs: list[Run], now: datetime) -> dict[str, list[Row]]:
-    """`different` has a row for each thing that is not the same in all, `metrics` one for each metric of any of them.
+    """The rows that differ between the runs, as `different`, and all metrics, as `metrics`.
 
-    A row: `{"name", "values"}`, one value a run, None where it has none; a metric's also `best`, the place of the best.
+    A row is `{"name", "values"}` with one value per run, None where a run lacks the value. A metric's row also has
+    `best`, the position of the best value, None if all values are equal.
     """
     rows = [*_parameters(runs), *_facts(runs, now)]
     return {"different": [row for row in rows if _differs(row["values"])], "metrics": _metrics(runs)}

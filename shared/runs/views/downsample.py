@@ -1,18 +1,19 @@
-"""A curve in bounded memory that keeps its spikes. Pure.
+"""Downsample a curve in bounded memory without losing its spikes. Pure.
 
-Every k-th point alone would lose the one outlier that somebody looks for; so of each stretch of k points the least and
-the greatest are kept.
+Keeping every k-th point would lose single outliers, so each stretch of k points keeps its lowest and its highest point.
 """
 
 from __future__ import annotations
 
 Point = tuple[float, float, float | None]  # step, value, Unix time
-_Seen = tuple[int, Point]  # with its place in the series
+_Seen = tuple[int, Point]  # a point with its position in the series
 
 
 class Thinned:
-    """Keeps the lowest and the highest point of each stretch, and the first and last. Stretches double as the
-    series grows."""
+    """A series that keeps the lowest and highest point of each stretch, and its first and last point.
+
+    The stretches double in length as the series grows.
+    """
 
     def __init__(self, limit: int = 2000) -> None:
         self._most = max(1, (limit - 2) // 2)
@@ -37,7 +38,7 @@ class Thinned:
         self._seen += 1
 
     def points(self) -> list[Point]:
-        """At most `limit` points (at least four), in the order in which they came."""
+        """At most `limit` points (at least four), in their original order."""
         kept = {at: point for stretch in self._stretches for at, point in stretch}
         return [point for _, point in sorted((kept | dict(self._ends)).items())]
 

@@ -1,8 +1,8 @@
-"""The logs of a run's ranks, while they grow and from its archive. A job of an elastic run's member counts as a rank.
+"""The logs of a run's ranks, while they grow and from the archive. Each job of an elastic run's member is a rank.
 
-Whoever follows a log asks again with the offset that the last answer gave. That loses nothing: an offset is a place in
-the log, wherever it lies; the archive holds the same bytes. And it is complete only when the run is archived, which
-it is after its job ended and its logs were copied; so the last line is there when an answer says so.
+To follow a log, request it again with the offset of the previous response. No byte is lost: the archived log has the
+same bytes, so an offset stays valid. `complete` is reported only for an archived run. Archiving happens after the job
+has ended and its logs were copied, so a complete log includes its last line.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from shared.runs.ports import RunPorts
 from shared.runs.results.rank_log import rank_log
 
-CHUNK = 1 << 20  # bytes in one answer
-FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0  # seconds between looks for more
+CHUNK = 1 << 20  # bytes per response
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0  # seconds between checks for more bytes
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Bytes of a log from `offset` on. `complete`: the log ends with them. `size` is what it has by now."""
+    """Bytes of a log starting at `offset`. `complete`: the log ends with these bytes. `size`: the log's current
+    size.
+    """
 
     data: bytes
     offset: int
@@ -35,9 +37,9 @@ class Chunk:
 
 
 async def follow(ports: RunPorts, name: str, rank: int, offset: int, wait: float) -> Chunk:
-    """A rank's log from an offset on, waiting up to `wait` seconds for more.
+    """A rank's log from an offset on, after waiting up to `wait` seconds for more bytes.
 
-    A coroutine, because a hundred waiting readers must not take a hundred threads from the other functions.
+    This is a coroutine because a hundred waiting readers must not block a hundred threads of the other functions.
     """
     deadline, pause = time.monotonic() + wait, FIRST_PAUSE
     while True:
@@ -50,9 +52,9 @@ async def follow(ports: RunPorts, name: str, rank: int, offset: int, wait: float
 
 
 def read(ports: RunPorts, name: str, rank: int, offset: int, limit: int = CHUNK, cut: bool = True) -> Chunk:
-    """Up to `limit` bytes of a rank's log; none where nothing is yet. Raises NotFound for an unknown run.
+    """Up to `limit` bytes of a rank's log; empty if there are none yet. Raises NotFound for an unknown run.
 
-    Never ends inside a character, if `cut`, unless the log itself does.
+    With `cut`, the bytes never end inside a character, unless the log itself does.
     """
     log = rank_log(ports.jobs, ports.blobs, ports.runs.get(name).value, rank)
     blob = log.blob
@@ -66,10 +68,10 @@ def read(ports: RunPorts, name: str, rank: int, offset: int, limit: int = CHUNK,
 
 
 async def ranged(ports: RunPorts, name: str, rank: int, byte_range: tuple[int | None, int | None]) -> Chunk:
-    """The bytes from first to last (both counted) of a rank's log, as HTTP's Range means them, at most CHUNK of them.
+    """Bytes of a rank's log from `first` to `last` (inclusive), like HTTP's Range, at most CHUNK bytes.
 
-    No first: the last so many bytes. No last: to the end. Nothing is cut for the sake of characters. A chunk without
-    data says that there is no such range; its size says what there is.
+    Without `first`: the final `last` bytes. Without `last`: up to the end. Characters may be split. A chunk without
+    data means that the range is empty; the chunk's size is the log's size.
     """
     first, last = byte_range
     if first is None:
@@ -80,7 +82,7 @@ async def ranged(ports: RunPorts, name: str, rank: int, byte_range: tuple[int | 
 
 
 def whole_characters(data: bytes) -> bytes:
-    """The data without the beginning of a UTF-8 character at their end. Bytes that are no UTF-8 stay."""
+    """The data without an incomplete UTF-8 character at its end. Bytes that are not UTF-8 stay."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     decoder.decode(data)
     pending = len(decoder.getstate()[0])

@@ -1,4 +1,4 @@
-"""A run's metrics as series for curves, while it trains and from its archive; all, or what is new."""
+"""A run's metrics as series for curves, during training and from the archive; complete, or since a cursor."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from shared.runs.results import metric_files, mlflow_metrics
 from shared.runs.results.metric_files import Mark, MetricFile, Row
 from shared.runs.views.downsample import Point, Thinned
 
-MOST_POINTS = 2000  # of one series in an answer
-MOST_SERIES = 200  # those that come first; a trainer that makes more has a fault
+MOST_POINTS = 2000  # per series in a response
+MOST_SERIES = 200  # the first ones; more series indicate a bug in the trainer
 NO_SERIES = frozenset({"time", "step"})
-EPOCH = "epoch"  # says where a point stands, as the step does; a page draws across it
-MOST_FILES = 100  # that a cursor remembers
+EPOCH = "epoch"  # a position, like the step: a page can draw other metrics over it
+MOST_FILES = 100  # files that a cursor remembers
 
 Series = dict[str, list[Point]]
 
 
 @dataclass
 class Cursor:
-    """How far each file was read, and the last step. It travels as text, which a caller gives back as it is."""
+    """How far each file was read, and the last step. Callers return the cursor's text unchanged."""
 
     offsets: dict[str, int] = field(default_factory=dict)
     step: float = 0.0
@@ -42,7 +42,7 @@ class Cursor:
 
     @classmethod
     def of(cls, text: str) -> Cursor:
-        """Raises Impossible for what is no cursor."""
+        """Parse a cursor. Raises Impossible for invalid text."""
         try:
             raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)) or b"[{}, 0]"
             offsets, step = read_json(raw, "The cursor")
@@ -54,13 +54,13 @@ class Cursor:
 
 
 def series(ports: RunPorts, name: str, metrics: str | None = None, printed: bool = True) -> Series:
-    """`{metric: [(step, value, unix time or None), ...]}` of all metrics, or of those named.
+    """`{metric: [(step, value, unix time or None), ...]}` of all metrics, or of the named metrics.
 
-    They are those of its files; where no curve is among them, what it logged to MLflow, or else printed, comes first.
-    Without `printed` no log is read: what stands there has no time.
+    The metrics come from the run's files. If no file has curves, the values logged to MLflow, or else the printed
+    values, come first. Without `printed`, no log is read; printed values have no time.
 
-    `metrics` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
-    number is left out.
+    `metrics` is a comma-separated list of names. A row without a step gets the step after the previous row's. Values
+    that are not finite numbers are omitted.
     """
     all_series = since(ports, ports.runs.get(name).value, Cursor(), metrics, printed=printed)
     return {metric: points for metric, points in all_series.items() if metric != EPOCH}
@@ -78,9 +78,9 @@ def since(
     steps: tuple[float, float] = EVERYWHERE,
     printed: bool = True,
 ) -> Series:
-    """The points that came after the cursor, which goes on to where this look ended; those of the epoch too.
+    """The points after the cursor, including those of the epoch. The cursor advances to the end of this reading.
 
-    Only those between the two `steps`, which are in.
+    Only points from the first to the last of `steps` (inclusive) are returned.
     """
     chosen = set(metrics.split(",")) if metrics else None
     thinned_by_metric: dict[str, Thinned] = {}
@@ -116,7 +116,7 @@ def _of_files(blobs: Blobs, files: Iterable[MetricFile], cursor: Cursor) -> Iter
 
 
 def _of_no_files(jobs: Jobs, blobs: Blobs, run: Run, cursor: Cursor, printed: bool) -> Iterator[Row]:
-    """What a run without curves in files logged to MLflow, or else printed."""
+    """The rows of a run without curves in files: logged to MLflow, or else printed."""
     begin = cursor.offsets.get(mlflow_metrics.NAME, 0)
     logged = [] if run.archive.at is not None else mlflow_metrics.now(jobs, run)
     for row in logged[begin:]:

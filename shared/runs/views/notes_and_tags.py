@@ -1,7 +1,7 @@
-"""What people write on a run after it was made: notes, and tags to find it by, each with who and when.
+"""People's notes and tags on an existing run, each with its author and time.
 
-Both are the words of those who use it: nothing is decided by them, but for the tag that names a project, which stays,
-and the one that says how printed metrics are read.
+The texts are the users' own and affect nothing, with two exceptions: the tag that names a project, which can't be
+changed, and the tag that sets the pattern of printed metrics.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from shared.runs.model import Audited, Note, Run
 from shared.runs.ports import RunPorts, Runs
 from shared.runs.results import printed_metrics
 
-MOST_NOTES = 20  # of at most 500 characters: lists hold copies of a run's row
+MOST_NOTES = 20  # of at most 500 characters each, because lists hold copies of a run's row
 MOST_TAGS = 15
-MOST_AUDITED = 20  # the newest ones, of at most 300 characters, for the same reason
+MOST_AUDITED = 20  # the newest, of at most 300 characters each, for the same reason
 LONGEST_AUDITED = 300
-PROJECT = "project"  # decides whose budget a run is charged to, when it is made
+PROJECT = "project"  # chooses the budget that pays for the run, when the run is created
 
 
 def add_note(runs: Runs, clock: Clock, name: str, text: str, by: Person) -> Run:
-    """Add a note. The same note by the same person twice in a row is one."""
+    """Add a note. Repeating the latest note of the same person adds nothing."""
 
     def noted(run: Run) -> Run:
         last = run.people.notes[-1] if run.people.notes else None
@@ -42,7 +42,7 @@ def add_note(runs: Runs, clock: Clock, name: str, text: str, by: Person) -> Run:
 
 
 def change_tags(ports: RunPorts, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
-    """Set and remove tags. A repeat changes nothing, also in its audit."""
+    """Set and remove tags. A repeat changes nothing and adds no audit entry."""
     if PROJECT in given or PROJECT in removed:
         raise Impossible("The tag project says whose budget pays, and stays as the run was made.", "bad_parameter")
     printed_metrics.reader(given.get(printed_metrics.TAG, ""))
@@ -64,19 +64,19 @@ def change_tags(ports: RunPorts, name: str, given: Mapping[str, str], removed: S
 
 
 def note_deed(ports: RunPorts, name: str, what: str, by: Person, deed: Deed) -> Run:
-    """Add what someone did to the run to its audit."""
+    """Add a person's action to the run's audit."""
     return _written(ports.runs, ports.clock, name, lambda run: _audited(ports.clock, run, what, by, deed))
 
 
 def _audited(clock: Clock, run: Run, what: str, by: Person, deed: Deed) -> Run:
-    """The run with what somebody did to it in its audit."""
+    """The run with a person's action in its audit."""
     short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
     audit = (*run.people.audit, Audited(short, by.name, clock(), by.id, deed))[-MOST_AUDITED:]
     return replace(run, people=replace(run.people, audit=audit))
 
 
 def _written(runs: Runs, clock: Clock, name: str, changed: Callable[[Run], Run]) -> Run:
-    """Write the changes that are right for the run's newest row."""
+    """Apply the change to the run's newest row, and write it."""
 
     def write(stored: Stored[Run]) -> Run:
         after = changed(stored.value)

@@ -6,8 +6,8 @@
     operator    = "<=" | ">=" | "!=" | "==" | "=" | "<" | ">" | "~" (contains)
     value       = a number, a word, or text in quotes
 
-A name is a field, a parameter, a metric (its best value; `accuracy` finds test_accuracy) or a tag of a run. A run that
-has no such value is not wanted, whatever the operator.
+A name is a field, a parameter, a metric (its best value; `accuracy` finds test_accuracy) or a tag of a run. A run
+without a value of this name never matches, whatever the operator.
 """
 
 from __future__ import annotations

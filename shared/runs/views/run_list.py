@@ -1,4 +1,4 @@
-"""Lists of runs, page by page: everything of each but its request."""
+"""Lists of runs in pages: every column of each run except its request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter, Runs
 
-PAGE = 1000  # runs in one request
+PAGE = 1000  # runs per request
 
 
 def matching(runs: Runs, run_filter: RunFilter) -> Iterator[Run]:

@@ -1,4 +1,4 @@
-"""A run in one line: best metric, duration, why it failed, any value by its name. Pure."""
+"""A run in one line: best metric, duration, cause of failure, and any value by its name. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.runs.model import FINAL, Run, RunState
 
 Value = str | float
 
-# The metrics that tell best how good a model is, of a run that has several: the first of these words that one has.
+# Metrics that best describe a model's quality, in order of preference: words of a metric's name.
 TELLING = ("accuracy", "acc", "map", "f1", "auc", "perplexity", "loss")
 HELD_OUT = ("test_", "val_", "validation_")
 CAUSE_LIMIT = 300  # characters
@@ -30,9 +30,9 @@ def lower_is_better(metric: str) -> bool:
 
 
 def best_metric(run: Run) -> tuple[str, float] | None:
-    """The metric that tells most, of data that was held out if there is any, with its best value.
+    """The most meaningful metric, preferably on held-out data, with its best value.
 
-    Lists show this one, in the command line and on the page. A run with one metric alone has that.
+    Lists in the command line and on the page show this metric. A run with a single metric shows that metric.
     """
     metrics = run.archive.best_metrics
     for part in (*HELD_OUT, ""):
@@ -44,19 +44,19 @@ def best_metric(run: Run) -> tuple[str, float] | None:
 
 
 def _has(name: str, part: str, word: str) -> bool:
-    """Whether a metric's name, such as test_accuracy or val/Acc, begins with the part and has the word."""
+    """Whether a metric's name, such as test_accuracy or val/Acc, starts with the part and contains the word."""
     plain = name.casefold().replace("/", "_")
     return plain.startswith(part) and word in plain.split("_")
 
 
 def metric_named(name: str, metrics: Iterable[str]) -> str:
-    """The metric of this name, or of this name behind test_, val_ or train_; '' for none."""
+    """The metric with this name, or with this name after test_, val_ or train_; '' if none exists."""
     all_names = set(metrics)
     return next((full for full in (name, *(part + name for part in (*HELD_OUT, "train_"))) if full in all_names), "")
 
 
 def duration_seconds(run: Run, now: datetime | None = None) -> float | None:
-    """From its first node's start to its end, or to now; None if it never ran."""
+    """Seconds from the first node's start to the run's end, or to `now`; None if the run never ran."""
     began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
     ended = run.progress.history[-1].at if run.progress.history and run.progress.state in FINAL else now
     return (ended - began).total_seconds() if began and ended else None
@@ -74,7 +74,7 @@ def reason_with_log(run: Run) -> str:
 
 
 def cause(run: Run) -> str:
-    """Why the run failed, in the trainer's own sentence if it left one; '' for a run that did not fail."""
+    """Why the run failed, in the trainer's own sentence if the log has one; '' for a run that did not fail."""
     if run.progress.state is not RunState.FAILED:
         return first_line(run)[:CAUSE_LIMIT] if run.progress.state is RunState.CANCELED else ""
     failure = run.progress.failure
@@ -89,7 +89,7 @@ def cause(run: Run) -> str:
 
 
 def value_of(run: Run, name: str, now: datetime | None = None) -> Value | None:
-    """The value of a field, a parameter, a metric (its best) or a tag, in this order; None if it has none."""
+    """The value of a field, a parameter, a metric (its best) or a tag, in this order; None if nothing has the name."""
     if name in FIELDS:
         return _field(run, name, now)
     if name in run.asked.parameters:
@@ -100,7 +100,7 @@ def value_of(run: Run, name: str, now: datetime | None = None) -> Value | None:
 
 
 def names_of(run: Run) -> set[str]:
-    """All names that `value_of` finds in this run."""
+    """All names for which `value_of` may find a value in this run."""
     metrics = {metric.removeprefix(part) for metric in run.archive.best_metrics for part in ("", *HELD_OUT, "train_")}
     return {*FIELDS, *run.asked.parameters, *metrics, *run.people.tags}
 
