@@ -20,22 +20,6 @@ Json = dict[str, Any]
 PROVENANCE = "provenance.json"
 PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "urn:trainyard:training:v1"
-VARIABLES = ("environment_variables", "environmentVariables")  # of a job, and of each step of a pipeline
-NOT_RECORDED = "(not recorded)"
-HARMLESS = frozenset(
-    {
-        *(
-            "OMP_NUM_THREADS",
-            "MKL_NUM_THREADS",
-            "OPENBLAS_NUM_THREADS",
-            "CUDA_VISIBLE_DEVICES",
-            "CUBLAS_WORKSPACE_CONFIG",
-        ),
-        *("NCCL_DEBUG", "NCCL_P2P_DISABLE", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"),
-        *("PYTHONHASHSEED", "PYTHONUNBUFFERED", "PYTHONPATH", "TOKENIZERS_PARALLELISM", "HF_HUB_OFFLINE", "TZ", "LANG"),
-        *("PET_NNODES", "PET_NPROC_PER_NODE", "PET_RDZV_ID", "PET_RDZV_BACKEND", "TRAINYARD_GPUS"),
-    }
-)
 
 
 def provenance(evidence: Evidence, name: str, number: int, asked: Asked) -> Json:
@@ -52,7 +36,7 @@ def provenance(evidence: Evidence, name: str, number: int, asked: Asked) -> Json
                 "buildType": BUILD_TYPE,
                 "externalParameters": _asked_for(run),
                 "internalParameters": {
-                    "job": _without_values(evidence.job),
+                    "job": evidence.job,
                     "node": evidence.node,
                     "data": _data_facts(evidence),
                 },
@@ -77,23 +61,6 @@ def provenance(evidence: Evidence, name: str, number: int, asked: Asked) -> Json
                 "why": asked.why,
             },
         },
-    }
-
-
-def _without_values(job: Any) -> Any:
-    """The job with the names of its environment variables, and the values of the harmless ones alone.
-
-    A proof is signed and kept for ever, and people hand tokens to their jobs in such variables.
-    """
-    if isinstance(job, list):
-        return [_without_values(each) for each in job]
-    if not isinstance(job, dict):
-        return job
-    return {
-        key: {name: text if name in HARMLESS else NOT_RECORDED for name, text in value.items()}
-        if key in VARIABLES and isinstance(value, dict)
-        else _without_values(value)
-        for key, value in job.items()
     }
 
 
