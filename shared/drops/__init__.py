@@ -1,1 +1,1 @@
-"""Drops: folders of uploads that become runs."""
+"""Drops: uploaded folders that become runs."""

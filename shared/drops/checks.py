@@ -1,4 +1,4 @@
-"""Open a drop, and ask for looks at it."""
+"""Open a drop, and queue checks of the drop."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def open_drop(
 
 
 def send_check(queues: Queues, drop: Drop, delay: float = 0.0, last: bool = False, so_far: SoFar | None = None) -> None:
-    """Ask for a look at the drop. `last`: that look asks for no further one, because another chain of looks exists.
+    """Queue a check of the drop. `last`: that check queues no further check, because another chain exists.
 
-    With `so_far` it goes on with a listing that took too long for one message.
+    With `so_far`, the check continues a listing that took too long for one message.
     """
     listed = msgspec.to_builtins(so_far) if so_far else None
     queues.send(CheckDrop(drop.key.route, drop.key.name, drop.token, last, listed), delay)

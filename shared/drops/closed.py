@@ -1,4 +1,4 @@
-"""The closed drops of a route, by when they closed."""
+"""The closed drops of a route, by closing time."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from datetime import datetime
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import Drops
 
-PAGE = 1000  # drops read at once
+PAGE = 1000  # drops per read
 
 
 def closed_since(drops: Drops, route: str, since: datetime | None = None) -> list[Drop]:
-    """The route's closed drops that closed after this moment, or all of them: the first to close comes first."""
+    """The route's drops that closed after this moment, or all closed drops, in the order of closing."""
     chosen, after = list[Drop](), None
     while True:
         page = drops.listed(route, after, PAGE)

@@ -1,4 +1,4 @@
-"""From uploads to a complete drop: note an upload, look at a drop, close it."""
+"""Collect uploads into drops: record an upload, check a drop, and close it."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from shared.runs.data import Listing
 
 log = logging.getLogger(__name__)
 
-AFTER_SECONDS = 1.0  # a delay at all, so that another invocation goes on and not this one
+AFTER_SECONDS = 1.0  # a short delay, so that another invocation continues
 BEGIN = SoFar()
-MOST = 20_000_000  # files of a drop; so many are listed within minutes to an hour
+MOST = 20_000_000  # files per drop; listing this many takes minutes to an hour
 
 
 def note_upload(ports: DropPorts, blob_name: str, at: datetime | None, form: str = "") -> None:
-    """Note that a blob of the drops container was written at time `at`, now if nobody knows. Most events cost one read.
+    """Record that a blob of the drops container was written at `at` (None: now). Most events cost one read.
 
-    A drop that this process never asked for is added: that tells whether it was there, too. `form` is how the event
-    came; a drop keeps that of the first one that told of it. The row is written before its check is sent: if we die
-    in between, the reconcile timer sends one.
+    A drop that this process has never read is inserted without reading it; the insert also detects an existing drop.
+    `form` is the form of the event; a drop keeps the form of its first event. The row is written before the check is
+    queued: after a crash in between, the reconcile timer queues the check.
     """
     key, at = DropKey.of(blob_name), at or ports.clock()
     if not key.name and blob_name.endswith("/"):
@@ -69,7 +69,7 @@ def note_event(ports: DropPorts, event: FileUploaded) -> None:
 
 @dataclass(frozen=True)
 class Upload:
-    """A file of a drop was written: its path in the drop, when, and how the event said so."""
+    """A file was written to a drop: its path in the drop, the time, and the form of the event."""
 
     key: DropKey
     path: str
@@ -78,7 +78,7 @@ class Upload:
 
 
 def _take(ports: DropPorts, stored: Stored[Drop] | None, upload: Upload) -> None:
-    """Do what the upload asks for. A drop whose sealing was cut off is sealed first."""
+    """Carry out the consequence of the upload. A drop whose sealing was interrupted is sealed first."""
     key, path, at = upload.key, upload.path, upload.at
     step = on_upload(stored.value if stored else None, key, path, at, _route(ports.routes, key))
     if step is OnUpload.REJECT:
@@ -111,8 +111,8 @@ def _take_in(ports: DropPorts, stored: Stored[Drop], form: str, look: bool) -> N
 def check_drop(ports: DropPorts, message: CheckDrop) -> None:
     """Check a drop: seal it, reject it, or check it again later. A stale token does nothing.
 
-    A drop that was just closed is looked at once more, for uploads between the listing that closed it and the write:
-    their events saw an open drop, and did nothing.
+    A drop that just closed is checked once more, for uploads between the closing listing and the write: the events of
+    such uploads found an open drop and did nothing.
     """
     stored = ports.drops.get(DropKey(message.route, message.name))
     if stored is not None and stored.value.token == message.token:
@@ -121,19 +121,19 @@ def check_drop(ports: DropPorts, message: CheckDrop) -> None:
 
 def _look(ports: DropPorts, stored: Stored[Drop], last: bool = False, so_far: SoFar = BEGIN) -> None:
     try:
-        if stored.value.state is DropState.SEALING:  # this may be the message of the look once more
+        if stored.value.state is DropState.SEALING:  # this may be the message for the final check
             send_check(ports.queues, stored.value, SETTLED_SECONDS, last=True)
             finish_sealing(ports, stored)
         elif stored.value.state is DropState.OPEN:
             _judge(ports, stored, last, so_far)
-        elif last:  # whoever closed it has sent one of these
+        elif last:  # the process that closed the drop queued this message
             _look_once_more(ports, stored, so_far)
     except Changed:
         log.info("drop %s: another look was quicker", stored.value.key)
 
 
 def _listed(ports: DropPorts, drop: Drop, last: bool, so_far: SoFar, listing: Listing) -> Survey | None:
-    """What it holds; None if a further message goes on listing it."""
+    """The survey of the drop; None if another message continues the listing."""
     seen = survey_in_time(ports.blobs, drop.key, ports.clock, so_far, listing.add)
     if isinstance(seen, Survey):
         return seen
@@ -178,14 +178,15 @@ def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) ->
         complete = Complete(seen, verdict, route, listing)
         if not seal(ports, Stored(looked, stored.etag), complete) and loose:
             ports.drops.give_loose(drop.key)
-    if ports.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):  # so it may have found the drop open still
+    # The queued check may have come too early and found the drop open
+    if ports.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):
         send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
 
 
 def _look_once_more(ports: DropPorts, stored: Stored[Drop], so_far: SoFar) -> None:
-    """Open a closed drop again if it holds other content than the listing that closed it.
+    """Open a closed drop again if its content differs from the closing listing.
 
-    Else nothing is written: an event that comes twice, the second time much later, opens the drop for one look in vain.
+    Nothing is written otherwise. A duplicate event that arrives much later opens the drop for one unnecessary check.
     """
     drop = stored.value
     seen = _listed(ports, drop, True, so_far, Listing(whole=False)) if so_far.blobs < MOST else None
@@ -195,7 +196,7 @@ def _look_once_more(ports: DropPorts, stored: Stored[Drop], so_far: SoFar) -> No
 
 
 def _rejected(ports: DropPorts, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:
-    """The record of what can't be a drop, with why."""
+    """The record of a rejected upload, with the reason."""
     code, why = why_not_a_drop(key, path, _route(ports.routes, key), ports.routes) or ("", "")
     before = stored.value if stored else Drop(key, DropState.REJECTED, ports.new_token(), ports.clock())
     return replace(before, state=DropState.REJECTED, code=code, why=why, newest=at, looked_at=at)

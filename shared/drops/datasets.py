@@ -1,4 +1,4 @@
-"""What drops hold, as runs ask for it."""
+"""Implements the port Datasets of runs: the content of drops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the drop complete? Decisions without I/O."""
+"""Pure decisions about drops: what an upload causes, and whether a drop is complete."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from shared.jobs.route import Route, Routes, choices
 from shared.kernel.drop_key import DropKey
 from shared.runs.content import JOB_FILES, SUCCESS_MARKER, Survey
 
-CLOCK_SKEW_SECONDS = 4  # between our clock and the storage's, at most; both are kept by time servers
+CLOCK_SKEW_SECONDS = 4  # maximum difference between our clock and the storage's; time servers keep both
 
 
-SETTLED_SECONDS = CLOCK_SKEW_SECONDS + 1.0  # after that a listing has every blob of a second
+SETTLED_SECONDS = CLOCK_SKEW_SECONDS + 1.0  # afterwards a listing contains every blob of a second
 
 
 class OnUpload(StrEnum):
-    """What an upload event asks for."""
+    """The consequence of an upload event."""
 
-    NOTHING = "nothing"  # already known, or late
-    OPEN = "open"  # begin collecting, and look again after the quiet period
-    LOOK = "look"  # it is open; look at once, this may have been its last file
-    FINISH = "finish"  # finish the sealing that is under way, then decide again
-    REJECT = "reject"  # it can't be a drop of any route
+    NOTHING = "nothing"  # the drop's state already covers the upload, or the event is late
+    OPEN = "open"  # start collecting, and check the drop after the quiet period
+    LOOK = "look"  # the drop is open; check it immediately, because this may have been its last file
+    FINISH = "finish"  # finish the current sealing, then decide again
+    REJECT = "reject"  # the upload can't be a drop of any route
 
 
 def on_upload(drop: Drop | None, key: DropKey, path: str, at: datetime, route: Route | None) -> OnUpload:
-    """Say what an upload of `path` inside the drop `key` at time `at` asks for.
+    """Decide what an upload of `path` inside the drop `key` at time `at` causes.
 
-    An event from before the last verdict's newest blob is late: that verdict's listing saw its blob. One from the very
-    second of the newest blob may be of a blob that came after the listing (times of blobs have no fractions), so it
-    opens the drop again, unless the listing was taken well after that second. If nothing is new, the next look finds
-    the same fingerprint and closes the drop without a run. That look settles the question for all such events, the
-    repeated ones of a marker too.
+    An event older than the last verdict's newest blob is late: the verdict's listing already contained the event's
+    blob.
+
+    An event from the same second as the newest blob may belong to a blob that is missing from the listing, because blob
+    times have no fractions. Such an event opens the drop again, unless the listing was taken well after that second. If
+    nothing is new, the next check finds the same fingerprint and closes the drop without a run. That check covers all
+    events of the second, including repeated events of a marker.
     """
     if drop is not None and drop.state is DropState.OPEN:
         return OnUpload.LOOK if closes(path) and not _may_be_listed(drop, at) else OnUpload.NOTHING
@@ -49,7 +51,7 @@ def on_upload(drop: Drop | None, key: DropKey, path: str, at: datetime, route: R
 
 
 def is_loose(key: DropKey, path: str, route: Route) -> bool:
-    """Whether an upload is a file right in the route's folder that is no archive, where the route takes none."""
+    """Whether the upload is a file directly in the route's folder, not an archive, on a route without single files."""
     return not path and not key.is_archive() and not route.single_files
 
 
@@ -69,7 +71,7 @@ def why_not_a_drop(key: DropKey, path: str, route: Route | None, routes: Routes)
 
 
 def _may_be_listed(drop: Drop, at: datetime) -> bool:
-    """Whether an event of this time is from before, or from the second of, the last verdict's newest blob."""
+    """Whether the event is from before, or from the same second as, the last verdict's newest blob."""
     return drop.newest is not None and at - drop.newest < timedelta(seconds=1)
 
 
@@ -81,22 +83,22 @@ def _is_late(drop: Drop, at: datetime) -> bool:
 
 
 def _saw_it_all(drop: Drop) -> int:
-    """1 if the last listing was taken so long after its newest blob that it has all blobs of that second, else 0."""
+    """1 if the last listing surely has all blobs of its newest blob's second, because it was taken later; else 0."""
     assert drop.newest is not None
     assert drop.looked_at is not None
     return int(drop.looked_at - drop.newest >= timedelta(seconds=SETTLED_SECONDS))
 
 
 def closes(path: str) -> bool:
-    """Whether a blob at this path inside a drop may close it: a marker, or the drop's only file ('')."""
+    """Whether a blob at this path in a drop may close the drop: a marker, a job file, or the drop's only file ('')."""
     return path in (SUCCESS_MARKER, "", *JOB_FILES)
 
 
 def first_look(before: Drop | None, path: str, at: datetime, route: Route) -> float:
-    """Seconds from the event that opens a drop to the first look at it.
+    """Seconds from the event that opens a drop to the drop's first check.
 
-    An event of the second of the last verdict's newest blob is probably late. The look that finds out comes soon, but
-    late enough to settle the question for all such events.
+    An event from the second of the last verdict's newest blob is probably late. The check that decides this comes soon,
+    but late enough to cover all events of that second.
     """
     if before is not None and _may_be_listed(before, at):
         return SETTLED_SECONDS
@@ -107,13 +109,13 @@ class Verdict(StrEnum):
     SEAL = "seal"
     WAIT = "wait"
     REJECT = "reject"
-    UNCHANGED = "unchanged"  # same content as sealed before: close it again, no run
-    FORGET = "forget"  # every blob is gone
+    UNCHANGED = "unchanged"  # the content equals the last seal: close the drop without a run
+    FORGET = "forget"  # every blob is deleted
 
 
 @dataclass(frozen=True)
 class DropVerdict:
-    """What to do with an open drop, and why, for its owner to read. `wait` in seconds, until the next look."""
+    """The decision about an open drop, with a reason for its owner. `wait`: seconds until the next check."""
 
     verdict: Verdict
     code: str
@@ -122,11 +124,16 @@ class DropVerdict:
 
 
 def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVerdict:
-    """Say whether the drop is complete.
+    """Decide whether the drop is complete.
 
-    It is when a marker came after the last sealing (`_SUCCESS` at once, a job file when nothing arrived for the route's
-    settle time, because folders are often uploaded in parallel or by name), when it is a single archive, when nothing
-    arrived for the quiet period, or at the maximum wait.
+    A drop is complete in any of these cases:
+
+    - `_SUCCESS` arrived after the last seal
+    - a job file arrived after the last seal, and nothing arrived for the route's settle time, because folders are often
+      uploaded in parallel or in the order of names
+    - the drop is a single archive
+    - nothing arrived for the quiet period
+    - the maximum wait is over
     """
     if seen.blobs == 0 and drop.generation == 0:
         return DropVerdict(Verdict.FORGET, "gone", "Every blob of it was deleted before it closed.")
@@ -151,18 +158,18 @@ def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVer
 
 
 def becomes_loose(drop: Drop, seen: Survey) -> bool:
-    """Whether it would be one loose file more. Archives are none, and one that became a run before is counted."""
+    """Whether the drop would be a new loose file. Archives don't count; a drop with a run is already counted."""
     return seen.single_file and not drop.key.is_archive() and not drop.generation
 
 
 def one_too_many(route: Route) -> DropVerdict:
-    """The verdict on a loose file where the route has made as many runs of such as it takes."""
+    """The verdict on a loose file if the route has reached its maximum number of such runs."""
     why = f"Route {route.name!r} makes at most {route.single_files} runs of loose files. Upload files into a folder."
     return DropVerdict(Verdict.REJECT, "too_many_files", why)
 
 
 def _nothing_new(drop: Drop, seen: Survey) -> bool:
-    """The same fingerprint as sealed before, or a difference that deletions alone explain (they raise no event)."""
+    """Whether the content equals the last seal, or differs only by deletions, which raise no events."""
     if drop.generation == 0:
         return False
     if seen.fingerprint == drop.fingerprint or seen.newest is None or drop.newest is None:
@@ -191,7 +198,7 @@ def _closed_by(drop: Drop, seen: Survey, route: Route, waited: float, quiet: flo
 
 
 def _fresh(drop: Drop, seen: Survey, names: Iterable[str]) -> list[str]:
-    """Those of the markers that arrived after the drop closed last: an old marker closes nothing again."""
+    """The markers that arrived after the drop last closed. An old marker does not close the drop again."""
     return [
         name
         for name in names

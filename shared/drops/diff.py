@@ -1,4 +1,4 @@
-"""How two lists of a drop's files differ, and the names by which such lists are asked for. Pure."""
+"""Compare two lists of a drop's files, and parse the references that name such lists. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what a message of a drop asked for is done."""
+"""Whether the task of a drop's message is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to drops."""
+"""Facts about drops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.kernel.facts import Fact
 
 @dataclass(frozen=True)
 class DropComplete(Fact):
-    """The drop's row says what it holds, and what its run will be. What follows raises BadInput if it can't be one."""
+    """The drop's row records its content and its future run. Reactions raise BadInput if the run is impossible."""
 
     drop: Drop
 

@@ -1,6 +1,6 @@
-"""Which run or drop a name means: a whole one, its beginning, `@latest`, `mnist@latest`, `mnist@best:accuracy`.
+"""Resolve a name to a run or a drop: a full name, a prefix, `@latest`, `mnist@latest`, `mnist@best:accuracy`.
 
-Of a route that trains nothing `data@latest` is the newest drop. `data/points@2` is a drop that still holds that
+On a route that trains nothing, `data@latest` is the newest drop. `data/points@2` is a drop that still has this
 generation.
 """
 
@@ -23,13 +23,13 @@ from shared.runs.views.run_list import matching
 from shared.runs.views.summary import lower_is_better, metric_named
 
 SHOWN = 8  # of the names that a beginning could mean
-LOOKED_AT = 1000  # runs among which the best one is sought, the newest ones
-REMEMBERED = 200  # names among which the one that was meant is sought
+LOOKED_AT = 1000  # newest runs that are searched for the best one
+REMEMBERED = 200  # names that are searched for a similar name
 
 
 @dataclass(frozen=True)
 class Found:
-    """A run, or a drop and the run that it made, which may be ''."""
+    """A run, or a drop with its run; the run may be ''."""
 
     run: str
     drop: str = ""
@@ -52,7 +52,7 @@ def _drop(runs: Runs, drops: Drops, name: str) -> Found:
     key = DropKey(route, rest)
     if stored := drops.get(key):
         return Found(stored.value.run, name)
-    following = drops.listed(route, key, SHOWN + 1)  # those that begin so come first
+    following = drops.listed(route, key, SHOWN + 1)  # names with this prefix come first
     alike = [drop for drop in following if drop.key.name.startswith(rest)]
     if not alike:
         raise _nothing(runs, drops, name)
@@ -68,7 +68,9 @@ def _only(text: str, names: list[str]) -> str:
 
 
 def _chosen(ports: DropPorts, name: str) -> Found:
-    """`where@which`: the newest or the best run of a route, an experiment or a drop; without `where` of all."""
+    """Resolve `where@which`: the newest or best run of a route, an experiment or a drop; without `where`, of all
+    runs.
+    """
     where, _, which = name.partition("@")
     if "/" in where and which.isdigit():
         return _generation(ports.runs, ports.drops, where, int(which))

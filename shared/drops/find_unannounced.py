@@ -1,10 +1,10 @@
-"""Find drops that no event told of. Events get lost; the names of the folders don't.
+"""Find drops whose events were lost, by the names of their folders.
 
-A walk over each route's folders goes on where it stopped, some thousand names at a time, so that a look costs the same
-however many drops were ever made. Where all fit into one look, each look at the route sees all.
+A walk over each route's folders covers some thousand names per call and continues where the last call stopped, so a
+call costs the same however many drops exist. If all names fit into one call, each call covers the whole route.
 
-Listing folders is the dearest request there is, and mostly finds nothing. So a route is looked at every time only if
-its last look found something, or did not come to the end; the others by turns.
+Listing folders is the most expensive storage request, and mostly finds nothing. A route is therefore listed at every
+call only if the last call found something or did not reach the end; other routes take turns.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from shared.kernel.turns import Turns
 
 log = logging.getLogger(__name__)
 
-FOLDERS_A_LOOK = 5000  # one request's worth
-LOOKS_FOR_ALL = 3  # so a drop without any event waits for three periods at most
+FOLDERS_A_LOOK = 5000  # the names in one request
+LOOKS_FOR_ALL = 3  # so a drop without an event waits for at most three periods
 
 
 class Walks:
-    """How far the walks over the routes' folders have come, as this process knows it."""
+    """This process's positions in the walks over the routes' folders."""
 
     def __init__(self) -> None:
         self._turns = Turns(LOOKS_FOR_ALL)
         self._begins: dict[str, str] = {}
 
     def due(self, ports: DropPorts) -> list[str]:
-        """Those of the routes that somebody ever uploaded to whose turn it is. One request, and one for new routes."""
+        """The routes with uploads whose turn it is. Costs one request, and one more for new routes."""
         top = ports.blobs.folders(Place(DROPS_CONTAINER, ""), limit=FOLDERS_A_LOOK)
         there = sorted(ports.routes) if top.token else sorted({*ports.routes}.intersection(top.names))
         unread = [route for route in there if route not in self._begins]
@@ -44,8 +44,8 @@ class Walks:
         return self._turns.next(there)
 
     def find_missed_drops(self, ports: DropPorts, route: str) -> None:
-        """Open those of its next folders that have no drop, or were rejected before the route existed."""
-        self._turns.saw({route: 1})  # whatever fails below, the next time looks again
+        """Open drops for the next folders without a drop, or with a drop rejected before the route existed."""
+        self._turns.saw({route: 1})  # if the code below fails, the next call lists this route again
         begin, opened = self._begins[route], 0
         page = ports.blobs.folders(Place(DROPS_CONTAINER, f"{route}/"), begin, FOLDERS_A_LOOK)
         if page.names:
@@ -63,7 +63,7 @@ WALKS = Topic[Walks]("walks over the routes' folders")
 
 
 def walks(memory: Memory) -> Walks:
-    """Those of this process."""
+    """The walks of this process."""
     return memory.one(WALKS, Walks)
 
 

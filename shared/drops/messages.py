@@ -1,4 +1,4 @@
-"""The messages of drops."""
+"""The queue messages of drops."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class CheckDrop(
 ):
     """Check whether the drop is complete, if its token is still this one.
 
-    `last`: this check asks for no further one, because another chain of checks exists. With `so_far` it continues a
-    listing that took too long for one message.
+    `last`: this check queues no further check, because another chain of checks exists. With `so_far`, the check
+    continues a listing that took too long for one message.
     """
 
     route: str
@@ -65,7 +65,9 @@ class FileUploaded(
 
     @property
     def turn(self) -> str:
-        """Of a file that closes its drop: each of its events checks the drop, and all but the first find it closed."""
+        """The turn of a file that closes its drop. Each of its events checks the drop; all but the first find it
+        closed.
+        """
         path = self.name.removeprefix(self.trace.drop).removeprefix("/")
         return self.trace.drop if closes(path) else ""
 

@@ -1,13 +1,14 @@
-"""Drops: their names, their record, and the states they go through.
+"""Drops: their names, their record, and their states.
 
-A drop collects uploads until it closes, again and again:
+A drop collects uploads until it closes. A later upload opens a closed drop again:
 
-    (none) -> open -> sealing -> sealed -> open ...    each sealing of new content is a generation, and one run; none
-                                                       on a route that trains nothing
-                   -> rejected -> open ...             why is on the drop; another upload opens it again
-                   -> (none)                           every blob was deleted before it closed
+    (none) -> open -> sealing -> sealed -> open ...    each seal of new content makes one generation and one run (no run
+                                                       on a route that trains nothing)
+                   -> rejected -> open ...             the drop records why; another upload opens the drop again
+                   -> (none)                           every blob was deleted before the drop closed
 
-Sealing is the write-ahead mark: the drop names its run, and whoever finds it so makes that run and goes on to sealed.
+The state `sealing` is a write-ahead mark: the drop already names its run. Any process that finds a drop in this state
+makes the run and moves the drop to `sealed`.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ class DropState(StrEnum):
     SEALING = "sealing"
     SEALED = "sealed"
     REJECTED = "rejected"
-    BROKEN = "broken"  # its row can't be read; only shown, never written
+    BROKEN = "broken"  # the drop's row can't be read; the state is shown but never written
 
 
 @dataclass(frozen=True)
 class Drop:
-    """A folder (or single file) under the drops container, between its first upload and its runs.
+    """A folder (or a single file) under the drops container, between its first upload and its runs.
 
-    `token` names the current opening; a check that carries another token is stale. `generation` counts sealings with
-    new content. `fingerprint`, `run`, `request`, `blobs` and `bytes` are those of the last sealing. `newest` is the
-    newest last-modified time that the last verdict saw, `looked_at` when that verdict listed the drop: together they
-    tell late events from new ones. `listed` is the fingerprint of that listing.
+    `token` identifies the current opening; a check with another token is stale. `generation` counts seals with new
+    content. `fingerprint`, `run`, `request`, `blobs` and `bytes` describe the last seal.
+
+    `newest` is the newest last-modified time in the last verdict's listing, and `looked_at` is the time of that
+    listing. Together they distinguish late events from new ones. `listed` is the fingerprint of the same listing.
     """
 
     key: DropKey
@@ -53,18 +55,18 @@ class Drop:
     newest: datetime | None = None
     looked_at: datetime | None = None
     listed: str = ""
-    why: str = ""  # why it was sealed or rejected, or why it is still open, in words for its owner
-    code: str = ""  # the same, stable
-    owner: str = ""  # who uploaded what it was sealed with, as they say
-    removed_at: datetime | None = None  # when its removal was asked for; an upload since then opens it again
-    event_form: str = ""  # how the first event came that told of it: "CloudEvent, base64"; empty where none did
+    why: str = ""  # why the drop is open, sealed or rejected, in words for its owner
+    code: str = ""  # a stable code for `why`
+    owner: str = ""  # uploader of the sealed content, self-reported
+    removed_at: datetime | None = None  # when someone requested the drop's removal; a later upload opens the drop again
+    event_form: str = ""  # form of the drop's first event: "CloudEvent, base64"; empty if no event arrived
 
 
 @dataclass(frozen=True)
 class Generation:
-    """One sealing of a drop: which content it closed with, and the run of that content.
+    """One seal of a drop: the sealed content, and the run of this content.
 
-    `folder` is where in the output container the list of its blobs lies, data.json.gz. Two generations with the same
+    `folder` is the folder in the output container with the list of blobs, data.json.gz. Two generations with the same
     content have the same fingerprint and the same run.
     """
 
@@ -80,12 +82,12 @@ class Generation:
 
 
 def is_loose(drop: Drop) -> bool:
-    """Whether it became a run of one file, and is no archive."""
+    """Whether the drop became a run of a single file that is not an archive."""
     return drop.generation > 0 and drop.blobs == 1 and not drop.key.is_archive()
 
 
 def generation_of(drop: Drop) -> Generation:
-    """The generation that the drop's last sealing made. Without a run it has the folder that one would have."""
+    """The generation of the drop's last seal. Without a run, `folder` is the one that a run would have."""
     experiment = drop.request.experiment or drop.key.route
     folder = f"{experiment}/{drop.run or run_name(drop.key, drop.fingerprint)}"
     return Generation(

@@ -1,4 +1,4 @@
-"""Where the drops' records are kept. tests/fakes/ports.py and shared/adapters pass the same contract suite."""
+"""The drop store. tests/fakes/ports.py and shared/adapters pass the same contract suite."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.runs.ports import RunPorts
 
 
 class Taken(Changed):
-    """A record was added while another call was about to add one; `there` is what was added."""
+    """Another call added the same record first; `there` is the added record."""
 
     def __init__(self, there: Stored[Drop]) -> None:
         super().__init__(f"Drop {there.value.key} was opened at the same moment.")
@@ -22,80 +22,84 @@ class Taken(Changed):
 
 
 class Drops(Protocol):
-    """The drops' records. A drop that is open, sealing or rejected is found without a scan of the sealed ones.
+    """The drop store. Open, sealing and rejected drops are found without a scan of the sealed drops.
 
-    Whatever write makes a drop sealing keeps its generation too, in the same transaction.
+    A write that moves a drop to `sealing` also stores its generation, in the same transaction.
 
-    A row that can't be read is a drop in the state broken, with the reason, wherever several drops are given; `get` of
-    it raises BadInput.
+    A row that can't be read appears in lists as a drop in the state `broken`, with the reason; `get` raises BadInput.
     """
 
     def get(self, key: DropKey) -> Stored[Drop] | None:
-        """The drop's record, or None."""
+        """The drop's record; None for an unknown drop."""
 
     def is_new(self, key: DropKey) -> bool:
-        """Whether this process never asked for this drop. There may be a record: then `insert` raises Changed."""
+        """Whether this process has never read this drop. A record may exist: `insert` then raises Changed."""
 
     def insert(self, drop: Drop) -> Stored[Drop]:
-        """Add a record. Raises Changed if there is one, and Taken if it was added during this call."""
+        """Add a record. Raises Changed if the record exists, and Taken if another call added it during this call."""
 
     def replace(self, drop: Drop, before: Stored[Drop]) -> Stored[Drop]:
-        """Write the record if it still is as it was read. Raises Changed if not, or if it is gone."""
+        """Write the record if it is unchanged since it was read. Raises Changed if it changed or is gone."""
 
     def delete(self, before: Stored[Drop]) -> None:
-        """Remove the record if it still is as it was read. Raises Changed if not; nothing happens if it is gone."""
+        """Delete the record if it is unchanged since it was read. Raises Changed if it changed; does nothing if it is
+        gone.
+        """
 
     def generations(self, key: DropKey, limit: int = 1000) -> list[Generation]:
-        """Up to `limit` generations of the drop, newest first. Those from before they were kept are missing."""
+        """Up to `limit` generations of the drop, newest first. Generations from before the history existed are
+        missing.
+        """
 
     def generation(self, key: DropKey, number: int) -> Generation | None:
-        """One generation of the drop, or None."""
+        """One generation of the drop; None for an unknown number."""
 
     def forget(self, before: Stored[Drop]) -> None:
-        """Remove its generations and then the record, if that still is as it was read. Raises Changed if it is another.
+        """Delete the drop's generations and then its record. Raises Changed if the record changed since it was read.
 
-        The record goes last: whoever finds it after a call that died calls again.
+        The record is deleted last, so that a call after a crash finds the record and repeats the deletion.
         """
 
     def open(self) -> Iterator[Drop]:
-        """Every drop that is open or sealing, in no order. One written a moment ago is among them."""
+        """Every drop that is open or sealing, unordered. Includes drops written a moment ago."""
 
     def rejected(self, limit: int) -> list[Drop]:
         """Up to `limit` rejected drops, by name."""
 
     def codes(self, route: str, first: str, last: str) -> dict[str, str]:
-        """The codes of a route's drops by their names, from the first name to the last."""
+        """The codes of a route's drops by drop name, from the first to the last name."""
 
     def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
-        """Up to `limit` drops, of one route or of all, by name, beginning after the drop `after`."""
+        """Up to `limit` drops, of one route or of all routes, by name, starting after the drop `after`."""
 
     def added(self, route: str, since: datetime, until: datetime) -> int:
-        """How many files more the route's drops held after the closings from `since` to before `until`, by `sealed_at`.
+        """The number of files added to the route's drops by closings with `since` <= `sealed_at` < `until`.
 
-        A closing that was begun by then may still be on its way. Those from before they were kept are missing.
+        A closing that started within this time may not be written yet. Closings from before the history existed are
+        missing.
         """
 
     def loose(self, route: str, limit: int) -> int:
-        """How many loose files of the route became runs (`is_loose`), or are about to, at most `limit`."""
+        """The number of loose files of the route (`is_loose`) that became runs or are about to, at most `limit`."""
 
     def take_loose(self, key: DropKey, limit: int) -> bool:
-        """Count this one among its route's loose files, unless `limit` others are. True for one that is counted.
+        """Count this drop among its route's loose files, unless `limit` others are counted. True if it is counted.
 
-        Of several at once no more than `limit` are. Raises Changed if others were quicker again and again.
+        The limit holds for concurrent calls too. Raises Changed if concurrent calls win repeatedly.
         """
 
     def give_loose(self, key: DropKey) -> None:
-        """Count it no more: it became no run. Nothing happens for one that isn't counted."""
+        """Stop counting this drop, because it became no run. Does nothing for a drop that isn't counted."""
 
     def cursors(self, walks: Iterable[str]) -> dict[str, str]:
-        """How far each of these walks over many things has come, '' at its beginning. One request for all."""
+        """The positions of these walks, '' for a walk at its start. One request for all walks."""
 
     def move_cursor(self, walk: str, at: str) -> None:
-        """Remember how far it has come."""
+        """Store the position of this walk."""
 
 
 class DropPorts(RunPorts, Protocol):
-    """Those of runs, and the drops."""
+    """The ports of runs, and the drop store."""
 
     @property
     def drops(self) -> Drops: ...

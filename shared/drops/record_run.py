@@ -1,4 +1,4 @@
-"""The run that a complete drop becomes: its record. Each step may have been done before."""
+"""Record the run of a complete drop. Each step may be a repeat."""
 
 from __future__ import annotations
 

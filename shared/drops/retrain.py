@@ -1,4 +1,4 @@
-"""Train a drop's content once more. The same content makes one run by itself; this is how a person asks for another."""
+"""Train a drop's content again on request. The same content otherwise makes only one run."""
 
 from __future__ import annotations
 

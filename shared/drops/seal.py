@@ -1,4 +1,4 @@
-"""From a complete drop to its one run."""
+"""Seal a complete drop, and make its run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from shared.runs.names import run_name
 
 @dataclass(frozen=True)
 class Complete:
-    """What is known of a drop that is complete."""
+    """The results of checking a complete drop."""
 
     seen: Survey
     verdict: DropVerdict
@@ -41,8 +41,10 @@ class Complete:
 
 
 def seal(ports: DropPorts, stored: Stored[Drop], complete: Complete) -> bool:
-    """Write what the run will be (the write-ahead mark), then make the run. Rejects a drop that can't become one, and
-    returns False."""
+    """Write the future run into the drop (the write-ahead mark), then make the run.
+
+    Rejects a drop that can't become a run, and returns False.
+    """
     drop, seen, route = stored.value, complete.seen, complete.route
     name = run_name(drop.key, seen.fingerprint)
     try:
@@ -66,7 +68,7 @@ def seal(ports: DropPorts, stored: Stored[Drop], complete: Complete) -> bool:
 
 
 def _sealing(drop: Drop, complete: Complete, job: JobSpec, at: datetime) -> Drop:
-    """The drop's next generation, with what it holds."""
+    """The drop in the state `sealing`, with its next generation and content."""
     seen = complete.seen
     return replace(
         drop,
@@ -84,17 +86,17 @@ def _sealing(drop: Drop, complete: Complete, job: JobSpec, at: datetime) -> Drop
 
 
 def _no_job(route: Route, written: Written | None) -> Built:
-    """What a route that trains nothing makes of a drop."""
+    """The result for a drop on a route that trains nothing: an empty job, or the problems of its job file."""
     problems = written.layer.problems if written else ()
     return Built(None if problems else JobSpec(experiment=route.experiment), problems)
 
 
 def finish_sealing(ports: DropPorts, stored: Stored[Drop]) -> None:
-    """State that a sealing drop is complete, which makes its run, and close it. Each step may have been done before."""
+    """Publish that a sealing drop is complete, which makes its run, and close it. Each step may be a repeat."""
     drop = stored.value
     try:
         ports.happened(DropComplete(drop))
-    except BadInput as exc:  # its record can't be written, ever
+    except BadInput as exc:  # the run's record can never be written
         reject(ports.drops, stored, "bad_job", str(exc))
         return
     ports.happened(DropSealed(drop))
@@ -106,7 +108,10 @@ def reject(drops: Drops, stored: Stored[Drop], code: str, why: str) -> None:
 
 
 def _written(ports: DropPorts, route: Route, job_file: JobFile | None, folder: Place | None) -> Written | None:
-    """What the job file says, in words of ours; `folder` is None before there is a drop. Raises BrokenJobFile."""
+    """The job file as a layer over the route's template; None without a job file. Raises BrokenJobFile.
+
+    `folder` is the drop's folder, None before the drop exists.
+    """
     if job_file is None:
         return None
     if not route.trains:
@@ -122,14 +127,14 @@ def _written(ports: DropPorts, route: Route, job_file: JobFile | None, folder: P
 def route_problems(
     ports: DropPorts, key: DropKey, route: Route, content: dict[str, Any] | None
 ) -> tuple[JobSpec | None, list[Problem]]:
-    """The job of a drop with such a job file, and all that is wrong with it; asked before there is a drop."""
+    """The job of a drop with this job file, and the job's problems. Called before the drop exists."""
     job_file = None if content is None else JobFile("job.yaml", content, {})
     try:
         written = _written(ports, route, job_file, None)
     except BrokenJobFile as exc:
         return None, [Problem("code", str(exc))]
     if written:
-        written = replace(written, absent=())  # what it reads may come with the drop
+        written = replace(written, absent=())  # the drop may bring the files that the job reads
     built = build(_order("checked", key, survey(key, ()), route, written)) if route.trains else _no_job(route, written)
     return built.job, _problems(ports.jobs, built, written)
 
@@ -153,8 +158,7 @@ def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Written
 
 
 def _problems(jobs: Jobs, built: Built, written: Written | None) -> list[Problem]:
-    """What is wrong with the job: by the limits, and for a job file by Azure ML's schema. Each key is reported
-    once."""
+    """Problems of the job: by the limits and, for a job file, by Azure ML's schema. Each key is reported once."""
     if written is None or built.job is None:
         return list(built.problems)
     absent = (Problem("properties", sentence, "no_data") for sentence in written.absent)

@@ -1,10 +1,10 @@
-"""Uploads from a browser: addresses that write one file of one drop each, so that the bytes go straight to storage.
+"""Uploads from a browser directly to storage, through signed addresses that each write one file of one drop.
 
-An address is signed for this very blob and for a quarter of an hour. What is there already in its whole size, and not
-older than the file that is offered, gets none: a broken upload goes on where it was.
+An address is valid for one blob and for 15 minutes. A file that is already stored in its full size, and is not older
+than the offered file, gets no address, so an interrupted upload continues where it stopped.
 
-Whose the drop is, is metadata of its files, as it is of what the command line uploads. The address does not hold the
-browser to it, so it is a claim, though the name is the one that the app knows the caller by.
+The owner of the drop is metadata of its files, as for uploads from the command line. The address does not force the
+browser to set this metadata, so the owner is self-reported, although the app knows the caller's name.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _check(files: Sequence[Offered]) -> None:
 
 
 def _is_there(file: Offered, blob: Blob | None) -> bool:
-    """The marker is always written again: it says that the drop is complete now."""
+    """Whether the file is stored already. A marker is always written again, to say that the drop is complete now."""
     if blob is None or blob.last_modified is None or file.name == SUCCESS_MARKER:
         return False
     return blob.size == file.size and blob.last_modified >= file.modified

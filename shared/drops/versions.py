@@ -1,4 +1,4 @@
-"""What a drop held: its generations, the files of each, and how two of them differ."""
+"""The content of a drop over time: its generations, their files, and the differences between two generations."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from shared.runs.names import RUN_NAME
 
 
 def generations(drops: Drops, routes: Routes, key: DropKey) -> list[Generation]:
-    """The drop's generations, newest first. Raises NotFound for a drop that nobody uploaded to."""
+    """The drop's generations, newest first. Raises NotFound for a drop without uploads."""
     drop = _drop(drops, routes, key)
     kept = drops.generations(key)
     if drop.generation and (not kept or kept[0].number < drop.generation):
-        return [generation_of(drop), *kept]  # a version of the app closed it that kept none
+        # An older version of the app, without a history of generations, closed this one
+        return [generation_of(drop), *kept]
     return kept
 
 
 def files(ports: DropPorts, ref: str) -> list[DataFile]:
-    """The files that `ref` names, by path: a drop's generation, what lies in it now, or what a run was made for.
+    """The files that `ref` names, by path: of a drop's generation, of the drop now, or of the data of a run.
 
-    Raises NotFound if there is no such thing, or no list of it was kept: of more than 100,000 files none is.
+    Raises NotFound for an unknown `ref`, or if no list was kept, which is the case for more than 100,000 files.
     """
     if RUN_NAME.fullmatch(ref):
         return _of_run(ports, ref)
@@ -42,7 +43,7 @@ def files(ports: DropPorts, ref: str) -> list[DataFile]:
 
 
 def diff(ports: DropPorts, before: str, after: str) -> Difference:
-    """How the files of `after` differ from those of `before`."""
+    """The differences between the files of `before` and the files of `after`."""
     return compare(files(ports, before), files(ports, after))
 
 
@@ -55,7 +56,7 @@ def _drop(drops: Drops, routes: Routes, key: DropKey) -> Drop:
 
 
 def listing_of(ports: DropPorts, run: Run) -> list[Blob] | None:
-    """The blobs that the run was made for, as they were listed then; None where no list was kept, or for no drop."""
+    """The recorded blobs for which the run was made; None if the run has no drop or the list was not kept."""
     return kept_listing(ports.blobs, _folder(ports.drops, ports.routes, run)) if run.asked.drop else None
 
 
@@ -67,7 +68,7 @@ def _of_run(ports: DropPorts, name: str) -> list[DataFile]:
 
 
 def _folder(drops: Drops, routes: Routes, run: Run) -> str:
-    """Where the list of its drop's files lies: with the first run of that generation."""
+    """The folder with the list of the drop's files: that of the first run of the generation."""
     all_generations = _known(drops, routes, DropKey.of(run.asked.drop))
     return next((each.folder for each in all_generations if _is_of(each, run)), f"{run.asked.experiment}/{run.name}")
 
@@ -80,7 +81,10 @@ def _known(drops: Drops, routes: Routes, key: DropKey) -> list[Generation]:
 
 
 def _is_of(generation: Generation, run: Run) -> bool:
-    """Whether the run was made for it. The number alone does not tell: a drop that was removed begins again with 1."""
+    """Whether the run was made for this generation.
+
+    The number alone is not sufficient, because a removed drop starts again with generation 1.
+    """
     return (generation.number, generation.fingerprint) == (run.asked.generation, run.asked.fingerprint)
 
 
@@ -103,5 +107,5 @@ def _listed(blobs: Blobs, key: DropKey, folder: str, what: str) -> list[DataFile
 
 
 def total(files: Iterable[DataFile]) -> int:
-    """The bytes of these files."""
+    """Total size of the files, in bytes."""
     return sum(file.size for file in files)
