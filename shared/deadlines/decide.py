@@ -1,4 +1,4 @@
-"""What a run holds until the next look, so that it is done by its date whenever dedicated nodes alone could. Pure."""
+"""Choose the nodes until the next check, so that dedicated nodes alone can always still meet the deadline. Pure."""
 
 from __future__ import annotations
 

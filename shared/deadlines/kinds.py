@@ -1,4 +1,4 @@
-"""Which kinds of runs may have a date, and how each holds nodes."""
+"""The kinds of runs that may have a deadline, and how each kind holds nodes."""
 
 from __future__ import annotations
 

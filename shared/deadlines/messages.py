@@ -1,4 +1,4 @@
-"""The messages of runs with a date."""
+"""The queue messages of runs with a deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows for runs with a date from what happens to runs."""
+"""Reactions of runs with a deadline to facts about runs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def begin_pace(ports: MoneyPorts, fact: runs.RunRecorded) -> None:
 
 
 def look_at_pace(ports: MoneyPorts, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
-    """A look out of turn: its nodes came or went. The row says so only after the fact is stated."""
+    """Queue an early check, because nodes came or were lost. The row says so only after the fact is published."""
     if fact.run.feature(Date):
         ports.queues.send(CheckPace(fact.run.name), 1.0)
 
 
 def look_at_pace_again(ports: MoneyPorts, fact: runs.RunReconciled) -> None:
-    """Begin the chain of looks anew where it was lost."""
+    """Restart a lost chain of checks."""
     run, date = fact.run, fact.run.feature(Date)
     if date and run.jobs.job and ports.clock() - (date.pace.paced_at or run.created_at) > PACE_PATIENCE:
         ports.queues.send(CheckPace(run.name, date.pace.next_look))

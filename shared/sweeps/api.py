@@ -1,4 +1,4 @@
-"""The trials of a sweep, as its study and their runs have them."""
+"""The HTTP API's view of a sweep's trials, from the study and the trials' runs."""
 
 from __future__ import annotations
 

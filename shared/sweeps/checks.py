@@ -1,4 +1,4 @@
-"""What keeps a sweep from being recorded."""
+"""Checks that reject a sweep before it is recorded."""
 
 from __future__ import annotations
 

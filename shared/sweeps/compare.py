@@ -1,4 +1,4 @@
-"""What is compared where a sweep alone is named."""
+"""The runs to compare if a request names a sweep alone."""
 
 from __future__ import annotations
 

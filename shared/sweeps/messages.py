@@ -1,4 +1,4 @@
-"""The messages of sweeps."""
+"""The queue messages of sweeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows for sweeps from what happens to runs."""
+"""Reactions of sweeps to facts about runs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def look_at_sweep(ports: SweepPorts, fact: runs.RunSubmitted | runs.CancelCarrie
 
 
 def look_at_its_sweep(ports: SweepPorts, fact: runs.RunStarted | runs.RunEnded) -> None:
-    """A trial says something of its sweep, which looks without a number: it asks for no look after it."""
+    """Check the sweep of a trial after a fact. The check has no number, so it queues no further check."""
     if trial := fact.run.feature(TrialOf):
         ports.queues.send(CheckSweep(trial.sweep))

@@ -1,8 +1,9 @@
-"""Points of a Sobol sequence: each next point of a trial lies where the ones before left the most room. Pure.
+"""Points of a Sobol sequence: each new point lies where the previous points left the most room. Pure.
 
-Direction numbers by Joe and Kuo (new-joe-kuo-6.21201, https://web.maths.unsw.edu.au/~fkuo/sobol/, BSD license): for
-each dimension from the second on its primitive polynomial, with all its coefficients as bits, and its first numbers.
-The points of a sweep are shifted digit by digit, by random bits of its seed, which keeps how evenly they lie.
+The direction numbers are by Joe and Kuo (new-joe-kuo-6.21201, https://web.maths.unsw.edu.au/~fkuo/sobol/, BSD license):
+for each dimension from the second on, the primitive polynomial, with all its coefficients as bits, and its first
+numbers. A sweep's points are shifted digit by digit with random bits of the sweep's seed, which keeps them evenly
+distributed.
 """
 
 from __future__ import annotations
