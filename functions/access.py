@@ -1,6 +1,6 @@
-"""Who may call what. By default the host asks for a function key; with TRAINYARD_AUTH=entra, roles decide.
+"""Decide who may call what. By default the host requires a function key; with TRAINYARD_AUTH=entra, roles decide.
 
-Each operation declares its role (shared/kernel/operation.py); a role has the rights of those before it.
+Each operation declares its role (shared/kernel/operation.py). A role includes the rights of the roles before it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROLE_CLAIMS = ("roles", "http://schemas.microsoft.com/ws/2008/06/identity/claim
 
 
 class Denied(Exception):
-    """The caller is unknown (401), may not do this (403), or sent a body that can't be read (411)."""
+    """The caller is unknown (401), may not do this (403), or sent a body of unknown length (411)."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -45,21 +45,24 @@ def by_roles() -> bool:
 
 
 def level() -> func.AuthLevel:
-    """What the host asks for before it calls a function: with Entra ID nothing, because App Service was there first."""
+    """Return what the host requires before it calls a function. With Entra ID that is nothing: App Service checked
+    already.
+    """
     return func.AuthLevel.ANONYMOUS if by_roles() else func.AuthLevel.FUNCTION
 
 
 def admit(req: func.HttpRequest, role: str) -> None:
-    """Raise Denied unless the caller has the role. Without roles the host's keys have decided already."""
+    """Raise Denied unless the caller has the role. Without roles the host has already checked the key."""
     if role != ANYONE and by_roles():
         check(role, req.method, req.headers, os.environ)
 
 
 def check(role: str, method: str, headers: Mapping[str, str], env: Mapping[str, str]) -> None:
-    """Raise Denied unless the headers name someone with the role, who may use this method.
+    """Raise Denied unless the headers name a caller with the role who may use this method.
 
-    The headers are App Service's own word only while its authentication is on: then it removes what a caller wrote into
-    them. WEBSITE_AUTH_ENABLED is its sign; without it anyone could be anyone, so nobody is let in.
+    The headers are trustworthy only while App Service authentication is on, because it then removes the caller's own
+    copies of them. WEBSITE_AUTH_ENABLED shows that it is on; without it anyone could claim any identity, so nobody is
+    admitted.
     """
     if not app_service_signs_in(env):
         raise BadSetting(
@@ -71,9 +74,10 @@ def check(role: str, method: str, headers: Mapping[str, str], env: Mapping[str, 
 
 
 def _check_site(headers: Mapping[str, str]) -> None:
-    """Raise Denied for what a page of another site sends: the browser adds the cookie of whoever is signed in here.
+    """Raise Denied for a request from a page of another site, to which the browser adds the cookie of the signed-in
+    user.
 
-    Browsers say of each request whose page sent it (Sec-Fetch-Site); programs, which have no such cookie, say nothing.
+    Browsers name the origin of each request in Sec-Fetch-Site. Programs have no such cookie and send no such header.
     """
     if _header(headers, "sec-fetch-site") not in ("", "same-origin", "none"):
         raise Denied(403, "A page of another site may not change anything here.")
@@ -84,13 +88,13 @@ def _header(headers: Mapping[str, str], lower_name: str) -> str:
 
 
 def admit_code(req: func.HttpRequest) -> None:
-    """Raise Denied unless the caller may run code of their own. Without roles the routes file alone decides that."""
+    """Raise Denied unless the caller may run their own code. Without roles, only the routes file decides that."""
     if by_roles():
         need(req.headers, CODER)
 
 
 def need(headers: Mapping[str, str], role: str) -> None:
-    """Raise Denied unless the headers name someone with this role, or one that has its rights too."""
+    """Raise Denied unless the headers name a caller with this role, or with a role that includes it."""
     if not _roles(headers) & set(ROLES[ROLES.index(role) :]):
         raise Denied(
             403, f"This needs the role {role}. An administrator assigns it in the app's enterprise application."
@@ -98,10 +102,10 @@ def need(headers: Mapping[str, str], role: str) -> None:
 
 
 def who(req: func.HttpRequest) -> Person:
-    """The caller, as the records of what people do have them.
+    """Return the caller, as records store a person.
 
-    With Entra ID that is their sign-in name, else their object id; and the object id, which stays when the name
-    changes. With keys everybody who has one may do everything, so the name is the caller's own word: the header CALLER.
+    With Entra ID the name is the sign-in name, else the object id; the object id stays when the name changes. With
+    keys, every key holder may do everything, so the name is self-reported in the header CALLER.
     """
     if by_roles():
         claims = _claims(req.headers)
@@ -112,7 +116,7 @@ def who(req: func.HttpRequest) -> Person:
 
 
 def caller(req: func.HttpRequest) -> Caller:
-    """The caller, and whether they may do more than look."""
+    """Return the caller, and whether the caller may do more than read."""
     from shared.kernel.reply import Caller
 
     may_change = not by_roles() or bool(_roles(req.headers) & {CONTRIBUTOR, CODER})
@@ -128,7 +132,7 @@ def _roles(headers: Mapping[str, str]) -> set[str]:
 
 
 def _claims(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The claims of X-MS-CLIENT-PRINCIPAL, base64 of JSON with claims of `typ` and `val`, as pairs."""
+    """Return the claims of X-MS-CLIENT-PRINCIPAL (base64 of JSON with claims of `typ` and `val`) as pairs."""
     from shared.kernel import parsing
 
     text = _header(headers, "x-ms-client-principal")

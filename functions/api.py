@@ -1,7 +1,7 @@
-"""The HTTP API: one Azure function for each declared operation, all answered in the same way.
+"""The HTTP API: one Azure function per declared operation, all answered in the same way.
 
-A call is admitted by the operation's role. Its query, body and headers are read as the answering function declares
-them, and what that function returns becomes the response.
+The operation's role admits a call. The query, the body and the headers are decoded as the answering function declares
+them, and the function's return value becomes the response.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def _argument(name: str, declared: Signature, req: func.HttpRequest) -> Any:
     if name == "query":
         return parsing.read_query(req.params, declared.query)
     if name == "body":
-        missing = b"" if declared.body_required else b"{}"  # older clients send none
+        missing = b"" if declared.body_required else b"{}"  # older clients send no body
         return parsing.read_body(req.get_body() or missing, declared.body)
     if name == "key":
         return parsing.read_key(req.headers.get(KEY))
     return GIVEN[name](req)
 
 
-GIVEN: dict[str, Callable[[func.HttpRequest], Any]] = {  # what a parameter of this name gets
+GIVEN: dict[str, Callable[[func.HttpRequest], Any]] = {  # the value of a parameter with this name
     "ports": lambda _: bootstrap.system(),
     "post": lambda _: bootstrap.post(),
     "schedules": lambda _: bootstrap.schedules(),

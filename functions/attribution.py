@@ -1,9 +1,9 @@
-"""Log records and spans belong to the invocation that wrote them, in whatever thread.
+"""Attribute log records and spans to the invocation that wrote them, in any thread.
 
-Azure's host drops a record whose invocation it doesn't know, without a word. Its worker knows only the threads that it
-started itself: for others it has `context.thread_local_storage`, and on Python 3.13 a variable of its runtime. So each
-handler keeps its context in a variable that goes along into our threads, and whoever makes a log record in one of them
-tells the worker first whose it is.
+Azure's host silently drops a record whose invocation it does not know. The worker knows only the threads that it
+started itself: other threads need `context.thread_local_storage`, or on Python 3.13 a variable of its runtime. So each
+handler keeps its context in a variable that is copied into our threads. When one of these threads makes a log record,
+it first sets the worker's variable.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any, TypeVar, cast
 import azure.functions as func
 
 H = TypeVar("H", bound=Callable[..., Any])
-RUNTIME = "azure_functions_runtime"  # what runs apps on Python 3.13; there already if it is the one
-# Two records for each request to Azure, of every SDK: more than all of ours, many times.
+RUNTIME = "azure_functions_runtime"  # the runtime on Python 3.13; already imported if it runs this app
+# Every SDK logs two records per request to Azure, many times more than the app's own records.
 TOO_TALKATIVE = ("azure", "msal")
 
 _invocation: ContextVar[func.Context | None] = ContextVar("invocation", default=None)
 
 
 def attributed(handler: H) -> H:
-    """Let a handler's records be known as its own in threads of ours, too."""
+    """Attribute a handler's records to its invocation in our own threads, too."""
 
     @functools.wraps(handler)
     def wrapper(*args: Any, context: func.Context | None = None, **kwargs: Any) -> Any:
@@ -48,7 +48,9 @@ def invocation(context: func.Context | None) -> Iterator[None]:
 
 
 def with_context(wrapper: Any, handler: Callable[..., Any]) -> Any:
-    """The wrapper, as a function that the worker gives its context to, besides what the handler takes."""
+    """Return the wrapper with a signature that makes the worker pass its context in addition to the handler's
+    parameters.
+    """
     own = inspect.signature(handler)
     context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=func.Context)
     wrapper.__signature__ = own.replace(parameters=[*own.parameters.values(), context])
@@ -57,7 +59,9 @@ def with_context(wrapper: Any, handler: Callable[..., Any]) -> Any:
 
 
 def prepare_logging() -> None:
-    """Once, when the app is loaded. The worker shows everything from INFO on; what is worth that is ours to say."""
+    """Set up logging once, when the app is loaded. The worker shows all records from INFO on, so the app sets the
+    levels.
+    """
     make = logging.getLogRecordFactory()
 
     def attributed_record(*args: Any, **kwargs: Any) -> logging.LogRecord:

@@ -1,4 +1,4 @@
-"""What HTTP functions share: who may call, their threads, responses, and errors as problem details (RFC 9457)."""
+"""What HTTP functions share: access, threads, responses, and errors as problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Handler = Callable[..., Awaitable[func.HttpResponse]]
 Answer = Callable[[func.HttpRequest], "func.HttpResponse | Awaitable[func.HttpResponse]"]
 
 DENIED = {401: "unauthenticated", 403: "forbidden", 411: "length_required"}
-STATUS = {  # the first that fits
+STATUS = {  # the first match counts
     BadSetting: 500,
     Impossible: 422,
     NotFound: 404,
@@ -41,17 +41,17 @@ STATUS = {  # the first that fits
     Changed: 503,
     Unavailable: 503,
 }
-WORTH_PACKING = 1024  # bytes; less fits one packet anyhow
+WORTH_PACKING = 1024  # bytes; a smaller body fits into one packet anyway
 
-# HTTP has threads of its own: queue handlers that wait for a slow service, in the host's, don't hold up an answer.
+# HTTP has its own threads, so queue handlers that wait for a slow service in the host's threads delay no answer.
 THREADS = ThreadPoolExecutor(32, "http")
 
 
 def handler(name: str, role: str, answer: Answer, threads: ThreadPoolExecutor = THREADS) -> Handler:
-    """The Azure function of this name: it lets in who has the role, and answers in one of the threads.
+    """Return the Azure function of this name: it admits callers with the role, and answers in one of the threads.
 
-    Errors that Trainyard raises on purpose become problem details; others stay the host's 500. An awaitable answer is
-    waited for without a thread.
+    Trainyard's own errors become problem details; other errors become the host's 500. An awaitable answer is awaited
+    without blocking a thread.
     """
 
     async def handle(req: func.HttpRequest, context: func.Context | None = None) -> func.HttpResponse:
@@ -70,7 +70,7 @@ def handler(name: str, role: str, answer: Answer, threads: ThreadPoolExecutor = 
     return handle
 
 
-# What the worker passes: it looks for `context` and its type.
+# The worker passes its context if the signature has `context` with this type.
 _ANNOTATIONS = {"req": func.HttpRequest, "context": func.Context, "return": func.HttpResponse}
 _SIGNATURE = inspect.Signature(
     [
@@ -82,19 +82,19 @@ _SIGNATURE = inspect.Signature(
 
 
 async def _answered(answer: Answer, req: func.HttpRequest, threads: ThreadPoolExecutor) -> func.HttpResponse:
-    run = contextvars.copy_context().run  # trace and invocation go along
+    run = contextvars.copy_context().run  # carries the trace and the invocation into the thread
     response = await asyncio.get_running_loop().run_in_executor(threads, run, answer, req)
     return response if isinstance(response, func.HttpResponse) else await response
 
 
 def _check_length(req: func.HttpRequest) -> None:
     chunked = "chunked" in (req.headers.get("transfer-encoding") or "").lower()
-    if chunked and not req.headers.get("content-length"):  # Azure's host gives us nothing of such a body
+    if chunked and not req.headers.get("content-length"):  # Azure's host passes an empty body in this case
         raise access.Denied(411, "Send the body with its length (Content-Length): one in chunks is not read.")
 
 
 def response(value: Any, status: int = 200) -> func.HttpResponse:
-    """A Reply as it says, any other value as JSON with this status."""
+    """Return a Reply as an HTTP response, or any other value as JSON with this status."""
     from shared.kernel.reply import TEXT, Reply
 
     reply = value if isinstance(value, Reply) else Reply(value, status)
@@ -107,10 +107,11 @@ def response(value: Any, status: int = 200) -> func.HttpResponse:
 
 
 def conditional(req: func.HttpRequest, response: func.HttpResponse) -> func.HttpResponse:
-    """The response to a GET with its ETag: 304 without a body for a caller who has it already, else packed if asked.
+    """Add an ETag to the response to a GET: 304 without a body if the caller has it already, otherwise compressed on
+    request.
 
-    So whoever looks again and again is told "as before" in a few bytes. The tag is of the content, so that any instance
-    gives the same one.
+    So a client that polls gets "unchanged" in a few bytes. The tag is a hash of the content, so that every instance
+    computes the same one.
     """
     if req.method != "GET" or response.status_code != 200 or response.mimetype != "application/json":
         return response

@@ -1,9 +1,9 @@
-"""An answer within five seconds, whatever hangs.
+"""Answer within five seconds, whatever hangs.
 
-A part may hang without being dead: its connections stay, and the SDKs wait for half a minute, several times. So where
-a handler takes long, storage and workspace are asked whether they answer at all, in threads of their own. If one does
-not, the caller is told so. What the handler had begun goes on; what had not begun is dropped. The deadline does not
-move on a busy machine: who is told 503 tries again.
+A service may hang without closing its connections, and the SDKs wait half a minute, several times. So when a handler
+takes long, storage and workspace are asked in separate threads whether they answer at all. If one of them does not, the
+caller gets an error that names it. Work that the handler has begun continues; work that has not begun is dropped. The
+deadline does not move on a busy machine: a caller that gets 503 retries.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from shared import bootstrap
 from shared.kernel.errors import NoAnswer, TrainyardError
 
 T = TypeVar("T")
-ASKED_AFTER = 1.0  # seconds that a handler takes before anybody is asked
-PATIENCE = 3.5  # more, in which an answer must come: of the handler, or of everybody who was asked
+ASKED_AFTER = 1.0  # seconds that a handler may take before the services are checked
+PATIENCE = 3.5  # more seconds, in which the handler or every checked service must answer
 
 ASIDE, _ASKING = ThreadPoolExecutor(4, "aside"), ThreadPoolExecutor(2, "asking")
 
 
 async def in_time(work: asyncio.Future[T]) -> T:
-    """The handler's answer. Raises NoAnswer if it takes long, and a part that it may wait for does not answer."""
+    """Return the handler's answer. Raises NoAnswer if the handler takes long and a service it may wait for does not
+    answer.
+    """
     await asyncio.wait({work}, timeout=ASKED_AFTER)
     while not work.done():
         asked = asyncio.get_running_loop().run_in_executor(_ASKING, _asked)
@@ -40,7 +42,7 @@ def _asked() -> dict[str, Future[None]]:
 
     try:
         return status.asked(bootstrap.system())
-    except TrainyardError:  # the handler says what is wrong with the settings
+    except TrainyardError:  # the handler reports the problem with the settings
         return {}
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class KeyedLock:
-    """A lock for each name, kept while somebody has it or waits for it."""
+    """One lock per name, which exists while a thread holds it or waits for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

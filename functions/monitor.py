@@ -1,12 +1,12 @@
-"""Azure Monitor, set up when there is something to send, and not while the worker starts.
+"""Set up Azure Monitor when there is telemetry to send, not while the worker starts.
 
-Its import and its set-up take more processor time than all of the app's: 0.5 s of a cold start with the pinned
-requirements (`bench package`). The worker can do it before it loads the app; then each caller waits for it. Asked for
-PYTHON_ENABLE_OPENTELEMETRY alone, Microsoft's runtime passes traces on and leaves the rest to us. So a message's
-handler sets it up with its first span, and after a call's answer it is set up beside. What is logged until then is
-held, and sent.
+Importing and configuring Azure Monitor takes more processor time than the whole app: 0.5 s of a cold start with the
+pinned requirements (`bench package`). The worker can do it before it loads the app, but then every caller waits for it.
+With PYTHON_ENABLE_OPENTELEMETRY alone, Microsoft's runtime passes traces on and leaves the configuration to the app. So
+a message handler configures it with its first span, and for HTTP it is configured in the background after the first
+answer. Records logged before that are held, and sent afterwards.
 
-A worker before 4.35 takes the same setting for its order to set it up itself: then it is there already.
+A worker before 4.35 treats the same setting as an order to configure Azure Monitor itself; it is then ready already.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from collections import deque
 
 SETTING = "PYTHON_ENABLE_OPENTELEMETRY"
 HELD_RECORDS = 1000
-LATER_SECONDS = 1.0  # the answer is on its way by then
+LATER_SECONDS = 1.0  # by then the answer has been sent
 
 log = logging.getLogger(__name__)
 _lock = threading.Lock()
 
 
 class Held(logging.Handler):
-    """The newest records, until they can be sent."""
+    """Holds the newest records until they can be sent."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -35,7 +35,7 @@ class Held(logging.Handler):
         self.records.append(record)
 
     def pass_on(self) -> None:
-        """Give what was held to the handlers that are there now, and hold no more."""
+        """Pass the held records to the handlers that exist now, and stop holding records."""
         root = logging.getLogger()
         root.removeHandler(self)
         others = [handler for handler in root.handlers if type(handler).__module__.startswith("opentelemetry.")]
@@ -51,18 +51,18 @@ _asked = threading.Event()
 
 
 def wanted() -> bool:
-    """Whether Azure Monitor is where telemetry goes."""
+    """Return whether telemetry goes to Azure Monitor."""
     return os.environ.get(SETTING, "").lower() == "true"
 
 
 def prepare() -> None:
-    """Once, when the app is loaded: hold what is logged from now on."""
+    """Hold all records from now on. Called once, when the app is loaded."""
     if wanted():
         logging.getLogger().addHandler(_held)
 
 
 def start() -> None:
-    """Set it up, unless that is done. Whatever goes wrong, no handler fails by it."""
+    """Configure Azure Monitor, unless that is done. A failure here never fails a handler."""
     with _lock:
         if _done.is_set():
             return
@@ -75,7 +75,7 @@ def start() -> None:
 
 
 def start_soon() -> None:
-    """Set it up beside, a moment after the first answer."""
+    """Configure Azure Monitor in the background, shortly after the first answer."""
     if wanted() and not _asked.is_set():
         _asked.set()
         later = threading.Timer(LATER_SECONDS, start)
@@ -87,8 +87,8 @@ def _configure() -> None:
     from opentelemetry import trace
 
     if type(trace.get_tracer_provider()).__module__.startswith("opentelemetry.sdk."):
-        return  # an older worker has done it
-    # The same resource that Microsoft's runtime gives, so that roles and instances have their names.
+        return  # an older worker has already configured it
+    # The same resource as in Microsoft's runtime, so that roles and instances have their usual names.
     os.environ.setdefault("OTEL_EXPERIMENTAL_RESOURCE_DETECTORS", "azure_functions")
     from azure.monitor.opentelemetry import configure_azure_monitor
 

@@ -1,9 +1,9 @@
-"""The web page: its files of page/. They hold no data, so anyone may read them; what they ask the API for needs a key
-or a role like every other request. page/bundle has the script and the style sheet, made of page/'s sources by
-`python -m local.page_bundle`.
+"""The web page: the files of page/. They hold no data, so anyone may read them; their API calls need a key or a role
+like every other request. page/bundle holds the script and the style sheet, which `python -m local.page_bundle` builds
+from the sources in page/.
 
-The files are told apart from those of another deployment by a version in their path, so that browsers keep them for
-good: loading the page again costs one request that is answered with 304.
+A version in the path distinguishes the files of one deployment from those of another, so that browsers can cache them
+forever: reloading the page costs one request, which is answered with 304.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ blueprint = func.Blueprint()
 FOLDER, MANUAL = ROOT / "page", ROOT / "docs"
 INDEX = "index.html"
 SERVED = (INDEX, "icon.svg", "bundle/early.js", "bundle/page.css", "bundle/page.js", "bundle/LICENCES.txt")
-DOCS, PICTURES = "docs.json", (".png", ".svg")  # every page of docs/ by its name, for the page's search
+DOCS, PICTURES = "docs.json", (".png", ".svg")  # docs.json holds every page of docs/ by name, for the search
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -43,7 +43,7 @@ ASK_AGAIN = "no-cache"
 
 
 def page(req: func.HttpRequest) -> func.HttpResponse:
-    """A file of the web page; index.html for the bare address."""
+    """Return a file of the web page; index.html for the bare address."""
     version, _, name = req.route_params.get("path", "").rpartition("@/")
     body, kind, tag = _file(name or INDEX)
     headers = {
@@ -66,7 +66,7 @@ blueprint.route("page/{*path}", methods=["GET"], auth_level=func.AuthLevel.ANONY
 
 @cache
 def _files() -> dict[str, Path]:
-    """The files by their names in an address. Only what is listed here is ever read."""
+    """Return the files by their name in the URL. No other file is ever read."""
     own = {PurePosixPath(name).name: FOLDER / name for name in SERVED}
     return {path.name: path for path in sorted(MANUAL.glob("*")) if path.suffix in PICTURES} | own
 
@@ -79,14 +79,14 @@ def _manual() -> bytes:
 
 @cache
 def _version() -> str:
-    """The same for the same files, whatever their times."""
+    """Return a hash of the files' contents, independent of their times."""
     contents = [*(path.read_bytes() for path in _files().values()), _manual()]
     return hashlib.sha256(b"".join(contents)).hexdigest()[:12]
 
 
 @cache
 def _file(name: str) -> tuple[bytes, str, str]:
-    """Bytes, type and tag. Addresses inside index.html carry the version."""
+    """Return bytes, type and tag of a file. URLs inside index.html contain the version."""
     body = _body(name)
     return body, KINDS[PurePosixPath(name).suffix], f'"{hashlib.sha256(body).hexdigest()[:16]}"'
 
@@ -107,7 +107,9 @@ def _packed(name: str) -> bytes:
 
 @cache
 def _safety() -> dict[str, str]:
-    """Nothing runs but the page's own modules; it talks to this API and to the storage account that files lie in."""
+    """Return the Content-Security-Policy: only the page's own modules run, and they reach only this API and its storage
+    account.
+    """
     from shared.kernel import settings
 
     address = urlsplit(settings.blob_endpoint(os.environ))

@@ -1,7 +1,8 @@
-"""The queues' triggers: one for each queue that messages are declared for, and one for each kind of event.
+"""The queue triggers: one per queue with declared messages, and one per kind of event.
 
-A trigger reads the message, hands it to its handler, and then handles what that sent and declared as `inline`: each
-function has instances of its own in Azure, so a message otherwise costs its queue's poll, or the start of an instance.
+A trigger decodes the message, calls its handler, and then handles the messages that the handler sent and declares as
+`inline`. In Azure each function has its own instances, so any other message costs a poll of its queue or the start of
+an instance.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from shared.system import System
 
 STORAGE = "AzureWebJobsStorage"
-# Queues that another function was named like when they came; a function's name is a group of instances, and stays.
+# Another function already had these queues' names. A function keeps its name, which names a group of instances.
 WITH_SUFFIX = {"notices", "deliveries", "removals", "promotions"}
 H = TypeVar("H", bound=Callable[..., None])
 
@@ -35,13 +36,13 @@ _turns = KeyedLock()
 
 
 def function_of(queue: str) -> str:
-    """The name of the function that a queue triggers."""
+    """Return the name of the function that a queue triggers."""
     name = queue.replace("-", "_")
     return f"{name}_queue" if queue in WITH_SUFFIX else name
 
 
 def receive(queue: str, body: bytes, form: str = "") -> None:
-    """Handle a message of the queue, and what it sends that is to be handled inline."""
+    """Handle a message of the queue, and the messages that it sends inline."""
     from shared.kernel.at_once import at_once  # not at a cold start
 
     message = declared.decode(queue, body, form)
@@ -69,7 +70,7 @@ def _add_queue(queue: str) -> None:
 
 
 def _add_event(queue: str) -> None:
-    """The same event, from an Event Grid subscription that calls a function directly."""
+    """Add a function for the same event, for Event Grid subscriptions that call a function directly."""
 
     @_named(function_of(queue).removesuffix("s"))
     def handler(event: str) -> None:

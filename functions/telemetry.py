@@ -1,9 +1,9 @@
-"""Spans, metrics and logs by OpenTelemetry, where somebody collects them. Without that nothing is imported.
+"""Spans, metrics and logs with OpenTelemetry, if a collector is configured. Otherwise nothing is imported.
 
-In Azure they go to Application Insights (monitor.py, with telemetryMode in host.json); here to any OTLP endpoint
+In Azure they go to Application Insights (monitor.py, with telemetryMode in host.json); elsewhere to any OTLP endpoint
 (OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry's own name).
 
-All that happens to a run is one trace, whatever queues lie in between: its id is a hash of the run's name. The same
+Everything that happens to a run is one trace, across all queues: the trace id is a hash of the run's name. The same
 holds for a drop; the span that submits the run of a drop links to the drop's trace.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OTLP = "OTEL_EXPORTER_OTLP_ENDPOINT"
 NAME = "trainyard"
 EXPORT_MILLISECONDS = 10_000
-LOOKS_FOR_ALL = 6  # of measure_queues
+LOOKS_FOR_ALL = 6  # calls of measure_queues until every queue was polled
 
 log = logging.getLogger(__name__)
 TURNS = Topic[Turns]("turns of the measured queues")
@@ -39,11 +39,11 @@ TURNS = Topic[Turns]("turns of the measured queues")
 
 @cache
 def on() -> bool:
-    """Whether telemetry is collected. The first call prepares it, or says once why it can't be."""
+    """Return whether telemetry is collected. The first call configures it, or logs once why that failed."""
     if os.environ.get(OTLP):
         try:
             _export_otlp()
-        except Exception as exc:  # noqa: BLE001 - whatever it is, no handler fails by it
+        except Exception as exc:  # noqa: BLE001 - no error here may fail a handler
             log.warning("%s is set, and nothing is sent: %s: %s", OTLP, type(exc).__name__, exc)
             return False
     elif monitor.wanted():
@@ -56,9 +56,9 @@ def on() -> bool:
 
 @contextmanager
 def span(name: str, *, run: str = "", drop: str = "", follows: str = "") -> Iterator[None]:
-    """A span of the trace of this run, or else of this drop, with a link to the trace of the drop that it `follows`.
+    """A span in the trace of this run, or else of this drop, with a link to the trace of the drop that it `follows`.
 
-    An exception is recorded, and goes on.
+    An exception is recorded and raised again.
     """
     if not on():
         yield
@@ -75,15 +75,15 @@ def span(name: str, *, run: str = "", drop: str = "", follows: str = "") -> Iter
 
 
 def gauge(name: str, value: float, unit: str = "1", **attributes: str) -> None:
-    """Set a gauge: trainyard.<name>."""
+    """Set the gauge trainyard.<name>."""
     if on():
         _instrument("create_gauge", f"{NAME}.{name}", unit).set(value, attributes)
 
 
 def measure_queues(system: System) -> None:
-    """Gauges of what waits: messages of each queue, and for how long. The reconcile timer measures what it sees itself.
+    """Set the gauges of each queue's messages and their age. The reconcile timer measures what it reads itself.
 
-    Each queue is a request, so the empty ones are asked by turns.
+    Each poll is a request, so empty queues are polled by turns.
     """
     if not on():
         return
@@ -97,7 +97,7 @@ def measure_queues(system: System) -> None:
 
 
 def measure_clusters(system: System) -> None:
-    """Gauges of nodes: all, those that idle, and what they cost an hour."""
+    """Set the gauges of all nodes, idle nodes, and their cost per hour."""
     if not on():
         return
     from shared.money import admission
@@ -127,7 +127,7 @@ def _instrument(how: str, name: str, unit: str) -> Any:
 
 
 def _context(kind: str, name: str) -> SpanContext:
-    """The span that all of a run, or of a drop, are children of. Nobody sends it: it has only a name."""
+    """Return the parent span of everything about a run or a drop. It is never sent: it only provides the ids."""
     from opentelemetry.trace import SpanContext, TraceFlags
 
     digest = hashlib.sha256(f"{NAME} {kind} {name}".encode()).digest()
@@ -136,7 +136,7 @@ def _context(kind: str, name: str) -> SpanContext:
 
 
 def _export_otlp() -> None:
-    """Send to the endpoint in the environment; OpenTelemetry's other variables count too."""
+    """Send to the endpoint in the environment; OpenTelemetry's other variables apply, too."""
     from opentelemetry import _logs, metrics, trace
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter

@@ -1,5 +1,6 @@
-"""The timers: one asks after what events did not tell, one scales idle clusters to zero, one lets go what is kept no
-longer. Each imports what it calls when it runs, so that no other cold start does."""
+"""The timers: reconcile lost events, scale idle clusters to zero, and delete what has expired. Each timer imports its
+functions when it runs, so that other cold starts do not pay for the imports.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ blueprint = func.Blueprint()
 @blueprint.timer_trigger("timer", reconcile_schedule(os.environ))
 @attributed
 def reconcile_timer(timer: func.TimerRequest) -> None:
-    """Make true what events did not tell."""
+    """Repair what lost events missed."""
     from shared import reconcile
 
     try:
@@ -32,7 +33,7 @@ def reconcile_timer(timer: func.TimerRequest) -> None:
 @blueprint.timer_trigger("timer", sweep_schedule(os.environ))
 @attributed
 def sweep_timer(timer: func.TimerRequest) -> None:
-    """One decision for every cluster, then the books of what they have cost."""
+    """Decide about every cluster, then charge what the clusters have cost."""
     from shared.clusters import auto_idle, sweep
     from shared.kernel.attempts import Attempts
     from shared.money import charge_costs
@@ -44,7 +45,7 @@ def sweep_timer(timer: func.TimerRequest) -> None:
             steps.do("idle times", partial(auto_idle.set_idle_times, system))
             steps.do("clusters", partial(sweep.sweep, system))
             steps.end()
-    finally:  # a cluster that refuses keeps no budget from being held
+    finally:  # budgets are enforced even if a cluster refuses
         with telemetry.span("keep books"):
             charge_costs.keep_books(system)
         telemetry.measure_clusters(system)
@@ -53,7 +54,7 @@ def sweep_timer(timer: func.TimerRequest) -> None:
 @blueprint.timer_trigger("timer", retention_schedule(os.environ))
 @attributed
 def retention_timer(timer: func.TimerRequest) -> None:
-    """Let go what the routes keep no longer."""
+    """Delete what the routes no longer keep."""
     from shared import daily
 
     daily.look_after(bootstrap.system(), bootstrap.removals(), bootstrap.post())

@@ -1,4 +1,4 @@
-"""Azure behind the ports: the only code of the app that knows the Azure SDKs.
+"""Azure behind the ports: the only code of the app that uses the Azure SDKs.
 
-The SDKs are imported where they are first needed, because they are most of a cold start.
+Each SDK is imported where it is first needed, because the SDKs take most of a cold start.
 """

@@ -1,7 +1,8 @@
-"""Studies of sweeps as Optuna keeps them, on a journal of ours.
+"""Studies of sweeps in Optuna's format, on Trainyard's own journal.
 
-A look reads the journal once, or what came since this process's last look. What it changes is drafted, and then written
-in one transaction behind exactly what it read: so decisions that were made on something older are never written.
+A check of a sweep reads the journal once, or only what is new since this process's last check. Its changes are drafted,
+and then written in one transaction directly after the last log that was read: so decisions based on an older state are
+never written.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from shared.sweeps.ports import Journal, Study
 from shared.sweeps.sampling import Draw, distributions
 
 optuna.logging.set_verbosity(logging.ERROR)
-MOST_OPEN = 20  # studies that a process keeps
-MOST_CHANGES = 100  # in one transaction
-DOLLARS = "dollars"  # of a trial that has ended, among its attributes
-OWN = "of_sweep"  # is among the attributes of trials that a sweep began
+MOST_OPEN = 20  # studies that a process caches
+MOST_CHANGES = 100  # per transaction
+DOLLARS = "dollars"  # attribute of a finished trial
+OWN = "of_sweep"  # attribute of trials that a sweep started
 _STATES = {
     TrialState.RUNNING: optuna.trial.TrialState.RUNNING,
     TrialState.COMPLETED: optuna.trial.TrialState.COMPLETE,
@@ -39,7 +40,7 @@ _OURS = {theirs: ours for ours, theirs in _STATES.items()} | {optuna.trial.Trial
 
 
 class _Draft(BaseJournalBackend):
-    """The journal as it was at `refresh`, and drafts behind it."""
+    """The journal as of `refresh`, followed by drafts."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -66,7 +67,7 @@ class _Draft(BaseJournalBackend):
 
 
 class JournalStudies:
-    """See shared.sweeps.ports.Studies. One thread at a time looks at a sweep."""
+    """Implements shared.sweeps.ports.Studies. One thread at a time works on a sweep."""
 
     def __init__(self, journal: Callable[[str], Journal]) -> None:
         self._journal = journal
@@ -76,7 +77,7 @@ class JournalStudies:
     def trials(self, name: str, sweep: Sweep) -> list[Trial]:
         study = self._opened(name, sweep)
         trials = study.trials
-        if study.room == MOST_CHANGES:  # a new one has its own beginning to write, which is left to a look
+        if study.room == MOST_CHANGES:  # a new study still has to write its start, which a check does
             self._keep(study)
         return trials
 
@@ -91,7 +92,7 @@ class JournalStudies:
         return study
 
     def _keep(self, study: JournalStudy) -> None:
-        """Only a study whose drafts were written is as its journal."""
+        """Cache the study. Only a study whose drafts were written equals its journal."""
         with self._lock:
             self._open[study.name] = study
             while len(self._open) > MOST_OPEN:
@@ -99,11 +100,11 @@ class JournalStudies:
 
 
 class JournalStudy:
-    """See shared.sweeps.ports.Study."""
+    """Implements shared.sweeps.ports.Study."""
 
     def __init__(self, journal: Journal, name: str, sweep: Sweep, keep: Callable[[JournalStudy], None]) -> None:
         self.name, self._sweep, self._keep = name, sweep, keep
-        self._over: dict[int, Trial] = {}  # those that have ended don't change
+        self._over: dict[int, Trial] = {}  # finished trials never change
         self._draft = _Draft(journal)
         self._storage = JournalStorage(self._draft)
         direction = StudyDirection.MAXIMIZE if sweep.maximize else StudyDirection.MINIMIZE
@@ -115,7 +116,7 @@ class JournalStudy:
                 self._storage.set_study_system_attr(self._id, "study:metric_names", [sweep.metric])
 
     def refreshed(self) -> bool:
-        """Read what is new. False for one with drafts."""
+        """Read what is new. Return False for a study with drafts."""
         self._draft.refresh()
         return not self._draft.drafts
 

@@ -1,4 +1,6 @@
-"""Azure's errors as ours. A message names what was tried and the service's code, and holds no address or signature."""
+"""Translate Azure's errors to Trainyard's. A message names the attempt and the service's code, but no URL or
+signature.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,19 @@ from azure.core.exceptions import AzureError, HttpResponseError
 from shared.kernel.errors import BadInput, Changed, NoAnswer, NotFound, TrainyardError, Unavailable
 
 _ERRORS: dict[int, type[TrainyardError]] = {400: BadInput, 404: NotFound, 409: Changed, 412: Changed, 413: BadInput}
-_MOST_SAID = 1000  # characters of a service's own words
+_MOST_SAID = 1000  # characters of a service's own message
 _FACTS = re.compile(r"\n\s*(?:RequestId|Time|ErrorCode|Code|Message|Content|Exception Details) ?:.*", re.DOTALL)
 _SECRETS = re.compile(r"(?i)\b(sig|AccountKey|SharedAccessKey|code)=[^&;\s\"']+|Bearer\s+\S+|[?&]s[a-z]{1,3}=\S+")
 
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Raise the errors of the block as ours, beginning with `what`: "could not list drops/digits".
+    """Raise the errors of the block as Trainyard's, with messages that begin with `what`: "could not list
+    drops/digits".
 
-    400 and 413 are BadInput, 404 is NotFound, 409 and 412 are Changed. All else is Unavailable: throttling, a fault of
-    the service, no connection, and refusals (401, 403), because a role takes minutes to reach every server.
+    400 and 413 become BadInput, 404 NotFound, 409 and 412 Changed. All other errors become Unavailable: throttling,
+    server errors, no connection, and refusals (401, 403), because a role assignment takes minutes to reach every
+    server.
     """
     try:
         yield
@@ -35,18 +39,18 @@ def error_of(exc: AzureError) -> type[TrainyardError]:
 
 
 def status_of(exc: AzureError) -> int:
-    """The HTTP status, or 0 if there was no answer."""
+    """Return the HTTP status, or 0 if there was no answer."""
     return int(exc.status_code or 0) if isinstance(exc, HttpResponseError) else 0
 
 
 def code_of(exc: AzureError) -> str:
-    """The service's own code for the error, such as BlobNotFound, or ''."""
+    """Return the service's own code for the error, such as BlobNotFound, or ''."""
     code = getattr(exc, "error_code", None) or getattr(getattr(exc, "error", None), "code", None) or ""
     return str(getattr(code, "value", code))
 
 
 def reason_of(exc: AzureError) -> str:
-    """The service's code and what it says, on one line, or why there was no answer."""
+    """Return the service's code and message on one line, or why there was no answer."""
     status, code = status_of(exc), code_of(exc)
     message = getattr(getattr(exc, "error", None), "message", None) or exc.message or type(exc).__name__
     words = without_secrets(" ".join(_FACTS.sub("", str(message).strip()).split()))

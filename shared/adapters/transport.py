@@ -1,8 +1,8 @@
 """The SDKs' HTTP transport: requests, without its per-request work for browsers.
 
-requests.Session builds every request anew out of cookies, hooks, redirects, the user's netrc and the environment's
-proxies. The SDKs hand over a request that is ready, so that is a third of what a small one costs. The connections,
-errors and answers are those of azure-core's RequestsTransport; the environment is asked once for each server.
+requests.Session rebuilds every request from cookies, hooks, redirects, the user's netrc and the environment's proxies.
+The SDKs pass requests that are already complete, and this work is a third of the cost of a small request. Connections,
+errors and answers are those of azure-core's RequestsTransport; the environment is read once per server.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 # To one server, kept open: handlers of HTTP and of queues, each with some threads of its own. With fewer, the rest is
 # closed after each request, and the next one shakes hands anew.
 CONNECTIONS = 128
-_MOST_KNOWN = 100  # servers whose settings are remembered
+_MOST_KNOWN = 100  # servers whose settings are cached
 
 
 class _Session(requests.Session):
-    """Sends prepared requests directly; a body from a stream goes the usual way."""
+    """Sends prepared requests directly; a request with a streamed body goes through requests as usual."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class _Session(requests.Session):
         settings = self._settings_for(url, given)
         answer = self.get_adapter(url).send(ready, timeout=given.get("timeout"), **settings)
         if not settings["stream"]:
-            _ = answer.content  # read to its end, so that the connection is free
+            _ = answer.content  # read the whole body, so that the connection is free again
         return answer
 
     def _settings_for(self, url: str, given: dict[str, Any]) -> dict[str, Any]:
-        """Proxies, certificates and whether the answer is read at once."""
+        """Return proxies, certificates, and whether the answer is read at once."""
         options = [given.get(name) for name in ("proxies", "stream", "verify", "cert")]
         if options[0]:
             return self.merge_environment_settings(url, *options)

@@ -1,5 +1,5 @@
-"""What the HTTP API answers that belongs to no one noun: problems, health, uploads, the whole's status. Requests are in
-requests.py, the records in records.py, the other answers beside what makes them.
+"""Answers of the HTTP API that belong to no single noun: problems, health, uploads, overall status. Requests are in
+requests.py, the records in records.py, and the other answers beside the functions that return them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from shared.api.records import Cluster, Drop, Run
 
 
 class Problem(Struct):
-    """An error (RFC 9457). `code` is stable; `detail` says what to do."""
+    """An error in the format of RFC 9457. `code` is stable; `detail` says what to do."""
 
     type: str
     title: str
@@ -89,7 +89,7 @@ class ToSend(Struct):
 
 
 class Folder(Struct):
-    """Which files of a folder are still to be sent. None: all of them are there."""
+    """The files of a folder that are still to be uploaded. None: all of them are stored."""
 
     path: Annotated[str, Meta(description="What a job writes as its code, or as the path of an input.")]
     digest: str

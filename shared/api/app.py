@@ -1,4 +1,4 @@
-"""The app over HTTP: whether it works, who calls, what can be submitted, and what was set aside."""
+"""The app over HTTP: health, the caller, what can be submitted, and poison messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be submitted: the trainers, the routes, and what would become of a drop's job file."""
+"""The catalogue of what can be submitted: trainers, routes, and a check of a drop's job file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def trainers(ports: AllPorts) -> list[Json]:
-    """Every trainer, with its parameters as a JSON Schema, from which a form can be made."""
+    """Return every trainer, with its parameters as a JSON Schema, from which a form can be built."""
     return [_trainer(ports, name) for name in trainer_names(ports.trainers)]
 
 
@@ -36,7 +36,7 @@ def _trainer(ports: AllPorts, name: str) -> Json:
 
 
 def routes(ports: AllPorts) -> list[Json]:
-    """Every route: what a drop in its folder becomes, and within which limits."""
+    """Return every route: what it makes of a drop in its folder, and within which limits."""
     return [_route(route) for _, route in sorted(ports.routes.items())]
 
 
@@ -62,15 +62,15 @@ def _route(route: Route) -> Json:
 
 
 def schema_of(parameters: Parameters) -> Json:
-    """The parameters as one JSON Schema, each with a title and its description."""
+    """Return the parameters as one JSON Schema, each with a title and a description."""
     properties: dict[str, Schema] = {name: {"title": name, **schema} for name, schema in parameters.items()}
     return {"$schema": DRAFT, "type": "object", "additionalProperties": False, "properties": properties}
 
 
 def check(ports: AllPorts, name: str, asked: RouteCheck) -> Json:
-    """The job that a drop of this route with this job file would become. Raises Impossible with all that is wrong.
+    """Return the job that a drop of this route with this job file would become.
 
-    Raises NotFound for a route that is not there, with the nearest one.
+    Raises Impossible with all problems, and NotFound for an unknown route, with the nearest route.
     """
     route = ports.routes.get(name)
     if route is None:

@@ -1,4 +1,4 @@
-"""The operations of clusters and leases."""
+"""The API operations of clusters and leases."""
 
 from __future__ import annotations
 

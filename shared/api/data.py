@@ -15,13 +15,13 @@ from shared.kernel.encode import model_of, plain_fields
 from shared.ports import AllPorts
 
 Json = dict[str, Any]
-MOST_NAMED = 1000  # files named in each part of a difference, and in one page of a list
+MOST_NAMED = 1000  # files listed per part of a difference, and per page of a list
 
 _Ref = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=340,  # two of them, percent-encoded, fit into the line of a request
+        max_length=340,  # two such names, percent-encoded, fit into a request line
         description="<route>/<name>, <route>/<name>@<generation>, <route>/<name>@now, or a run.",
     ),
 ]
@@ -67,7 +67,7 @@ def generations(ports: AllPorts, key: DropKey) -> list[Json]:
 
 
 def files(ports: AllPorts, query: FilesQuery) -> Json:
-    """A page of the files of a generation, of a drop as it is now, or of a run."""
+    """Return a page of the files of a generation, of a drop in its current state, or of a run."""
     data_files = versions.files(ports, query.of)
     page = sorted(data_files, key=lambda file: file.path)[query.offset :][:MOST_NAMED]
     return {

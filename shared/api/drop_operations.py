@@ -1,4 +1,4 @@
-"""The operations of drops and their data."""
+"""The API operations of drops and their data."""
 
 from __future__ import annotations
 

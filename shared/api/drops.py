@@ -22,7 +22,7 @@ from shared.kernel.reply import Reply
 from shared.ports import AllPorts
 from shared.runs.answers import Accepted, accepted
 
-# Any text that a blob's name may hold: the service checks it.
+# Any text that may be a blob's name: the service checks it.
 RouteName = Annotated[str, Meta(min_length=1)]
 DropName = Annotated[str, Meta(min_length=1)]
 

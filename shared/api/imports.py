@@ -1,4 +1,4 @@
-"""What a Batch AI document becomes, shown to whoever moves here. Makes nothing."""
+"""Show what a Batch AI document becomes, for users who migrate from Batch AI. Makes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shared.runs.intake.request import RunRequest
 
 
 def imported(ports: AllPorts, request: ImportRequest) -> dict[str, Any]:
-    """The job, compute or project, and the report. Raises Impossible for what is none of Batch AI's documents."""
+    """Return the job, compute or project, and the report. Raises Impossible for a document that is not Batch AI's."""
     kind = kind_of(request.document)
     given = request.batchai or BatchAI()
     if kind == JOB:

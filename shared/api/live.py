@@ -1,7 +1,8 @@
-"""What a follower shows of a run, in one answer: its record, and the points and the log since the last request.
+"""Everything that a follower shows of a run, in one answer: its record, and the points and the log since the last
+request.
 
-Whoever follows gives back what the last answer said (`metrics.next`, `log.next_offset`), and so reads nothing twice and
-loses nothing. Answers without news are equal, so that a conditional request (If-None-Match) is told 304.
+The follower sends back `metrics.next` and `log.next_offset` of the last answer, and so reads nothing twice and misses
+nothing. Answers without news are equal, so a conditional request (If-None-Match) gets 304.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from shared.runs.model import Run
 from shared.runs.views import logs, metrics
 from shared.runs.views.metrics import Cursor, Series
 
-LOG_BYTES = 256 * 1024  # of the log in one answer; the log's own route gives ranges of it
-MOST_RUNS = 50  # in one answer of curves
-SKETCH = 100  # points; curves of as few are remembered
+LOG_BYTES = 256 * 1024  # of the log per answer; the log's own operation returns ranges
+MOST_RUNS = 50  # per answer of curves
+SKETCH = 100  # points; curves with at most this many are cached
 SKETCHES = Topic[Series]("sketches of curves", most=1000)  # of some 10 kB each
 
 
 def live(ports: AllPorts, name: str, query: LiveQuery) -> dict[str, Any]:
-    """The run, and what came since `query.after` and `query.offset`. Raises NotFound."""
+    """Return the run, and the points and log bytes after `query.after` and `query.offset`. Raises NotFound."""
     run = ports.runs.get(name).value
     cursor = Cursor.of(query.after)
     series = metrics.since(ports, run, cursor)
@@ -46,7 +47,9 @@ def live(ports: AllPorts, name: str, query: LiveQuery) -> dict[str, Any]:
 
 
 def curves(ports: AllPorts, query: CurvesQuery) -> dict[str, Any]:
-    """The curves of several runs, with at most `query.points` points each. Raises NotFound, naming the run."""
+    """Return the curves of several runs, with at most `query.points` points each. Raises NotFound with the run's
+    name.
+    """
     names = list(dict.fromkeys(name for name in query.runs.split(",") if name))
     if len(names) > MOST_RUNS:
         raise Impossible(
@@ -58,7 +61,7 @@ def curves(ports: AllPorts, query: CurvesQuery) -> dict[str, Any]:
 
 
 def _curves(ports: AllPorts, run: Run, query: CurvesQuery) -> Series:
-    """The curves of one run. Sketches of archived runs, which a list shows again and again, are reckoned once."""
+    """Return the curves of one run. Sketches of archived runs, which a list shows repeatedly, are computed once."""
     steps = (-inf if query.first is UNSET else query.first, inf if query.last is UNSET else query.last)
     if run.archive.at is None or query.points > SKETCH or steps != metrics.EVERYWHERE:
         return metrics.since(ports, run, Cursor(), query.name or None, query.points, steps)

@@ -1,4 +1,6 @@
-"""Bytes of a log over HTTP: the Range header (RFC 9110, section 14), and the headers that a follower goes on with."""
+"""Bytes of a log over HTTP: the Range header (RFC 9110, section 14), and the headers with which a follower
+continues.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ _RANGE = re.compile(r"bytes=(\d{1,15})?-(\d{1,15})?")
 
 
 def wanted_range(header: str | None) -> tuple[int | None, int | None] | None:
-    """The first and last byte that the header asks for. One that can't be read, or asks for several, is ignored."""
+    """Return the first and last byte that the header requests. An unreadable header, or one with several ranges, is
+    ignored.
+    """
     match = _RANGE.fullmatch((header or "").replace(" ", ""))
     if not match or not (match[1] or match[2]):
         return None
@@ -20,7 +24,7 @@ def wanted_range(header: str | None) -> tuple[int | None, int | None] | None:
 
 
 def log_answer(chunk: Chunk, ranged: bool = False) -> Reply:
-    """200 with the bytes from the offset on; 206 with a range of them, 416 if there is no such range."""
+    """Return 200 with the bytes from the offset; 206 with a range of them; 416 if there is no such range."""
     headers = {
         "x-next-offset": str(chunk.next_offset),
         "x-log-complete": "true" if chunk.complete else "false",

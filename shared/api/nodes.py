@@ -1,4 +1,4 @@
-"""Recent node counts and decisions of the clusters, from the ledger's own samples."""
+"""Recent node counts of the clusters and decisions about them, from the ledger's own samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.clusters.samples import Sample
 from shared.ports import AllPorts
 
 MOST_HOURS = 72
-MOST_SAMPLES = 1000  # of one cluster; of more, those that are left out are the shortest
+MOST_SAMPLES = 1000  # per cluster; beyond that, the states that lasted shortest are left out
 MOST_DECISIONS = 20
 KINDS = ("running", "idle", "preparing", "leaving", "unusable")
 
@@ -47,12 +47,14 @@ class NodesReport(Struct):
 
 
 def nodes(ports: AllPorts, query: NodesQuery) -> dict[str, Any]:
-    """Each cluster's nodes over the last hours, where their number changed, and the decisions about it."""
+    """Return the changes of each cluster's nodes over the last hours, and the decisions about the cluster."""
     until = ports.clock()
     since = until - timedelta(hours=query.hours)
     return {
         "since": since.isoformat(timespec="minutes"),
-        "until": (until + timedelta(minutes=1)).isoformat(timespec="minutes"),  # so that it changes once a minute
+        "until": (until + timedelta(minutes=1)).isoformat(
+            timespec="minutes"
+        ),  # rounded, so that the answer changes only once a minute
         "clusters": [
             {
                 "cluster": name,
@@ -68,7 +70,7 @@ def nodes(ports: AllPorts, query: NodesQuery) -> dict[str, Any]:
 
 
 def changes(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """The samples whose nodes differ from those of the sample before."""
+    """Yield the samples whose node counts differ from the sample before."""
     before: tuple[int, ...] | None = None
     for sample in samples:
         now = tuple(getattr(sample, kind) for kind in KINDS)
@@ -78,7 +80,7 @@ def changes(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def _at_most(samples: list[Sample]) -> list[Sample]:
-    """At most so many states: the shortest are dropped."""
+    """Return at most MOST_SAMPLES samples, without those that lasted shortest."""
     if len(samples) <= MOST_SAMPLES:
         return samples
     lasted = [(b.at - a.at, i) for i, (a, b) in enumerate(pairwise(samples))]

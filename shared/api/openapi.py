@@ -1,4 +1,4 @@
-"""The HTTP API as an OpenAPI 3.1 document, from the operations' declarations."""
+"""The HTTP API as an OpenAPI 3.1 document, generated from the operations' declarations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOG_HEADERS = {
     "x-log-complete": {"schema": {"enum": ["true", "false"]}, "description": "Whether the log ends with these bytes"},
     "x-ranks": {"schema": {"type": "string"}, "description": "The ranks that have logs, with commas"},
 }
-HEADERS: dict[str, tuple[str, Json]] = {  # by the parameter of a function that takes one
+HEADERS: dict[str, tuple[str, Json]] = {  # by the name of the function's parameter
     "key": (
         "Idempotency-Key",
         {
@@ -46,7 +46,7 @@ PROBLEMS = {
     503: "Storage or workspace don't answer: try again",
 }
 ALWAYS = (400, 401, 403, 500, 503)
-LINKS = {  # from an answer that names a run to what can be asked of it
+LINKS = {  # from an answer that names a run to the operations on that run
     name: {"operationId": operation_id, "parameters": {"run": "$response.body#/run"}}
     for name, operation_id in (
         ("run", "get_runs_run"),
@@ -62,7 +62,7 @@ LINKS = {  # from an answer that names a run to what can be asked of it
 
 @cache
 def document() -> Json:
-    """The document. Every call gives the same one; don't change it."""
+    """Return the document. Every call returns the same object; do not modify it."""
     declared = [signature(operation) for operation in OPERATIONS]
     models = [m for s in declared for m in (s.query, s.body, *s.answers.values()) if m is not None]
     schemas, components = msgspec.json.schema_components(
@@ -100,7 +100,7 @@ def _names(member: str, kind: str) -> Json:
 
 
 def _plain_path(operation: Operation) -> str:
-    """The path as OpenAPI writes it, which knows no {*path}."""
+    """Return the path as OpenAPI writes it: OpenAPI has no {*path}."""
     return operation.path.replace("{*", "{")
 
 
@@ -158,5 +158,5 @@ def _good(operation: Operation, status: int, schema_of: dict[str, Json]) -> Json
 
 def _bad(status: int) -> Json:
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    # The host and App Service answer before the app does, without a body.
+    # The host and App Service send these without a body, before the app is called.
     return {"description": PROBLEMS[status], **({} if status in (401, 500) else {"content": content})}

@@ -1,4 +1,4 @@
-"""Drops and runs as the JSON that the HTTP API answers with."""
+"""Drops and runs as the JSON of the HTTP API."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from shared.runs.views.run_filter import condition, names_in
 from shared.runs.views.summary import FIELDS, names_of, value_of
 
 MOST_COMPARED = 20
-HINTED_FROM = 200  # of the newest runs come the names that a hint knows
+HINTED_FROM = 200  # newest runs whose names a hint can suggest
 
 
 def drop(ports: AllPorts, route: str, name: str) -> dict[str, Any]:
-    """One drop. Raises NotFound, saying which routes there are."""
+    """Return one drop. Raises NotFound with the existing routes."""
     stored = ports.drops.get(DropKey(route, name))
     if stored is None:
         route_names = ", ".join(sorted(ports.routes))
@@ -38,7 +38,7 @@ def drop(ports: AllPorts, route: str, name: str) -> dict[str, Any]:
 
 
 def drops(ports: AllPorts, query: DropsQuery) -> list[dict[str, Any]]:
-    """Up to a thousand drops by name, of one route or of all, beginning after the drop that the query names."""
+    """Return up to a thousand drops by name, of one route or of all, starting after the drop `query.after`."""
     after = DropKey.of(query.after) if query.after else None
     drop_records = ports.drops.listed(query.route or None, after, query.limit)
     return [records.drop(record) for record in drop_records]
@@ -49,22 +49,24 @@ def run(ports: AllPorts, name: str) -> dict[str, Any]:
 
 
 def with_parameters(run: Run) -> Run:
-    """The run with its parameters, read from its job where it was recorded before there was a column for them. A
-    sweep has only those that are the same in all its trials."""
+    """Return the run with its parameters, which are read from its job if the row predates the column for them.
+
+    A sweep has only the parameters that are equal in all its trials.
+    """
     if run.asked.parameters or not workload(run).has_own_nodes:
         return run
     return replace(run, asked=replace(run.asked, parameters=run.asked.request.values))
 
 
 def told(ports: AllPorts, run: Run) -> dict[str, Any]:
-    """A run, and why it has not started."""
+    """Return a run, and why it has not started."""
     return records.run(run, waiting(ports, run))
 
 
 def runs(ports: AllPorts, query: RunsQuery) -> dict[str, Any]:
-    """A page of runs, newest first, and what to ask for the next one with. A page may be short and not the last.
+    """Return a page of runs, newest first, and the token of the next page. A short page need not be the last.
 
-    With a condition, a page looks at up to 4,000 runs; `looked_at` says at how many it did.
+    With a condition, a page reads up to 4,000 runs; `looked_at` is how many were read.
     """
     page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "")
     runs = [run for run in page.runs if run.removed.at is None]
@@ -74,14 +76,14 @@ def runs(ports: AllPorts, query: RunsQuery) -> dict[str, Any]:
 
 
 def _unknown_names(ports: AllPorts, where: str) -> str:
-    """Names in a condition that no run held: which of them none of the newest runs has, and what was probably meant."""
+    """Return a hint about names in a condition that none of the newest runs has, with the nearest existing names."""
     names = set(FIELDS).union(*(names_of(run) for run in ports.runs.newest(HINTED_FROM)))
     unknown = [name for name in dict.fromkeys(names_in(where)) if name not in names]
     return " ".join(f"No run has {name[:80]!r}.{did_you_mean(name, names)}" for name in unknown)
 
 
 def run_filter(ports: AllPorts, query: RunsQuery) -> RunFilter:
-    """The filter of a query. Raises Impossible for a condition that can't be read."""
+    """Return the filter of a query. Raises Impossible for an invalid condition."""
     now = ports.clock()
     holds = condition(query.where) if query.where else None
     return RunFilter(
@@ -96,13 +98,13 @@ def run_filter(ports: AllPorts, query: RunsQuery) -> RunFilter:
 
 
 def find(ports: AllPorts, name: str) -> dict[str, Any]:
-    """The run or the drop that a name means."""
+    """Return the run or the drop that a name means."""
     target = _found(ports, name)
     return {"run": target.run, "drop": target.drop}
 
 
 def _found(ports: AllPorts, name: str) -> find_name.Found:
-    """`churn@production` is the run of that version, where there is such a model."""
+    """Resolve a name. `churn@production` is the run of that version, if there is such a model."""
     if run := run_of(ports.models, name):
         return find_name.Found(run)
     return find_name.find(ports, name)
@@ -116,7 +118,7 @@ def _run_named(ports: AllPorts, name: str) -> str:
 
 
 def compared(ports: AllPorts, text: str) -> dict[str, Any]:
-    """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
+    """Return several runs and their differences. Raises Impossible for fewer than two, or for too many."""
     run_names = list(dict.fromkeys(_run_named(ports, name) for name in text.split(",") if name.strip()))
     if len(run_names) == 1:
         run_names = instead_of(ports, run_names[0])[:MOST_COMPARED] or run_names

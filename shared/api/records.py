@@ -1,7 +1,7 @@
-"""Runs, drops, clusters, decisions and leases as the HTTP API answers them: models, and what is made from records.
+"""Runs, drops, clusters, decisions and leases as the HTTP API returns them: response models, and JSON from records.
 
-The models come from the records' declarations: a new field of a record is a field of the answer, unless it is left out
-here. Times are ISO 8601 in UTC. Tests hold every real answer against the models.
+The models are generated from the records' declarations: a new field of a record is a field of the answer, unless this
+module leaves it out. Times are ISO 8601 in UTC. Tests check every real answer against the models.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def _audited(entry: runs.Audited) -> Json:
 
 
 def _added(record: runs.Run, part: FeaturePart[Any]) -> Json | None:
-    """What a feature added to the run; null without it."""
+    """Return the value that a feature added to the run; null if there is none."""
     value = record.feature(part.kind)
     return None if value is None else plain_fields(value, part.hidden)
 
@@ -279,7 +279,7 @@ def _members(record: runs.Run) -> Json | None:
 
 
 def _share(cost: runs.Cost | None, seconds: float, of_seconds: float) -> float | None:
-    """A member's part of what the run has cost, by the time that its jobs ran."""
+    """Return a member's share of the run's cost, by the time that its jobs ran."""
     if cost is None or not of_seconds:
         return None
     return round((cost.training + cost.allocation + cost.idle) * seconds / of_seconds, 4)

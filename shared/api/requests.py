@@ -1,6 +1,6 @@
-"""What the HTTP API takes, as models: they check every request, and openapi.py describes them.
+"""Request models of the HTTP API: they validate every request, and openapi.py describes them.
 
-A request that doesn't fit its model raises BadInput with the place and what was expected.
+A request that does not match its model raises BadInput with the place and the expected type.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from shared.runs.model import RunState
 
 M = TypeVar("M")
 
-MOST_RUNS = 1000  # in one page
-LONGEST_WAIT = 60  # seconds; a function's HTTP answer is cut at 230
+MOST_RUNS = 1000  # per page
+LONGEST_WAIT = 60  # seconds; Azure ends an HTTP request after 230
 
-# Text, because msgspec would take any number in a query for Unix time.
+# Text, because msgspec would read any number in a query as Unix time.
 Time = Annotated[str, Meta(description="Made at or after this time: 2026-01-31T08:00:00Z, or a date.")]
 Token = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,2000}$", description="From the last page, as it is.")]
 
 
 class ImportRequest(Struct, forbid_unknown_fields=True):
-    """A document of Batch AI, to see what it becomes."""
+    """A Batch AI document to convert, without making anything."""
 
     document: Annotated[dict[str, Any], Meta(description="A job.json, cluster.json or project.json.")]
     batchai: BatchAI | None = None
@@ -75,7 +75,7 @@ class LeaseExtension(Struct, forbid_unknown_fields=True):
 
 
 class RouteCheck(Struct, forbid_unknown_fields=True):
-    """What a drop's job file would say, before anything is uploaded."""
+    """The content of a drop's job file, to check before anything is uploaded."""
 
     job: Annotated[
         dict[str, Any] | None, Meta(description="The content of the drop's job file; null or left out for none.")
@@ -83,7 +83,7 @@ class RouteCheck(Struct, forbid_unknown_fields=True):
 
 
 class FolderFile(Struct, forbid_unknown_fields=True):
-    """A file of a folder that is to be sent."""
+    """A file of a folder to upload."""
 
     name: Annotated[str, Meta(min_length=1, max_length=1024, description="Below the folder, with slashes.")]
     size: Annotated[float, Meta(ge=0, le=1 << 40, multiple_of=1)]
@@ -91,7 +91,7 @@ class FolderFile(Struct, forbid_unknown_fields=True):
 
 
 class FolderRequest(Struct, forbid_unknown_fields=True):
-    """A folder to send for a job: code, an input, a build context."""
+    """A folder to upload for a job: code, an input, or a build context."""
 
     files: Annotated[list[FolderFile], Meta(min_length=1, max_length=MOST_FILES)]
 
@@ -101,7 +101,7 @@ class CreateQuery(Struct):
 
 
 class RunsQuery(Struct):
-    """Absent values are UNSET: with None, the text "null" would be accepted too. `token` is `continue` on the wire."""
+    """Absent values are UNSET: with None, the text "null" would be accepted, too. `token` is `continue` on the wire."""
 
     experiment: Name | UnsetType = UNSET
     state: RunState | UnsetType = UNSET
@@ -171,7 +171,7 @@ class UploadFile(Struct, forbid_unknown_fields=True):
 
 
 class UploadRequest(Struct, forbid_unknown_fields=True):
-    """Files of a drop that are to be uploaded. `_SUCCESS` among them is the marker that closes it: put it last."""
+    """Files of a drop to upload. `_SUCCESS` among them is the marker that closes the drop: put it last."""
 
     files: Annotated[list[UploadFile], Meta(min_length=1, max_length=1000)]
 
@@ -199,14 +199,16 @@ def offered(request: UploadRequest) -> list[Offered]:
 
 
 def read_name(what: str, text: str) -> str:
-    """The name of an experiment or cluster. A model's pattern lets a newline at the end pass; this doesn't."""
+    """Return the name of an experiment or cluster. A model's pattern accepts a trailing newline; this function does
+    not.
+    """
     if not NAME.fullmatch(text):
         raise Impossible(f"{what} is {text[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
     return text
 
 
 def read_member(text: str) -> int:
-    """The number of a member of an elastic run."""
+    """Return the number of a member of an elastic run. Raises BadInput."""
     if not re.fullmatch(r"[0-9]{1,4}", text):
         raise BadInput(f"member is {text[:40]!r}; give its number, from 0 on.")
     return int(text)

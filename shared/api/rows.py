@@ -1,6 +1,6 @@
-"""The list of runs for a table: short rows, page by page, and afterwards only what changed.
+"""The list of runs for a table: short rows, page by page, and afterwards only the changed rows.
 
-Nothing in a row moves with the clock, so that a list without news is answered with 304.
+No field of a row changes with the clock, so a list without news gets 304.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Rows(Struct):
 
 
 def rows(ports: AllPorts, query: RowsQuery) -> Json:
-    """A page of rows, newest first, or what changed since one."""
+    """Return a page of rows, newest first, or the rows that changed since an earlier answer."""
     row_filter = run_filter(ports, query)
     if query.changes is UNSET:
         page = ports.runs.page(row_filter, query.limit, query.token or "", brief=not query.where)

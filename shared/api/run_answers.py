@@ -1,4 +1,4 @@
-"""What the HTTP API answers of runs, beside their records: what was made, pages, curves, comparisons, files."""
+"""The API's answers about runs besides their records: new runs, pages, curves, comparisons, files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Compared(Struct):
 
 
 class RunPage(Struct):
-    runs: list[Run]  # made from the record
+    runs: list[Run]  # generated from the record
     token: Annotated[str | None, Meta(description="Ask with it for the next page; null after the last.")] = (
         msgspec.field(name="continue")
     )

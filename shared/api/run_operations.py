@@ -1,4 +1,4 @@
-"""The operations of runs."""
+"""The API operations of runs."""
 
 from __future__ import annotations
 

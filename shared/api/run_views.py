@@ -1,4 +1,4 @@
-"""Runs over HTTP, as people look at them: lists, logs, curves, files."""
+"""Views of runs over HTTP: lists, logs, curves, files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def compare(ports: AllPorts, query: CompareQuery) -> Annotated[Json, Compared]:
 async def get_logs(
     ports: AllPorts, run: RunName, query: LogQuery, range_header: str | None
 ) -> Annotated[Reply, {200: None, 206: None}]:
-    """A log's bytes from an offset on, after waiting for more, or a range of them."""
+    """Return a log's bytes from an offset, after waiting for more if asked, or a range of the log."""
     if byte_range := wanted_range(range_header):
         return log_answer(await logs.ranged(ports, run, query.rank, byte_range), ranged=True)
     return log_answer(await logs.follow(ports, run, query.rank, query.offset, query.wait))

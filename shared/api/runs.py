@@ -1,4 +1,4 @@
-"""Runs over HTTP: make one, cancel it, try again, go on, write on it."""
+"""Runs over HTTP: make a run, cancel it, retry it, continue it, annotate it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def create_run(
     by: Person,
     admit_code: Callable[[], None],
 ) -> Annotated[Reply, {200: DryRun, 202: Accepted}]:
-    if body.job is not None:  # its command is code
+    if body.job is not None:  # a job's command is code
         admit_code()
     if query.dry_run:
         return Reply(dry_run.dry_run(ports, body, key))
@@ -51,7 +51,7 @@ def cancel_run(ports: AllPorts, run: RunName, by: Person) -> Annotated[Reply, {2
     return Reply({"run": record.name, "state": state}, 200 if state in FINAL else 202)
 
 
-delete_run = cancel_run  # the record of a run stays
+delete_run = cancel_run  # a run's record is never deleted
 
 
 def retry_run(
@@ -77,5 +77,5 @@ def tag_run(ports: AllPorts, run: RunName, body: TagsRequest, by: Person) -> Ann
 
 
 def evict_member(ports: AllPorts, run: RunName, member: MemberNumber, by: Person) -> Annotated[Json, Evicted]:
-    """End the job of an elastic run's member, to see the run go on without it."""
+    """End the job of an elastic run's member, to test that the run continues without it."""
     return {"run": run, "job": submit.evict(ports, run, read_member(member), by)}

@@ -1,4 +1,4 @@
-"""What an operation takes and answers: the signature of its function, by the rules of shared/kernel/operation.py."""
+"""The parameters and answers of an operation: its function's signature, by the rules of shared/kernel/operation.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATH = re.compile(r"\{\*?(\w+)\}")
 
 @dataclass(frozen=True)
 class Signature:
-    """`takes` has each parameter with its type, `path` the names of those in the path, `answers` types by status."""
+    """`takes` maps each parameter to its type, `path` lists the names in the path, `answers` maps statuses to types."""
 
     function: Callable[..., Any]
     takes: dict[str, Any]
@@ -37,7 +37,7 @@ class Signature:
 
 @cache
 def signature(operation: Operation) -> Signature:
-    """The signature of the operation's function, which this imports. Raises TypeError for one without answers."""
+    """Import the operation's function and return its signature. Raises TypeError for a function without answers."""
     function = getattr(import_module(operation.module), operation.name)
     hints = get_type_hints(function, include_extras=True)
     answered = hints.pop("return", None)

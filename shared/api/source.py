@@ -1,4 +1,4 @@
-"""Where a job's code came from, as the API tells it."""
+"""The origin of a job's code, as the API shows it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from shared.jobs.spec import JobSpec
 
 
 def git(job: JobSpec) -> dict[str, Any] | None:
-    """The commit, the branch, the repository and whether files were changed since; None if the job says nothing."""
+    """Return the commit, branch, repository and whether files had changed; None if the job does not say."""
     source = source_of(job)
     return asdict(source) if source.commit else None

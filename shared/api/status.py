@@ -1,4 +1,4 @@
-"""Health and status: what answers, what waits, what went wrong."""
+"""Health and status: which services answer, what waits, and what failed."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from shared.runs.model import Run
 from shared.runs.views.run_list import in_state
 
 HEALTH = Topic[dict[str, Any]]("health", timedelta(seconds=10))
-PATIENCE = 3.0  # seconds that an answer may take
-LISTED = 50  # open and rejected drops shown, and runs that wait for a cluster
-MOST_WAITING = 1000  # waiting runs of each state that are read: one request
+PATIENCE = 3.0  # seconds that a service may take to answer
+LISTED = 50  # open and rejected drops that are shown, and runs per cluster that wait
+MOST_WAITING = 1000  # waiting runs read per state; costs one request
 
 
 def health(ports: AllPorts) -> dict[str, Any]:
-    """Whether storage and workspace answer. Anyone may ask, so the detail is a code; `status` has the words.
+    """Return whether storage and workspace answer. Anyone may call this, so details are codes; `status` has the
+    sentences.
 
-    The answer is kept for some seconds: whoever asks often costs no more than whoever asks once.
+    The answer is cached for some seconds, so frequent callers cost no more than rare ones.
     """
     return ports.memory.answer(HEALTH, ports.clock(), lambda: _health(ports))
 
@@ -58,7 +59,9 @@ def _error(name: str, answer: Future[None]) -> TrainyardError | None:
 
 
 class Questions:
-    """Whether services answer. One question to each is open at a time: who asks meanwhile gets the same answer."""
+    """Checks whether services answer. Each service has at most one open check, and concurrent callers share its
+    answer.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,13 +80,15 @@ QUESTIONS = Topic[Questions]("questions to services")
 
 
 def asked(ports: AllPorts) -> dict[str, Future[None]]:
-    """Ask storage and workspace whether they answer."""
+    """Start checking whether storage and workspace answer."""
     checks = {"storage": ports.blobs.check, "workspace": ports.jobs.check}
     return ports.memory.one(QUESTIONS, Questions).ask(checks)
 
 
 def status(ports: AllPorts) -> dict[str, Any]:
-    """Queues with poison messages that still matter, drops that wait or were rejected, newest runs, and clusters."""
+    """Return queues with poison messages that still matter, drops that wait or were rejected, newest runs, and
+    clusters.
+    """
     errors = _errors(ports)
     waiting, poison = ports.queues.counts(QUEUES), ports.queues.counts(f"{q}{POISON}" for q in QUEUES)
     texts = {q: ports.queues.peek(f"{q}{POISON}") for q in QUEUES if poison[f"{q}{POISON}"]}
@@ -108,7 +113,7 @@ def leases(ports: AllPorts) -> list[dict[str, Any]]:
 
 
 def clusters(ports: AllPorts) -> list[dict[str, Any]]:
-    """The clusters, each with the latest decision about it and the runs that wait for it."""
+    """Return the clusters, each with the latest decision about it and the runs that wait for it."""
     waiting = _waiting(ports)
     return [_cluster(ports, cluster, waiting.get(cluster.name, [])) for cluster in ports.clusters.list()]
 
@@ -119,7 +124,7 @@ def _cluster(ports: AllPorts, cluster: Cluster, waiting: list[Run]) -> dict[str,
 
 
 def _waiting(ports: AllPorts) -> dict[str, list[Run]]:
-    """By cluster, the runs that wait; those that wait longest come first."""
+    """Return the waiting runs by cluster, oldest first."""
     runs = [run for state in WAITING for run in itertools.islice(in_state(ports.runs, state), MOST_WAITING)]
     by_cluster: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.created_at):

@@ -1,1 +1,1 @@
-"""Done by a date at the least cost: when to hold low-priority nodes, when dedicated ones, and when none."""
+"""Meet a deadline at the lowest cost: when to hold low-priority nodes, dedicated nodes, or no nodes."""

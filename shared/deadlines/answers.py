@@ -1,4 +1,4 @@
-"""What the HTTP API answers of dates."""
+"""Deadlines in the responses of the HTTP API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a run with a date asks for its next nodes, and what changes of nodes have cost it. Pure."""
+"""Where a run with a deadline requests its next nodes, and how long its changes of nodes have taken. Pure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from statistics import median
 
 from shared.deadlines.model import Date
 
-PATIENCE = 2  # times what new nodes mostly take
-FINEST = 1.25  # what was measured counts in such steps, since each other value asks for a new plan
+PATIENCE = 2  # multiple of the usual time until new nodes work
+FINEST = 1.25  # measured times are rounded to powers of this factor, because each new value needs a new plan
 
 
 def next_cluster(date: Date, cluster: str, since: datetime, now: datetime) -> str:
-    """Where to ask for low-priority nodes that were asked for on this cluster: the next one in turn, if they are later
-    than they mostly are."""
+    """The cluster for the next request of low-priority nodes: the next in turn once the wait is twice the usual
+    time.
+    """
     late = (now - since).total_seconds() >= PATIENCE * date.change_seconds
     return date.due.next_low(cluster) if late else cluster
 
 
 def waits_for_nodes(date: Date, waits: Iterable[tuple[str, float]]) -> tuple[float, ...]:
-    """Of these waits on these clusters the seconds of those that say how long nodes take. Low-priority nodes that are
-    later than they mostly are were not to be had."""
+    """The seconds of those waits that show how long nodes take.
+
+    A wait for low-priority nodes of more than twice the usual time is left out, because no nodes were available.
+    """
     most = PATIENCE * date.due.change_seconds
     return tuple(s for cluster, s in waits if s and (cluster == date.due.dedicated_cluster or s <= most))
 
@@ -31,14 +34,15 @@ def waits_for_nodes(date: Date, waits: Iterable[tuple[str, float]]) -> tuple[flo
 def measured(
     usual: float, waits: Sequence[float], joined: Sequence[datetime], rows: Sequence[tuple[float, float]]
 ) -> tuple[float, float, float]:
-    """The seconds that a change of nodes takes in this run: until they are there, and until its work is further than it
-    was before; and the second part alone, the longest and all together. 0 before the first change.
+    """The seconds of a change of nodes in this run, and the longest and the total pause. All are 0 before the first
+    change.
 
-    `waits`: for how long nodes were waited for that could be had, `usual` what that takes where there were none;
-    `joined`: when nodes began to work; `rows`: step and time of each line of progress.
+    A change consists of the wait for nodes and the pause. The pause lasts from the start of the new nodes until the
+    work exceeds its previous progress. `waits`: seconds of waits for available nodes, or `usual` without any. `joined`:
+    times at which nodes started to work. `rows`: step and time of each line of progress.
     """
     measured_pauses = sorted(pause for at in joined if (pause := _pause(at.timestamp(), rows)) is not None)
-    pauses = list(dict(measured_pauses).values())  # of nodes that came one after the other, the longest
+    pauses = list(dict(measured_pauses).values())  # of nodes that came one after the other, the longest pause
     if not waits and not pauses:
         return 0.0, 0.0, 0.0
     seconds = median(waits or [usual]) + median(pauses or [0.0])
@@ -46,7 +50,10 @@ def measured(
 
 
 def _pause(at: float, rows: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """When after this moment the work was further than before it, and after how long, beyond the time between lines."""
+    """(time of the first progress beyond the old maximum after `at`, seconds of pause); None without such progress.
+
+    The usual time between lines of progress is subtracted from the pause.
+    """
     reached = max((step for step, time in rows if time <= at), default=-1.0)
     further = [time for step, time in rows if time > at and step > reached]
     if not further:

@@ -1,4 +1,4 @@
-"""What happens to runs with a date."""
+"""Facts about runs with a deadline."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from shared.runs.model import Run
 
 @dataclass(frozen=True)
 class RunWillBeLate(Fact):
-    """The run's work is larger than was said: it will be done at `done_at`, after its date, and `why` says so. Stated
-    before the row says so."""
+    """The work is larger than stated: the run will end at `done_at`, after its deadline; `why` explains it.
+
+    Published before the row says so.
+    """
 
     run: Run
     done_at: datetime

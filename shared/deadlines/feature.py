@@ -1,7 +1,7 @@
-"""Dates: a run that must be done by a moment, at the least cost, on low-priority and dedicated nodes.
+"""Deadlines: finish a run by a given time at the lowest cost, on low-priority and dedicated nodes.
 
-How a run comes to its date is in intake.py, what each look decides in look.py and decide.py, the plan in plan.py. How a
-run of one job, or one of members, holds nodes is in one_job.py and members.py.
+intake.py gives a run its deadline, look.py and decide.py make the decision at each check, and plan.py computes the
+plan. one_job.py and members.py say how a run of one job, or a run of members, holds nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run with a date holds, and how it comes to hold something else, whatever kind of run it is."""
+"""The nodes that a run with a deadline holds, and how the holding changes, for every kind of run."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from shared.runs.model import Run
 
 @dataclass(frozen=True)
 class HeldNodes:
-    """What the run holds. `low_since`: for how long its low-priority nodes have all been there, or not."""
+    """The nodes that the run holds. `low_since`: since when all its low-priority nodes are present, or are not."""
 
-    on_low: bool  # whether it asks for low-priority nodes
-    low_runs: bool  # whether it has all of them
+    on_low: bool  # whether the run requests low-priority nodes
+    low_runs: bool  # whether the run has all its low-priority nodes
     low_since: datetime
-    dedicated: bool  # whether it has, or asks for, dedicated ones
-    works: bool  # whether as many nodes work as it may have
-    in_danger: bool = False  # whether the state is in the memory of fewer nodes than that, and would go with them
+    dedicated: bool  # whether the run has or requests dedicated nodes
+    works: bool  # whether the maximum number of nodes works
+    in_danger: bool = False  # whether fewer nodes than the maximum have the state in memory, and could lose it
 
 
 @dataclass(frozen=True)
 class NodeChanges:
-    """For how long nodes were waited for that could be had, in seconds, and when nodes began to work."""
+    """The waits for available nodes, in seconds, and the times at which nodes started to work."""
 
     waits: tuple[float, ...]
     joined: tuple[datetime, ...]
@@ -33,7 +33,7 @@ class NodeChanges:
 
 @dataclass(frozen=True)
 class Steps:
-    """How the run comes to hold something: the run as it is to be, and the jobs that are to end."""
+    """The steps to a new holding: the updated run, and the jobs to cancel."""
 
     run: Run
     to_cancel: tuple[str, ...] = ()
@@ -44,16 +44,16 @@ class Holding(Protocol):
 
     @property
     def overlaps(self) -> bool:
-        """Whether nodes may be made ready while others work."""
+        """Whether new nodes may become ready while others work."""
 
     def nodes(self, run: Run, date: Date, now: datetime) -> HeldNodes:
-        """What the run holds now."""
+        """The nodes that the run holds now."""
 
     def steer(self, run: Run, date: Date, hold: Hold, roomy: str, now: datetime) -> Steps:
-        """How the run comes to hold this, and `date.pace.holds_why` says why.
+        """The steps to this holding; `date.pace.holds_why` is the reason.
 
         `roomy` is the low-priority cluster with the most nodes that are up and idle.
         """
 
     def changes(self, run: Run, date: Date) -> NodeChanges:
-        """How its nodes came and went."""
+        """How the run's nodes came and went."""

@@ -1,6 +1,6 @@
-"""A run with a date, before it starts: what it may choose from, its cost, and whether the date can be promised.
+"""Prepare a run with a deadline: its clusters, its cost, and whether the deadline can be promised.
 
-The work is the seconds that it takes on all its nodes: as said (`takes`), else as the newest runs of its kind took.
+The work is measured in seconds on all the run's nodes: as stated (`takes`), else as the newest similar runs took.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from shared.runs.model import Placed, Run
 
 
 def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
-    """The run with its date, the clusters that it may use, and where it begins; as it is if nobody wished for a date.
+    """Add a deadline, the usable clusters and the first cluster to the run. Without a deadline, the run is unchanged.
 
-    Raises Impossible if the date can't be promised, with the earliest one that can.
+    Raises Impossible if the deadline can't be promised, and reports the earliest possible deadline.
     """
     wish = _wish(run, origin)
     done_by = wish.moment(run.created_at)
@@ -74,7 +74,7 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
 
 
 def _wish(run: Run, origin: Origin) -> Wish:
-    """The request's wish, before that of the job's tags, before that of its route."""
+    """The request's wish, completed from the job's tags, then from the route."""
     wish = wish_of_tags(run.asked.request.tags, run.created_at)
     if origin.request:
         wish = wish_of_request(origin.request, run.created_at).over(wish)
@@ -99,7 +99,7 @@ def _check_promise(run: Run, work: float, expected: Outlook, done_by: datetime) 
 
 
 def date_of(run: Run) -> dict[str, Any] | None:
-    """What is known of a run's date before it starts; None for one without."""
+    """The fields about the run's deadline before the start; None for a run without a deadline."""
     date = run.feature(Date)
     if date is None:
         return None
@@ -116,7 +116,7 @@ def date_of(run: Run) -> dict[str, Any] | None:
 
 
 def _words(due: Due, allowed: float | None) -> str:
-    """What the date costs, in one sentence."""
+    """The cost of meeting the deadline, in one sentence."""
     ends = f" Its budget ends it at ${allowed:,.2f}, even before its date." if allowed else ""
     return (
         f"Done by {due.done_by:%Y-%m-%d %H:%M} UTC: about ${due.cost_expected:,.2f}, ${due.cost_at_best:,.2f} at best, "

@@ -1,7 +1,7 @@
-"""One look at a run that has a date: where it stands, what it should hold now, and what follows from that.
+"""One check of a run with a deadline: its progress, the nodes that it should hold, and the resulting steps.
 
-Each look sends the message of the next one. A loss of nodes, and nodes that came, bring a look forward; the hourly look
-begins the chain anew if it was lost.
+Each check queues the message of the next check. Lost nodes and new nodes trigger an early check. The hourly reconcile
+restarts the chain of checks if it was lost.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from shared.runs.views.metrics import EPOCH, Cursor, Series, since
 
 log = logging.getLogger(__name__)
 
-DONE = "done"  # the metric by which a trainer says how much of its work is done, from 0 to 1
-EARLY = 0.1  # of the work; before that its pace says little
-LARGER = 1.02  # times the work that was said: so much is no rounding
+DONE = "done"  # the metric with which a trainer reports the completed share of its work, from 0 to 1
+EARLY = 0.1  # share of the work; before it, the pace is not meaningful
+LARGER = 1.02  # factor above the stated work that is more than a rounding error
 
 
 def plan_of(run: Run, date: Date) -> Plan:
-    """The run's plan: the same one as long as it lives."""
+    """The run's plan, the same during the whole run."""
     due = date.due
     left = (due.done_by - run.created_at).total_seconds()
     low, dedicated = due.low_price * run.asked.nodes, due.dedicated_price * run.asked.nodes
@@ -49,10 +49,11 @@ def plan_of(run: Run, date: Date) -> Plan:
 
 
 def look_at_pace(ports: MoneyPorts, message: CheckPace) -> None:
-    """Choose what the run holds until the next look, write it down, and act on it.
+    """Choose the nodes that the run holds until the next check, record the choice, and act on it.
 
-    With the token that the row names it is the next of the run's chain of looks, and sends its successor; one with an
-    older token is a repeat, and does nothing. Raises Changed if the row was changed meanwhile: the message comes again.
+    A message with the row's token belongs to the run's chain of checks and queues its successor. A message with an
+    older token is a repeat and does nothing. Raises Changed if the row changed meanwhile: the message is then delivered
+    again.
     """
     name, token = message.paced, message.token
     stored = ports.runs.get(name)
@@ -63,7 +64,7 @@ def look_at_pace(ports: MoneyPorts, message: CheckPace) -> None:
     following = date.pace.next_look if token is None else now.isoformat()
     if run.jobs.job:
         _steer(ports, stored, date, following)
-    elif token is not None:  # it is on its way to Azure ML
+    elif token is not None:  # the run is being submitted
         ports.runs.update(stored, run.having(replace(date, pace=replace(date.pace, next_look=following))))
     if token is not None:
         ports.queues.send(CheckPace(name, following), step)
@@ -88,15 +89,18 @@ def _steer(ports: MoneyPorts, stored: Stored[Run], date: Date, following: str) -
 
 
 def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) -> Pace:
-    """Where the run stands, and what it should hold. `told`: the share of the work that its metrics tell, if they do;
-    `free`: the low-priority nodes that are up and idle."""
+    """The run's progress, and the nodes that it should hold.
+
+    `told`: the completed share according to the run's metrics, None without them. `free`: low-priority nodes that are
+    up and idle.
+    """
     due, pace, plan, nodes = date.due, date.pace, plan_of(run, date), holding(run).nodes(run, date, now)
     worked = worked_seconds(workload(run).uses(run, now), run.asked.nodes)
     share = max(pace.done_share, min(1.0, told if told is not None else worked / due.takes_seconds))
     takes, worked = due.takes_seconds, max(0.0, worked - pace.lost_seconds)
     if told is not None and told >= max(EARLY, pace.done_share) and worked / told > takes * LARGER:
         takes = worked / told
-    now_done = share if told is None else min(1.0, told)  # less than before while lost steps are made again
+    now_done = share if told is None else min(1.0, told)  # less than before while lost steps are repeated
     work, left = takes * (1 - now_done), (due.done_by - now).total_seconds()
     standing = _standing(run, date, nodes, free, work, left, now)
     hold = choose(plan, standing)
@@ -117,18 +121,19 @@ def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) ->
 
 
 def _one_keeps(run: Run, date: Date, nodes: HeldNodes, plan: Plan, now: Standing) -> bool:
-    """Whether one dedicated node is to keep the members' state; it stays until those that are back have joined it."""
+    """Whether one dedicated node should keep the members' state, until returning members have joined it."""
     joining = date.pace.holds is Hold.ONE and nodes.low_runs and now.age < date.change_seconds
     pays = keeper_pays(plan.terms, date.due.pool, now.age, run.asked.nodes, date.pace.pause_measured)
     return joining or (nodes.in_danger and pays)
 
 
 def _standing(run: Run, date: Date, nodes: HeldNodes, free: int, work: float, left: float, now: datetime) -> Standing:
-    """New nodes count as there while they are no later than they mostly are."""
+    """The inputs for the plan. Awaited nodes count as available for up to twice the usual time."""
     age, change = (now - nodes.low_since).total_seconds(), date.change_seconds
     coming = nodes.on_low and not nodes.low_runs and age < 2 * change
     available = nodes.low_runs or coming or (not nodes.on_low and free >= run.asked.nodes)
-    replaced = nodes.on_low and nodes.low_runs and age >= change  # its successors work, whatever else it still has
+    # The low-priority nodes work, even if dedicated nodes are still held
+    replaced = nodes.on_low and nodes.low_runs and age >= change
     holds = Hold.DEDICATED if nodes.dedicated and not replaced else Hold.LOW if available else Hold.NONE
     starting = 0.0 if nodes.works else max(0.0, change - age)
     return Standing(left, work, holds, available, age, starting)
@@ -150,7 +155,7 @@ def _why(hold: Hold, now: Standing, plan: Plan, late: bool, done_at: datetime) -
 
 
 def _series(ports: MoneyPorts, run: Run) -> Series:
-    """What its metrics say of how far it is; nothing where they can't be read."""
+    """The metrics that report progress; empty if they can't be read."""
     try:
         return since(ports, run, Cursor(), f"{DONE},{EPOCH}")
     except TrainyardError as exc:
@@ -159,7 +164,7 @@ def _series(ports: MoneyPorts, run: Run) -> Series:
 
 
 def _with_change(run: Run, date: Date, series: Series) -> Date:
-    """The date with what a change of nodes took until now."""
+    """The deadline with the measured times of the changes of nodes until now."""
     changes = holding(run).changes(run, date)
     rows = [(step, time) for step, _, time in series.get(DONE) or series.get(EPOCH) or [] if time is not None]
     change, pause, lost = measured(date.due.change_seconds, changes.waits, changes.joined, rows)
@@ -168,7 +173,7 @@ def _with_change(run: Run, date: Date, series: Series) -> Date:
 
 
 def _share(run: Run, series: Series) -> float | None:
-    """How much is done: what the metric `done` tells, else the epochs of the parameter `epochs`; None without both."""
+    """The completed share: from the metric `done`, else from the parameter `epochs`; None without both."""
     if series.get(DONE):
         return max(0.0, series[DONE][-1][1] or 0.0)
     epochs = run.asked.parameters.get("epochs")
@@ -176,7 +181,7 @@ def _share(run: Run, series: Series) -> float | None:
 
 
 def share_of_epochs(points: Sequence[Point], epochs: int) -> float | None:
-    """How much of so many epochs is done, by the epoch at each step; None before the first of them has ended."""
+    """The completed share of `epochs`, from the epoch at each step; None before the first epoch has ended."""
     steps = [(step, epoch) for step, epoch, _ in points if epoch is not None]
     if not steps or steps[-1][1] == steps[0][1]:
         return None

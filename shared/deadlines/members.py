@@ -1,4 +1,4 @@
-"""How an elastic run holds nodes: further members on dedicated nodes stand in for those that have none. Pure."""
+"""How an elastic run holds nodes: additional members on dedicated nodes replace members without nodes. Pure."""
 
 from __future__ import annotations
 
@@ -34,8 +34,11 @@ class OfMembers:
         return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
 
     def steer(self, run: Run, date: Date, hold: Hold, _roomy: str, now: datetime) -> Steps:
-        """Low-priority members stay in their queue, where they cost nothing. Dedicated ones fill the places of those
-        that have no node, or stand by if nothing else keeps the date; they go once they are not needed."""
+        """Start and end members so that the run holds `hold`.
+
+        Low-priority members stay in their queue, which costs nothing. Dedicated members replace members without a node,
+        or stand by if only they can meet the deadline. Dedicated members end once they are not needed.
+        """
         assert run.jobs.elastic is not None
         elastic = run.jobs.elastic
         low, _ = _by_tier(elastic)
@@ -49,7 +52,7 @@ class OfMembers:
         return Steps(steered, tuple(member_job(run.name, member.index, member.attempt) for member in to_end))
 
     def changes(self, run: Run, date: Date) -> NodeChanges:
-        """The last wait of each member, and when there were more of them at work than before."""
+        """Each member's latest wait, and the times at which the number of running members grew."""
         assert run.jobs.elastic is not None
         elastic, due = run.jobs.elastic, date.due
         waits = [(due.dedicated_cluster if m.is_dedicated else due.low_cluster, m.waited) for m in elastic.members]
@@ -59,7 +62,7 @@ class OfMembers:
 
 
 def with_clusters(run: Run) -> Run:
-    """The run whose dedicated members say where they are, which the version before did not write."""
+    """The run with the clusters of its dedicated members, which the previous version did not write."""
     date, elastic = run.feature(Date), run.jobs.elastic
     if date is None or elastic is None or all(m.cluster for m in elastic.members if m.is_dedicated):
         return run
@@ -69,7 +72,7 @@ def with_clusters(run: Run) -> Run:
 
 
 def _dedicated(elastic: Elastic, date: Date, count: int, now: datetime) -> dict[int, Member]:
-    """So many dedicated members, each alive, by their indexes."""
+    """The dedicated members by index, of which the first `count` have live jobs."""
     members = {m.index: m for m in elastic.members if m.is_dedicated}
     for index in range(DEDICATED_FROM, DEDICATED_FROM + count):
         member = members.get(index)
@@ -82,13 +85,13 @@ def _dedicated(elastic: Elastic, date: Date, count: int, now: datetime) -> dict[
 
 
 def _next_place(date: Date, member: Member, now: datetime) -> str:
-    """The cluster to which a low-priority member goes that waits in vain where it is; '' if it stays."""
+    """The next cluster of a low-priority member that has waited too long for a node; '' if the member stays."""
     here = member.cluster or date.due.low_cluster
     there = next_cluster(date, here, member.at, now)
     return member.moves_to or (there if there != here else "")
 
 
 def _by_tier(elastic: Elastic) -> tuple[list[Member], list[Member]]:
-    """All members on low-priority nodes, and those on dedicated ones that are alive."""
+    """All members on low-priority nodes, and the live members on dedicated nodes."""
     low = [m for m in elastic.members if not m.is_dedicated]
     return low, [m for m in elastic.members if m.is_dedicated and m.state not in FINAL]

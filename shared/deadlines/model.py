@@ -1,4 +1,4 @@
-"""What a run with a date has: when it must be done, and where it stands against that. One column of the run's row."""
+"""The deadline of a run, and the run's progress towards the deadline. One column of the run's row."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from shared.kernel.parts import column, part
 
 @dataclass(frozen=True)
 class Due:
-    """When it must be done, what it may choose from until then, and what that was expected to cost, in dollars.
+    """The run's deadline, the clusters from which it may choose, and the expected costs in dollars.
 
-    Written when the run is recorded, and never again. `pool` is how low-priority nodes had come and gone until then.
-    Prices are an hour of one node; `change_seconds` is what new nodes take.
+    Written once, when the run is recorded. `pool` describes how low-priority nodes came and went until then. Prices are
+    dollars per node-hour; `change_seconds` is the usual time until new nodes work.
     """
 
     done_by: datetime
-    takes_seconds: float = 0.0  # of work on all its nodes
+    takes_seconds: float = 0.0  # seconds of work on all the run's nodes
     low_cluster: str = ""
-    further_low_clusters: tuple[str, ...] = ()  # of the same machines: tried in turn while the first has no nodes
+    # Low-priority clusters with the same machines, tried in turn while the first has no nodes
+    further_low_clusters: tuple[str, ...] = ()
     dedicated_cluster: str = ""
     low_price: float = 0.0
     dedicated_price: float = 0.0
@@ -36,43 +37,45 @@ class Due:
         return (self.low_cluster, *self.further_low_clusters)
 
     def next_low(self, cluster: str) -> str:
-        """The low-priority cluster to try after this one: the same one if there is no other."""
+        """The low-priority cluster to try after this one; the same cluster if there is no other."""
         each = self.low_clusters
         return each[(each.index(cluster) + 1) % len(each)]
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Where the run stands against its date. The looks at the run write this."""
+    """The run's progress towards its deadline. The checks of the run write this part."""
 
-    done_share: float = 0.0  # of the work, from 0 to 1
-    line_share: float = 0.0  # the least that must be done by now, for dedicated nodes alone to keep the date
+    done_share: float = 0.0  # completed share of the work, from 0 to 1
+    line_share: float = 0.0  # share that must be completed by now, so that dedicated nodes alone can meet the deadline
     holds: Hold | None = None
     holds_why: str = ""
-    done_at: datetime | None = column("expected_done_at", None)  # with dedicated nodes from now on
-    paced_at: datetime | None = None  # the last look
-    next_look: str = ""  # the token of the message that brings the next one
-    late_since: datetime | None = None  # when it was clear that the work is larger than was said
-    change_measured: float = 0.0  # seconds that a change of nodes took in this run until now; 0 before the first
-    pause_measured: float = 0.0  # of these those in which nodes worked and no further step was done, at most
-    lost_seconds: float = 0.0  # all of those together
+    done_at: datetime | None = column("expected_done_at", None)  # expected end, with dedicated nodes from now on
+    paced_at: datetime | None = None  # time of the last check
+    next_look: str = ""  # token of the message for the next check
+    late_since: datetime | None = None  # when the work turned out to be larger than stated
+    change_measured: float = 0.0  # seconds per change of nodes, as measured in this run; 0 before the first change
+    pause_measured: float = 0.0  # longest time after a change in which nodes worked without a further step
+    lost_seconds: float = 0.0  # total of such times, in seconds
 
 
 @dataclass(frozen=True)
 class Date:
-    """A run's date, and its pace. Without this part a run has no date."""
+    """A run's deadline, and its pace. A run without this part has no deadline."""
 
     due: Due = part(Due, required=True)
     pace: Pace = part(Pace)
 
     @property
     def change_seconds(self) -> float:
-        """What a change of nodes takes: as measured in this run, before the first as others of the cluster had it."""
+        """Seconds per change of nodes: as measured in this run or, before the first change, as usual for the
+        cluster.
+        """
         return self.pace.change_measured or self.due.change_seconds
 
 
 def span(seconds: float) -> str:
-    """So long, in words: 30 s, 7 min, 2 h 05 min."""
+    """A duration in words: 30 s, 7 min, 2 h 05 min."""
     minutes = round(seconds / 60)
     if not minutes:
         return f"{seconds:.0f} s"

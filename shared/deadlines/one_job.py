@@ -1,4 +1,4 @@
-"""How a run of one job holds nodes: its job ends on one cluster, and another goes on elsewhere. Pure."""
+"""How a run of one job holds nodes: the job on one cluster ends, and a new job continues on another cluster. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class OneJob:
 
 
 def _low_cluster(run: Run, date: Date, roomy: str, now: datetime) -> str:
-    """Where a run that is to hold low-priority nodes, or to wait for them, has its job."""
+    """The cluster of the job, for a run that should hold low-priority nodes or wait for them."""
     if run.on_cluster not in date.due.low_clusters:
         return roomy
     if run.progress.state is RunState.RUNNING:
@@ -54,12 +54,12 @@ def _low_cluster(run: Run, date: Date, roomy: str, now: datetime) -> str:
 
 
 def _waits_since(run: Run, date: Date) -> datetime:
-    """Since when it has had no nodes, or has been back from dedicated ones."""
+    """Since when the run has had no nodes, or has been back on a low-priority cluster."""
     waiting = [moment.at for moment in takewhile(lambda m: m.state is not RunState.RUNNING, run.progress.history[::-1])]
     on_low = [each.at for each in takewhile(lambda p: p.cluster in date.due.low_clusters, run.jobs.places[::-1])]
     return max(waiting[-1], *on_low[-1:])
 
 
 def _cluster_at(run: Run, at: datetime) -> str:
-    """On which cluster its job was; a job has its place a moment before its history says so."""
+    """The cluster of the job at this time. The job's place is recorded just before the job's history."""
     return next((each.cluster for each in run.jobs.places[::-1] if each.at <= at), run.asked.cluster)

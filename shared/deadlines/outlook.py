@@ -1,4 +1,4 @@
-"""What it will cost to be done by a date, and whether that can be promised; and the plan that is kept for it. Pure."""
+"""The expected cost of meeting a deadline, whether the deadline can be promised, and the run's cached plan. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from functools import lru_cache
 from shared.deadlines.plan import HOUR, Hold, Plan, Standing, Terms
 from shared.deadlines.pool import Pool
 
-LOOKS = 200  # until the date, about; the plan's steps
-SHORTEST, LONGEST = 1.0, 300.0  # seconds between two looks
+LOOKS = 200  # approximate number of checks until the deadline; the plan's steps
+SHORTEST, LONGEST = 1.0, 300.0  # seconds between two checks
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """In dollars: on low-priority nodes alone, on dedicated ones alone, and as the pool behaves.
+    """Costs in dollars: on low-priority nodes alone, on dedicated nodes alone, and expected from the pool's behavior.
 
-    `seconds` is the shortest time in which dedicated nodes can do it, from the moment of asking.
+    `seconds` is the shortest time in which dedicated nodes can do the work, from the moment of the request.
     """
 
     best: float
@@ -26,10 +26,10 @@ class Outlook:
 
 
 def terms_of(low: float, dedicated: float, change: float, left: float, overlaps: bool, measured: float = 0.0) -> Terms:
-    """The terms of a run with so many seconds until its date: `low` and `dedicated` are dollars an hour for all nodes.
+    """The terms of a run that must be done in `left` seconds. `low`, `dedicated`: dollars per hour for all nodes.
 
-    A loss is known at the next look, and new nodes may take twice as long as they mostly do. Once a change was
-    `measured` in the run itself, that is what one costs; what is kept in reserve only grows by it.
+    The reserve covers the worst case: a loss is noticed only at the next check, and new nodes may take twice the usual
+    time. Once the run has `measured` a change, a change costs the measured time; the reserve can only grow by it.
     """
     step = max(SHORTEST, min(LONGEST, left / LOOKS))
     reserve = 2 * max(change, measured) + step
@@ -37,7 +37,7 @@ def terms_of(low: float, dedicated: float, change: float, left: float, overlaps:
 
 
 def outlook(terms: Terms, pool: Pool, left: float, work: float) -> Outlook:
-    """What so many seconds of work cost that are to be done within `left` seconds."""
+    """The cost of `work` seconds of work that must be done within `left` seconds."""
     seconds = work + terms.reserve
     worst = terms.dedicated * (work + terms.change) / HOUR
     if left < seconds:
@@ -49,5 +49,5 @@ def outlook(terms: Terms, pool: Pool, left: float, work: float) -> Outlook:
 
 @lru_cache(maxsize=64)
 def plan_for(terms: Terms, pool: Pool, left: float, slack: float) -> Plan:
-    """The plan of a run, the same one as long as it lives: it holds all that may come until the date."""
+    """The plan of a run. It stays the same during the run, because it covers all cases until the deadline."""
     return Plan(terms, pool, left, slack)

@@ -1,12 +1,12 @@
-"""What to hold at each moment so that the work is done by the date at the least expected cost. Pure.
+"""Choose what to hold at each moment to finish the work by the deadline at the lowest expected cost. Pure.
 
-A table is filled from the date back to now: for each number of steps left, each slack (the time left beyond what the
-work needs), each state of the pool and each holding, the least that the rest is expected to cost. A step without nodes
-uses up slack, and so does a change of nodes; work does not. Dedicated nodes that work until their successors are ready
-use up none, and are paid for the longer.
+A table is filled backwards from the deadline. It has the lowest expected cost of the rest for each number of remaining
+steps, each slack (the remaining time beyond the remaining work), each state of the pool, and each holding. A step
+without nodes uses slack, and so does a change of nodes; a step of work does not. Dedicated nodes that work until their
+successors are ready use no slack, but cost more.
 
-The slack counts from the reserve: the time in which dedicated nodes can be at work, whatever happens. With less, only
-dedicated nodes may be held, and the rest costs what they cost.
+Slack is counted above the reserve: the time in which dedicated nodes can be at work in the worst case. Below the
+reserve, only dedicated nodes may be held, and the rest costs their price.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ HELD = (Hold.NONE, Hold.LOW, Hold.DEDICATED)
 
 @dataclass(frozen=True)
 class Terms:
-    """What it costs, in dollars an hour for all nodes, and how long things take, in seconds.
+    """The prices, in dollars per hour for all nodes, and the durations, in seconds.
 
-    `change` is what new nodes take until they work, `reserve` the longest that dedicated nodes take from the moment
-    they are needed (`change` at least), `step` the time between two looks. `overlaps`: nodes may be made ready while
-    others work.
+    `change` is the time until new nodes work. `reserve` is the longest time until dedicated nodes work, from the moment
+    they are needed (at least `change`). `step` is the time between two checks. `overlaps`: new nodes may become ready
+    while others work.
     """
 
     low: float
@@ -59,10 +59,10 @@ class Terms:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where the work stands: seconds until the date, seconds of work left, what is held and what can be had.
+    """The state of the work: seconds until the deadline, seconds of work left, what is held, what is available.
 
-    `starting`: the seconds until nodes that were asked for begin to work. `age`: for how long the pool has been giving
-    nodes, or none.
+    `starting`: seconds until the requested nodes start to work. `age`: seconds for which the pool has provided nodes,
+    or has provided none.
     """
 
     left: float
@@ -86,7 +86,7 @@ class _Paid:
 
 
 class Plan:
-    """The least expected cost of everything that may come within `left` seconds, with at most so much slack."""
+    """The lowest expected cost for every case within `left` seconds, with at most `slack` seconds of slack."""
 
     def __init__(self, terms: Terms, pool: Pool, left: float, slack: float) -> None:
         self.terms = terms
@@ -104,7 +104,7 @@ class Plan:
             self._values.append({hold: [_least(choices[hold]) for choices in states] for hold in HELD})
 
     def best(self, standing: Standing) -> Hold:
-        """What to hold until the next look, of what the reserve allows."""
+        """What to hold until the next check, within the limits of the reserve."""
         steps, cell, state = self._place(standing)
         if cell < 0:
             return Hold.DEDICATED
@@ -114,7 +114,7 @@ class Plan:
         return self._best[key][cell]
 
     def cost(self, standing: Standing) -> float:
-        """What the rest is expected to cost, in dollars."""
+        """The expected cost of the remaining work, in dollars."""
         steps, cell, state = self._place(standing)
         if cell < 0:
             return self.terms.dedicated * standing.work / HOUR
@@ -126,7 +126,7 @@ class Plan:
         return steps, min(cell, self._width - 1), standing.available * KINDS + kind_of_age(standing.age)
 
     def _paid(self, steps: int) -> _Paid:
-        """What is paid in this step, and what dedicated nodes alone cost after it, for slack below the reserve."""
+        """The cost of this step, and the cost of dedicated nodes alone afterwards, for slack below the reserve."""
         terms = self.terms
         work = [max(0.0, min(1.0, steps - (terms.reserve + i * self._cell) / terms.step)) for i in range(self._width)]
         left = (steps - 1) * terms.step - terms.reserve
@@ -139,7 +139,7 @@ class Plan:
         )
 
     def _choices(self, steps: int, state: int, paid: _Paid) -> dict[Hold, dict[Hold, Row]]:
-        """By what is held, what each choice costs until the end, for each slack."""
+        """For each current holding and each choice, the cost until the end, by slack."""
         terms, available = self.terms, state >= KINDS
         idle = ([NEVER] * self._a_step + self._next(steps, state, Hold.NONE))[: self._width]
         staying = self._next(steps, state, Hold.DEDICATED)
@@ -161,7 +161,7 @@ class Plan:
         }
 
     def _next(self, steps: int, state: int, hold: Hold) -> Row:
-        """What the rest is expected to cost after a step with this held. Low-priority nodes may be gone then."""
+        """The expected cost of the rest after a step with this holding. Low-priority nodes may be gone by then."""
         values = self._values[steps - 1]
         (ends, other), (stays, same), (ages, older) = self._moves[state]
         if_lost = {Hold.LOW: Hold.NONE, Hold.BOTH: Hold.DEDICATED}.get(hold, hold)
@@ -170,7 +170,7 @@ class Plan:
         return [ends * x + stays * y + ages * z for x, y, z in zip(*rows, strict=True)]
 
     def _later(self, row: Row, before: Row) -> Row:
-        """The row once a change has used up slack; `before` goes on to the left of it."""
+        """The row after a change has used up slack; `before` extends the row to the left."""
         whole, part = divmod(self.terms.change / self._cell, 1)
         line = before + row
         first = len(before) - int(whole)
@@ -181,7 +181,9 @@ class Plan:
 
 
 def _moves(pool: Pool, state: int, step: float) -> tuple[tuple[float, int], ...]:
-    """How the pool may be after a step, with the chance of each: the other way, the same, the same and older."""
+    """The possible states of the pool after a step, with their chances: the other kind, the same, the same but
+    older.
+    """
     available, kind = divmod(state, KINDS)
     ends = pool.chance(bool(available), kind, step)
     other = (1 - available) * KINDS

@@ -1,9 +1,11 @@
-"""How a pool of low-priority nodes behaves: how likely its nodes come and go, by how long it has been so. Pure.
+"""A statistical model of a pool of low-priority nodes: how likely nodes come and go, by the age of a spell. Pure.
 
-A spell is a time in which the pool gave nodes, or gave none. What has lasted for long is likely to last, so the chance
-of an end is kept by the spell's age. `ASSUMED` holds for a pool that nobody has seen yet: it falls with the power 0.7
-of the age, from 0.45 in the first ten minutes without nodes and from 0.35 with nodes. Each counts as `CONFIDENCE`
-periods of observation, so that a pool's own history takes over as it grows.
+A spell is a time in which the pool provides nodes, or provides none. A long spell is likely to continue, so the chance
+that a spell ends is stored by the spell's age.
+
+`ASSUMED` is the model of a pool without observations. Its chance falls with the power 0.7 of the age, from 0.45 in the
+first ten minutes without nodes, and from 0.35 with nodes. Each assumed value counts as `CONFIDENCE` observed periods,
+so the pool's own history takes over as it grows.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ SUREST = 0.95  # no end is more certain than this within a period
 
 @dataclass(frozen=True)
 class Spell:
-    """For so many seconds there were nodes, or none. `ended`: it gave way to the other, as far as anybody knows."""
+    """A number of seconds with nodes, or without nodes. `ended`: the opposite kind of spell followed, as far as
+    known.
+    """
 
     available: bool
     seconds: float
@@ -32,13 +36,13 @@ class Spell:
 
 @dataclass(frozen=True)
 class Pool:
-    """The chance per period that a spell ends, for each kind of age: without nodes, and with them."""
+    """The chance per period that a spell ends, for each kind of age, without nodes and with nodes."""
 
     comes: tuple[float, ...] = ASSUMED[0]
     goes: tuple[float, ...] = ASSUMED[1]
 
     def chance(self, available: bool, kind: int, seconds: float) -> float:
-        """The chance that a spell of this kind of age ends within these seconds."""
+        """The chance that a spell with this kind of age ends within these seconds."""
         return 1 - math.pow(1 - (self.goes if available else self.comes)[kind], seconds / PERIOD)
 
 
@@ -48,7 +52,7 @@ def kind_of_age(seconds: float) -> int:
 
 
 def learn(spells: Iterable[Spell]) -> Pool:
-    """The pool that had these spells."""
+    """The model of a pool with these spells."""
     ends = [[0.0] * len(_MIDDLES) for _ in ASSUMED]
     periods = [[0.0] * len(_MIDDLES) for _ in ASSUMED]
     for spell in spells:

@@ -1,4 +1,4 @@
-"""What follows for runs with a date from what happens to runs."""
+"""Reactions of runs with a deadline to facts about runs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from shared.events.announce import tell
 from shared.money.ports import MoneyPorts
 from shared.runs import facts as runs
 
-PACE_PATIENCE = timedelta(minutes=11)  # twice the longest time between two looks at a run with a date, and more
+PACE_PATIENCE = timedelta(minutes=11)  # more than twice the longest time between two checks of a run with a deadline
 
 
 def begin_pace(ports: MoneyPorts, fact: runs.RunRecorded) -> None:
-    """The first look at a run that has a date; each sends the next."""
+    """Queue the first check of a run with a deadline; each check queues the next."""
     if fact.run.feature(Date):
         ports.queues.send(CheckPace(fact.run.name, ""))
 
 
 def look_at_pace(ports: MoneyPorts, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
-    """A look out of turn: its nodes came or went. The row says so only after the fact is stated."""
+    """Queue an early check, because nodes came or were lost. The row says so only after the fact is published."""
     if fact.run.feature(Date):
         ports.queues.send(CheckPace(fact.run.name), 1.0)
 
 
 def look_at_pace_again(ports: MoneyPorts, fact: runs.RunReconciled) -> None:
-    """Begin the chain of looks anew where it was lost."""
+    """Restart a lost chain of checks."""
     run, date = fact.run, fact.run.feature(Date)
     if date and run.jobs.job and ports.clock() - (date.pace.paced_at or run.created_at) > PACE_PATIENCE:
         ports.queues.send(CheckPace(run.name, date.pace.next_look))

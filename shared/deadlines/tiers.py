@@ -1,4 +1,4 @@
-"""Which nodes a run that has a date may choose from: clusters of both tiers, their prices, and how they behaved."""
+"""The nodes from which a run with a deadline may choose: clusters of both tiers, their prices, and their history."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from shared.runs.model import Run, RunState
 from shared.runs.node_use import WAITING
 
 LOW, DEDICATED = "low_priority", "dedicated"
-CHANGE = 300.0  # seconds that new nodes take where nobody has seen any
+CHANGE = 300.0  # seconds until new nodes work, without any observation
 LEAST_CHANGE = 2.0
 
 
 @dataclass(frozen=True)
 class Tier:
-    """A cluster, and the dollars that an hour of one of its nodes costs."""
+    """A cluster, and its price in dollars per node-hour."""
 
     cluster: str
     price: float
@@ -32,9 +32,10 @@ class Tier:
 
 @dataclass(frozen=True)
 class Tiers:
-    """What a run with a date may choose from. `change`: seconds that new nodes take; `pool`: how low ones are.
+    """The choices of a run with a deadline. `change`: seconds until new nodes work; `pool`: model of low-priority
+    nodes.
 
-    `further` are other clusters like `low`.
+    `further` are additional low-priority clusters like `low`.
     """
 
     low: Tier
@@ -45,9 +46,9 @@ class Tiers:
 
 
 def tiers_of(ports: MoneyPorts, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
-    """The cluster and one of the same machines in the other tier, within `allowed` (None: any).
+    """The cluster, and a cluster of the other tier with the same machines, within `allowed` (None: any).
 
-    Raises Impossible where there is none, or where a price is not known.
+    Raises Impossible if no such cluster exists, or if a price is unknown.
     """
     clusters = {each.name: each for each in ports.clusters.list()}
     asked = clusters.get(cluster)
@@ -71,7 +72,7 @@ def _tier(ports: MoneyPorts, cluster: Cluster) -> Tier:
 def _in_tier(
     clusters: dict[str, Cluster], asked: Cluster, tier: str, nodes: int, allowed: frozenset[str] | None
 ) -> list[Cluster]:
-    """The clusters of the same machines in this tier, the one that was asked for first."""
+    """The clusters of this tier with the same machines; the requested cluster comes first if it is in the tier."""
     alike = [
         each
         for name, each in sorted(clusters.items())
@@ -93,7 +94,7 @@ def _in_tier(
 
 
 def _seen(runs: list[Run], cluster: str, now: datetime) -> tuple[list[Spell], list[float]]:
-    """How the cluster's nodes came and went in these runs, and how long each run's first nodes took, in seconds."""
+    """The spells of the cluster's nodes in these runs, and the seconds that each run's first nodes took."""
     spells, waits = [], []
     for run in runs:
         if run.asked.cluster != cluster or not has_run(run):

@@ -1,6 +1,6 @@
-"""When someone wishes a run to be done: a moment, or within some time; and how long they say that it takes. Pure.
+"""A user's deadline for a run, as a time or a duration, and the stated duration of the work. Pure.
 
-A request names them as fields, a job file as the tags `done_by`, `within` and `takes`, a route as `within_seconds` and
+A request has fields for them, a job file the tags `done_by`, `within` and `takes`, and a route `within_seconds` and
 `takes_seconds`.
 """
 
@@ -29,7 +29,7 @@ class Wish:
     takes_seconds: float = 0.0
 
     def moment(self, now: datetime) -> datetime | None:
-        """When it must be done; None without a wish. Raises Impossible for a moment that has passed."""
+        """The deadline; None without a wish. Raises Impossible for a deadline in the past."""
         if self.done_by is None:
             return now + timedelta(seconds=self.within_seconds) if self.within_seconds else None
         if self.done_by <= now:
@@ -37,7 +37,7 @@ class Wish:
         return self.done_by
 
     def over(self, below: Wish) -> Wish:
-        """This wish; what it does not say is as in the one below."""
+        """This wish, completed from the wish below."""
         takes = self.takes_seconds or below.takes_seconds
         if self.done_by or self.within_seconds:
             return Wish(self.done_by, self.within_seconds, takes)
@@ -45,7 +45,7 @@ class Wish:
 
 
 def wish_of_request(request: RunRequest, now: datetime) -> Wish:
-    """What the request itself says."""
+    """The wish in the request's own fields."""
     if request.done_by and request.within_seconds:
         raise Impossible("done_by and within_seconds both say when it must be done; give one.", "bad_date")
     done_by = moment(request.done_by, now) if request.done_by else None
@@ -57,7 +57,7 @@ def wish_of_route(route: Route) -> Wish:
 
 
 def wish_of_tags(tags: Mapping[str, str], now: datetime) -> Wish:
-    """What the tags of a job say. Raises Impossible for one that can't be read."""
+    """The wish in a job's tags. Raises Impossible for an invalid tag."""
     if tags.get("done_by") and tags.get("within"):
         raise Impossible("The tags done_by and within both say when it must be done; keep one.", "bad_date")
     done_by = moment(tags["done_by"], now) if tags.get("done_by") else None
@@ -65,7 +65,9 @@ def wish_of_tags(tags: Mapping[str, str], now: datetime) -> Wish:
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """`2026-01-31T18:00` with a zone or in UTC, or `18:00`, the next one, in UTC. Raises Impossible for other text."""
+    """Parse `2026-01-31T18:00`, with a zone or in UTC, or `18:00`: the next one, in UTC. Raises Impossible for other
+    text.
+    """
     if clock := _CLOCK.fullmatch(text):
         at = now.astimezone(UTC).replace(hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)
         return at if at > now else at + timedelta(days=1)

@@ -1,1 +1,1 @@
-"""Jobs: from what was asked to exactly what Azure ML is sent."""
+"""Jobs: from a request to the exact job that Azure ML receives."""

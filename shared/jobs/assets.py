@@ -1,7 +1,7 @@
-"""A job's code and environment in Azure ML, as their ids: the trainers', or a folder that was sent.
+"""The Azure ML ids of a job's code and environment: the trainers' own, or an uploaded folder.
 
-The trainers have two environments. PyTorch's wheels for GPUs need a driver that fits and are 4 GB larger than those for
-processors, so the VM size of the job's cluster decides between them (docs/adr/0068).
+The trainers have two environments. PyTorch's GPU wheels need a matching driver and are 4 GB larger than the CPU wheels,
+so the VM size of the job's cluster selects the environment (docs/adr/0068).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GPUS_VARIABLE = "TRAINYARD_GPUS"  # of the job's processes: how many GPUs their 
 
 @dataclass(frozen=True)
 class Assets:
-    """The ids that a job needs, None where the job names its own, the digest of the code, and each node's GPUs."""
+    """The ids that a job needs (None if the job names its own), the digest of its code, and the GPUs per node."""
 
     code: Asset | None = None
     environment: Asset | None = None
@@ -31,9 +31,9 @@ class Assets:
 
 
 def assets(jobs: Jobs, trainers: Path, job: JobSpec, register: bool = True) -> Assets:
-    """The ids of the code and environment that this job needs on its cluster. `trainers` is their folder.
+    """The ids of the code and environment that this job needs on its cluster. `trainers` is the trainers' folder.
 
-    They are registered if they are new, unless only their ids are asked for.
+    New assets are registered, unless `register` is false.
     """
     code = environment = None
     digest, gpus = "", gpus_of_node(jobs, job)
@@ -49,16 +49,16 @@ def assets(jobs: Jobs, trainers: Path, job: JobSpec, register: bool = True) -> A
 
 
 def gpus_of_node(jobs: Jobs, job: JobSpec) -> int:
-    """How many GPUs a node of the job has. A size of Azure's N family that nobody knows counts as one."""
+    """The number of GPUs per node of the job. An unknown size of Azure's N family counts as one GPU."""
     size = job.machine or (jobs.vm_size(job.cluster) if job.cluster else "")
     known = gpus_of(size)
     return 1 if known is None else known
 
 
 def resolve(job: JobSpec, ids: Assets) -> JobSpec:
-    """The job with the ids filled in: code where it names none, environment where it names the trainers' own.
+    """The job with the ids filled in: code if the job names none, environment if the job uses the trainers'.
 
-    Where its nodes have GPUs a variable says how many, unless the job sets that variable itself.
+    On nodes with GPUs, a variable gives the number of GPUs, unless the job sets that variable itself.
     """
     if ids.code is not None and not isinstance(job.code, Asset):
         job = replace(job, code=ids.code, tags={**job.tags, "trainyard.code": ids.code_digest})

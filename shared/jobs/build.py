@@ -1,8 +1,8 @@
-"""The one builder of jobs: from what was asked, by a drop or over HTTP, to exactly the job that will be sent. Pure.
+"""The single builder of jobs: from the request, by a drop or over HTTP, to the exact job to submit. Pure.
 
-The layers become one job, its data and outputs get their places, and the result is checked: what the layers name ends
-in table rows, blob paths and the command line of the nodes. Problems name places in a JobSpec, which path_of (in
-readers/azureml.py) turns into the schema's keys.
+The layers are merged, the data and outputs get their places, and the result is checked, because layers end up in table
+rows, blob paths and command lines on nodes. Problems name fields of a JobSpec; path_of (in readers/azureml.py) converts
+these names to the schema's keys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shared.jobs.spec import JobSpec
 
 @dataclass(frozen=True)
 class Built:
-    """The job, but for the ids of code and environment, and all that is wrong with it. None if it can't be read."""
+    """The job without the ids of code and environment, and its problems. The job is None if it can't be read."""
 
     job: JobSpec | None
     problems: tuple[Problem, ...]

@@ -1,6 +1,4 @@
-"""What is wrong with a job: what nobody may write into one, what would break on a node, and what is beyond the limits.
-Pure.
-"""
+"""Check a job: forbidden values, values that would fail on a node, and values beyond the limits. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ _OTHER_KINDS = {
 
 
 def faults(order: JobOrder, layer: Layer, schemas: Parameters) -> Iterator[Problem]:
-    """All that is wrong with the job as it would be sent. One place may have several."""
+    """All problems of the job as it would be submitted. One place may have several problems."""
     yield from unfit_code(order.own.code, order.limits.allows_code)
     yield from wrong_parameters(schemas, order.own.values, order.asked.parameters)
     yield from unfit_space(schemas, layer.job.sweep)
@@ -50,7 +48,7 @@ def faults(order: JobOrder, layer: Layer, schemas: Parameters) -> Iterator[Probl
 
 
 def _unfit(own: JobSpec, job: JobSpec) -> Iterator[Problem]:
-    """What nobody may write into a job: files of this machine, outputs elsewhere, names that break a path."""
+    """Problems with forbidden values: local files, foreign outputs, and names that break a path."""
     yield from _unfit_kind(own)
     for name, value in own.inputs.items():
         yield from _unfit_input(name, value)
@@ -133,7 +131,7 @@ def _values_it_lacks(job: JobSpec) -> list[Reference]:
 
 
 def _unfit_output(name: str, path: Where | Pattern) -> Iterator[Problem]:
-    """What nobody may write of an output. `path` is its place with the run's name filled in, '' where it names none."""
+    """Problems of an output. `path` is its place with the run's name filled in, '' without a path."""
     if not NAME.fullmatch(name):
         yield Problem(f"outputs.{name}", "use letters, digits, dashes and underscores in its name.")
     if path and (fault := _unfit_path(path)):
@@ -141,7 +139,7 @@ def _unfit_output(name: str, path: Where | Pattern) -> Iterator[Problem]:
 
 
 def _unfit_path(path: Where | Pattern) -> str | None:
-    """Why an output can't lie where it says: in a datastore, but not where drops or other runs have theirs."""
+    """Why an output can't be at this path: it must be in a datastore, outside of drops and of other runs' folders."""
     if not isinstance(path, Location) or not _STORE.fullmatch(path.store) or not path.path:
         return f"must lie in a datastore: {PLACE_FORM}/. Or leave it out."
     if fault := path_problem(path.path.strip("/")):

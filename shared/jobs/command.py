@@ -1,7 +1,7 @@
-"""A job's command in our own words: text, and references to the job's inputs and outputs. Pure.
+"""A job's command, independent of any compute backend: text, and references to inputs and outputs. Pure.
 
-The readers of each form of job make a Command, and the writer of each compute backend spells the references as that
-backend does (shared/jobs/readers/expressions.py for Azure ML).
+Each reader of a job format creates a Command, and the writer of each compute backend converts the references to the
+backend's form (shared/jobs/readers/expressions.py for Azure ML).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Command:
         return (part for part in self.parts if isinstance(part, Reference))
 
     def followed_by(self, *parts: Part) -> Command:
-        """The command with further words behind it, after one space."""
+        """The command with more parts after it, separated by one space."""
         last = self.parts[-1] if self.parts else ""
         own = (*self.parts[:-1], last.rstrip()) if isinstance(last, str) else self.parts
         return replace(self, parts=joined((*own, " ", *parts)))

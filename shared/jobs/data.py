@@ -1,4 +1,4 @@
-"""Where the data of a job are."""
+"""Find the data of a job."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Data:
-    """Where the data are, and their place below the drops container if they are there.
+    """The place of a job's data, and its path below the drops container, if it is there.
 
-    `single_file` is None where nobody looked: the job says what it takes. `asked`: someone named these data in so many
-    words, so they win over a job that names others.
+    `single_file` is None if unknown: the job's declaration then decides. `asked`: the user named this data explicitly,
+    so it overrides the job's own data.
     """
 
     path: Location
@@ -32,7 +32,7 @@ class Data:
 
     @property
     def drop(self) -> DropKey | None:
-        """The drop that the path leads to or into."""
+        """The drop to which, or into which, the path leads."""
         return DropKey.of(self.below_drops) if "/" in self.below_drops.rstrip("/") else None
 
 
@@ -42,13 +42,13 @@ def data_of(drop: DropKey, single_file: bool) -> Data:
 
 
 def find_data(blobs: Blobs, text: str) -> Data:
-    """The data that the text names, with whether those in the drops container are a file or a folder."""
+    """The data that the text names; data in the drops container is checked for being a file or a folder."""
     data = read_data(text)
     return replace(data, single_file=_single_file(blobs, data.below_drops.rstrip("/")))
 
 
 def _single_file(blobs: Blobs, name: str) -> bool | None:
-    """None if there is nothing, or it is elsewhere."""
+    """Whether the data is a single file; None if there is no data, or the data is elsewhere."""
     from shared.kernel.storage import Place
 
     if not name:
@@ -60,12 +60,12 @@ def _single_file(blobs: Blobs, name: str) -> bool | None:
 
 
 def below_drops(path: Where) -> str:
-    """The place below the drops container that this path of a job's input leads to; '' for one elsewhere."""
+    """The path below the drops container of this input's path; '' for a path elsewhere."""
     return path.path.strip("/") if isinstance(path, Location) and path.store == DROPS_STORE else ""
 
 
 def read_data(text: str) -> Data:
-    """`drops/<route>/<name>`, `<datastore>/<path>`, or the path of one of these as a job's file writes it."""
+    """Parse `drops/<route>/<name>`, `<datastore>/<path>`, or such a path in the form of a job file."""
     read = read_place(text)
     place = read if isinstance(read, Location) else Location(*text.partition("/")[::2])
     below = place.path.strip("/")

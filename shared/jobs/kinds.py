@@ -1,4 +1,4 @@
-"""What differs between the kinds of jobs: whoever needs it asks `kind_of(job)`, and not which kind it is. Pure."""
+"""The differences between the kinds of jobs. Callers use `kind_of(job)` instead of testing the kind. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Kind(Protocol):
         """The jobs within this one, in the order of the file."""
 
     def part_faults(self, job: JobSpec, limits: Limits) -> Iterator[Problem]:
-        """All that is wrong with the jobs within this one. Each obeys the limits of a job of its own."""
+        """All problems of the jobs within this job. Each of them must obey the limits of a separate job."""
 
 
 class _Command:

@@ -1,5 +1,5 @@
-"""The layers of a job, each over the one before. Mappings such as inputs are merged by name; what a layer sets to null
-is switched off. Pure.
+"""Merge the layers of a job, each over the layer below. Mappings such as inputs are merged by name; null in a layer
+removes the value of the layers below. Pure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shared.jobs.spec import COMMAND, JobSpec, Layer
 
 PROCESSES = "PET_NPROC_PER_NODE"  # torchrun's own variable
 SERVERLESS = "serverless"  # the compute that Azure ML itself gives a job
-_ALONE = "queue_settings"  # what only a job on that has
+_ALONE = "queue_settings"  # only jobs on serverless compute have it
 _NOTHING = JobSpec()
 
 
@@ -26,7 +26,7 @@ def merged(order: JobOrder) -> Layer:
     written, request_layer = order.written or Layer(), _edge(order.asked)
     layers = (Layer(order.template), _edge(order.defaults), _processes(order), written, request_layer)
     layer = reduce(over, layers, bottom)
-    # Whoever writes a job may repeat its name, but does not decide it.
+    # A job may repeat its name, but can't choose it.
     kind = order.own.kind if order.own.kind in KINDS else COMMAND
     return replace(layer, job=replace(layer.job, name=order.run, kind=kind))
 
@@ -41,7 +41,9 @@ def known_parameters(order: JobOrder) -> Parameters:
 
 
 def over(below: Layer, above: Layer) -> Layer:
-    """The two as one layer. What is a mapping is merged by name, all else is taken from above where that says it."""
+    """Merge two layers. Mappings are merged by name; any other field is taken from `above` if `above` sets the
+    field.
+    """
     values = {each.name: _field(each.name, below, above) for each in fields(JobSpec)}
     said = {name for name in values if getattr(above.job, name) != getattr(_NOTHING, name)} | above.off
     unread = {name: value for name, value in below.unread.items() if name not in said}
@@ -74,7 +76,7 @@ def _edge(values: Values) -> Layer:
 
 
 def _processes(order: JobOrder) -> Layer:
-    """How many processes each node starts, as Azure ML is told it, or the launcher of an elastic job."""
+    """The number of processes per node, in the form for Azure ML or for the launcher of an elastic job."""
     if not kind_of(order.own).runs_a_command:
         return Layer()
     if order.defaults.processes and order.template.is_elastic:
@@ -83,15 +85,17 @@ def _processes(order: JobOrder) -> Layer:
 
 
 def on_its_cluster(order: JobOrder) -> JobOrder:
-    """A whole job that was written for serverless compute, on a cluster: without what only that one has. Of a pipeline
-    every step runs on the cluster that a request names."""
+    """Move a whole job that was written for serverless compute to a cluster, without serverless settings.
+
+    If a request names a cluster, every step of a pipeline runs on that cluster.
+    """
     if order.written and order.asked.cluster:
         own = kind_of(order.own).on_its_cluster(order.own)
         order = replace(order, written=replace(order.written, job=own))
     serverless = order.is_whole and order.own.cluster in ("", SERVERLESS)
     if not (order.written and serverless and (order.asked.cluster or order.defaults.cluster)):
         return order
-    kept = order.template != JobSpec() and _ALONE in order.limits.allow  # whoever allowed it on the route meant it
+    kept = order.template != JobSpec() and _ALONE in order.limits.allow  # a route that allows the setting wants it kept
     restricted = {name: value for name, value in order.own.restricted.items() if kept or name != _ALONE}
     own = replace(order.own, cluster="", machine="", restricted=restricted)
     return replace(order, written=replace(order.written, job=own, off=order.written.off - {"cluster", "machine"}))

@@ -1,7 +1,8 @@
-"""What an administrator bounds, because it is paid for or is power over the workspace; the same for every way in.
+"""The administrator's limits on jobs, for costs and for power over the workspace. They apply to every way of
+submitting.
 
-The reader first turns the job's numbers into what Azure ML will make of them ("8" and 8.0 are 8), and the limits are
-compared with that; so the value that was checked is the value that is sent.
+The reader first normalizes the job's numbers as Azure ML would ("8" and 8.0 are 8). The limits check these normalized
+values, so the checked value is the submitted value.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from shared.jobs.spec import JobSpec, Layer
 
 DAY = 86_400
 CODE = "code"  # may be allowed like the parts below: folders of one's own, beside a job or sent for it
-UPLOAD_MIB = 256  # of one folder that is sent for a job
+UPLOAD_MIB = 256  # of one folder uploaded for a job
 
 # Parts of a job that reach beyond its own run: a port to the outside, the node's or the caller's identity, the order in
 # the cluster's queue, the container's own options. A route or the file's `limits` may allow them by name.
@@ -42,7 +43,7 @@ class Limits:
     allow: frozenset[str] = frozenset()
     environments: tuple[str | Asset, ...] | None = None
     max_upload_mib: int = UPLOAD_MIB
-    cluster: str = ""  # where a job runs that names none
+    cluster: str = ""  # the cluster of a job that names none
 
     @property
     def allows_code(self) -> bool:

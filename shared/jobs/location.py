@@ -1,7 +1,7 @@
-"""Where a job's data, code and outputs are, in our own words. Pure.
+"""Places of a job's data, code and outputs, independent of any compute backend. Pure.
 
-The readers of each form of job make these values, and the writer of each compute backend spells them as that backend
-does (shared/jobs/readers/place_text.py for Azure ML).
+Each reader of a job format creates these values, and the writer of each compute backend converts them to the backend's
+form (shared/jobs/readers/place_text.py for Azure ML).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 DROPS_STORE = "drops"
-OUTPUT_STORE = "workspaceblobstore"  # where outputs and folders that were sent lie
+OUTPUT_STORE = "workspaceblobstore"  # the datastore of outputs and uploaded folders
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Location:
     workspace: str = ""
 
     def __str__(self) -> str:
-        """The short form that requests take, too: `drops/mnist/a/`."""
+        """The short form, which requests accept too: `drops/mnist/a/`."""
         return f"{self.store}/{self.path}"
 
 
@@ -54,7 +54,7 @@ class Pattern:
     parts: tuple[str | Placeholder, ...]
 
     def filled(self, values: Mapping[Placeholder, str]) -> Location:
-        """The place with these values."""
+        """The location with the placeholders replaced by these values."""
         text = "".join(values[part] if isinstance(part, Placeholder) else part for part in self.parts)
         store, _, path = text.partition("/")
         return Location(store, path)
@@ -64,7 +64,7 @@ Where = str | Location | Asset  # text: a path beside the job, an address, or wh
 
 
 def is_relative(where: Where) -> bool:
-    """Whether this is a path that begins beside the job."""
+    """Whether this is a path relative to the job."""
     return isinstance(where, str) and where != "" and ":" not in where and not where.startswith("/")
 
 

@@ -1,4 +1,4 @@
-"""A job's status as Azure ML tells it."""
+"""A job's status, failure and times, as reported by Azure ML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.kernel.storage import Place
 
 
 class JobState(StrEnum):
-    """What a job is, of all that Azure ML tells of it. Each is the state of a run, too."""
+    """A job's state, reduced from Azure ML's states. Each is also the state of a run."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -27,7 +27,7 @@ ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELED})
 class FailureCode(StrEnum):
     """Why a job failed, as far as code needs to know. The adapter translates the backend's message."""
 
-    LOST_NODES = "lost_nodes"  # its nodes were taken; another job can go on
+    LOST_NODES = "lost_nodes"  # the job lost its nodes; another job can continue
     PROCESS = "process"  # a process of the job ended with an exit code
     IMAGE = "image"  # the environment's image could not be built or pulled
     CLUSTER = "cluster"  # the cluster is broken
@@ -42,8 +42,8 @@ class FailureCode(StrEnum):
 class JobFailure(msgspec.Struct, frozen=True, array_like=True):
     """Why a job failed. `summary` is the backend's message on one line, without the process's own output.
 
-    `exit_code` is that of the process, 0 if the message has none. `log` is the name of the log that explains the
-    failure, '' if unknown, and `tail` the log's last lines. `package` is one that the environment needs and that no
+    `exit_code` is the process's exit code, 0 if the message has none. `log` is the name of the log that explains the
+    failure, '' if unknown, and `tail` the log's last lines. `package` is a package that the environment requires but no
     package index offers.
     """
 
@@ -92,9 +92,9 @@ class JobStatus:
 class Part(StrEnum):
     """A part of what a job leaves in its own folder."""
 
-    LOGS = "logs"  # what its processes printed, a file for each rank
-    OUTPUTS = "outputs"  # what it wrote to ./outputs
-    REST = "rest"  # what it saved through MLflow
+    LOGS = "logs"  # output of the job's processes, one file per rank
+    OUTPUTS = "outputs"  # files that the job wrote to ./outputs
+    REST = "rest"  # files that the job saved through MLflow
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class JobFolder:
 
 @dataclass(frozen=True)
 class JobTimes:
-    """When Azure ML last gave a job its nodes, and when it ended. None where it has not, or nobody tells."""
+    """When Azure ML last gave the job its nodes, and when the job ended. None if not yet, or unknown."""
 
     began: datetime | None = None
     ended: datetime | None = None

@@ -1,4 +1,4 @@
-"""What a job is built from: the template, what someone wrote over it, and single values. Pure."""
+"""The inputs for building a job: the template, the user's layer over it, and single values. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Values:
     experiment: str = ""
     cluster: str = ""
     nodes: int = 0
-    min_nodes: int = 0  # of an elastic run; 0 where nobody says
+    min_nodes: int = 0  # of an elastic run; 0 if not given
     timeout_seconds: float = 0.0
     processes: int = 0  # on each node
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -32,11 +32,11 @@ class Values:
 
 @dataclass(frozen=True)
 class JobOrder:
-    """What a job is built from.
+    """The inputs for building a job.
 
-    `written` is what someone wrote; `template` and `defaults` are the administrator's. `data` is where the input `data`
-    is to point, and `root` the drop that relative paths of `written` lie in ('' if there is none).
-    `parameters` describes the template's literal inputs.
+    `written` is the user's layer; `template` and `defaults` are the administrator's. `data` is the target of the input
+    `data`. `root` is the drop in which relative paths of `written` lie ('' without a drop). `parameters` describes the
+    template's literal inputs.
     """
 
     run: str
@@ -54,10 +54,10 @@ class JobOrder:
 
     @property
     def own(self) -> JobSpec:
-        """What of the job someone wrote."""
+        """The user's own part of the job."""
         return self.written.job if self.written else JobSpec()
 
     @property
     def is_whole(self) -> bool:
-        """Whether what someone wrote is a whole job: it brings its own command, or there is nothing below it."""
+        """Whether the user wrote a whole job: one with its own command, or without a template below it."""
         return self.template == JobSpec() or self.own.has_commands

@@ -1,8 +1,8 @@
-"""A job's parameters: the literal inputs that a run may set, each with its type, range, default and help. Pure.
+"""A job's parameters: the literal inputs that a run may set, each with type, range, default and help. Pure.
 
-A trainer describes them in parameters.json beside its job.yaml, a template in <name>.parameters.json beside it: a JSON
-Schema, of which the keywords in KEYWORDS are understood. Of an input that is not described the type of its default is
-all that is known. Numbers that came as text ("1e-3", which YAML reads as text) become numbers before they are compared.
+A trainer describes its parameters in parameters.json beside its job.yaml, and a template in <name>.parameters.json
+beside the template. The description is a JSON Schema limited to KEYWORDS. An input without a description has only the
+type of its default. Numbers given as text ("1e-3", which YAML reads as text) are converted before they are compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shared.jobs.search import Sweep
 
 Schema = dict[str, Any]
-Parameters = Mapping[str, Schema]  # by name, in the order in which they are shown
+Parameters = Mapping[str, Schema]  # by name, in display order
 
 # Azure ML puts literal inputs and the paths of files into the command as they are, and a shell reads that: these need
 # no quotes anywhere.
@@ -34,7 +34,7 @@ KEYWORDS = {"type", "description", "default", "enum", "pattern", "x-aliases", *B
 
 
 def parameters(template: JobSpec, described: Mapping[str, Any], where: str) -> dict[str, Schema]:
-    """The template's literal inputs, as they are described. Raises BadSetting for one that it can't keep."""
+    """The template's literal inputs with their descriptions. Raises BadSetting for an invalid default."""
     literals = template.values
     if unknown := set(described) - set(literals):
         raise BadSetting(
@@ -81,7 +81,7 @@ def wrong_parameters(
 
 
 def unfit_space(schemas: Parameters, sweep: Sweep | None) -> Iterator[Problem]:
-    """Parameters of a search space that the job has not, and values in it that they can't have."""
+    """Problems of a search space: unknown parameters, and values that a parameter does not allow."""
     space = sweep.space if sweep else {}
     yield from unknown_names(schemas, space, "sweep")
     for name, parameter in space.items():
@@ -91,7 +91,7 @@ def unfit_space(schemas: Parameters, sweep: Sweep | None) -> Iterator[Problem]:
 
 
 def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
-    """Texts that a shell would read as more than a word."""
+    """Problems of texts that a shell would read as more than one word."""
     for name, value in values.items():
         if isinstance(value, str) and not PLAIN.fullmatch(value):
             yield Problem(
@@ -103,7 +103,7 @@ def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def unknown_names(schemas: Parameters, names: Mapping[str, Any], at: str) -> Iterator[Problem]:
-    """A problem for each name that is no parameter; one for all of very many."""
+    """A problem for each unknown name; a single problem if there are very many."""
     unknown = [name for name in names if name not in schemas]
     if len(unknown) > MOST_UNKNOWN:
         words = f"has {len(unknown):,} names that are no parameters, as {unknown[0][:80]!r}."
@@ -115,19 +115,19 @@ def unknown_names(schemas: Parameters, names: Mapping[str, Any], at: str) -> Ite
 
 
 def bad_values(schemas: Parameters, values: Mapping[str, Any], at: str) -> Iterator[Problem]:
-    """A problem for each value that its parameter can't have."""
+    """A problem for each value that its parameter does not allow."""
     for name, value in values.items():
         if name in schemas and (fault := fault_of(schemas[name], converted(schemas[name], value))):
             yield Problem(f"{at}.{name}", fault, "bad_parameter")
 
 
 def all_converted(schemas: Parameters, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs with numbers and switches as such, where text says one."""
+    """The inputs, with numbers and switches converted from text."""
     return {name: converted(schemas[name], value) if name in schemas else value for name, value in inputs.items()}
 
 
 def converted(schema: Schema, value: Any) -> Any:
-    """The value as its parameter's type, if it says one; else as it is."""
+    """The value in its parameter's type, if the parameter has one; otherwise unchanged."""
     kinds = _kinds(schema)
     if kinds[:1] == ("boolean",) and isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"

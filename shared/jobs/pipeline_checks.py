@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline, step by step: each obeys the limits that it would as a job of its own. Pure."""
+"""Check a pipeline step by step: each step must obey the limits of a separate job. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _INSTEAD = {
 
 
 def pipeline_faults(job: JobSpec, limits: Limits) -> Iterator[Problem]:
-    """All that is wrong with its steps."""
+    """All problems of the pipeline's steps."""
     all_steps = steps(job)
     if len(all_steps) > MOST_STEPS:
         yield Problem("jobs", f"has {len(all_steps)} steps; the most are {MOST_STEPS}.")
@@ -76,7 +76,7 @@ def _of_component(step: Step, limits: Limits) -> Iterator[Problem]:
 
 
 def _of_the_graph(by_name: Mapping[str, Step]) -> Iterator[Problem]:
-    """Steps that need one which is not there, or each other."""
+    """Steps that need a missing step, or that need each other."""
     graph: dict[str, set[str]] = {}
     for name, step in by_name.items():
         above = name.rpartition(".")[0]

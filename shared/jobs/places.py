@@ -1,4 +1,4 @@
-"""Where a job's data are and its outputs go. Pure."""
+"""Assign the places of a job's data and outputs. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TAG_LIMIT = 256  # characters of a tag's value, as Azure ML has it
 
 
 def put_in_place(order: JobOrder, job: JobSpec) -> tuple[JobSpec, list[Problem]]:
-    """The job with its data, the model that it begins with, its outputs' folders and tags; and what hinders that."""
+    """The job with its data, its starting model, its outputs' folders and its tags; and the problems found."""
     job = replace(job, inputs=_inputs(order, job.inputs))
     problems: list[Problem] = []
     if order.from_model:
@@ -37,7 +37,7 @@ def put_in_place(order: JobOrder, job: JobSpec) -> tuple[JobSpec, list[Problem]]
 
 
 def _inputs(order: JobOrder, inputs: Mapping[str, Value | DataInput]) -> dict[str, Value | DataInput]:
-    """Point the input `data` at the data, and every path that is relative to the drop into the drop."""
+    """Point the input `data` at the data, and each path relative to the drop into the drop."""
     inputs, given = dict(inputs), order.own.data
     own_path = "data" in given and given["data"].path
     if order.data and (order.data.asked or ("data" in inputs and not own_path)):
@@ -64,8 +64,8 @@ def _inside(root: Data, below: str) -> Location:
 
 
 def starting_from(job: JobSpec, folder: Where) -> tuple[JobSpec, list[Problem]]:
-    """The job with that model's folder as an input, and the flag behind its command that says so to the script."""
-    if FROM_MODEL in job.inputs:  # it began with another
+    """The job with the model's folder as an input, and with the flag in its command that names the input."""
+    if FROM_MODEL in job.inputs:  # the job already starts from another model
         return replace(job, inputs={**job.inputs, FROM_MODEL: DataInput(folder, FOLDER)}), []
     flag = job.tags.get(FROM_MODEL_TAG, "")
     if not re.fullmatch(r"--[a-z][a-z0-9-]*", flag):
@@ -77,7 +77,7 @@ def starting_from(job: JobSpec, folder: Where) -> tuple[JobSpec, list[Problem]]:
 
 
 def places_of(run: str, outputs: Mapping[str, Output]) -> dict[str, Output]:
-    """Every output with its place: the path that it names, else a folder (or a file) of the run's own."""
+    """Every output with its place: its own path, else a folder (or a file) of the run."""
     return {name: _placed(run, name, output) for name, output in outputs.items()}
 
 

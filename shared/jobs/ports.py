@@ -1,4 +1,4 @@
-"""Azure ML's jobs, as the system needs them. tests/fakes/ports.py and shared/adapters pass the same contract suite."""
+"""The port to Azure ML's jobs. tests/fakes/ports.py and shared/adapters pass the same contract suite."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Jobs(Protocol):
         """
 
     def status(self, name: str) -> JobStatus | None:
-        """The job's status now, or None if there is no such job."""
+        """The job's current status; None if the job does not exist."""
 
     def times(self, name: str) -> JobTimes:
-        """When the job began and ended. Empty for one that isn't there."""
+        """When the job started and ended. Empty for a job that does not exist."""
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
         """The statuses of the jobs with this hour in their property HOUR_PROPERTY, newest first, page by page.
@@ -56,7 +56,7 @@ class Jobs(Protocol):
         """Whether Azure ML takes few questions more for now: what can wait for a list, should. Asks no service."""
 
     def cancel(self, name: str) -> None:
-        """Ask for the end of the job. Nothing happens to one that has ended or isn't there."""
+        """Request the end of the job. Does nothing for a job that has ended or does not exist."""
 
     def active(self) -> list[tuple[str, str]]:
         """(job, cluster) of the workspace's jobs that haven't ended, whoever sent them; the newest few hundred."""
@@ -74,13 +74,13 @@ class Jobs(Protocol):
         """The folder in blob storage. Raises NotFound for an unknown store, BadInput for a place that is in none."""
 
     def register_code(self, folder: Path | Location, digest: str) -> Asset:
-        """The id of the code asset with the files of this folder. Registered once per digest, then only looked up.
+        """The id of the code asset with the files of this folder. Registered once per digest, then looked up.
 
-        The folder is one of this machine, or one that was sent (see upload.path).
+        The folder is local, or an uploaded one (see upload.path).
         """
 
     def register_environment(self, file: str, digest: str) -> Asset:
-        """The id of the environment that this YAML file describes. Registered once per digest, then only looked up."""
+        """The id of the environment in this YAML file. Registered once per digest, then looked up."""
 
     def vm_size(self, cluster: str) -> str:
         """The VM size of a cluster's nodes, '' for a cluster that is not there. Azure never changes that of one."""
@@ -96,7 +96,7 @@ class Jobs(Protocol):
 
 
 class Stores(Protocol):
-    """Where files lie, and who knows which places Azure ML means."""
+    """Access to files, and to the places that Azure ML's paths mean."""
 
     @property
     def blobs(self) -> Blobs: ...
@@ -106,8 +106,9 @@ class Stores(Protocol):
 
 @dataclass(frozen=True)
 class Around:
-    """What lies around a job that someone wrote. `limits` are those of the route or the request; `folder` is the
-    drop's, None where there is none."""
+    """The context of a user's job. `limits` are those of the route or request; `folder` is the drop's, None without a
+    drop.
+    """
 
     stores: Stores
     limits: Limits
@@ -116,11 +117,11 @@ class Around:
 
 @dataclass(frozen=True)
 class Written:
-    """A job that someone wrote.
+    """A user's job, read into a layer.
 
-    `template` is what lies below it, None where that is the route's. `problems` keep it from being sent, by the keys of
-    its own document; `absent` has a sentence for each of its data that is nowhere. `summary` is for the run's history,
-    `findings` say what became of each field; None for a document that needed no translation.
+    `template` is the job below the layer, None for the route's template. `problems` prevent the submission; they name
+    keys of the user's document. `absent` has a sentence for each input whose data does not exist. `summary` is for the
+    run's history. `findings` report the translation of each field; None for a document that needed no translation.
     """
 
     layer: Layer
@@ -132,21 +133,23 @@ class Written:
 
 
 class Reader(Protocol):
-    """Reads jobs of one form."""
+    """Reads jobs of one document format."""
 
     def reads(self, document: Mapping[str, Any]) -> bool:
-        """Whether the document has this form."""
+        """Whether the document has this format."""
 
     def of_drop(self, job_file: JobFile, around: Around) -> Written:
-        """The job of a drop, with what lies beside it. Raises BrokenJobFile."""
+        """The job of a drop, including the files beside the job file. Raises BrokenJobFile."""
 
     def of_request(self, document: Mapping[str, Any], beside: Any, around: Around) -> Written:
-        """The job of a request. Raises Impossible for what must not become one, with all that is wrong."""
+        """The job of a request. Raises Impossible with all problems of a rejected job."""
 
 
 @dataclass(frozen=True)
 class Readers:
-    """Readers as one: the first that reads a job's form has the word; the last reads all."""
+    """Several readers as one: the first reader that recognizes a document reads it. The last recognizes every
+    document.
+    """
 
     readers: tuple[Reader, ...]
 
@@ -164,7 +167,7 @@ class Readers:
 
 
 class WorkspacePorts(EventPorts, Protocol):
-    """Those of events, the workspace, and what jobs are made from."""
+    """The ports of events, of the workspace, and of the inputs from which jobs are built."""
 
     @property
     def jobs(self) -> Jobs: ...

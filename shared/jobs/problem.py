@@ -1,4 +1,4 @@
-"""A fault in a job."""
+"""A problem of a job: its place, a message, and a code."""
 
 from __future__ import annotations
 

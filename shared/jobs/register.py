@@ -1,4 +1,4 @@
-"""Register what every job needs before the first one comes, so that a submission is one request."""
+"""Register the assets that every job needs before the first job is submitted, so that a submission is one request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shared.jobs.vm_size import same
 
 @dataclass(frozen=True)
 class RouteReport:
-    """A route, and what would stop its jobs: an empty `problem` is none."""
+    """A route, and the problem that would stop its jobs; `problem` is empty without one."""
 
     route: str
     cluster: str

@@ -1,4 +1,4 @@
-"""A route: what the first folder of a drop's path stands for. Pure; routes_file.py reads it."""
+"""A route: the meaning of the first folder in a drop's path. Pure; routes_file.py reads routes."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ class Retention:
 
 @dataclass(frozen=True)
 class Route:
-    """One entry of the routes file. Times are in seconds. `template` is the job of its drops.
+    """One entry of the routes file. Times are in seconds. `template` is the job for the route's drops.
 
-    Where it does not train (`trains`), its drops are data that jobs name, and it has no job and no cluster.
+    A route with `trains` false has no job and no cluster: its drops are data for other jobs.
 
-    `nodes` is the number of nodes, of an elastic route the most; `min_nodes` is then the fewest, and else 0.
+    `nodes` is the number of nodes, for an elastic route the maximum. `min_nodes` is the minimum of an elastic route,
+    else 0.
     """
 
     name: str
@@ -58,28 +59,28 @@ class Route:
     job_file: JobFileRule
     min_nodes: int = 0
     resubmissions: int = 10
-    move_to: str = ""  # the cluster where a run goes on that was preempted `move_after` times within so many seconds
+    move_to: str = ""  # the cluster where a run continues after `move_after` preemptions in `move_within_seconds`
     move_after: int = 3
-    within_seconds: float = 0.0  # after it was made a run is done, if its nodes are to be chosen for that; 0: no date
-    takes_seconds: float = 0.0  # of work on all its nodes; 0: as the newest runs of its kind took
+    within_seconds: float = 0.0  # deadline of a run, from its creation; its nodes are chosen to meet it; 0: no deadline
+    takes_seconds: float = 0.0  # duration of the work on all nodes; 0: from the newest similar runs
     move_within_seconds: float = 3600
-    clusters: frozenset[str] = frozenset()  # further ones that a job may name
+    clusters: frozenset[str] = frozenset()  # additional clusters that a job may name
     max_processes: int = 64
     allow: frozenset[str] = frozenset()
-    project: str = ""  # whose budget its runs are charged to
+    project: str = ""  # the project that pays for the route's runs
     single_files: int = 0  # how many loose files may become runs of their own; archives always may
     retention: Retention = field(default_factory=Retention)
     parameters: Parameters = field(default_factory=dict)  # the template's, described
     template_timeout: bool = False  # the template's own time limit holds: the route names none
-    vm_size: str = ""  # of its cluster's machines; '' where the file doesn't say
-    gpus: int = -1  # of each of them; -1 where nobody knows
-    model: RouteModel | None = None  # that its runs challenge for
-    sweep: Sweep | None = None  # that each of its drops becomes
+    vm_size: str = ""  # of the cluster's machines; '' if the file names none
+    gpus: int = -1  # GPUs per machine; -1 if unknown
+    model: RouteModel | None = None  # the model for which the route's runs compete
+    sweep: Sweep | None = None  # the sweep for each drop of the route
     trains: bool = True
 
     @property
     def limits(self) -> Limits:
-        """What holds for every job of this route, however it was asked for."""
+        """The limits for every job of this route, however the job is requested."""
         return Limits(
             clusters=self.clusters | {self.cluster},
             max_nodes=self.max_nodes,
@@ -96,7 +97,7 @@ class Route:
 
     @property
     def processes(self) -> int:
-        """How many its jobs start on each node, one for each GPU; 0 where the template alone says it."""
+        """The number of processes per node, one per GPU; 0 if the template alone decides."""
         counted = self.template.distribution in ("pytorch", "mpi") or self.template.is_elastic
         return max(1, self.gpus) if counted and self.gpus >= 0 else 0
 
@@ -105,13 +106,13 @@ Routes = Mapping[str, Route]
 
 
 def choices(routes: Routes) -> str:
-    """Their names, for an error that says which there are."""
+    """The routes' names, for an error message that lists the choices."""
     return there_are(name if route.trains else f"{name} (trains nothing)" for name, route in routes.items())
 
 
 @dataclass(frozen=True)
 class RoutesFile:
-    """The routes by name, and the limits of jobs that belong to none of them."""
+    """The routes by name, and the limits of jobs without a route."""
 
     routes: Routes
     limits: Limits

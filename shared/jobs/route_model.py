@@ -1,4 +1,4 @@
-"""The model that a route's runs challenge for, as the routes file says it. Pure."""
+"""The registered model for which a route's runs compete, read from the routes file. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ _MODEL_NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 @dataclass(frozen=True)
 class RouteModel:
-    """The model that a route's runs challenge for: a run becomes a version if its `metric` beats the champion's by so
-    much (`by`); then `alias` points at it. A metric without a champion wins. `test` are the parameters with which the
-    route's job only tests the model that it begins with: so a champion of other data is measured on the challenger's.
+    """The registered model for which a route's runs compete.
+
+    A run becomes a version if its `metric` beats the champion's by at least `by`; `alias` then points at the new
+    version. Without a champion, the first run with the metric wins. `test` are parameters with which the route's job
+    only tests the model from which it starts, so that a champion of other data can be measured on the challenger's
+    data.
     """
 
     name: str
@@ -34,7 +37,7 @@ MODEL_FORM = (
 
 
 def read_model(section: Any, where: str, parameters: Parameters) -> RouteModel | None:
-    """The `model` of a route with these parameters, None where it has none. Raises BadSetting, with the form."""
+    """The `model` of a route with these parameters, None without one. Raises BadSetting, with the expected form."""
     if section is None:
         return None
     challenger = section.get("challenger") if isinstance(section, dict) else None

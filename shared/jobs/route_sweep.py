@@ -1,4 +1,4 @@
-"""The sweep that each drop of a route becomes, as the routes file says it. Pure."""
+"""The sweep that each drop of a route becomes, read from the routes file. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SPACE = "sweep.search_space"
 
 
 def read_sweep(section: Any, described: Parameters, where: str) -> Sweep | None:
-    """The `sweep` of a route, None where it has none. Raises BadSetting for a search that its trainer can't do."""
+    """The `sweep` of a route, None without one. Raises BadSetting for a search that the trainer does not support."""
     if section is None:
         return None
     from shared.jobs.readers.sweep import read_short

@@ -1,4 +1,4 @@
-"""The routes file: which folder of the drops container becomes which training. routes.yaml explains its keys."""
+"""Read the routes file: which folder of the drops container becomes which training. routes.yaml explains the keys."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _own_route(name: str, limits: Limits, trainers: Path) -> Route:
 
 
 def _limits(section: Any, routes: Routes, where: str) -> Limits:
-    """The limits of jobs without a route: what the file says, else the widest of its routes."""
+    """The limits of jobs without a route: from the file, else the widest limits of the routes."""
     if not isinstance(section, dict) or not set(section) <= LIMITS:
         raise BadSetting(f"{where} must be a mapping with keys out of {_list(LIMITS)}.")
     widest = widest_limits(routes)
@@ -220,7 +220,7 @@ def _check_names(entry: dict[str, Any], route: str, where: str) -> None:
 
 
 def _data_route(name: str, entry: dict[str, Any], where: str) -> Route:
-    """A route that trains nothing: its drops are kept, numbered and found like others."""
+    """A route that trains nothing: its drops are stored, numbered and found like other drops."""
     if unfit := set(entry) - OF_DATA:
         raise BadSetting(f"{where} trains nothing, so it has no {_list(unfit)}; choose from {_list(OF_DATA)}.")
     numbers = _numbers(entry, where)

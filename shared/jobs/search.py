@@ -1,6 +1,6 @@
-"""What a sweep asks for: a search space, how it is drawn from, what is best, when trials are stopped, and its limits.
+"""The definition of a sweep: search space, sampling, objective, early stopping, and limits.
 
-The kinds of parameters, their words and their rules are those of Azure ML's sweep jobs; `asha` and a budget are ours.
+The kinds of parameters, their names and their rules are those of Azure ML's sweep jobs; `asha` and the budget are ours.
 https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-sweep. Pure.
 """
 
@@ -24,8 +24,11 @@ MOST_TRIALS = 1000
 
 @dataclass(frozen=True)
 class Parameter:
-    """One dimension. `first` and `second` are min_value and max_value (of logarithms, if the kind says so), or mu and
-    sigma; randint has its upper end in `first`. What is drawn is rounded to multiples of `step`, if there is one."""
+    """One dimension of the search space.
+
+    `first` and `second` are min_value and max_value (logarithms, if the kind says so), or mu and sigma. A randint has
+    its upper end in `first`. Drawn values are rounded to multiples of `step`, if `step` is not 0.
+    """
 
     kind: str
     values: tuple[Drawn, ...] = ()
@@ -39,12 +42,12 @@ class Parameter:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that it gives are whole numbers."""
+        """Whether all values of the parameter are whole numbers."""
         return self.kind == RANDINT or (self.step >= 1 and float(self.step).is_integer())
 
     @property
     def ends(self) -> tuple[Drawn, ...]:
-        """Values to check: all of a choice, else the lowest and the highest; none of an endless kind."""
+        """Values to validate: all values of a choice, else the lowest and highest value; none for an unbounded kind."""
         if self.kind == CHOICE:
             return self.values
         if self.kind == RANDINT:
@@ -61,10 +64,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Stopping:
-    """When a trial is ended early. Its interval is how often it has told the metric, from 1.
+    """The early stopping policy. A trial's interval is the number of metric values that it has reported, from 1.
 
-    asha: at `delay` intervals (2 where nobody says), and at each `eta` times more, a trial goes on only among the best
-    1/`eta` of those that came so far. The others are Azure ML's.
+    asha: at `delay` intervals (default 2), and at each further factor of `eta`, a trial continues only if it is among
+    the best 1/`eta` of the trials that have reached this interval. The other policies are Azure ML's.
     """
 
     kind: str
@@ -85,6 +88,6 @@ class Sweep:
     seed: int | None = None
     most_trials: int = 20
     at_once: int = 4
-    timeout_seconds: int = 0  # of the whole
-    budget: float = 0.0  # dollars; 0 is none
+    timeout_seconds: int = 0  # of the whole sweep
+    budget: float = 0.0  # dollars; 0: no budget
     stopping: Stopping | None = None

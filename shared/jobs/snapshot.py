@@ -1,4 +1,4 @@
-"""The code snapshot that travels to the nodes: its files, and the digests that name its content."""
+"""The code snapshot for the nodes: its files, and the digests that identify its content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def digest_files(folder: Path) -> str:
 
 
 def digest_environment(file: Path) -> str:
-    """A hash over the files that describe an environment of the nodes: this one, and the conda file that it names."""
+    """A hash over the files that describe a node environment: this file, and the conda file it names."""
     digest = hashlib.sha256(file.read_bytes())
     digest.update(file.with_name(file.name.replace("environment", "conda")).read_bytes())
     return digest.hexdigest()

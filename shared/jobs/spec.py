@@ -1,8 +1,9 @@
-"""A job in words of our own, and what can be asked of it. Pure.
+"""The job model, independent of any compute backend. Pure.
 
-Readers make it (shared/jobs/readers, shared/jobs/batchai): of a trainer's template, of Azure ML's YAML and JSON, of a
-Batch AI document. One writer, shared/adapters/azureml/document.py, makes Azure ML's job of it, which is also the form
-in which rows keep it. What nobody here interprets travels along in `rest`, which only the reader and the writer open.
+Readers (shared/jobs/readers, shared/jobs/batchai) build a JobSpec from a trainer's template, from Azure ML's YAML and
+JSON, or from a Batch AI document. One writer, shared/adapters/azureml/document.py, converts a JobSpec to Azure ML's
+job, which is also the stored form. Fields that this package does not interpret stay in `rest`, which only the reader
+and the writer open.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from shared.jobs.search import Sweep
 
 TRAINERS_ENVIRONMENT = Asset("trainyard@latest")  # the environment that trainers/environment.yaml describes
-LEFT_OUTPUT = "checkpoints"  # the output that stays where the job wrote it: large, and of use to this run only
+LEFT_OUTPUT = "checkpoints"  # the output that is not archived: it is large, and useful to this run only
 FROM_MODEL_TAG = "trainyard.from_model"  # in a template: the flag by which its script starts from a model's folder
-FROM_MODEL = "from_model"  # the input that names that folder
+FROM_MODEL = "from_model"  # the input with that folder
 HOUR_PROPERTY = "trainyard.hour"  # the hour in which the job's run was made; Azure ML lists jobs by it
 COMMAND = "command"  # the kind of job that runs one command on its nodes
-PIPELINE = "pipeline"  # the kind that has such jobs as its steps; they are in `rest`, see readers/pipeline.py
+PIPELINE = "pipeline"  # the kind of job whose steps are such jobs; the steps are in `rest`, see readers/pipeline.py
 FOLDER, FILE = "folder", "file"  # kinds of data
 
 Value = str | int | float  # bool among them
@@ -34,8 +35,10 @@ Opaque = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class DataInput:
-    """Data that a job reads. `kind` is FOLDER, FILE or another of Azure ML's, '' where nobody says; `mode` says how it
-    reaches the node: ro_mount, download, direct."""
+    """A data input of a job. `kind` is FOLDER, FILE or another Azure ML kind, '' if not given.
+
+    `mode` says how the data reaches the node: ro_mount, download, direct.
+    """
 
     path: Where = ""
     kind: str = ""
@@ -45,20 +48,23 @@ class DataInput:
 
 @dataclass(frozen=True)
 class Output:
-    """What a job writes. Without a `path` it goes to a folder of the run's own; see places.py."""
+    """An output of a job. Without a `path`, it goes to a folder of the run; see places.py."""
 
     path: Where | Pattern = ""
     kind: str = ""
     mode: str = ""
-    asset: str = ""  # the name under which it is registered, and its version
+    asset: str = ""  # name and version under which the output is registered
     asset_version: str = ""
     rest: Opaque = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment that the job describes itself. `conda` is what a conda file says, or its path until it is read;
-    `context` is the folder that an image is built from."""
+    """An environment that the job describes itself.
+
+    `conda` is the content of a conda file, or the file's path until it is read. `context` is the build context's
+    folder.
+    """
 
     image: str = ""
     conda: Opaque | str = ""
@@ -74,10 +80,10 @@ class Environment:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """A job. Text that is '' and a number that is 0 are not said, and Azure ML's own default holds.
+    """A job. An empty text and the number 0 mean "not set", and Azure ML's own default applies.
 
-    `kind` is COMMAND, or PIPELINE, whose steps are in `rest`; any other is refused. `restricted` are the parts that
-    reach beyond the job's own run, by the names under which a route may allow them.
+    `kind` is COMMAND, or PIPELINE, whose steps are in `rest`; other kinds are rejected. `restricted` are fields with
+    effects beyond the job's own run, by the names under which a route may allow them.
     """
 
     name: str = ""
@@ -95,26 +101,26 @@ class JobSpec:
     distribution: str = ""  # pytorch, mpi, tensorflow, ray
     workers: int = 0  # of TensorFlow
     parameter_servers: int = 0
-    launcher: Opaque = field(default_factory=dict)  # what else its distribution says
+    launcher: Opaque = field(default_factory=dict)  # further fields of the distribution
     timeout_seconds: int = 0
     shared_memory: str = ""
     inputs: Mapping[str, Value | DataInput] = field(default_factory=dict)
     outputs: Mapping[str, Output] = field(default_factory=dict)
-    variables: Mapping[str, str] = field(default_factory=dict)  # of its processes' environment
+    variables: Mapping[str, str] = field(default_factory=dict)  # environment variables of the processes
     tags: Mapping[str, str] = field(default_factory=dict)
     properties: Opaque = field(default_factory=dict)
     restricted: Opaque = field(default_factory=dict)
-    sweep: Sweep | None = None  # over trials of this job; None for the job alone
+    sweep: Sweep | None = None  # a sweep with trials of this job; None for a single job
     rest: Opaque = field(default_factory=dict)
 
     @property
     def is_elastic(self) -> bool:
-        """Whether the run is several such jobs, one for each node, that meet by themselves."""
+        """Whether the run consists of several such jobs, one per node, which find each other themselves."""
         return self.command.elastic
 
     @property
     def has_commands(self) -> bool:
-        """Whether it says what is to run, itself or in its steps."""
+        """Whether the job has a command, itself or in its steps."""
         return bool(self.command) or self.kind == PIPELINE
 
     @property
@@ -123,21 +129,21 @@ class JobSpec:
 
     @property
     def data(self) -> Mapping[str, DataInput]:
-        """The inputs that are data."""
+        """The inputs that are data, by name."""
         return {name: value for name, value in self.inputs.items() if isinstance(value, DataInput)}
 
     @property
     def values(self) -> dict[str, Value]:
-        """The inputs that are values: the job's parameters."""
+        """The inputs that are literal values: the job's parameters."""
         return {name: value for name, value in self.inputs.items() if not isinstance(value, DataInput)}
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A job, or a part of one, that lies over others. `off` names what it switches off of those below.
+    """A job, or a part of a job, to be merged over other layers. `off` are fields to remove from the layers below.
 
-    `unread` has what someone wrote where a number belongs, by the field that it was meant for: no job with it is sent.
-    `problems` are what could not be read at all.
+    `unread` are invalid values of number fields, by field: a job with such a value is never submitted. `problems` are
+    parts that could not be read.
     """
 
     job: JobSpec = JobSpec()
@@ -150,7 +156,7 @@ class Layer:
 
 
 def uses_own_code(job: JobSpec) -> bool:
-    """Whether the job's code is still to be registered: the trainers/ snapshot, or a folder that was sent."""
+    """Whether the job's code must still be registered: the trainers' snapshot, or an uploaded folder."""
     return bool(job.code) and not isinstance(job.code, Asset)
 
 
@@ -159,18 +165,18 @@ def uses_own_environment(job: JobSpec) -> bool:
 
 
 def output_path(run: str, name: str, is_file: bool = False) -> Location:
-    """The folder, or the file, of a run's output that has no path of its own."""
+    """The folder (or file) of a run's output that has no path of its own."""
     return Location(OUTPUT_STORE, f"trainyard/{run}/{name}" + ("" if is_file else "/"))
 
 
 def again(job: JobSpec, old: str, new: str, tag: str = "trainyard.retry_of", shared: tuple[str, ...] = ()) -> JobSpec:
-    """The same job under another run's name, with output folders of its own but for those that they share."""
+    """The same job under another run's name, with its own output folders except for the shared outputs."""
     outputs = {name: out if name in shared else _moved(out, name, new) for name, out in job.outputs.items()}
     return replace(job, name=new, tags={**job.tags, tag: old}, outputs=outputs)
 
 
 def _moved(output: Output, name: str, new: str) -> Output:
-    """The output in the new run's folder, if it was in the folder of any run: one that goes on shares another's."""
+    """The output in the new run's folder, if it is in the folder of any run."""
     path = output.path
     if not isinstance(path, Location) or path.store != OUTPUT_STORE or path.workspace:
         return output
@@ -180,5 +186,5 @@ def _moved(output: Output, name: str, new: str) -> Output:
 
 
 def on_each_node(job: JobSpec) -> JobSpec:
-    """The job without a distribution: what starts it elsewhere spreads it itself."""
+    """The job without a distribution, for backends that distribute the processes themselves."""
     return replace(job, distribution="", processes=0, workers=0, parameter_servers=0, launcher={})

@@ -1,4 +1,4 @@
-"""A command that starts torchrun on several nodes that do not know of each other. Pure."""
+"""Detect a torchrun command on several nodes that don't know of each other. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MEETING = re.compile(r"rdzv|master[_-]addr", re.IGNORECASE)  # a place that the
 
 
 def lonely_nodes(job: JobSpec) -> Problem | None:
-    """Why the nodes of this job would train apart: Azure ML tells them of each other only with a distribution."""
+    """Why the nodes of this job would train separately: Azure ML connects nodes only for a job with a distribution."""
     command = str(job.command)
     if job.distribution or job.node_count == 1 or job.is_elastic or not _STARTS.search(command):
         return None

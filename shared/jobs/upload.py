@@ -1,6 +1,6 @@
-"""Folders that people send for a job: code, inputs, build contexts. Named by their content, so the same is sent once.
+"""Folders uploaded for a job: code, inputs, build contexts. Content-addressed, so equal content is uploaded once.
 
-Such a folder lies in the workspace's own container, where nodes can read it, under a hash of its files' names, sizes
+A folder is stored in the workspace's own container, where nodes can read it, under a hash of its files' names, sizes
 and MD5s. No I/O here.
 """
 
@@ -47,12 +47,12 @@ def digest(files: Iterable[File]) -> str:
 
 
 def path(name: str) -> Location:
-    """Where the folder with this digest lies."""
+    """The place of the uploaded folder with this digest."""
     return Location(OUTPUT_STORE, f"{ROOT}{name}/")
 
 
 def digest_in(place: Where) -> str | None:
-    """The digest of the folder that this path leads to or into; None for any other path."""
+    """The digest of the uploaded folder at or above this path; None for any other path."""
     if not isinstance(place, Location) or place.store != OUTPUT_STORE or place.workspace:
         return None
     match = _PLACE.fullmatch(place.path)
@@ -60,13 +60,13 @@ def digest_in(place: Where) -> str | None:
 
 
 def is_folder(place: Where) -> bool:
-    """Whether this is the path of such a folder, and not of something in it."""
+    """Whether this is the path of an uploaded folder itself, not of a file in it."""
     name = digest_in(place)
     return name is not None and place == path(name)
 
 
 def unfit_code(code: Where, allowed: bool) -> Iterator[Problem]:
-    """Code that is neither registered nor a folder that was sent; `allowed`: such a folder may be."""
+    """Problems of code that is neither registered nor an uploaded folder. `allowed`: uploaded code is allowed."""
     is_registered = isinstance(code, Asset) and _CODE_ID.fullmatch(code.id)
     if code and not (is_registered or is_folder(code)):
         yield Problem(
@@ -79,7 +79,7 @@ def unfit_code(code: Where, allowed: bool) -> Iterator[Problem]:
 
 
 def used(job: JobSpec) -> Iterator[tuple[str, str]]:
-    """(place in the job, digest) of each such folder that it uses, or a step of it."""
+    """(place in the job, digest) of each uploaded folder that the job or one of its steps uses."""
     places: dict[str, Where] = {"code": job.code} | {
         f"inputs.{name}.path": value.path for name, value in job.data.items()
     }
@@ -93,7 +93,7 @@ def used(job: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def check(files: Iterable[File], most_bytes: int) -> None:
-    """Raise Impossible for a folder that can't be one: too many files, too large, names that are none."""
+    """Raise Impossible for an invalid folder: no files, too many files, too large, or invalid names."""
     listed = list(files)
     if not listed:
         raise Impossible("There are no files to send.", "empty_upload")
@@ -126,7 +126,7 @@ def _too_large(files: list[File], total: int, most: int) -> str:
 
 
 def missing(files: Iterable[File], there: Mapping[str, tuple[int, str]]) -> Iterator[tuple[File, bool]]:
-    """The files that are not there as they should be, and whether another content is in their place."""
+    """The files that are missing or different, each with whether another content is stored in its place."""
     for file in files:
         size_and_md5 = there.get(file.name)
         if size_and_md5 != (file.size, file.md5):

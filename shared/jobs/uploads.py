@@ -1,4 +1,4 @@
-"""Receiving folders for jobs: addresses to send their files to, and whether all have come."""
+"""Receive folders for jobs: hand out upload addresses, and check that all files have arrived."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from shared.jobs.upload import File
 from shared.kernel.errors import Impossible
 from shared.kernel.storage import Copy, Place
 
-ADDRESS_SECONDS = 900.0  # how long an address takes its file
+ADDRESS_SECONDS = 900.0  # seconds for which an upload address is valid
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is still to be sent. `files` are names with the address that takes each; none: all is there."""
+    """The files still to upload, as names with upload addresses; empty if the folder is complete."""
 
     path: Location
     digest: str
@@ -30,9 +30,9 @@ class Wanted:
 
 
 def begin(stores: Stores, limits: Limits, routes: Routes, files: Iterable[File]) -> Wanted:
-    """Say which files of a folder are missing, and where to put each. Asked again once they are sent, it says none.
+    """The missing files of a folder, with an upload address for each. Once all files are uploaded, the result is empty.
 
-    An address takes one file of one name. It can replace nothing, but where something else lies in the file's place.
+    An address accepts one file with one name. It can't overwrite a file, except one with the wrong content.
     """
     listed = sorted(files)
     _check_allowed(limits, routes)
@@ -47,7 +47,7 @@ def begin(stores: Stores, limits: Limits, routes: Routes, files: Iterable[File])
 
 
 def check_complete(stores: Stores, job: JobSpec) -> None:
-    """Raise Impossible if a folder that the job uses has not come, or is not what its name says."""
+    """Raise Impossible if a folder that the job uses is missing or does not match its digest."""
     for place, name in upload.used(job):
         files = [File(path, size, md5) for path, (size, md5) in _there(stores, name).items()]
         if upload.digest(files) != name:
@@ -60,13 +60,13 @@ def check_complete(stores: Stores, job: JobSpec) -> None:
 
 
 def collect(stores: Stores, drop: Place, folder: str, limit_mib: int) -> Location:
-    """Copy a folder of a drop to where its content belongs, and return that place.
+    """Copy a drop's folder to its content-addressed place, and return that place.
 
-    Raises Impossible for a folder that can't be sent. Twice copies nothing again.
+    Raises Impossible for an invalid folder. A repeat copies nothing again.
     """
     parts = [part for part in folder.split("/") if part not in ("", ".")]
     source = Place(drop.container, "/".join([drop.prefix.rstrip("/"), *parts]) + "/")
-    blobs = list(islice(stores.blobs.list(source), upload.MOST_FILES + 1))  # one more is refused below
+    blobs = list(islice(stores.blobs.list(source), upload.MOST_FILES + 1))  # the extra one is rejected below
     names = {blob.name: blob.name.removeprefix(source.prefix) for blob in blobs}
     files = [File(names[blob.name], blob.size, blob.md5) for blob in blobs]
     if unknown := [file.name for file in files if not file.md5]:

@@ -1,9 +1,9 @@
-"""VM sizes of Azure: GPUs, and so the processes of a node; memory; and what takes the place of a retired one. Pure.
+"""Azure VM sizes: GPUs (and so processes) per node, memory, and the successors of retired sizes. Pure.
 
-The pages of the series that are named beside the sizes, https://learn.microsoft.com/azure/virtual-machines/sizes/
-gpu-accelerated/<series>, have these numbers, but for the memory of an ND40's GPU; they were read on 2026-11-22. Of the
-other series no page is left, or none was read: they stand here as they were known. The page of what is retired or soon
-will be, ../retirement/retired-sizes-list, leaves out what went long ago.
+The numbers are from the pages of the series named beside the sizes,
+https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/<series>, read on 2026-11-22, except for the
+GPU memory of an ND40. Series without a page, or whose page was not read, have the numbers that were known. The page of
+retired sizes, ../retirement/retired-sizes-list, omits sizes that were retired long ago.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def is_size(name: str) -> bool:
 
 
 def known(name: str) -> Size | None:
-    """The size of this name, in whatever case it is written; None for one that is not in the table."""
+    """The size with this name, in any case; None for a size that is not in the table."""
     return _KNOWN.get(name.lower())
 
 
@@ -145,7 +145,7 @@ def same(a: str, b: str) -> bool:
 
 
 def gpus_of_entry(entry: Mapping[str, Any], given: int, where: str) -> int:
-    """How many GPUs a route's node has: what its entry says, else what its VM size has; -1 where it says neither."""
+    """GPUs per node of a route: from its entry, else from its VM size; -1 if neither is given."""
     size = str(entry.get("vm_size", ""))
     if size and not is_size(size):
         raise BadSetting(f"{where}: vm_size is {size!r}; write a size of Azure's, such as Standard_NC24ads_A100_v4.")

@@ -1,4 +1,4 @@
-"""The trials of a sweep, as its study and their runs have them."""
+"""The HTTP API's view of a sweep's trials, from the study and the trials' runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Trials(Struct):
 
 
 def list_trials(ports: SweepPorts, studies: Studies, run: RunName) -> Annotated[dict[str, Any], Trials]:
-    """A sweep's trials in their order. Raises NotFound, and Impossible for a run that is no sweep."""
+    """A sweep's trials in order. Raises NotFound, and Impossible for a run that is not a sweep."""
     sweep = ports.runs.get(run).value.asked.request.sweep
     if sweep is None:
         raise Impossible(f"Run {run} is no sweep, so it has no trials.", "no_sweep")

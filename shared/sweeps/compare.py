@@ -1,4 +1,4 @@
-"""What is compared where a sweep alone is named."""
+"""The runs to compare if a request names a sweep alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MOST = 1000  # trials of a sweep
 
 
 def trials_to_compare(ports: RunPorts, name: str) -> list[str]:
-    """The trials of a sweep that have told something, the best first, or the newest; none of another run."""
+    """The trials of a sweep with reported values, best first, or the newest trials; none for another run."""
     sweep = ports.runs.get(name).value.asked.request.sweep
     if sweep is None:
         return []

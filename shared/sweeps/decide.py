@@ -1,7 +1,8 @@
-"""Which trials of a sweep have lost, which one is the best, and how many more may start. Pure.
+"""Decide which trials of a sweep have lost, which trial is the best, and how many more may start. Pure.
 
-A trial's interval is how often it has told the metric. The rules of bandit, median_stopping and truncation_selection
-are Azure ML's: https://learn.microsoft.com/azure/machine-learning/how-to-tune-hyperparameters#early-termination
+A trial's interval is the number of metric values that it has reported. The rules of bandit, median_stopping and
+truncation_selection are Azure ML's:
+https://learn.microsoft.com/azure/machine-learning/how-to-tune-hyperparameters#early-termination
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from statistics import fmean, median
 from shared.jobs.search import ASHA, BANDIT, MEDIAN, Stopping, Sweep
 from shared.sweeps.model import Trial, TrialState
 
-FIRST_RUNG = 2  # of asha, where nobody says: the first value often is that of an untrained model
-Standing = dict[int, list[float]]  # by rung, the values of all trials that came so far, ascending; higher is better
+FIRST_RUNG = 2  # asha's default: the first value often comes from an untrained model
+Standing = dict[int, list[float]]  # by rung, the values of all trials that reached it, ascending; higher is better
 
 
 def rungs(stopping: Stopping, reached: int) -> Iterator[int]:
-    """The intervals at which asha compares, up to this one."""
+    """The intervals at which asha compares trials, up to this interval."""
     rung = stopping.delay or FIRST_RUNG
     while rung <= reached:
         yield rung
@@ -27,7 +28,7 @@ def rungs(stopping: Stopping, reached: int) -> Iterator[int]:
 
 
 def standings(sweep: Sweep, trials: Sequence[Trial]) -> Standing:
-    """What the trials had at each rung of asha."""
+    """The trials' values at each rung of asha."""
     standing: Standing = defaultdict(list)
     if sweep.stopping is None or sweep.stopping.kind != ASHA:
         return standing
@@ -40,7 +41,7 @@ def standings(sweep: Sweep, trials: Sequence[Trial]) -> Standing:
 
 
 def losers(sweep: Sweep, trials: Sequence[Trial]) -> dict[int, str]:
-    """The running trials that are to be stopped, each with the reason."""
+    """The running trials to stop, each with the reason."""
     if sweep.stopping is None:
         return {}
     standing, ends = standings(sweep, trials), {}
@@ -51,19 +52,19 @@ def losers(sweep: Sweep, trials: Sequence[Trial]) -> dict[int, str]:
 
 
 def best_trial(sweep: Sweep, trials: Sequence[Trial]) -> Trial | None:
-    """The completed trial with the best value, of those that have a run."""
+    """The completed trial with the best value, among the sweep's own trials."""
     scored = [trial for trial in trials if trial.own and trial.state is TrialState.COMPLETED and trial.told]
     return max(scored, key=lambda trial: (_up(sweep, trial), -trial.number), default=None)
 
 
 def to_start(sweep: Sweep, trials: Sequence[Trial], possible: int) -> int:
-    """How many trials start now; `possible` is how many different ones there are at all."""
+    """How many trials to start now. `possible` is the number of distinct trials."""
     live = sum(trial.is_live for trial in trials)
     return max(0, min(sweep.at_once - live, min(sweep.most_trials, possible) - sum(trial.own for trial in trials)))
 
 
 def _up(sweep: Sweep, trial: Trial, interval: int | None = None) -> float:
-    """Its best up to an interval, with the sign by which higher is better."""
+    """The trial's best value up to an interval, with its sign chosen so that higher is better."""
     best = trial.best(sweep.maximize, interval)
     assert best is not None
     return best if sweep.maximize else -best
@@ -75,7 +76,7 @@ def _why_lost(sweep: Sweep, stopping: Stopping, trial: Trial, trials: Sequence[T
     at = len(trial.told)
     if at < max(stopping.delay, 1) or at < stopping.interval:
         return ""
-    at -= at % stopping.interval  # the last interval at which the policy looks
+    at -= at % stopping.interval  # the last interval at which the policy applies
     others = [other for other in trials if len(other.told) >= at]
     mine = _up(sweep, trial, at)
     if stopping.kind == BANDIT:
@@ -93,7 +94,7 @@ def _why_lost(sweep: Sweep, stopping: Stopping, trial: Trial, trials: Sequence[T
 
 
 def _asha(sweep: Sweep, stopping: Stopping, trial: Trial, standing: Standing) -> str:
-    """A trial is compared at the highest rung that it has reached, as things stand now."""
+    """Why the trial lost under asha; '' if it continues. The trial is compared at its highest rung so far."""
     rung = max(rungs(stopping, len(trial.told)), default=0)
     if not rung:
         return ""
@@ -106,7 +107,7 @@ def _asha(sweep: Sweep, stopping: Stopping, trial: Trial, standing: Standing) ->
 
 
 def _bandit(sweep: Sweep, stopping: Stopping, mine: float, best: float) -> str:
-    """Allowed is what lies within the slack of the best trial's best."""
+    """Why the trial lost under bandit; '' if its best value is within the slack of the best trial."""
     mine, best = (mine, best) if sweep.maximize else (-mine, -best)
     if stopping.slack_amount:
         least = best - stopping.slack_amount if sweep.maximize else best + stopping.slack_amount

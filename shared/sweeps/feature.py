@@ -1,7 +1,7 @@
-"""Sweeps: many trials of one training. The whole is a run, and so is each trial.
+"""Sweeps: many trials of one training. The sweep is a run, and so is each trial.
 
-look.py brings a sweep on, decide.py and sampling.py decide, parent.py says how the run of the whole is carried out, and
-trial_run.py makes the runs of the trials.
+look.py advances a sweep, decide.py and sampling.py make the decisions, parent.py is the kind of the sweep's own run,
+and trial_run.py makes the runs of the trials.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shared.sweeps.reactions import look_at_its_sweep, look_at_sweep
 SWEEP = FeaturePart(
     "sweep",
     Standing,
-    column="sweep_standing",  # the version before has the name of a trial's sweep in the column `sweep`
+    column="sweep_standing",  # the previous version has the name of a trial's sweep in the column `sweep`
     hidden=("trials_beyond", "sweep_look"),
     was_there=lambda row: row.get("kind") == SweepParent.kind and row.get("trials_ended") is not None,
 )

@@ -1,4 +1,4 @@
-"""How much each parameter of a sweep matters, by Optuna. Pure."""
+"""The importance of each parameter of a sweep, computed by Optuna. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shared.jobs.search import Sweep
 from shared.sweeps.model import Trial, TrialState
 from shared.sweeps.sampling import distributions, fits, params_of
 
-LEAST = 8  # trials; of fewer nothing is said
+LEAST = 8  # trials; with fewer, no importance is reported
 
 
 def importance(sweep: Sweep, trials: Sequence[Trial]) -> dict[str, float]:
@@ -31,7 +31,7 @@ def importance(sweep: Sweep, trials: Sequence[Trial]) -> dict[str, float]:
         ]
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that PED-ANOVA is called experimental
+        warnings.simplefilter("ignore")  # the warning that PED-ANOVA is experimental
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         return {
             name: round(part, 4)

@@ -1,8 +1,9 @@
-"""Look at a sweep: learn what its trials told, end those that lost, begin others, and end the sweep.
+"""Check a sweep: learn from its trials, stop trials that lost, start new trials, and end the sweep.
 
-The study is a write-ahead mark. What is drawn is written to it first, behind exactly what was read; then the trial's
-run is recorded under a name that follows from its number. So of two looks at once one is nothing, and whoever finds a
-trial without a run makes it. A trial that lost keeps its place until its nodes are free.
+The study is a write-ahead mark. Drawn values are committed first, on top of exactly the state that was read. The
+trial's run is recorded afterwards, under a name derived from the trial's number. Of two concurrent checks only one can
+commit, and any check that finds a trial without a run makes the run. A trial that lost keeps its slot until its nodes
+are free.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from shared.sweeps.trial_run import SWEEP_TAG, run_of_trial
 
 log = logging.getLogger(__name__)
 
-BOOKS = 60  # looks by the clock between two at what the books have charged a sweep with a budget
-LOOK_SECONDS = 5.0  # between two looks by the clock at a sweep that stops trials, or has a budget or a time limit
-TOLD_KEPT = 200  # values of one trial that the study keeps
+BOOKS = 60  # checks by the clock between two readings of the books, for a sweep with a budget
+LOOK_SECONDS = 5.0  # seconds between checks by the clock, for a sweep with early stopping, a budget or a time limit
+TOLD_KEPT = 200  # values of one trial that the study stores
 
 
 def look_at_sweep(ports: SweepPorts, message: CheckSweep) -> None:
-    """Bring a sweep on as far as it can go now. Twice, late, or for a run that is over does no harm.
+    """Advance a sweep as far as possible now. A repeat, a late call, or a call for an ended sweep is safe.
 
-    `number` is that of a look by the clock: only the one that the row waits for asks for the next. Raises Changed
-    if others were quicker every time: the message comes again.
+    `number` identifies a check by the clock: only the number that the row expects queues the next check. Raises Changed
+    if concurrent checks won every time: the message is then delivered again.
     """
     name, number, studies = message.sweep, message.number, ports.studies
     parent = ports.runs.get(name).value
@@ -65,7 +66,7 @@ def look_at_sweep(ports: SweepPorts, message: CheckSweep) -> None:
 
 
 def _end_stragglers(ports: SweepPorts, studies: Studies, parent: Run, sweep: Sweep) -> None:
-    """End trials that another look began while the sweep ended."""
+    """Stop trials that another check started while the sweep ended."""
     for trial in studies.open(parent.name, sweep).trials:
         if trial.is_live:
             try:
@@ -84,7 +85,7 @@ def _ask_for_next(runs: Runs, queues: Queues, name: str, number: int | None) -> 
     try:
         after = runs.update(stored, stored.value.having(replace(standing, look=standing.look + 1))).value
     except Changed:
-        after = runs.get(name).value  # by a look of a fact, mostly: then this number is still waited for
+        after = runs.get(name).value  # mostly by a check after a fact, which leaves the expected number unchanged
     queues.send(CheckSweep(after.name, _standing(after).look), LOOK_SECONDS)
 
 
@@ -121,7 +122,7 @@ class _Look:
             return None
 
     def _learn(self, study: Study, trial: Trial, run: Run) -> None:
-        """Tell the study what the trial told since, and that it has ended."""
+        """Add the trial's new values, and its end, to the study."""
         number, ended = trial.number, is_over(run)
         if ended or (self.sweep.stopping and run.progress.state is RunState.RUNNING):
             values = self._told(run)
@@ -140,7 +141,7 @@ class _Look:
         return [value for _, value, _ in series.get(self.sweep.metric, ()) if isfinite(value)]
 
     def _dollars(self, trials: list[Trial], runs: dict[int, Run | None]) -> float:
-        """What the trials' nodes cost so far: of those that have ended, as the study has it."""
+        """Cost of the trials' nodes so far. The study has the cost of ended trials."""
         costs = (trial.dollars for trial in trials if trial.dollars is not None)
         unsaid = (runs.get(trial.number) or self._run(trial) for trial in trials if trial.own and trial.dollars is None)
         return sum(costs) + sum(self._cost(run) for run in unsaid if run)
@@ -149,7 +150,7 @@ class _Look:
         return _cost(run, workload(run).uses(run, self.ports.clock()))
 
     def _beyond(self, trials: list[Trial]) -> float:
-        """What the books charged trials after they had ended, for nodes that waited and idled."""
+        """What the books charged trials after their end, for nodes that waited and idled."""
         ended = {trial_run(self.parent.name, trial.number): trial.dollars for trial in trials}
         extra, token = 0.0, ""
         while True:
@@ -171,7 +172,7 @@ class _Look:
         return ""
 
     def _end_trials(self, trials: list[Trial], runs: dict[int, Run | None], closing: str) -> None:
-        """Ask the runs of trials to end: of those that lost, or of all when the sweep does."""
+        """Cancel the runs of trials that lost, or of all trials when the sweep ends."""
         ends = dict.fromkeys(runs, closing) if closing else losers(self.sweep, trials)
         for number, why in ends.items():
             run = runs.get(number)
@@ -179,7 +180,7 @@ class _Look:
                 _stop(self.ports, run.name, why)
 
     def _record_runs(self, trials: list[Trial], runs: dict[int, Run | None], closing: str) -> str:
-        """Make the runs that trials lack. What keeps one from being made keeps the sweep from beginning more."""
+        """Record the missing runs of trials. If a run can't be recorded, the sweep starts no more trials."""
         for trial in trials:
             if not trial.is_live or runs.get(trial.number):
                 continue
@@ -191,7 +192,7 @@ class _Look:
         return closing
 
     def _write(self, trials: list[Trial], runs: dict[int, Run | None], standing: Standing) -> None:
-        """Write how the trials stand, and the sweep's state."""
+        """Write the summary of the trials, and the sweep's state."""
         closing = standing.closing
         best = best_trial(self.sweep, trials)
         begun = sum(trial.own for trial in trials)
@@ -227,12 +228,12 @@ def _stop(ports: SweepPorts, trial: str, why: str) -> None:
 
 
 def _stopped(run: Run) -> bool:
-    """Whether its sweep ended the trial."""
+    """Whether the sweep stopped the trial."""
     return (run.cancel.code or old_sentences.cancel_code(run.cancel.why)) is CancelCode.SWEEP
 
 
 def _cost(run: Run, uses: list[Use]) -> float:
-    """What it cost: as the books have it, or as its price says until they do."""
+    """The run's cost: from the books or, until they have it, from the price."""
     spells = [
         spell for use in uses for spell in ((*use.waited, *use.ran) if workload(run).pays_while_waiting else use.ran)
     ]
@@ -242,7 +243,7 @@ def _cost(run: Run, uses: list[Use]) -> float:
 
 
 def _end_of(parent: Run, trials: list[Trial], sweep: Sweep, closing: str) -> tuple[RunState, str]:
-    """The last state of a sweep, and why."""
+    """The final state of a sweep, and the reason."""
     if parent.cancel.asked_at is not None:
         return RunState.CANCELED, closing
     if best_trial(sweep, trials):

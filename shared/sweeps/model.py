@@ -1,4 +1,4 @@
-"""Trials of a sweep: what was drawn for each, and what it told."""
+"""The trials of a sweep: their drawn values, and the metric values that they reported."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from shared.kernel.parts import column
 
 
 class TrialState(StrEnum):
-    RUNNING = "running"  # or on its way
+    RUNNING = "running"  # or being submitted
     COMPLETED = "completed"
-    STOPPED = "stopped"  # by the sweep: it lost
+    STOPPED = "stopped"  # by the sweep, because the trial lost
     FAILED = "failed"  # or was canceled
 
 
 @dataclass(frozen=True)
 class Trial:
-    """`drawn` is what the study has, before it is rounded; `told` are the first values of the metric, in their order.
-    Once it has ended, `value` is the best of all, and `dollars` what its nodes had cost; None until then. One that is
-    not the sweep's `own` was asked for in its study by somebody who trains and tells it themselves: the sweep only
-    learns from it."""
+    """One trial. `drawn` are the values as drawn, before rounding; `told` are the first reported values of the metric,
+    in order.
+
+    After the end of the trial, `value` is its best value and `dollars` the cost of its nodes; both are None before. A
+    trial that is not the sweep's `own` was added to the study by someone who trains it elsewhere: the sweep only learns
+    from it.
+    """
 
     number: int
     drawn: Mapping[str, Drawn]
@@ -34,11 +37,11 @@ class Trial:
 
     @property
     def is_live(self) -> bool:
-        """Whether it has a run that is on its way, or is to have one."""
+        """Whether the trial has an unfinished run, or will get a run."""
         return self.own and self.state is TrialState.RUNNING
 
     def best(self, maximize: bool, interval: int | None = None) -> float | None:
-        """The best that it told, up to an interval; None if it told nothing."""
+        """The best reported value, up to an interval; None without reported values."""
         if interval is None and self.value is not None:
             return self.value
         values = self.told if interval is None else self.told[:interval]
@@ -47,25 +50,27 @@ class Trial:
 
 @dataclass(frozen=True)
 class Standing:
-    """How the trials of a sweep stand. The look at the sweep writes this; the trials' study and runs know more."""
+    """The summary of a sweep's trials. The checks of the sweep write it; the study and the trials' runs have the
+    details.
+    """
 
     begun: int = column("trials", 0)
     ended: int = column("trials_ended", 0)
-    best: str = column("best_trial", "")  # the run of the best that is completed
-    best_value: float | None = None  # of the sweep's metric
-    dollars: float = column("trials_dollars", 0.0)  # what its trials' nodes cost so far
-    beyond: float = column("trials_beyond", 0.0)  # of it, what the books charged trials after they had ended
-    closing: str = column("sweep_closing", "")  # why no more trials begin
-    look: int = column("sweep_look", 0)  # the number of the look that is asked for by the clock
+    best: str = column("best_trial", "")  # the run of the best completed trial
+    best_value: float | None = None  # the best trial's value of the sweep's metric
+    dollars: float = column("trials_dollars", 0.0)  # cost of the trials' nodes so far
+    beyond: float = column("trials_beyond", 0.0)  # part of it that the books charged trials after their end
+    closing: str = column("sweep_closing", "")  # why no more trials start
+    look: int = column("sweep_look", 0)  # the number of the next check by the clock
 
 
 @dataclass(frozen=True)
 class TrialOf:
-    """That a run is a trial of this sweep."""
+    """Marks the run as a trial of this sweep."""
 
     sweep: str = ""
 
 
 def trial_run(sweep: str, number: int) -> str:
-    """The name of a trial's run."""
+    """The name of the trial's run."""
     return f"{sweep}-t{number}"

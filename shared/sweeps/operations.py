@@ -1,4 +1,4 @@
-"""The operations of sweeps."""
+"""The HTTP operations of sweeps."""
 
 from __future__ import annotations
 

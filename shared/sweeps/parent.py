@@ -1,6 +1,6 @@
-"""A run that is a sweep. The sweep has no job: its trials (shared/sweeps) are runs that have the nodes and the cost.
+"""The kind of run that is a sweep. A sweep has no job: its trials are runs, and the trials have the nodes and the cost.
 
-The sweep has what the trials share, and in the end the archive of the best trial.
+The sweep's run has the values common to all trials and, at the end, the archive of the best trial.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SweepParent(Workload):
         return job.sweep is not None
 
     def begun(self, run: Run, new: NewRun) -> Run:
-        """Only parameters that are the same in all trials; no nodes."""
+        """The new run, with only the parameters that are the same in all trials, and without nodes."""
         space = new.job.sweep.space if new.job.sweep else {}
         parameters = {name: value for name, value in new.job.values.items() if name not in space}
         return replace(run, asked=replace(run.asked, parameters=parameters)).having(Standing())
@@ -41,14 +41,14 @@ class SweepParent(Workload):
         return replace(run.asked.request, sweep=None)
 
     def submit(self, _ports: RunPorts, _run: Run) -> Submitted:
-        """Submit nothing: the look at the sweep, which the fact of its submission causes, makes the trials."""
+        """Submit nothing. The fact of the sweep's submission causes a check of the sweep, which makes the trials."""
         return Submitted(Assets(None, None, ""), ())
 
     def decide(self, _run: Run, _statuses: Statuses, _now: datetime) -> NextStep | None:
         return None
 
     def overdue(self, _run: Run, _now: datetime) -> str | None:
-        """None: the time limit is that of each trial."""
+        """None: the time limit applies to each trial."""
 
     def uses(self, run: Run, _now: datetime) -> list[Use]:
         return [Use(run.name, "", run.created_at, ended=end_of(run))]
@@ -68,6 +68,6 @@ class SweepParent(Workload):
         return (best, rank) if best != run.name else None
 
     def archived_run(self, run: Run) -> str:
-        """That of the best trial."""
+        """The run of the best trial; the sweep's own run before there is a best trial."""
         standing = run.feature(Standing)
         return standing.best if standing and standing.best else run.name

@@ -1,4 +1,4 @@
-"""Where the studies of sweeps are kept."""
+"""The store of the sweeps' studies."""
 
 from __future__ import annotations
 
@@ -12,39 +12,41 @@ from shared.sweeps.sampling import Draw
 
 
 class Journal(Protocol):
-    """Logs, numbered from 0, that are never changed. tests/fakes/studies.py and the tables pass the same tests."""
+    """An append-only list of logs, numbered from 0. tests/fakes/studies.py and the tables pass the same tests."""
 
     def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
-        """The logs from this number on, in their order."""
+        """The logs from this number on, in order."""
 
     def append_at(self, number: int, logs: list[dict[str, Any]]) -> None:
-        """Write these logs, at most 100, from this number on. Raises Changed, and writes none, if one is there."""
+        """Write these logs, at most 100, from this number on. Raises Changed, and writes none, if a log exists
+        there.
+        """
 
 
 class Study(Protocol):
-    """A sweep's trials as they were read, and changes that nobody sees before `commit`."""
+    """A sweep's trials as they were read, and changes that become visible at `commit`."""
 
     @property
     def trials(self) -> list[Trial]:
-        """All trials, by number, with the changes."""
+        """All trials, by number, including the changes."""
 
     @property
     def room(self) -> int:
-        """How many changes more one commit takes."""
+        """How many more changes fit into the commit."""
 
     def add(self, drawn: Draw) -> int:
-        """A trial with what was drawn for it; returns its number."""
+        """Add a trial with its drawn values, and return its number."""
 
     def tell(self, number: int, values: Sequence[float]) -> None:
-        """Further values of a running trial's metric."""
+        """Add values of a running trial's metric."""
 
     def end(self, number: int, state: TrialState, value: float | None, dollars: float = 0.0) -> None:
-        """The end of a trial, with its best value and what it cost. Takes two changes."""
+        """End a trial, with its best value and its cost in dollars. Counts as two changes."""
 
     def commit(self) -> None:
-        """Write all changes at once. Raises Changed, and writes none, if somebody wrote since the study was read.
+        """Write all changes together. Raises Changed, and writes none, if another write came after the study was read.
 
-        Then it may be another look's: whoever has committed reads it no more.
+        Do not read this study after the commit: another check may already use it.
         """
 
 
@@ -52,14 +54,14 @@ class Studies(Protocol):
     """The studies of sweeps, by the sweeps' names."""
 
     def open(self, name: str, sweep: Sweep) -> Study:
-        """The study as it is now; a new one has no trials. One partition is read, or what is new of it."""
+        """The current study; a new study has no trials. Reads one partition, or only its new part."""
 
     def trials(self, name: str, sweep: Sweep) -> list[Trial]:
-        """Its trials as they are now, to be looked at."""
+        """The current trials of the study, read-only."""
 
 
 class SweepPorts(RunPorts, Protocol):
-    """Those of runs, and what sweeps learned."""
+    """The ports of runs, and the studies of sweeps."""
 
     @property
     def studies(self) -> Studies: ...

@@ -1,4 +1,4 @@
-"""What follows for sweeps from what happens to runs."""
+"""Reactions of sweeps to facts about runs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from shared.sweeps.ports import SweepPorts
 
 
 def look_at_sweep(ports: SweepPorts, fact: runs.RunSubmitted | runs.CancelCarriedOut | runs.RunReconciled) -> None:
-    """A sweep begins, is to end, or may have lost its next look."""
+    """Check a sweep that starts, should end, or may have lost its next check."""
     if standing := fact.run.feature(Standing):
         ports.queues.send(CheckSweep(fact.run.name, standing.look))
 
 
 def look_at_its_sweep(ports: SweepPorts, fact: runs.RunStarted | runs.RunEnded) -> None:
-    """A trial says something of its sweep, which looks without a number: it asks for no look after it."""
+    """Check the sweep of a trial after a fact. The check has no number, so it queues no further check."""
     if trial := fact.run.feature(TrialOf):
         ports.queues.send(CheckSweep(trial.sweep))

@@ -1,8 +1,8 @@
-"""What the next trial of a sweep tries: the same trials give the same draw. Pure.
+"""Draw the values of a sweep's next trial. The same trials give the same draw. Pure.
 
-Optuna's TPE draws where sampling is bayesian. Under asha values at different intervals can't be compared, so the model
-learns from the highest rung that enough trials have reached, as BOHB does (https://arxiv.org/abs/1807.01774). On
-LCBench a model of the first rung was worse than random draws, and so was one that put whoever came further first.
+Bayesian sampling uses Optuna's TPE. Under asha, values at different intervals can't be compared, so the model learns
+from the highest rung that enough trials have reached, as BOHB does (https://arxiv.org/abs/1807.01774). On LCBench, a
+model of the first rung was worse than random draws, and so was a model that ranked trials by how far they came.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from shared.sweeps.model import Trial, TrialState
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-FILLED = 8  # trials at a rung, or one more than there are parameters, before the model learns from it
+FILLED = 8  # minimum number of trials at a rung (or the number of parameters plus one) for the model
 SEEN = 100  # of very many trials the model sees the newest
-RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't hold
+RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't persist
 Draw = dict[str, Drawn]
 
 
@@ -37,7 +37,7 @@ def possible(sweep: Sweep) -> int:
 
 
 def draw(sweep: Sweep, name: str, trials: Sequence[Trial]) -> Draw:
-    """The next trial. Without a seed of its own the sweep's name is one."""
+    """The next trial's values. Without a seed in the sweep, the sweep's name is the seed."""
     number = sum(trial.own for trial in trials)
     seed = zlib.crc32(f"{name if sweep.seed is None else sweep.seed} {number}".encode())
     if sweep.sampling == GRID:
@@ -53,18 +53,20 @@ def draw(sweep: Sweep, name: str, trials: Sequence[Trial]) -> Draw:
 
 
 def values(sweep: Sweep, drawn: Draw) -> Draw:
-    """What a trial gets: rounded, and normal where that is asked for."""
+    """A trial's values: rounded, and with the quantiles of normal kinds converted to values."""
     return {name: _value(sweep.space[name], each) if name in sweep.space else each for name, each in drawn.items()}
 
 
 def distributions(sweep: Sweep) -> dict[str, BaseDistribution]:
-    """The search space as Optuna has it. Normal kinds are drawn as quantiles."""
+    """The search space in Optuna's form. Normal kinds are drawn as quantiles."""
     return {name: _distribution(parameter) for name, parameter in sweep.space.items()}
 
 
 def scores(sweep: Sweep, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
-    """What the model learns from: trials, each with its best value; under asha that at the highest rung that enough
-    have reached, from the second on."""
+    """The trials from which the model learns, each with its best value.
+
+    Under asha, this is the best value at the highest rung, from the second rung on, that enough trials have reached.
+    """
     if sweep.stopping is None or sweep.stopping.kind != ASHA:
         ended = [trial for trial in trials if trial.told and trial.state is not TrialState.RUNNING]
         return [(trial, best) for trial in ended[-SEEN:] if (best := trial.best(sweep.maximize)) is not None]
@@ -78,7 +80,7 @@ def scores(sweep: Sweep, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
 
 
 def fits(sweep: Sweep, trial: Trial) -> bool:
-    """Whether what was drawn lies in the search space, as what others ask for may not."""
+    """Whether the drawn values are in the search space. Trials that were added from elsewhere may be outside."""
     return trial.own or all(
         name in trial.drawn and _contains(each, trial.drawn[name]) for name, each in distributions(sweep).items()
     )
@@ -92,7 +94,7 @@ def _contains(distribution: BaseDistribution, value: Drawn) -> bool:
 
 
 def params_of(sweep: Sweep, trial: Trial) -> Draw:
-    """What was drawn of the search space alone."""
+    """The drawn values of the search space alone."""
     return {name: trial.drawn[name] for name in sweep.space}
 
 
@@ -100,7 +102,7 @@ def _by_model(sweep: Sweep, learned: list[tuple[Trial, float]], trials: Sequence
     import optuna
 
     class Given(optuna.storages.InMemoryStorage):
-        """A storage that begins with these trials, uncopied."""
+        """An Optuna storage that starts with these trials, without copying them."""
 
         def get_all_trials(self, study_id: int, deepcopy: bool = True, states: Any = None) -> list[Any]:
             there = [trial for trial in given if states is None or trial.state in states]
@@ -136,7 +138,7 @@ def _sobol(sweep: Sweep, seed: int, number: int) -> Draw:
 
 
 def _at(parameter: Parameter, quantile: float) -> Drawn:
-    """What lies at this part of a parameter's range, from 0 up to 1."""
+    """The value at this quantile of a parameter's range, from 0 up to 1."""
     if parameter.kind == CHOICE:
         return parameter.values[int(quantile * len(parameter.values))]
     if parameter.kind == RANDINT:
@@ -148,14 +150,14 @@ def _at(parameter: Parameter, quantile: float) -> Drawn:
 
 
 def _inside(parameter: Parameter, at: float) -> Drawn:
-    """As the parameter's distribution has it."""
+    """The value in the form of the parameter's distribution."""
     if parameter.is_log and not _is_int(parameter):
         return at
     return parameter.rounded(at) if parameter.step else at
 
 
 def _is_int(parameter: Parameter) -> bool:
-    """Whether Optuna has a distribution of whole numbers for it: on a log scale for steps of 1, from 1 on."""
+    """Whether Optuna has an integer distribution for the parameter: on a log scale only for step 1, from 1 on."""
     low, *_ = parameter.ends
     return parameter.is_whole and (not parameter.is_log or (parameter.step == 1 and float(low) >= 1))
 

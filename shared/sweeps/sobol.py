@@ -1,8 +1,9 @@
-"""Points of a Sobol sequence: each next point of a trial lies where the ones before left the most room. Pure.
+"""Points of a Sobol sequence: each new point lies where the previous points left the most room. Pure.
 
-Direction numbers by Joe and Kuo (new-joe-kuo-6.21201, https://web.maths.unsw.edu.au/~fkuo/sobol/, BSD license): for
-each dimension from the second on its primitive polynomial, with all its coefficients as bits, and its first numbers.
-The points of a sweep are shifted digit by digit, by random bits of its seed, which keeps how evenly they lie.
+The direction numbers are by Joe and Kuo (new-joe-kuo-6.21201, https://web.maths.unsw.edu.au/~fkuo/sobol/, BSD license):
+for each dimension from the second on, the primitive polynomial, with all its coefficients as bits, and its first
+numbers. A sweep's points are shifted digit by digit with random bits of the sweep's seed, which keeps them evenly
+distributed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ JOE_KUO = """
 
 
 def point(dimensions: int, seed: int, number: int) -> list[float]:
-    """The point of this number, from 0 on, in the unit cube. Dimensions beyond those of JOE_KUO are plain random."""
+    """The point with this number, from 0, in the unit cube. Dimensions beyond those of JOE_KUO are random."""
     known = _directions()[:dimensions]
     digits = [_digits(row, number) ^ _bits(f"{seed} {dimension}") for dimension, row in enumerate(known)]
     digits += [_bits(f"{seed} {dimension} {number}") for dimension in range(len(known), dimensions)]
@@ -43,7 +44,7 @@ def _bits(text: str) -> int:
 
 
 def _digits(directions: tuple[int, ...], number: int) -> int:
-    """The digits of a coordinate: the directions of the bits of the number's Gray code, added without carry."""
+    """The digits of a coordinate: the directions of the set bits in the number's Gray code, combined by XOR."""
     found, gray = 0, number ^ (number >> 1)
     for bit in range(gray.bit_length()):
         if gray >> bit & 1:

@@ -1,4 +1,4 @@
-"""A trial as a run: its job is the sweep's, with what was drawn for it. Its name makes it one, whoever records it."""
+"""The run of a trial: the sweep's job with the trial's drawn values. Its name ensures that it is recorded only once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.runs.progress.workloads import workload
 from shared.sweeps.model import TrialOf, trial_run
 from shared.sweeps.sampling import Draw, values
 
-SWEEP_TAG = "trainyard.sweep"  # of a trial's run, by which lists find it: no one else may write such a tag
+SWEEP_TAG = "trainyard.sweep"  # tag of a trial's run, by which lists find it; users may not write this tag
 
 
 def run_of_trial(parent: Run, number: int, drawn: Draw, at: datetime) -> Run:

@@ -1,4 +1,4 @@
-"""The workspace's own REST API, for the few calls that MLClient has no public or no harmless way to make."""
+"""The workspace's own REST API, for the few calls for which MLClient has no public method or only a harmful one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from azure.core import PipelineClient
     from azure.core.credentials import TokenCredential
 
-# The newest stable version whose OpenAPI document this code was checked against.
+# The newest stable version against whose OpenAPI document this code was checked.
 _API_VERSION = "2024-04-01"
-# The addresses of azure-ai-ml's own table of clouds, which would cost its import.
+# Copied from azure-ai-ml's table of clouds, to avoid importing that package.
 _CLOUDS = {
     "AzureCloud": ("https://management.azure.com", "https://ml.azure.com"),
     "AzureUSGovernment": ("https://management.usgovcloudapi.net", "https://ml.azure.us"),
@@ -27,18 +27,18 @@ _CLOUDS = {
 }
 
 _READS_LEFT = "x-ms-ratelimit-remaining-subscription-reads"
-SCARCE = 125  # reads; half of what Resource Manager lets a caller have at once
-SCARCE_SECONDS = 5.0  # in that time it gives back as many
+SCARCE = 125  # reads; half of the burst that Resource Manager allows a caller
+SCARCE_SECONDS = 5.0  # Resource Manager grants as many new reads in this time
 _PATIENCE: dict[str, Any] = {"connection_timeout": 5, "read_timeout": 15}  # seconds
-_LONGEST = 60  # seconds for one call with all its tries
+_LONGEST = 60  # seconds for one call with all its retries
 
 Json = dict[str, Any]
 
 
 def endpoints(client_kwargs: Mapping[str, Any]) -> tuple[str, str]:
-    """Where Resource Manager and Azure ML's data plane are, for these arguments of MLClient.
+    """Return the URLs of Resource Manager and Azure ML's data plane for these arguments of MLClient.
 
-    `cloud` names one of Azure's clouds; `cloud_metadata` gives addresses that come before it. Raises BadSetting.
+    `cloud` names one of Azure's clouds; URLs in `cloud_metadata` take precedence. Raises BadSetting.
     """
     cloud, given = client_kwargs.get("cloud", "AzureCloud"), client_kwargs.get("cloud_metadata", {})
     keys = ("resource_manager", "aml_resource_id")
@@ -52,7 +52,7 @@ def endpoints(client_kwargs: Mapping[str, Any]) -> tuple[str, str]:
 
 
 class Arm:
-    """Calls below the workspace's resource, with the app's identity. Errors come out as ours."""
+    """Calls below the workspace's resource, with the app's identity. Errors are translated to Trainyard's."""
 
     def __init__(self, workspace: Workspace, credential: TokenCredential, circuit: Circuit) -> None:
         self._circuit = circuit
@@ -74,27 +74,27 @@ class Arm:
             data, policies=_policies(data, credential), transport=transport(**_PATIENCE)
         )
         self._discovered: Json = {}
-        self._reads_left = (0.0, SCARCE)  # when Resource Manager said so, and how many
+        self._reads_left = (0.0, SCARCE)  # when Resource Manager reported them, and how many
         self._lock = threading.Lock()
 
     def get(self, path: str = "") -> Json:
-        """The resource at `path` below the workspace, or the workspace itself."""
+        """Return the resource at `path` below the workspace, or the workspace itself."""
         return self._send("GET", self._url(path))
 
     def scarce(self) -> bool:
-        """Whether Resource Manager's last answer left us few reads, and that was a moment ago."""
+        """Return whether Resource Manager's last answer, at most SCARCE_SECONDS ago, left few reads."""
         at, left = self._reads_left
         return left < SCARCE and time.monotonic() - at < SCARCE_SECONDS
 
     def find(self, path: str) -> Json | None:
-        """The resource, or None if there is no such one."""
+        """Return the resource, or None if it does not exist."""
         try:
             return self.get(path)
         except NotFound:
             return None
 
     def items(self, path: str, **query: str) -> Iterator[Json]:
-        """All items of a collection, page by page."""
+        """Yield all items of a collection, page by page."""
         url = self._url(path) + "".join(f"&{key}={quote(value, safe='=')}" for key, value in query.items())
         while url:
             page = self._send("GET", url)
@@ -108,31 +108,33 @@ class Arm:
         return self._send("POST", self._url(path), body)
 
     def get_with_etag(self, path: str) -> tuple[Json, str]:
-        """The resource, and its etag if the service gives it one, else ''."""
+        """Return the resource and its etag, '' if the service gives none."""
         headers: dict[str, str] = {}
         answer = self._send("GET", self._url(path), received=headers)
         return answer, headers.get("etag", "")
 
     def patch(self, path: str, body: Json, etag: str = "") -> None:
-        """Change a resource. Returns when the service has accepted that, and may have to go on for minutes.
+        """Change a resource. Returns when the service has accepted the change, which may take minutes more to happen.
 
-        With an etag raises Changed if the resource is another by now.
+        With an etag, raises Changed if the resource has changed since.
         """
         self._send("PATCH", self._url(path), body, headers={"If-Match": etag} if etag else None)
 
     def run_details(self, run: str) -> Json:
-        """What run history knows of a job: its error, its logs' addresses. Azure publishes no contract for it."""
+        """Return run history's record of a job: its error, its logs' URLs. Azure publishes no contract for this
+        record.
+        """
         return self._send("GET", f"{self._history()}/runs/{run}/details", client=self._data_client)
 
     def run_children(self, run: str) -> list[Json]:
-        """Run history's records of the steps of a pipeline that have begun, the newest first; the first page."""
+        """Return run history's records of a pipeline's started steps, newest first; only the first page."""
         answer = self._send("GET", f"{self._history()}/runs/{run}/children", client=self._data_client)
         return list(answer.get("value", []))
 
     def tracking(self, path: str, query: str) -> Json:
-        """An answer of the workspace's MLflow. Azure publishes its address; the rest is MLflow's own REST API.
+        """Return an answer of the workspace's MLflow. Azure publishes its URL; the rest is MLflow's own REST API.
 
-        It is not counted by the circuit: jobs go on where MLflow does not answer.
+        The circuit does not count this call, because jobs work without MLflow.
         """
         from azure.core.rest import HttpRequest
 
@@ -144,9 +146,9 @@ class Arm:
         return answer
 
     def preflight(self, job: Json) -> Json:
-        """What the workspace's own look at a job says before it is sent. Azure's have none: they give {}.
+        """Return the workspace's own check of a job before it is sent. Azure has no such check and gives {}.
 
-        A workspace on one machine names one in its discovery document, as it can't make every environment.
+        A local workspace names its check in its discovery document, because it can't build every environment.
         """
         if not (service := self._discovery().get("preflight")):
             return {}
@@ -157,11 +159,11 @@ class Arm:
         return f"{self._services('history')}/history/v1.0{self.workspace_id}"
 
     def _services(self, name: str) -> str:
-        """Where a service of the workspace's beside Resource Manager answers."""
+        """Return the URL of a workspace service other than Resource Manager."""
         return str(self._discovery().get(name) or self._discovery()["api"]).rstrip("/")
 
     def _discovery(self) -> Json:
-        """The addresses of those services. They don't move, so they are asked for once."""
+        """Return the URLs of the workspace's services. They never change, so they are read only once."""
         with self._lock:
             if not self._discovered:
                 self._discovered = self._send("GET", self.get()["properties"]["discoveryUrl"], client=self._data_client)
@@ -179,7 +181,7 @@ class Arm:
         headers: dict[str, str] | None = None,
         received: dict[str, str] | None = None,
     ) -> Json:
-        """The answer's JSON; its headers go into `received`, by names in lower case."""
+        """Return the answer's JSON, and store its headers in `received` under lower-case names."""
         from azure.core.rest import HttpRequest
 
         what = url.partition("?")[0].removeprefix(self._manager).removeprefix(self.workspace_id).strip("/")
@@ -195,7 +197,7 @@ class Arm:
 
 
 def _policies(resource: str, credential: TokenCredential) -> list[Any]:
-    """What every request passes. The retry policy waits as long as a 429 or 503 says in Retry-After."""
+    """Return the policies of every request. The retry policy waits as long as a 429 or 503 says in Retry-After."""
     from azure.core.pipeline import policies
     from azure.mgmt.core.policies import ARMHttpLoggingPolicy
 

@@ -1,7 +1,8 @@
 """A circuit breaker: calls to a service that does not answer fail fast.
 
-After some calls in a row without an answer, calls fail at once for a while, saying since when, so that threads are free
-for what goes on without that service. Then one call tries again; its answer opens the way for all.
+After several calls in a row without an answer, calls fail at once for a while, with the time of the outage in the
+error, so that threads stay free for work without that service. Then one call tries again; its answer closes the circuit
+for all calls.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from datetime import UTC, datetime
 
 from shared.kernel.errors import NoAnswer, Unavailable
 
-FAILURES = 3  # in a row, until calls fail at once
+FAILURES = 3  # failures in a row that open the circuit
 REST_SECONDS = 15.0
-AT_ONCE = 16  # calls under way; more would only wait for the same answer that does not come
+AT_ONCE = 16  # concurrent calls; more would only wait for the same missing answer
 
 
 class Circuit:
-    """One for each service. `clock` gives seconds that only grow."""
+    """One circuit per service. `clock` returns monotonic seconds."""
 
     def __init__(self, service: str, clock: Callable[[], float] = time.monotonic, at_once: int = AT_ONCE) -> None:
         self._service, self._clock = service, clock
@@ -32,7 +33,7 @@ class Circuit:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Make one call. Raises Unavailable at once while the service is left alone, or too busy."""
+        """Make one call. Raises Unavailable at once while the circuit is open, or too many calls are active."""
         self._admit()
         try:
             yield
@@ -40,7 +41,7 @@ class Circuit:
             self._failed()
             raise
         except BaseException:
-            self._answered()  # a refusal is an answer too
+            self._answered()  # a refusal is an answer, too
             raise
         else:
             self._answered()
@@ -56,7 +57,7 @@ class Circuit:
                         f"{self._service} has not answered since {self._since:%H:%M:%S} UTC; "
                         f"it is asked again in {left:.0f} s."
                     )
-                self._rests_until = self._clock() + REST_SECONDS  # this call tries, the others go on waiting
+                self._rests_until = self._clock() + REST_SECONDS  # this call tries; the others keep failing fast
         if not self._calls.acquire(blocking=False):
             raise Unavailable(f"{self._service} is slow: too many calls wait for it. Try again.")
 

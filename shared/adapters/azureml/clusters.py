@@ -1,7 +1,7 @@
 """The workspace's clusters, over plain REST.
 
-MLClient lists no node counts without a request a cluster, and changes a cluster only by writing all of it again from
-what its classes can hold, so that what they don't know is lost. REST has both in one request each.
+MLClient needs one request per cluster to list node counts. It changes a cluster only by rewriting all of it from what
+its classes can hold, so it loses fields that they do not know. REST needs one request for either.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from shared.clusters.model import INSTANCE, Cluster
 from shared.kernel.errors import Changed
 from shared.kernel.settings import Workspace
 
-_TIERS = {"lowpriority": "low_priority", "dedicated": "dedicated"}  # as the YAML schema of clusters names them
-_STATES = ("running", "idle", "preparing", "leaving", "unusable")  # that cost money: a preempted node is gone
-_OFF = frozenset({"Stopped", "Stopping", "Deleting", "CreateFailed"})  # of a compute instance: it costs no node
-_DEFAULT_IDLE_SECONDS = 120.0  # of a cluster that says nothing, as Azure ML documents it
+_TIERS = {"lowpriority": "low_priority", "dedicated": "dedicated"}  # the names in the YAML schema of clusters
+_STATES = ("running", "idle", "preparing", "leaving", "unusable")  # states that cost money; a preempted node is gone
+_OFF = frozenset(
+    {"Stopped", "Stopping", "Deleting", "CreateFailed"}
+)  # states in which a compute instance costs no node
+_DEFAULT_IDLE_SECONDS = 120.0  # Azure ML's documented default
 
 
 class AzureMLClusters:
@@ -49,7 +51,7 @@ class AzureMLClusters:
             except Changed:
                 if seen is not None or not etag:
                     raise
-                seen = settings  # an etag may cover the nodes' states too: once more if these settings are the same
+                seen = settings  # an etag may also cover the nodes' states: retry if only they changed
             else:
                 return
 
@@ -61,7 +63,7 @@ class AzureMLClusters:
 
 
 def _scaled(settings: dict[str, Any], min_nodes: int | None, idle_seconds: float | None) -> dict[str, Any]:
-    """The scale settings with another minimum or idle time; what this code does not know stays."""
+    """Return the scale settings with a new minimum or idle time. Unknown settings stay."""
     new_settings = dict(settings)
     if min_nodes is not None and min_nodes != (settings.get("minNodeCount") or 0):
         new_settings["minNodeCount"] = min_nodes
@@ -97,7 +99,7 @@ def _cluster(resource: dict[str, Any]) -> Cluster:
 
 
 def _instance(resource: dict[str, Any]) -> Cluster:
-    """A compute instance as a cluster of one node, which costs money unless it is stopped."""
+    """Return a compute instance as a cluster of one node, which costs money unless it is stopped."""
     compute = resource["properties"].get("properties") or {}
     on = 0 if str(compute.get("state") or "") in _OFF else 1
     return Cluster(
@@ -122,7 +124,7 @@ _KINDS = {"AmlCompute": _cluster, "ComputeInstance": _instance}
 
 
 def _tags(resource: dict[str, Any]) -> dict[str, Any]:
-    """What the administrator wrote into the compute's tags; `trainyard clusters apply` does."""
+    """Return the administrator's settings in the compute's tags, which `trainyard clusters apply` writes."""
     tags = resource.get("tags") or {}
     return {
         "pin": str(tags.get("trainyard.pin") or ""),
@@ -140,7 +142,7 @@ def _time(text: Any) -> datetime | None:
 
 
 def _seconds(duration: str) -> float:
-    """An ISO 8601 duration such as PT2M30S in seconds."""
+    """Return an ISO 8601 duration such as PT2M30S in seconds."""
     import isodate
 
     try:

@@ -1,10 +1,9 @@
-"""Code and environments registered with Azure ML, once for each content.
+"""Code and environments, registered with Azure ML once per content.
 
-Code lies in a container of its own, which the app alone may write: a node reads what it runs, and can't change what
-others will run. (Azure ML's own way, startPendingUpload, makes a container for each version; nodes have no role on it.)
-
-The code goes over plain REST: MLClient registers code only as a part of a job or component, under a random name.
-Registering one content twice at the same time does no harm: both upload the same files, and one version stands.
+Code is in a container of its own, which only the app may write: nodes read what they run, and can't change what others
+will run. (Azure ML's own way, startPendingUpload, creates one container per version, on which nodes have no role.) The
+code is registered over plain REST, because MLClient registers code only as a part of a job or component, under a random
+name. Registering one content twice at the same time does no harm: both upload the same files, and one version remains.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from shared.jobs.snapshot import snapshot_files
 from shared.kernel.errors import BadInput, Changed
 
 CODE_CONTAINER = "code"
-_HASH_VERSION = "202208"  # what the SDK writes beside its own hashes
+_HASH_VERSION = "202208"  # the value that the SDK writes beside its own hashes
 
 
 class Known(Protocol):
@@ -40,18 +39,20 @@ class Files(Protocol):
 
 
 class Assets:
-    """What is known is not looked up at Azure ML again, so an asset must not be deleted there while routes use it."""
+    """Registers assets. A known asset is not looked up in Azure ML again, so do not delete it there while routes use
+    it.
+    """
 
     def __init__(self, connection: Connection, store: Known, files: Files) -> None:
         self._connection = connection
         self._store = store
         self._files = files
-        self._ids: dict[tuple[str, str], str] = {}  # of this process
+        self._ids: dict[tuple[str, str], str] = {}  # cached by this process
 
     def code(self, folder: str, digest: str) -> str:
-        """The id of the code asset with the folder's files, registered as `trainyard-<digest>` if it is new.
+        """Return the id of the code asset with the folder's files, registered as `trainyard-<digest>` if it is new.
 
-        A folder that is an address lies in the workspace's storage already.
+        A folder given as a URL is already in the workspace's storage.
         """
         if not (asset_id := self._remembered("code", digest)):
             path = _code_path(digest)
@@ -68,7 +69,7 @@ class Assets:
         return f"azureml:{self._connection.arm.workspace_id}/{_code_path(digest)}"
 
     def environment(self, file: str, digest: str) -> str:
-        """The id of the environment that the file describes, registered under its own name and the digest."""
+        """Return the id of the environment in this file, registered under its own name with the digest as version."""
         if not (asset_id := self._remembered("environment", digest)):
             asset_id = self._register_environment(file, digest[:16])
             self._remember("environment", digest, asset_id)
@@ -90,7 +91,7 @@ class Assets:
                 self._files.write(CODE_CONTAINER, name, file.read_bytes(), "application/octet-stream")
             self._put_code(path, f"{self._files.url}/{CODE_CONTAINER}/{digest}", digest)
         except (BadInput, Changed):
-            if not self._connection.arm.find(path):  # else another process was quicker
+            if not self._connection.arm.find(path):  # otherwise another process was faster
                 raise
 
     def _put_code(self, path: str, address: str, digest: str) -> None:
@@ -123,7 +124,9 @@ def _code_path(digest: str) -> str:
 
 
 def environment_body(file: Path) -> dict[str, Any] | None:
-    """The body of an environment of an image and a conda file, as azure-ai-ml writes it; None for any other."""
+    """Return the body of an environment with an image and a conda file, as azure-ai-ml writes it; None for any
+    other.
+    """
     described = yaml.safe_load(file.read_text("utf-8"))
     if set(described) - {"$schema", "name", "description"} != {"image", "conda_file"}:
         return None
@@ -139,6 +142,6 @@ def environment_body(file: Path) -> dict[str, Any] | None:
 
 
 def environment_id(file: str, digest: str) -> str:
-    """The id that the environment of this file gets: its own name, and the digest as its version."""
+    """Return the id of this file's environment: its own name, and the digest as version."""
     name = yaml.safe_load(Path(file).read_text("utf-8"))["name"]
     return f"azureml:{name}:{digest[:16]}"

@@ -1,4 +1,4 @@
-"""The writer: a JobSpec as Azure ML's job schema has it, for its SDK, for rows, and for people to see."""
+"""Write a JobSpec in Azure ML's job schema, for the SDK, for table rows, and for people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = {ours: theirs for theirs, ours in KINDS.items()}
 
 
 def document(job: JobSpec) -> Json:
-    """The job as its YAML has it. Reading it again gives the same JobSpec."""
+    """Return the job's YAML document as a mapping. Reading it returns the same JobSpec."""
     flat: Json = {"$schema": SCHEMA} if job.kind == COMMAND else {}
     flat |= {path: getattr(job, field) for table in (TEXTS, NUMBERS) for path, field in table.items()}
     flat["command"] = command_text(job.command)
@@ -47,7 +47,7 @@ def document(job: JobSpec) -> Json:
 
 
 def _grouped(flat: Mapping[str, Any]) -> Json:
-    """The flat paths of the groups as mappings of their own, in the order in which they come."""
+    """Return the flat paths of groups as nested mappings, in their order."""
     grouped: Json = {}
     for path, value in flat.items():
         group, _, key = path.partition(".")

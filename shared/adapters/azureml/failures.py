@@ -1,10 +1,10 @@
-"""Azure ML's messages about failed jobs and allocations, translated into codes: the one place that reads them.
+"""Translate Azure ML's messages about failed jobs and allocations into codes. No other module reads these messages.
 
-Each rule has a message as Azure wrote it and the place where somebody published it. tests/shared/adapters holds each
-rule against its own message and against all others.
+Each rule has a message as Azure wrote it and the place where it was published. tests/shared/adapters checks each rule
+against its own message and against all others.
 
-Azure ML tells a preemption and a script's own failure with the same error code, UserError, so the message decides. A
-rule matches from the beginning of a message, which Azure ML writes; what a script printed comes later in it.
+Azure ML reports a preemption and a script's own failure with the same error code, UserError, so the message decides. A
+rule matches the start of a message, which Azure ML writes; a script's output comes later in the message.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from shared.adapters.translation import without_secrets
 from shared.clusters.model import AllocationCode, AllocationError
 from shared.jobs.model import FailureCode, JobFailure
 
-_BEGIN = r"(?:\w+Error: )?"  # the studio and pipelines put the error's code before the message
+_BEGIN = r"(?:\w+Error: )?"  # the studio and pipelines prefix the message with the error's code
 _COMPUTE = rf"{_BEGIN}AzureMLCompute job failed\.\s+"
-_HEADING = re.compile(rf"{_BEGIN}AzureMLCompute job failed\.\s*")  # may be a line of its own; the next one says why
-_OUTPUT = " Error: "  # what follows it is the end of the process's standard error
+_HEADING = re.compile(
+    rf"{_BEGIN}AzureMLCompute job failed\.\s*"
+)  # may be a line of its own; the next line gives the reason
+_OUTPUT = " Error: "  # the end of the process's standard error follows
 _LOG = re.compile(r"user_logs/([\w.-]+\.txt)")
-_PACKAGE_GONE = re.compile(  # https://github.com/pypa/pip and https://github.com/astral-sh/uv say so
+_PACKAGE_GONE = re.compile(  # the wording of https://github.com/pypa/pip and https://github.com/astral-sh/uv
     r"(?:No matching distribution found for|there is no version of) ([\w.\[\]=<>!~-]+)"
     r"|([\w.-]+) was not found in the package registry"
 )
-_MESSAGE_LIMIT = 1000  # characters of one allocation error
+_MESSAGE_LIMIT = 1000  # characters per allocation error
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ JOB_RULES = (
 
 
 def failure_of(message: str) -> JobFailure:
-    """The failure that this message of Azure ML tells. A message that no rule knows is OTHER."""
+    """Return the failure that this message of Azure ML reports. A message without a rule is OTHER."""
     log, gone = _LOG.search(message), _PACKAGE_GONE.search(message)
     package = gone[1] or gone[2] if gone else ""
     failure = JobFailure(summary=summary(message), log=log[1] if log else "", package=package)
@@ -103,7 +105,7 @@ def failure_of(message: str) -> JobFailure:
 
 
 def summary(message: str) -> str:
-    """The message on one line, without what a process wrote to its standard error, which the log tells better."""
+    """Return the message on one line, without the process's standard error, which the log shows better."""
     first, _, rest = message.strip().partition("\n")
     line = f"{first} {rest.splitlines()[0]}" if rest and _HEADING.fullmatch(first) else first
     return f"{line} ".partition(_OUTPUT)[0].strip()
@@ -111,7 +113,7 @@ def summary(message: str) -> str:
 
 @dataclass(frozen=True)
 class AllocationRule:
-    """`words` name the family of machines, the cores in use and the cores allowed, as far as the message has them."""
+    """`words` captures the family of machines, the cores in use and the cores allowed, if the message names them."""
 
     code: AllocationCode
     words: re.Pattern[str]
@@ -190,7 +192,7 @@ ALLOCATION_RULES = (
 
 
 def allocation_error(code: str, message: str) -> AllocationError:
-    """The allocation error with this code and message of Azure's. One that no rule knows is OTHER."""
+    """Return the allocation error for Azure's code and message. A message without a rule is OTHER."""
     words = without_secrets(f"{code}: {message}".strip(": "))[:_MESSAGE_LIMIT]
     for rule in ALLOCATION_RULES:
         if match := rule.words.match(words):
@@ -202,6 +204,6 @@ def allocation_error(code: str, message: str) -> AllocationError:
 
 
 def allocation_errors(errors: Any) -> tuple[AllocationError, ...]:
-    """The allocation errors in Azure ML's list of error objects."""
+    """Return the allocation errors in Azure ML's list of error objects."""
     bodies = [error.get("error") or error for error in errors or [] if isinstance(error, dict)]
     return tuple(allocation_error(str(body.get("code") or ""), str(body.get("message") or "")) for body in bodies)

@@ -1,6 +1,6 @@
-"""An environment that a job describes itself, as Resource Manager takes it: an anonymous version, named by its content.
+"""An environment described inside a job, for Resource Manager: an anonymous version, named by its content.
 
-azure-ai-ml would read its files from this machine, where there are none, and ask for more than the one request.
+azure-ai-ml would read the environment's files from this machine, which does not have them, and needs more requests.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 import yaml
 
-NAME = "CliV2AnonymousEnvironment"  # what azure-ai-ml calls them
+NAME = "CliV2AnonymousEnvironment"  # the name that azure-ai-ml uses
 _KEYS = {"image", "conda_file", "build", "name", "version", "description", "tags", "os_type"}
 Json = dict[str, Any]
 
 
 def inline_environment(described: Any, address: Callable[[str], str]) -> tuple[str, Json] | None:
-    """The path under the workspace and the body of its PUT; None for one that the SDK has to write.
+    """Return the path below the workspace and the body of the PUT; None for an environment that the SDK has to write.
 
-    `address` gives the URL of the folder at an azureml:// path, for a build context.
+    `address` returns the URL of the folder at an azureml:// path, for a build context.
     """
     if not isinstance(described, dict) or set(described) - _KEYS:
         return None

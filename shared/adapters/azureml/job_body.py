@@ -1,8 +1,8 @@
-"""A command job as Resource Manager takes it: the body that azure-ai-ml makes of it, without azure-ai-ml.
+"""A command job for Resource Manager: the same body that azure-ai-ml makes, without azure-ai-ml.
 
-That package takes seconds to import, and 20 ms and five processes (it asks git for this folder's commit) for each job.
-So the jobs that templates, routes and job files usually make are written here. For anything else `job_body` gives None,
-and the SDK makes the body. tests/contract/test_job_body.py holds the two to be equal, key by key.
+That package takes seconds to import, and 20 ms and five processes per job (it asks git for this folder's commit). So
+this module writes the jobs that templates, routes and job files usually make. For any other job `job_body` returns
+None, and the SDK makes the body. tests/contract/test_job_body.py compares the two bodies key by key.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _KEYS = {
     "compute", "inputs", "outputs", "environment_variables", "tags", "properties", "resources", "limits",
     "distribution",
 }  # fmt: skip
-_TEXTS = ("name", "display_name", "experiment_name", "command")  # that a job must have; the SDK would invent some
+_TEXTS = ("name", "display_name", "experiment_name", "command")  # required texts; the SDK would invent missing ones
 _KINDS = ("uri_folder", "uri_file")
-_MODES = {  # by what they are modes of
+_MODES = {  # by the type of data
     "jobInputType": {"ro_mount": "ReadOnlyMount", "download": "Download", "direct": "Direct"},
     "jobOutputType": {"rw_mount": "ReadWriteMount", "upload": "Upload"},
 }
@@ -31,15 +31,15 @@ _SHORT = re.compile(r"azureml:([\w-][\w.-]*):([\w.-]+)", re.ASCII)
 _FULL = re.compile(r"azureml:(/subscriptions/[\w./()-]+/(?:codes|environments)/[\w.-]+/versions/[\w.-]+)", re.ASCII)
 _COMPUTE = re.compile(r"azureml:(?!local$)([\w-]+)", re.ASCII)
 _VALUE_OF = re.compile(r"\$\{\{(inputs|outputs)\.([\w-]+)\}\}", re.ASCII)
-_TEXT = re.compile(r"[\x20-\x7e\n\xa1-\ud7ff]*")  # what goes through the SDK's YAML as it is
+_TEXT = re.compile(r"[\x20-\x7e\n\xa1-\ud7ff]*")  # characters that the SDK's YAML leaves unchanged
 
 
 class _Unusual(Exception):
-    """The SDK has to write this one."""
+    """The SDK has to write this job."""
 
 
 def job_body(job: Mapping[str, Any], workspace_id: str) -> Json | None:
-    """The body of the PUT of this job, or None if something in it is not among what is written here."""
+    """Return the body of the PUT of this job, or None if part of it is not supported here."""
     try:
         return {"properties": _properties(job, workspace_id)}
     except _Unusual:
@@ -115,7 +115,9 @@ def _data(value: Any, key: str) -> Json:
 
 
 def _check_command(command: str, names_by_group: Mapping[str, Json]) -> None:
-    """Unusual if it names what the job lacks, which the SDK refuses in its own words, or has other brackets."""
+    """Raise _Unusual for a command with a name that the job lacks (the SDK words that error), or with other
+    brackets.
+    """
     _need(all(name in names_by_group[group] for group, name in _VALUE_OF.findall(command)))
     rest = _VALUE_OF.sub("", command)
     _need(not any(mark in rest for mark in ("${{", "$[[", "{inputs", "{outputs", "{search_space")))
@@ -127,12 +129,12 @@ def _asset(value: Any, kind: str, workspace_id: str) -> str:
     name, version = _match(_SHORT, value).groups()
     if kind == "environments" and name.lower().startswith("azureml"):
         _need(name.startswith("AzureML-"))
-        return str(value)  # one of Azure ML's own
+        return str(value)  # one of Azure ML's own environments
     return f"{workspace_id}/{kind}/{name}/versions/{version}"
 
 
 def _duration(seconds: int) -> str:
-    """ISO 8601, as the SDK writes it: 90061 s are P1DT1H1M1S."""
+    """Return an ISO 8601 duration as the SDK writes it: 90061 s are P1DT1H1M1S."""
     days, rest = divmod(seconds, 86_400)
     parts = ((rest // 3600, "H"), (rest % 3600 // 60, "M"), (rest % 60, "S"))
     time = "".join(f"{number}{unit}" for number, unit in parts if number)
@@ -140,7 +142,7 @@ def _duration(seconds: int) -> str:
 
 
 def _only(value: Any, key: str) -> int:
-    """The one key that this part has, a whole number of at least 1."""
+    """Return the value of the only key of this part, a whole number of at least 1."""
     _need(isinstance(value, dict) and set(value) == {key})
     number = value[key]
     _need(type(number) is int and number > 0)

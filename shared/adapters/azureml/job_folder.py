@@ -1,4 +1,4 @@
-"""What Azure ML calls the folder of a job, and what is in it.
+"""Azure ML's name for the folder of a job, and the folder's contents.
 
 https://learn.microsoft.com/azure/machine-learning/how-to-track-monitor-analyze-runs
 """
@@ -12,15 +12,15 @@ from shared.kernel.storage import Place
 
 _LOGS, _OUTPUTS = "user_logs/", "outputs/"
 _OWN = ("system_logs/", "azureml-logs/", "logs/azureml/")
-_RANK = re.compile(r"std_log(?:_process_(\d+))?\.txt")  # a job of one process has no number
+_RANK = re.compile(r"std_log(?:_process_(\d+))?\.txt")  # the log of a single-process job has no number
 
 
 def job_folder(container: str, name: str) -> JobFolder:
-    """The job's folder in the container of the workspace's artifacts."""
+    """Return the job's folder in the container of the workspace's artifacts."""
     return JobFolder(Place(container, f"ExperimentRun/dcid.{name}/"), _LOGS, _OUTPUTS, _OWN)
 
 
 def rank_of(log: str) -> int | None:
-    """The rank whose log this file is."""
+    """Return the rank whose log this file is; None for any other file."""
     match = _RANK.fullmatch(log)
     return int(match[1] or 0) if match else None

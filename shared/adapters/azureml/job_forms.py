@@ -1,4 +1,4 @@
-"""How each kind of job goes to Azure ML. A new kind is a class, and one entry in FORMS."""
+"""How each kind of job is sent to Azure ML. A new kind is one class and one entry in FORMS."""
 
 from __future__ import annotations
 
@@ -14,32 +14,34 @@ from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
 
 Json = dict[str, Any]
-# Registers an environment that a job only describes, and returns its id; returns one that the SDK has to register.
+# Registers an environment described in a job and returns its id; an environment for the SDK is returned unchanged.
 Register = Callable[[pipelines.Described], pipelines.Described]
 
 
 class Checks(Protocol):
-    """What the workspace answers about a job before the job is sent."""
+    """Questions to the workspace about a job before the job is sent."""
 
     def find(self, path: str) -> Json | None:
-        """The resource at this path; None if the workspace has none."""
+        """Return the resource at this path; None if it does not exist."""
 
     def preflight(self, job: Json) -> Json:
-        """What the workspace lacks for this job, as `refusals`."""
+        """Return what the workspace lacks for this job, as `refusals`."""
 
 
 class JobForm(Protocol):
     def problems(self, job: JobSpec) -> list[Problem]:
-        """Everything that Azure ML's schema refuses in this job, whose code may still be a folder to register."""
+        """Return everything that Azure ML's schema refuses in this job. The job's code may still be an unregistered
+        folder.
+        """
 
     def refused_before_sending(self, job: JobSpec) -> list[Problem]:
-        """What must not reach the SDK, such as a path that it would read on this machine."""
+        """Return what must not reach the SDK, such as a path that the SDK would read on this machine."""
 
     def sendable(self, job: JobSpec, register: Register, workspace_id: str) -> Json:
-        """The document to send."""
+        """Return the document to send."""
 
     def lacks(self, job: JobSpec, workspace: Checks) -> list[str]:
-        """What the workspace lacks for this job."""
+        """Return what the workspace lacks for this job."""
 
 
 class CommandForm:
@@ -76,12 +78,12 @@ FORMS: dict[str, JobForm] = {COMMAND: CommandForm(), PIPELINE: PipelineForm()}
 
 
 def form_of(job: JobSpec) -> JobForm:
-    """The form of this job. A kind that is refused before it is sent is checked as a command."""
+    """Return the form of this job. A kind that is refused before sending is checked as a command."""
     return FORMS.get(job.kind, FORMS[COMMAND])
 
 
 def _step_lacks(step: Step, workspace: Checks) -> Iterator[str]:
-    """What keeps a step from running: a registered component that is not there, or what its job lacks."""
+    """Yield what keeps a step from running: a missing registered component, or what its job lacks."""
     if step.component and not pipelines.has_component(workspace.find, step.component):
         yield f"component {place_text(step.component)} is not in the workspace."
     yield from form_of(step.job).lacks(step.job, workspace)

@@ -1,4 +1,4 @@
-"""Azure ML jobs. A job's name is its run's name, so the second submission of a run is the same job."""
+"""Azure ML jobs. A job has its run's name, so a second submission of a run is the same job."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _ARTIFACTS = "workspaceartifactstore"
 
 
 class AzureMLJobs:
-    """`store` remembers the ids of registered code and environments.
+    """`store` caches the ids of registered code and environments.
 
-    `account` is the storage account of the app, and `files` its blobs, where registered code lies.
+    `account` is the app's storage account, and `files` its blobs, which hold the registered code.
     """
 
     def __init__(self, workspace: Workspace, store: Known, files: Files, account: str = "") -> None:
@@ -63,7 +63,7 @@ class AzureMLJobs:
         try:
             return self._put(form.sendable(spec, self._registered, self._connection.arm.workspace_id))
         except (BadInput, Changed, NotFound) as exc:
-            # A job that is there may refuse to be changed. Asking first would cost every job a request.
+            # An existing job may refuse a change. Checking first would cost every job a request.
             if existing := self.status(spec.name):
                 return existing
             raise BadInput(str(exc)) from exc
@@ -76,7 +76,9 @@ class AzureMLJobs:
             return _status(self._connection.ml.jobs.create_or_update(sdk_job.load(job, arm.workspace_id)))
 
     def _registered(self, environment: pipelines.Described) -> pipelines.Described:
-        """The id of an environment. One that is only described is registered first, unless the SDK has to do that."""
+        """Return the id of an environment. A described environment is registered first, unless the SDK has to register
+        it.
+        """
         if not (described := inline_environment(environment_document(environment), self._address_at)):
             return environment
         path, body = described
@@ -118,7 +120,7 @@ class AzureMLJobs:
 
     def cancel(self, name: str) -> None:
         try:
-            # MLClient would keep a thread that asks until the job has ended, which may take minutes.
+            # MLClient would poll in a thread until the job has ended, which may take minutes.
             self._connection.arm.post(f"jobs/{name}/cancel", {})
         except NotFound:
             return
@@ -175,7 +177,7 @@ class AzureMLJobs:
             )
 
     def _address(self, where: Where) -> str:
-        """The URL of a folder in one of the workspace's containers."""
+        """Return the URL of a folder in one of the workspace's containers."""
         place = self.place(where)
         return f"{self._url}/{place.container}/{place.prefix}"
 
@@ -183,7 +185,7 @@ class AzureMLJobs:
         return self._address(read_place(path))
 
     def _explained(self, status: JobStatus) -> JobStatus:
-        """The status with Azure ML's account of the failure, as far as it can be had."""
+        """Return the status with Azure ML's explanation of the failure, if it is available."""
         try:
             error = self._connection.arm.run_details(status.name).get("error") or {}
         except TrainyardError as exc:
@@ -194,10 +196,12 @@ class AzureMLJobs:
         return replace(status, error=message, failure=failure_of(message))
 
     def _container(self, datastore: str) -> str:
-        """The datastore's container; datastores don't move, so it is asked for once."""
+        """Return the datastore's container. Datastores never change, so it is read only once."""
         with self._lock:
             name = self._containers.get(datastore)
-        if name := name or self._store.get("container", datastore):  # so logs can be read while Azure ML is away
+        if name := name or self._store.get(
+            "container", datastore
+        ):  # from the table, so that logs are readable while Azure ML is down
             return name
         try:
             answer = self._connection.arm.get(f"datastores/{datastore}")
@@ -208,7 +212,7 @@ class AzureMLJobs:
         container = answer["properties"].get("containerName")
         if not container:
             raise NotFound(f"Datastore {datastore!r} is no blob container.")
-        # A workspace on one machine has an address there, which ends in the account's name.
+        # A local workspace has a URL here, which ends in the account's name.
         account = str(answer["properties"].get("accountName") or "").rstrip("#").rpartition("/")[2]
         if self._account and account != self._account:
             raise BadInput(
@@ -231,12 +235,12 @@ def _status(job: Any) -> JobStatus:
 
 
 def _listed_status(job: dict[str, Any]) -> JobStatus:
-    """The status of a job as ARM writes it."""
+    """Return the status of a job from Resource Manager's JSON."""
     raw = str(job["properties"].get("status") or "")
     is_pipeline = job["properties"].get("jobType") == "Pipeline"
     return JobStatus(str(job["name"]), state_of(raw), raw, steps=None if is_pipeline else ())
 
 
 def _compute_name(job: dict[str, Any]) -> str:
-    """A job's compute is a resource id; a job without one (serverless) has ''."""
+    """Return the name of a job's compute from its resource id; '' for a job without one (serverless)."""
     return str(job["properties"].get("computeId") or "").rpartition("/")[2]

@@ -1,7 +1,7 @@
-"""Metrics that a job logged to MLflow, from the tracking server that every Azure ML workspace has.
+"""Metrics that a job logged to MLflow, read from the tracking server of the Azure ML workspace.
 
-https://learn.microsoft.com/azure/machine-learning/how-to-use-mlflow-cli-runs; the REST API is MLflow's own. Its
-client stays out: it takes seconds to import, and three requests do.
+https://learn.microsoft.com/azure/machine-learning/how-to-use-mlflow-cli-runs; the REST API is MLflow's own. MLflow's
+client is not used: it takes seconds to import, and three requests are enough.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from shared.adapters.azureml.arm import Arm
 
 MOST_METRICS = 200
-PAGE = 5000  # points in an answer
-MOST_POINTS = 100_000  # of one metric; what comes after them is left out
-MOST_IN_ALL = 500_000  # points of a job; some 100 MiB
+PAGE = 5000  # points per answer
+MOST_POINTS = 100_000  # per metric; later points are left out
+MOST_IN_ALL = 500_000  # points per job; some 100 MiB
 
 
 def logged(arm: Arm, run: str) -> dict[str, list[tuple[float, float, float]]]:
-    """The series of each metric: step, value, unix time. Empty for a run that MLflow does not know."""
+    """Return the series of each metric: step, value, Unix time. Empty for a run unknown to MLflow."""
     try:
         answer = arm.tracking("runs/get", urlencode({"run_id": run}))
     except NotFound:
@@ -47,5 +47,5 @@ def _history(arm: Arm, run: str, metric: str, most: int) -> list[tuple[float, fl
 
 
 def _point(metric: dict[str, Any]) -> tuple[float, float, float]:
-    # Numbers of 64 bits are texts in MLflow's JSON, and so are NaN and the infinities, which float reads.
+    # MLflow's JSON has 64-bit numbers, NaN and infinities as text, which float() parses.
     return float(metric.get("step", 0)), float(metric["value"]), float(metric["timestamp"]) / 1000

@@ -1,4 +1,4 @@
-"""Azure ML's registry of models: each version of ours as a model asset, over plain REST."""
+"""Azure ML's model registry: each version in Trainyard becomes a model asset, over plain REST."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ class AzureMLModels:
         try:
             arm.put(place, {"properties": properties})
         except (BadInput, Changed):
-            if not arm.find(place):  # else it is there already: what a version holds never changes
+            if not arm.find(place):  # otherwise it is registered already: a version's content never changes
                 raise
         return f"azureml:{version.model}:{version.number}"

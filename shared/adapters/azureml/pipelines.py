@@ -1,4 +1,4 @@
-"""A pipeline as Azure ML takes it, and how its steps stand: what the other adapters do for one job, for each step."""
+"""A pipeline for Azure ML, and the state of its steps: the other adapters' work for one job, for each step."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from shared.jobs.readers.pipeline_document import DEEPEST
 from shared.jobs.readers.place_text import place_text, read_place
 from shared.jobs.spec import PIPELINE, Environment, JobSpec
 
-_NOT_A_PIPELINES = ("limits", "resources", "environment_variables")  # which each step has instead
-_AN_ADDRESS = "https://account.blob.core.windows.net/sent/"  # in place of one that only the workspace knows
+_NOT_A_PIPELINES = ("limits", "resources", "environment_variables")  # each step has its own
+_AN_ADDRESS = "https://account.blob.core.windows.net/sent/"  # stands in for a URL that only the workspace knows
 _COMPONENT = re.compile(r"(?P<name>[\w.-]+)(?::(?P<version>[\w.-]+)|@\w+)?")
 _UNREGISTERED = Asset("unregistered:1")
 Described = str | Asset | Environment
@@ -30,8 +30,10 @@ Json = dict[str, Any]
 
 
 def sendable(job: JobSpec, registered: Callable[[Described], Described], workspace_id: str) -> Json:
-    """The pipeline's document with what holds for all in each step; `registered` gives the id of an environment that a
-    step describes."""
+    """Return the pipeline's document, with the pipeline-wide settings repeated in each step.
+
+    `registered` returns the id of an environment that a step describes.
+    """
 
     def filled(step: JobSpec) -> JobSpec:
         return replace(
@@ -47,7 +49,7 @@ def sendable(job: JobSpec, registered: Callable[[Described], Described], workspa
 
 
 def _named(jobs: Json) -> Json:
-    """Steps with the names by which their jobs are found."""
+    """Return the steps with the display names by which their jobs are found."""
     made = {}
     for name, body in jobs.items():
         made[name] = {**body, "display_name": name}
@@ -57,7 +59,7 @@ def _named(jobs: Json) -> Json:
 
 
 def problems(job: JobSpec) -> list[Problem]:
-    """What Azure ML's schema finds wrong with the pipeline, and every place where it names a local file."""
+    """Return what Azure ML's schema refuses in the pipeline, and every place where the pipeline names a local file."""
     if local := list(_local_files(job)):
         return local
     return sdk_job.problems(sendable(with_steps(job, _as_registered), _at_an_address, sdk_job.UNRESOLVED))
@@ -80,7 +82,9 @@ def _local_files(job: JobSpec) -> Iterator[Problem]:
 
 
 def has_component(find: Callable[[str], Json | None], named: str | Asset) -> bool:
-    """Whether the workspace has this component; one of a registry or by a full id is taken at its word."""
+    """Return whether the workspace has this component. A component from a registry or with a full id is assumed to
+    exist.
+    """
     if not (match := _COMPONENT.fullmatch(str(named))):
         return True
     version = f"/versions/{match['version']}" if match["version"] else ""
@@ -90,9 +94,9 @@ def has_component(find: Callable[[str], Json | None], named: str | Asset) -> boo
 def step_statuses(
     children_of: Callable[[str], Iterable[Json]], job: str, pipelines: Collection[str], above: str = ""
 ) -> Iterator[StepStatus]:
-    """The steps that have begun, of run history's children of a pipeline, the newest first; then those within them.
+    """Yield the started steps from run history's children of a pipeline, newest first; then the steps within those.
 
-    `pipelines` are the steps of which the job says that they are pipelines; of those further in their runs say it.
+    `pipelines` are the steps that are pipelines according to the job; steps further in are found from their runs.
     """
     newest: dict[str, Json] = {}
     for child in children_of(job):
@@ -118,13 +122,13 @@ def _step_status(name: str, run: Json) -> StepStatus:
 
 
 def pipelines_in(answer: Json) -> set[str]:
-    """The steps of a pipeline that are pipelines, as Resource Manager tells of it."""
+    """Return the steps of a pipeline that are pipelines, from Resource Manager's JSON."""
     jobs = answer["properties"].get("jobs") or {}
     return {name for name, body in jobs.items() if str(body.get("type")).lower() == PIPELINE}
 
 
 def moment(text: Any) -> datetime | None:
-    """A time of run history's, as its contract has it: ISO 8601, perhaps without a zone."""
+    """Parse a time of run history: by its contract ISO 8601, possibly without a zone."""
     try:
         at = datetime.fromisoformat(str(text))
     except ValueError:

@@ -1,7 +1,7 @@
-"""A job as a dict, made into the SDK's job; and what the SDK's schema finds wrong with it.
+"""Load a job from a dict into the SDK's job, and collect the problems that the SDK's schema finds.
 
-The SDK reads local files wherever a job names them: code, inputs, conda files, `file:` references. A job comes from
-whoever may upload a drop, so none of that is let through.
+The SDK reads local files wherever a job names them: code, inputs, conda files, `file:` references. Anyone who may
+upload a drop can send a job, so all such references are refused.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _REMOTE = re.compile(r"azureml:|(?:https?|wasbs?|abfss?|adl)://", re.IGNORECASE)
 _TEXTS = ("command", "description", "display_name", "tags", "properties", "environment_variables")
 _SHORT_CODE = re.compile(r"azureml:(?P<name>[^/:@]+):(?P<version>[^/:@]+)")
 UNRESOLVED = "/subscriptions/0/resourceGroups/r/providers/Microsoft.MachineLearningServices/workspaces/w"
-MOST_KEYS = 500  # of one mapping; more are refused before each is explained
-_MESSAGE_LIMIT = 300  # characters; some of the schema's messages go on for a page
+MOST_KEYS = 500  # per mapping; a larger mapping is refused as a whole
+_MESSAGE_LIMIT = 300  # characters; some of the schema's messages fill a page
 
 Job = dict[str, Any]
 
 
 def load(job: Job, workspace_id: str) -> Any:
-    """The SDK's job. Raises what the SDK raises; check `local_files` first."""
+    """Return the SDK's job. Raises what the SDK raises; call `local_files` first."""
     import yaml
 
     made = {**job, **({"code": full_code(str(job["code"]), workspace_id)} if job.get("code") else {})}
-    with TemporaryDirectory() as folder:  # where relative paths begin
+    with TemporaryDirectory() as folder:  # the base of relative paths
         made = _with_pipelines_as_files(made, Path(folder))
         return sdk().load_job(io.StringIO(yaml.safe_dump(made)), relative_origin=f"{folder}/job.yaml")
 
 
 def _with_pipelines_as_files(job: Job, folder: Path) -> Job:
-    """The job with each pipeline within it in a file: the SDK takes no other form of those."""
+    """Write each nested pipeline to a file and return the job that refers to it: the SDK accepts no other form."""
     import yaml
 
     if not isinstance(steps := job.get("jobs"), dict):
@@ -56,8 +56,8 @@ def _with_pipelines_as_files(job: Job, folder: Path) -> Job:
 
 
 def problems(job: Job) -> list[Problem]:
-    """All that is wrong with the job as far as the schema can tell. Its `code` may still be a folder to register."""
-    if crowded := list(_crowded(job, "")):  # the schema takes a second for each five hundred keys that it doesn't know
+    """Return all problems that the schema finds. The job's `code` may still be an unregistered folder."""
+    if crowded := list(_crowded(job, "")):  # the schema takes a second per 500 unknown keys
         return crowded
     if file_problems := list(local_files({**job, "code": ""})):
         return file_problems
@@ -70,7 +70,7 @@ def problems(job: Job) -> list[Problem]:
 
 
 def _crowded(node: Any, path: str) -> Iterator[Problem]:
-    """Mappings with far more keys than any job has; names and texts of one's own are no keys of the schema."""
+    """Yield mappings with far more keys than any real job has. The schema does not know user-chosen names."""
     if isinstance(node, dict):
         if len(node) > MOST_KEYS:
             yield Problem(
@@ -86,12 +86,12 @@ def _crowded(node: Any, path: str) -> Iterator[Problem]:
 
 
 def _refusals() -> tuple[type[Exception], ...]:
-    # The builtin ones come from the SDK's own code, where a value has a type that its schema doesn't foresee.
+    # The built-in errors come from the SDK's own code, for a value whose type its schema does not foresee.
     return *own_errors(), ValueError, TypeError, AttributeError, KeyError, IndexError
 
 
 def local_files(job: Job) -> Iterator[Problem]:
-    """Every place where the job names a file of the machine that submits it."""
+    """Yield every place where the job names a file of the submitting machine."""
     if (code := job.get("code")) and not str(code).startswith("azureml:"):
         yield Problem("code", f"{code!r} is no registered code; use azureml:<name>:<version>.")
     for name, value in _mapping(job.get("inputs")).items():
@@ -108,8 +108,10 @@ def local_files(job: Job) -> Iterator[Problem]:
 
 
 def _environment_at_an_address(job: Job) -> Job:
-    """A build context that was sent lies at an azureml:// path, which becomes an address before Azure ML sees it. The
-    schema knows addresses and folders of this machine alone."""
+    """Return the environment with its uploaded build context at a URL instead of an azureml:// path.
+
+    The context's path becomes a URL before Azure ML sees it, but the schema accepts only URLs and local folders.
+    """
     environment = _mapping(job.get("environment"))
     build = _mapping(environment.get("build"))
     if not str(build.get("path", "")).startswith("azureml://"):
@@ -129,13 +131,13 @@ def _file_references(node: Any, path: str) -> Iterator[Problem]:
 
 
 def full_code(code: str, workspace_id: str) -> str:
-    """The SDK takes code by its full id only; azureml:<name>:<version> it looks for on the disk."""
+    """Return code by its full id: the SDK would look for azureml:<name>:<version> on the local disk."""
     short = _SHORT_CODE.fullmatch(code)
     return f"azureml:{workspace_id}/codes/{short['name']}/versions/{short['version']}" if short else code
 
 
 def _explained(exc: Exception) -> list[Problem]:
-    """The schema's own findings: the first ValidationError of the chain has them as nested dicts and lists."""
+    """Return the schema's findings: the first ValidationError of the chain has them as nested dicts and lists."""
     for cause in reversed(list(causes(exc))):
         if isinstance(messages := getattr(cause, "messages", None), dict):
             merged: dict[str, list[str]] = {}
@@ -148,10 +150,10 @@ def _explained(exc: Exception) -> list[Problem]:
 
 
 def _findings(node: Any, path: str) -> Iterator[tuple[str, str]]:
-    """(path, message) pairs. A list holds messages, or one dict for each alternative of a union."""
+    """Yield (path, message) pairs. A list holds messages, or one dict per alternative of a union."""
     if isinstance(node, dict):
         for key, value in node.items():
-            # Marshmallow puts these between a key and what is wrong with it.
+            # Marshmallow puts these keys between a key and its problem.
             below = path if key in ("_schema", "value", "null", None) else f"{path}.{key}".lstrip(".")
             yield from _findings(value, below)
     elif isinstance(node, list):

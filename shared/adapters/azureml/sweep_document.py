@@ -1,4 +1,6 @@
-"""A sweep as Azure ML's schema has it, with what is ours in it: asha, eta and a budget. Read again it is the same."""
+"""A sweep in Azure ML's schema, with Trainyard's additions: asha, eta and a budget. Reading it returns the same
+sweep.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ Json = dict[str, Any]
 
 
 def sweep_document(command_job: Json, sweep: Sweep) -> Json:
-    """The sweep over this job."""
+    """Return the sweep over this job."""
     trial = {key: command_job[key] for key in IN_TRIAL if key in command_job}
     trial["command"] = _INPUT.sub(
         lambda match: f"${{{{search_space.{match[1]}}}}}" if match[1] in sweep.space else match[0],
@@ -62,7 +64,7 @@ def _sampling(sweep: Sweep) -> Json:
 
 
 def _policy(stopping: Stopping) -> Json:
-    """What is at its default is left out."""
+    """Return the early-stopping policy without fields at their defaults."""
     policy = {
         "evaluation_interval": stopping.interval,
         "delay_evaluation": stopping.delay,

@@ -1,7 +1,7 @@
-"""The one connection of this process to the Azure ML workspace, made when it is first needed.
+"""The process's single connection to the Azure ML workspace, made when it is first needed.
 
-Importing azure.ai.ml takes two seconds and 136 MiB, so it happens in the functions that submit and follow jobs alone.
-One client a process is also what the SDK wants: it keeps the cloud's addresses in global variables.
+Importing azure.ai.ml takes two seconds and 136 MiB, so only functions that submit and follow jobs import it. The SDK
+also expects one client per process, because it keeps the cloud's URLs in global variables.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _PATIENCE: dict[str, Any] = {
 
 
 class Connection:
-    """The clients of one workspace. They may be used by several threads."""
+    """The clients of one workspace. Safe to share between threads."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._lock = threading.RLock()
         self.circuit = Circuit("Azure ML")
-        self.vm_sizes: dict[str, str] = {}  # of clusters, as they were listed last
+        self.vm_sizes: dict[str, str] = {}  # VM size by cluster, from the last listing
 
     @property
     def ml(self) -> Any:
-        """The MLClient. It has no type here because naming one would import the SDK."""
+        """Return the MLClient. It has no type here, because naming one would import the SDK."""
         with self._lock:
             return self._ml
 
@@ -79,16 +79,16 @@ class Connection:
 
 
 def sdk() -> Any:
-    """The package azure.ai.ml, imported on the first call."""
+    """Return the package azure.ai.ml, imported on the first call."""
     import azure.ai.ml
 
-    # On import it logs to stderr by itself, and with the first job warnings of "experimental" classes nobody asked for.
+    # The package logs to stderr on import, and warns about "experimental" classes with the first job.
     logging.getLogger("azure.ai.ml").setLevel(logging.ERROR)
     return azure.ai.ml
 
 
 def connect(workspace: Workspace) -> Connection:
-    """The process's connection to this workspace. Nothing is imported and no request made yet."""
+    """Return the process's connection to this workspace. Imports nothing and sends no request yet."""
     key = json.dumps(asdict(workspace), sort_keys=True)
     with _lock:
         return _connections.setdefault(key, Connection(workspace))
@@ -96,19 +96,19 @@ def connect(workspace: Workspace) -> Connection:
 
 @contextmanager
 def sdk_errors(what: str) -> Iterator[None]:
-    """Raise what MLClient raises as ours. What it finds wrong by itself, without the service, is BadInput."""
+    """Translate MLClient's errors to Trainyard's. An error that MLClient finds without the service becomes BadInput."""
     try:
         yield
     except _any_error() as exc:
         chain, own = list(causes(exc)), own_errors()
         if service := next((e for e in chain if isinstance(e, AzureError) and not isinstance(e, own)), None):
             raise error_of(service)(f"{what}: {reason_of(service)}") from exc
-        # The SDK wraps its plain sentence into coloured advice; the first error has the sentence.
+        # The SDK wraps its plain sentence in colored advice; the first error has the plain sentence.
         raise BadInput(f"{what}: {without_secrets(str(chain[-1]).strip())}") from exc
 
 
 def own_errors() -> tuple[type[Exception], ...]:
-    """What the SDK raises by itself, before it asks the service. MlException is an AzureError too."""
+    """Return the errors that the SDK raises without asking the service. MlException is an AzureError, too."""
     from azure.ai.ml.exceptions import MlException
     from marshmallow import ValidationError
 
@@ -120,7 +120,7 @@ def _any_error() -> tuple[type[Exception], ...]:
 
 
 def causes(exc: BaseException | None) -> Iterator[BaseException]:
-    """The exception, then the one that it was raised from or during, and so on."""
+    """Yield the exception, then the exception that it was raised from or during, and so on."""
     while exc is not None:
         yield exc
         exc = exc.__cause__ or exc.__context__

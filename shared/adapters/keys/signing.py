@@ -1,6 +1,6 @@
-"""The key that TRAINYARD_SIGNING_KEY names: a PEM file, or a key in Key Vault, which never leaves it.
+"""The key that TRAINYARD_SIGNING_KEY names: a PEM file, or a key in Key Vault, which never leaves the vault.
 
-Both are read on first use, and their packages imported then.
+Either key is read on first use, and its package is imported then.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _VAULT_KEY = re.compile(r"https://[\w.-]+(:\d+)?/keys/[\w-]+(/[0-9a-f]{32})?")
 
 
 def signer_of(setting: str) -> Signer:
-    """The signer that the setting names. Nothing is read or asked yet."""
+    """Return the signer that the setting names. Reads nothing and sends no request yet."""
     if not setting:
         return NoKey()
     return VaultKey(setting) if _VAULT_KEY.fullmatch(setting) else FileKey(Path(setting))
 
 
 class NoKey:
-    """Where no key is configured, nothing is promoted: what can't be checked later is no proof."""
+    """Without a configured key nothing can be promoted: a proof that can't be checked later is none."""
 
     def public_key(self) -> bytes:
         raise BadSetting(
@@ -73,7 +73,7 @@ class FileKey:
 
 
 class VaultKey:
-    """A key in Key Vault, with the app's identity, which needs the role Key Vault Crypto User on it."""
+    """A key in Key Vault, used with the app's identity, which needs the role Key Vault Crypto User on it."""
 
     def __init__(self, address: str) -> None:
         self._address = address

@@ -1,1 +1,1 @@
-"""What leaves for others: lifecycle events, notices, and questions about prices."""
+"""Outgoing requests: lifecycle events, notices, and price queries."""

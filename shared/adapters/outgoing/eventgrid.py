@@ -1,4 +1,4 @@
-"""Lifecycle events to a custom topic of Event Grid, as CloudEvents 1.0."""
+"""Send lifecycle events to a custom topic of Event Grid, as CloudEvents 1.0."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _SOURCE = "/trainyard"
 _TYPE_PREFIX = "Trainyard."
-# Few tries, and timeouts in seconds: what is not taken is queued, and comes again. They go with each event, since the
-# SDK passes none of its client's options on to a topic.
+# Few retries, and timeouts in seconds: a refused event is queued and retried. The options are passed per event, as the
+# SDK does not apply its client's options to a topic.
 _TRIES = {"retry_total": 1, "retry_backoff_factor": 0.5}
 _PATIENCE: dict[str, Any] = {**_TRIES, "connection_timeout": 5, "read_timeout": 10}
 
@@ -41,7 +41,7 @@ class TopicEvents:
             client.send(event, **_PATIENCE)
 
     def close(self) -> None:
-        """Close the connection, if there ever was one. The next event opens another."""
+        """Close the connection, if there is one. The next event opens a new one."""
         with self._lock:
             if client := self.__dict__.pop("_client", None):
                 client.close()
@@ -57,5 +57,5 @@ class TopicEvents:
             from azure.identity import DefaultAzureCredential
 
             credential = DefaultAzureCredential()
-        logging.getLogger("azure.eventgrid").setLevel(logging.ERROR)  # it warns that an event has no such attributes
+        logging.getLogger("azure.eventgrid").setLevel(logging.ERROR)  # it warns about missing attributes of an event
         return EventGridPublisherClient(self._topic.endpoint, credential)

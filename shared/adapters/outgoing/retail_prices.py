@@ -1,4 +1,5 @@
-"""Azure's retail prices API: public, without a key. Its answers name the next page, which is only followed on its host.
+"""Azure's retail prices API, which is public and needs no key. The link to the next page is followed only on the same
+host.
 
 https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices
 """
@@ -17,8 +18,8 @@ from shared.kernel.parsing import read_json
 from shared.money.prices import Price, read_retail
 
 TIMEOUT_SECONDS = 10
-LARGEST = 4 * 1024 * 1024  # bytes of one page of at most 1,000 items
-MOST_PAGES = 5  # one size in one region takes one
+LARGEST = 4 * 1024 * 1024  # bytes per page of at most 1,000 items
+MOST_PAGES = 5  # one size in one region needs one page
 
 
 class AzureRetailPrices:
@@ -48,7 +49,7 @@ class AzureRetailPrices:
         if (target.scheme, target.hostname) != (ours.scheme, ours.hostname):
             raise BadInput("The retail prices API names a next page on another host.")
         try:
-            # The scheme is that of a setting, which is http or https.
+            # The scheme comes from a setting, which allows http and https.
             with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
                 page = read_json(answer.read(LARGEST), "The answer of the retail prices API")
         except (urllib.error.URLError, TimeoutError, OSError) as exc:
@@ -59,5 +60,5 @@ class AzureRetailPrices:
 
 
 def _quoted(text: str) -> str:
-    """The text inside an OData string."""
+    """Return the text escaped for an OData string."""
     return text.replace("'", "''")

@@ -1,8 +1,8 @@
-"""Sends notices: HTTP by urllib3, mail by SMTP.
+"""Send notices: HTTP with urllib3, mail with SMTP.
 
-Whoever may add a subscription chooses where this app connects to. So a web address must be https, its host's addresses
-are resolved here, all of them must be public, and the connection goes to the address that was looked at: a name that
-answers otherwise the next moment gains nothing. Redirects are not followed. `inside` lifts that, for a laptop.
+Anyone who may add a subscription chooses where this app connects to. So a web address must be https, its host is
+resolved here, all resolved addresses must be public, and the connection goes to the checked address: a host name that
+resolves differently a moment later gains nothing. Redirects are not followed. `inside` lifts these rules, for a laptop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shared.notices.render import one_line
 if TYPE_CHECKING:
     from urllib3 import HTTPConnectionPool
 
-CONNECT_SECONDS, READ_SECONDS = 5.0, 20.0  # together less than a delivery is held
+CONNECT_SECONDS, READ_SECONDS = 5.0, 20.0  # together less than the time that a try holds a delivery
 _LONGEST_WAIT = 3600.0
 
 
@@ -57,7 +57,7 @@ class NoticeSender:
                     preload_content=False,
                     timeout=Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
                 )
-                answer.close()  # unread: only the status matters, and a body may have no end
+                answer.close()  # close without reading: only the status matters, and a body may be endless
         except (HTTPError, OSError) as exc:
             raise Unavailable(f"{masked(address)} did not answer: {type(exc).__name__}.") from None  # exc holds the URL
         return Answer(answer.status, _seconds(answer.headers.get("retry-after", "")))
@@ -77,7 +77,7 @@ class NoticeSender:
             raise Unavailable(f"The mail server did not take it: {type(exc).__name__}.") from None
 
     def _address_of(self, address: str, host: str, port: int) -> str:
-        """The IP address to connect to. Raises Impossible for one inside."""
+        """Return the IP address to connect to. Raises Impossible for an internal address."""
         try:
             addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
         except (OSError, UnicodeError) as exc:
@@ -88,7 +88,7 @@ class NoticeSender:
 
 
 def _pool(scheme: str, host: str, ip: str, port: int) -> HTTPConnectionPool:
-    """A pool that connects to this address, and holds the certificate against the host's name."""
+    """Return a pool that connects to this IP address and checks the certificate against the host's name."""
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 
     if scheme != "https":
@@ -98,7 +98,7 @@ def _pool(scheme: str, host: str, ip: str, port: int) -> HTTPConnectionPool:
 
 
 def _smtp(mail: Mail) -> smtplib.SMTP:
-    """A connection that is encrypted unless the address says smtp:// and the server offers nothing better."""
+    """Open a connection. It is encrypted unless the address says smtp:// and the server offers no encryption."""
     parts = urlsplit(mail.url)
     host, timeout, context = parts.hostname or "", CONNECT_SECONDS + READ_SECONDS, ssl.create_default_context()
     if parts.scheme == "smtps":
@@ -114,7 +114,7 @@ def _smtp(mail: Mail) -> smtplib.SMTP:
 
 
 def _greet(server: smtplib.SMTP, parts: SplitResult, context: ssl.SSLContext) -> None:
-    """Turn encryption on where it is not, and sign in. A password is never sent without encryption."""
+    """Start encryption if it is not on yet, and sign in. A password is never sent without encryption."""
     server.ehlo()
     if parts.scheme == "smtp" and server.has_extn("starttls"):
         server.starttls(context=context)
@@ -125,5 +125,5 @@ def _greet(server: smtplib.SMTP, parts: SplitResult, context: ssl.SSLContext) ->
 
 
 def _seconds(retry_after: str) -> float:
-    """Retry-After in seconds; a date, which nobody needs here, is taken for none."""
+    """Return Retry-After in seconds; 0 if the header has a date, which no supported endpoint needs."""
     return min(float(retry_after), _LONGEST_WAIT) if retry_after.isascii() and retry_after.isdigit() else 0.0

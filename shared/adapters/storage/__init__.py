@@ -1,1 +1,1 @@
-"""Blobs and queues of the one storage account."""
+"""Blobs and queues of the storage account."""

@@ -1,4 +1,4 @@
-"""The storage account's clients, by connection string (on one machine) or with the app's identity (Azure)."""
+"""The storage account's clients, by connection string (local) or with the app's identity (Azure)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from azure.storage.blob import BlobServiceClient
     from azure.storage.queue import QueueServiceClient
 
-# A message that fails comes again, so a call gives up after some seconds instead of the SDK's minutes.
+# A failed message is retried, so a call gives up after some seconds instead of the SDK's minutes.
 _TIMEOUTS = {"connection_timeout": 5, "read_timeout": 30}  # seconds
 _PATIENCE: dict[str, Any] = {"retry_total": 3, **_TIMEOUTS}
 _RETRY: dict[str, Any] = {**_PATIENCE, "initial_backoff": 0.5, "increment_base": 1, "random_jitter_range": 0.5}
 _TABLE_RETRY: dict[str, Any] = {**_PATIENCE, "retry_backoff_factor": 0.5}
-# Blobs are read in pieces of this size; it bounds the memory of StorageBlobs.read and lines.
+# Blobs are read in pieces of this size, which bounds the memory of StorageBlobs.read and lines.
 _PIECE = 4 * 1024 * 1024
 _BLOB: dict[str, Any] = {**_RETRY, "max_single_get_size": _PIECE, "max_chunk_get_size": _PIECE}
 
 
 @dataclass(frozen=True)
 class StorageClients:
-    """One client per service. They are safe to share between threads, and make no request when they are made."""
+    """One client per service. They are safe to share between threads, and send no request when they are created."""
 
     blob: BlobServiceClient
     queue: QueueServiceClient
@@ -37,7 +37,7 @@ class StorageClients:
 
 
 def clients(storage: Storage) -> StorageClients:
-    """Make the clients. Without a connection string, one DefaultAzureCredential serves all three."""
+    """Create the clients. Without a connection string, all three share one DefaultAzureCredential."""
     from azure.data.tables import TableServiceClient
     from azure.storage.blob import BlobServiceClient
     from azure.storage.queue import QueueServiceClient

@@ -1,4 +1,4 @@
-"""Blobs of the one storage account. Copies are made by the service; see copying.py."""
+"""Blobs of the storage account. The service makes the copies; see copying.py."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from shared.kernel.storage import Blob, Copy, FolderPage, Place
 if TYPE_CHECKING:
     from azure.storage.blob import BlobServiceClient
 
-_DELETERS = 8  # blobs deleted at the same time
-_NOTHING_THERE = (404, 416)  # no such blob, or no byte at this offset
+_DELETERS = 8  # concurrent deletions
+_NOTHING_THERE = (404, 416)  # the blob does not exist, or has no byte at this offset
 
 
 class StorageBlobs:
-    """A container is made by the first write that misses it; to reads a missing container is an empty one."""
+    """The first write to a missing container creates it; a read treats a missing container as empty."""
 
     def __init__(self, service: BlobServiceClient) -> None:
         self._service = service
@@ -33,7 +33,7 @@ class StorageBlobs:
 
     @property
     def url(self) -> str:
-        """The account's address, without a slash at its end."""
+        """Return the account's URL, without a trailing slash."""
         return str(self._service.url).rstrip("/")
 
     def list(self, place: Place) -> Iterator[Blob]:
@@ -68,7 +68,7 @@ class StorageBlobs:
 
     def read(self, container: str, name: str, limit: int) -> bytes:
         with translated(f"could not read {container}/{name}"):
-            stream = self._service.get_blob_client(container, name).download_blob()  # no more than its first 4 MiB
+            stream = self._service.get_blob_client(container, name).download_blob()  # downloads at most the first 4 MiB
             if stream.size > limit:
                 raise BadInput(f"{container}/{name} has {stream.size} bytes, the limit is {limit}.")
             data: bytes = stream.readall()
@@ -113,7 +113,7 @@ class StorageBlobs:
     def write_once(self, container: str, name: str, data: bytes, content_type: str) -> None:
         try:
             self._upload(container, name, data, content_type, overwrite=False)
-        except Changed:  # it is there
+        except Changed:  # the blob exists
             return
 
     def _upload(self, container: str, name: str, data: bytes, content_type: str, overwrite: bool) -> dict[str, Any]:

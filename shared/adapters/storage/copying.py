@@ -1,8 +1,9 @@
-"""Many blobs copied by the service, inside one account: the bytes never come here, and memory stays flat.
+"""Copy many blobs inside one storage account: the service copies, so the bytes never pass through and memory stays
+flat.
 
-It is the asynchronous Copy Blob. The service lets the caller's own key or identity read the source where both are in
-one account, so no signed address is needed (Copy Blob From URL and Put Blob From URL would need one, and the former
-ends at 256 MiB). Small copies are done when the request returns, others are `pending` and are looked at again.
+This uses the asynchronous Copy Blob. The service lets the caller's key or identity read the source if both blobs are in
+one account, so no signed URL is needed (Copy Blob From URL and Put Blob From URL would need one, and the former is
+limited to 256 MiB). Small copies are finished when the request returns; others are `pending` and are polled.
 """
 
 from __future__ import annotations
@@ -25,20 +26,21 @@ from shared.kernel.storage import Blob, Copy
 if TYPE_CHECKING:
     from azure.storage.blob import BlobProperties, BlobServiceClient
 
-BATCH = 5000  # copies held in memory at a time, and blobs in one answer of a listing
+BATCH = 5000  # copies held in memory at a time, and blobs per page of a listing
 PATIENCE = 240.0  # seconds for one pending copy; a function on the Consumption plan has 300 in all
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between looks at a pending copy
-_CONNECTIONS = 10  # that the SDK keeps; beyond these it opens one a request, throws it away, and logs a warning
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between polls of a pending copy
+_CONNECTIONS = 10  # kept by the SDK; beyond these it opens one per request, discards it, and logs a warning
 SOURCE_ETAG = "source_etag"
-# What the service says of a copy that another attempt began, or finished, after our listing.
+# The service's codes for a copy that another attempt started or finished after our listing.
 _MADE_MEANWHILE = ("PendingCopyOperation", "BlobAlreadyExists", "TargetConditionNotMet")
 
 
 class Copier:
-    """Copies in batches. Before a batch, one listing of its destination's folder tells what is there already.
+    """Copies in batches. Before each batch, one listing of the destination's folder finds the copies that exist
+    already.
 
-    An archive of up to BATCH blobs is listed once; a longer one once a batch, which is one request more for each
-    BATCH blobs there, against one request a copy.
+    An archive of up to BATCH blobs is listed once, a larger one once per batch. That costs one more request per BATCH
+    existing blobs, compared with one request per copy.
     """
 
     def __init__(self, service: BlobServiceClient, concurrency: int) -> None:
@@ -46,10 +48,11 @@ class Copier:
         self._concurrency = min(concurrency, _CONNECTIONS)
 
     def run(self, copies: Iterable[Copy]) -> Iterator[Blob]:
-        """Make the copies, and give each when it is there. Raises what the first failing one raises, then starts none.
+        """Make the copies, and yield each when it is complete. After a failure, start no more copies and raise its
+        error.
 
-        A source that is gone raises NotFound, one that has another etag than `source.etag` Changed, and a copy that
-        is still pending after PATIENCE seconds Unavailable: it goes on, and the next call waits for it again.
+        Raises NotFound if a source no longer exists, Changed if it has another etag than `source.etag`, and Unavailable
+        if a copy is still pending after PATIENCE seconds: the copy continues, and the next call waits for it again.
         """
         remaining = iter(copies)
         with ThreadPoolExecutor(self._concurrency, "copy") as pool:
@@ -58,7 +61,7 @@ class Copier:
                 yield from pool.map(self._copied, batch, (existing.get((c.to_container, c.to_name)) for c in batch))
 
     def _there(self, batch: list[Copy]) -> dict[tuple[str, str], BlobProperties]:
-        """Those of the batch's destinations that are there."""
+        """Return the batch's destinations that already exist."""
         names = defaultdict(set)
         for copy in batch:
             names[copy.to_container].add(copy.to_name)
@@ -80,7 +83,7 @@ class Copier:
                     raise
 
     def _copied(self, copy: Copy, there: BlobProperties | None) -> Blob:
-        """The finished copy. `there` is what the destination holds already, if anything."""
+        """Return the finished copy. `there` is the destination's existing blob, if any."""
         with translated(f"could not copy {copy.container}/{copy.source.name}"):
             if there is not None and _is_copy_of(there, copy):
                 status = there.copy.status
@@ -98,7 +101,7 @@ class Copier:
                 return self._finished(copy)
             if status_of(exc) != 404:
                 raise
-            # The service says the same if the source or the destination's container isn't there.
+            # The service gives the same error for a missing source and a missing destination container.
             create_container(self._service, copy.to_container)
             started = self._start(copy, None)
         if started["copy_status"] != "success":
@@ -110,8 +113,9 @@ class Copier:
         )
 
     def _start(self, copy: Copy, there: BlobProperties | None) -> dict[str, Any]:
-        """Begin the copy, unless the destination is no longer as our listing showed it: two attempts at once must not
-        write it twice, since each would tell another etag.
+        """Start the copy, unless the destination has changed since the listing.
+
+        Two concurrent attempts must not both write the copy, because each would report a different etag.
         """
         unchanged = {"etag": there.etag, "match_condition": MatchConditions.IfNotModified} if there else {}
         started: dict[str, Any] = self._client(copy).start_copy_from_url(
@@ -124,7 +128,7 @@ class Copier:
         return started
 
     def _finished(self, copy: Copy) -> Blob:
-        """Wait for the pending copy at the destination, whoever began it."""
+        """Wait for the pending copy at the destination, whichever attempt started it."""
         deadline, pause = time.monotonic() + PATIENCE, _FIRST_PAUSE
         while (properties := self._client(copy).get_blob_properties()).copy.status == "pending":
             if time.monotonic() > deadline:
@@ -158,12 +162,12 @@ def blob_of(properties: BlobProperties) -> Blob:
 
 
 def bare_etag(etag: object) -> str:
-    """The etag as listings give it; other answers put it in quotes."""
+    """Return the etag as listings give it; other answers put it in quotes."""
     return str(etag).strip('"')
 
 
 def create_container(service: BlobServiceClient, name: str) -> None:
-    """Make the container unless it is there."""
+    """Create the container unless it exists."""
     try:
         service.create_container(name)
     except HttpResponseError as exc:

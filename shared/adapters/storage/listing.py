@@ -1,7 +1,7 @@
-"""Listings of blobs, read as they come.
+"""Listings of blobs, parsed as a stream.
 
-The SDK holds a page of 5,000 blobs as text, as a tree and as objects: 70 MiB, and 0.2 ms a blob. A drop may have a
-million. Here one blob at a time is parsed out of the answer's stream.
+The SDK holds a page of 5,000 blobs as text, as a tree and as objects: 70 MiB, and 0.2 ms per blob. A drop may have a
+million blobs. This module parses one blob at a time from the answer's stream.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 _API_VERSION = "2023-11-03"
 _SAS_LIFE = timedelta(hours=2)
-_SAS_MARGIN = timedelta(minutes=30)  # before its end a signature is made anew: a listing may take so long
+_SAS_MARGIN = timedelta(
+    minutes=30
+)  # a signature is renewed this long before it expires, because a listing may take as long
 _SCOPE = "https://storage.azure.com/.default"
 
 
 class Listing:
-    """Lists with the account's key or the identity that `service` has. May be used by several threads."""
+    """Lists with the key or the identity of `service`. Safe to share between threads."""
 
     def __init__(self, service: BlobServiceClient) -> None:
         self._service = service
@@ -38,8 +40,11 @@ class Listing:
         self._lock = threading.Lock()
 
     def blobs(self, container: str, prefix: str, page: int | None, marker: str) -> Iterator[tuple[str, Blob]]:
-        """All blobs whose names begin with `prefix`, by name, from the page that this marker begins; each with the
-        marker of its page. Raises what azure.core raises."""
+        """Yield all blobs whose names start with `prefix`, by name, starting with the page of this marker; each with
+        the marker of its page.
+
+        Raises what azure.core raises.
+        """
         while True:
             answer = _Answer()
             for piece in self._page(container, prefix, page, marker):
@@ -63,7 +68,9 @@ class Listing:
             yield from response.iter_bytes()
 
     def _signature(self, container: str) -> str:
-        """The key's signature for listing this container; '' with an identity, whose token goes into a header."""
+        """Return the key's signature for listing this container; '' with an identity, whose token goes into a
+        header.
+        """
         if not (key := getattr(self._service.credential, "account_key", None)):
             return ""
         from azure.storage.blob import ContainerSasPermissions, generate_container_sas
@@ -94,11 +101,11 @@ class Listing:
 
 
 class _Answer:
-    """One page's XML, read piece by piece. `marker` is known at its end."""
+    """One page's XML, parsed piece by piece. `marker` is known at its end."""
 
     def __init__(self) -> None:
         self.marker = ""
-        self._parser: Any = XMLPullParser(("start", "end"))  # typed as a union that nothing takes
+        self._parser: Any = XMLPullParser(("start", "end"))  # its declared type is a union that no function accepts
         self._blobs: Element | None = None
 
     def read(self, piece: bytes) -> Iterator[Blob]:

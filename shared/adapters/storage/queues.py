@@ -1,4 +1,4 @@
-"""Storage queues. Messages are plain JSON text: host.json sets the triggers' messageEncoding to none."""
+"""Storage queues. Messages are plain JSON text, because host.json sets the triggers' messageEncoding to none."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from azure.storage.queue import QueueServiceClient
 
 _LONGEST_DELAY = 7 * 24 * 3600  # seconds, the service's limit
-_FOR_EVER = -1  # the default is 7 days, after which the service drops a message that nobody could handle
-_TAKEN = ("MessageNotFound", "PopReceiptMismatch", "QueueNotFound")  # by somebody else
-_MOST_PEEKED = 32  # and taken at once
-_HIDDEN = 60  # seconds that a message on its way between two queues is seen by nobody else
+_FOR_EVER = -1  # never expires; by default the service would drop an unhandled message after 7 days
+_TAKEN = ("MessageNotFound", "PopReceiptMismatch", "QueueNotFound")  # received or deleted by another process
+_MOST_PEEKED = 32  # also the most that one request receives
+_HIDDEN = 60  # seconds that a message is invisible while it moves between two queues
 
 
 class StorageQueues:
-    """A queue is made by the first message that misses it; to reads a missing queue is an empty one."""
+    """The first message to a missing queue creates it; a read treats a missing queue as empty."""
 
     def __init__(self, service: QueueServiceClient) -> None:
         self._service = service
@@ -107,7 +107,7 @@ class StorageQueues:
                 seen += len(messages)
                 if not messages:
                     break
-            for message in kept:  # visible again at once; of one that died before, after a while
+            for message in kept:  # visible again at once; after a crash, only after _HIDDEN seconds
                 client.update_message(message, visibility_timeout=0)
         return deleted
 

@@ -1,7 +1,7 @@
-"""Addresses that read or write one blob for a while, signed with the account's key, or by the app's own identity.
+"""URLs that read or write one blob for a limited time, signed with the account's key or by the app's own identity.
 
-With an identity the service gives a user delegation key, which signs as many addresses as one likes until it ends. It
-is asked for once in some hours, so an address usually costs no request.
+With an identity, the service issues a user delegation key, which signs any number of URLs until it expires. It is
+requested once in some hours, so a URL usually costs no request.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from shared.adapters.translation import translated
 if TYPE_CHECKING:
     from azure.storage.blob import BlobSasPermissions, BlobServiceClient, UserDelegationKey
 
-KEY_LIFE = timedelta(hours=6)  # the service allows 7 days; a key can't be taken back, other than all of them at once
-MARGIN = timedelta(minutes=5)  # between our clock and the service's, and before a key's end
+KEY_LIFE = timedelta(hours=6)  # the service allows 7 days; keys can only be revoked all at once
+MARGIN = timedelta(minutes=5)  # for clock differences with the service, and before a key expires
 
 
 class Signer:
-    """May be used by several threads."""
+    """Safe to share between threads."""
 
     def __init__(self, service: BlobServiceClient) -> None:
         self._service = service
@@ -30,21 +30,23 @@ class Signer:
         self._key_ends = datetime.min.replace(tzinfo=UTC)
 
     def read_url(self, container: str, name: str, seconds: float) -> str:
-        """The blob's address with a signature that allows reading it, as a file to save, for so many seconds."""
+        """Return a URL that allows reading the blob, as a file to save, for this many seconds."""
         from azure.storage.blob import BlobSasPermissions
 
-        # A browser must not run what a training wrote, so it is never shown, always saved.
+        # A browser must not run a file that a training wrote, so it always saves the file and never shows it.
         saved = f"attachment; filename*=UTF-8''{quote(name.rpartition('/')[2], safe='')}"
         return self._signed(container, name, seconds, BlobSasPermissions(read=True), content_disposition=saved)
 
     def write_url(self, container: str, name: str, seconds: float) -> str:
-        """The same for writing it. Reading is allowed too: that is how storage tells which blocks it has already."""
+        """Return a URL that allows writing the blob. Reading is allowed, too, because a client lists the stored
+        blocks.
+        """
         from azure.storage.blob import BlobSasPermissions
 
         return self._signed(container, name, seconds, BlobSasPermissions(read=True, create=True, write=True))
 
     def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
-        """The same for making it and nothing else; with `replace` also for writing over what is there."""
+        """Return a URL that only allows creating the blob; with `replace` also overwriting it."""
         from azure.storage.blob import BlobSasPermissions
 
         return self._signed(container, name, seconds, BlobSasPermissions(create=True, write=replace))
@@ -72,7 +74,7 @@ class Signer:
         return {"user_delegation_key": self._delegated(ends)}
 
     def _delegated(self, ends: datetime) -> UserDelegationKey:
-        """A key that lives longer than the signature that it is for."""
+        """Return a key that expires after the signature it is for."""
         with self._lock:
             if self._key is None or ends + MARGIN > self._key_ends:
                 now = datetime.now(UTC)

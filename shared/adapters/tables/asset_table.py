@@ -1,4 +1,4 @@
-"""What is registered with Azure ML, in Azure Table Storage: a row for each content, by kind and digest."""
+"""The assets registered with Azure ML, in Azure Table Storage: one row per content, by kind and digest."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 class TableAssets:
-    """Which content is registered with Azure ML under which id."""
+    """Maps registered contents to their ids in Azure ML."""
 
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "assets")
 
     def get(self, kind: str, digest: str) -> str | None:
-        """The id of what was registered, or None. A row may outlive its asset if someone deletes that."""
+        """Return the asset's id, or None. A row may outlive its asset if someone deletes the asset."""
         row = self._table.get(kind, digest)
         return str(row["id"]) if row else None
 
     def put(self, kind: str, digest: str, asset_id: str) -> None:
-        """Remember the id. Twice is the same as once."""
+        """Store the id. A repeat changes nothing."""
         self._table.write(table.put({"PartitionKey": kind, "RowKey": digest, "id": asset_id}))

@@ -1,14 +1,10 @@
-"""The drops in Azure Table Storage, in one partition, so that one transaction writes a drop and what finds it.
+"""The drops in Azure Table Storage, in one partition, so that one transaction writes a drop and its index rows.
 
-key          row
-d!<drop>     the drop
-o!<drop>     a copy of it while it is open or sealing
-r!<drop>     a copy of it while it is rejected
-g!<drop>!<inverted number>   a generation of it; the newest has the first key
-c!<name>     how far a walk over all drops has come
-s!<route>!<milliseconds>-<generation>-<name>   how many files a closing brought, in the order of the closings
-l!<drop>     that a loose file became a run
-l!<route>!   that the loose files of this route from before these rows have theirs
+key row d!<drop> the drop o!<drop> a copy of the drop while it is open or sealing r!<drop> a copy of the drop while it
+is rejected g!<drop>!<inverted number> a generation of the drop; the newest has the first key c!<name> the position of a
+walk over all drops s!<route>!<milliseconds>-<generation>-<name> how many files a closing added, in the order of the
+closings l!<drop> a single-file drop that became a run l!<route>! marks that all older single-file drops of this route
+have their l! rows
 """
 
 from __future__ import annotations
@@ -35,10 +31,10 @@ from shared.kernel.versioned import Stored
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
-_BATCH = 100  # rows that one transaction may hold
-_MET = 10_000  # drops that are remembered to have a record, 2 MiB
+_BATCH = 100  # rows per transaction
+_MET = 10_000  # drops cached as having a record, 2 MiB
 _LAST_GENERATION = 10**8 - 1
-_DIGITS = 14  # of the milliseconds since 1970
+_DIGITS = 14  # digits of the milliseconds since 1970
 _COPIES = {DropState.OPEN: "o", DropState.SEALING: "o", DropState.REJECTED: "r"}
 
 
@@ -60,7 +56,7 @@ class TableDrops:
         return Stored(_drop(row), table.etag(row)) if row else None
 
     def insert(self, drop: Drop) -> Stored[Drop]:
-        """Of uploads that come at once each would pay for a transaction that is refused, and for a read after it."""
+        """Insert the drop. Of concurrent uploads, only one pays for a transaction; the others share its result."""
         mine = Future[Stored[Drop]]()
         with self._lock:
             first = self._opening.setdefault(drop.key, mine)
@@ -129,7 +125,9 @@ class TableDrops:
         return {str(row["name"]): str(row.get("code", "")) for row in rows}
 
     def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
-        low, high = keys.route_range(route) if route is not None else ("", "\x7f")  # above every character of a key
+        low, high = (
+            keys.route_range(route) if route is not None else ("", "\x7f")
+        )  # sorts after every character of a key
         low = f"d!{keys.drop_key(after)}\x20" if after else f"d!{low}"
         return list(islice(self._drops(low, f"d!{high}", limit), limit))
 
@@ -193,7 +191,7 @@ class TableDrops:
         self._table.write(table.put({"PartitionKey": self._PARTITION, "RowKey": f"c!{keys.token(walk)}", "at": at}))
 
     def _drops(self, low: str, high: str, page: int | None = None) -> Iterator[Drop]:
-        """The drops of a range of keys. One that can't be read is shown as broken, and stops no other."""
+        """Yield the drops of a range of keys. An unreadable drop is shown as broken."""
         for row in self._table.query(self._PARTITION, low, high, page and min(page, 1000)):
             try:
                 yield _drop(row)
@@ -201,7 +199,9 @@ class TableDrops:
                 yield _broken(row, exc)
 
     def _write(self, *operations: table.Operation, leaves: Drop, unless: DropState | None = None) -> str:
-        """Do this, and take the copy away that the drop had in its state before. An older version may have none."""
+        """Make these writes, and delete the copy of the drop's previous state. A drop of an older version may have no
+        copy.
+        """
         copy = _COPIES.get(leaves.state)
         if copy is None or (unless and _COPIES.get(unless) == copy):
             return self._table.write(*operations)[0]
@@ -232,7 +232,7 @@ class TableDrops:
 
 
 def _closing(drop: Drop, before: Drop) -> Iterator[table.Operation]:
-    """What the write that closes a drop keeps for counts."""
+    """Yield the row with the number of files that this closing adds, for counts."""
     if drop.state is not DropState.SEALING or before.state is DropState.SEALING:
         return
     if (files := drop.blobs - before.blobs) and drop.sealed_at:

@@ -1,7 +1,7 @@
 """Keys of table rows, as pure functions.
 
-Azure's tables allow 1 KiB a key (512 characters), and neither slash, backslash, #, ? nor control characters. They give
-rows in the order of their keys, so a key here sorts as the thing it names.
+Azure's tables allow 1 KiB per key (512 characters), without slash, backslash, #, ? and control characters. They return
+rows in the order of their keys, so a key here sorts like the thing that it names.
 """
 
 from __future__ import annotations
@@ -13,28 +13,31 @@ from datetime import UTC, datetime, timedelta
 from shared.kernel.drop_key import DropKey
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DIGITS = re.compile(r"[0-9]{14}")  # more would be no time that there is
+_DIGITS = re.compile(r"[0-9]{14}")  # more digits would be no valid time
 _LAST_MILLISECOND = 10**14 - 1
-LAST = EPOCH + timedelta(milliseconds=_LAST_MILLISECOND)  # in the year 5138
+LAST = EPOCH + timedelta(milliseconds=_LAST_MILLISECOND)  # the year 5138
 _TOKEN_LIMIT = 220  # two tokens and a separator fit into a key
-_TOKEN_START = 150  # of a name whose token would be longer
+_TOKEN_START = 150  # characters kept of a longer token
 
 
 def drop_key(key: DropKey) -> str:
-    """The key of a drop. Different drops have different keys, in the order of the drops (of the first 75 bytes at
-    least, where names are very long or foreign)."""
+    """Return the key of a drop. Different drops have different keys, which sort like the drops.
+
+    For very long or non-ASCII names, at least the first 75 bytes determine the order.
+    """
     return f"{token(key.route)}!{token(key.name)}"
 
 
 def route_range(route: str) -> tuple[str, str]:
-    """The keys of a route's drops are from the first of these to before the second."""
+    """Return the range of the keys of a route's drops: from the first to before the second."""
     return f"{token(route)}!", f'{token(route)}"'
 
 
 def token(text: str) -> str:
-    """The text with all but ASCII letters and digits as a mark and two hex digits a byte; cut and hashed if too long.
+    """Return the text with each byte except ASCII letters and digits as a mark and two hex digits; cut and hashed if
+    too long.
 
-    The mark stands in the sort order where the byte does, so tokens sort as the texts' UTF-8 bytes.
+    The mark sorts where the byte sorts, so tokens sort like the texts' UTF-8 bytes.
     """
     encoded = "".join(map(_encode_byte, text.encode("utf-8", "surrogatepass")))
     if len(encoded) <= _TOKEN_LIMIT:
@@ -52,10 +55,10 @@ def _encode_byte(byte: int) -> str:
 
 
 def newest_first(at: datetime, name: str = "") -> str:
-    """A key that sorts later times first, to the millisecond; `name` makes it unique."""
+    """Return a key that sorts later times first, to the millisecond; `name` makes it unique."""
     return f"{_LAST_MILLISECOND - (at - EPOCH) // timedelta(milliseconds=1):014d}-{name}"
 
 
 def time_of(inverted: str) -> datetime:
-    """The time that the digits of such a key mean; the epoch for other text."""
+    """Return the time that the digits of such a key mean; the epoch for any other text."""
     return LAST - timedelta(milliseconds=int(inverted)) if _DIGITS.fullmatch(inverted) else EPOCH

@@ -1,10 +1,7 @@
 """Accounts, closed days and refreshed prices, in Azure Table Storage.
 
-partition    key                            row
-account      <project>                      a project's account
-day!<day>    <cluster>                      a cluster's charges of a closed day
-day!<day>    !closed                        that the day is closed
-price        <size>!<tier>!<region>         a refreshed price
+partition key row account <project> a project's account day!<day> <cluster> a cluster's charges on a closed day
+day!<day> !closed marks that the day is closed price <size>!<tier>!<region> a refreshed price
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from shared.money.prices import Price
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
-_CLOSED = "!closed"  # before every cluster: a name begins with a letter or a digit
+_CLOSED = "!closed"  # sorts before every cluster, because names begin with a letter or a digit
 
 
 class TableBooks:
@@ -50,7 +47,7 @@ class TableBooks:
         where = f"day!{day}"
         mine = {keys.token(cluster.cluster) for cluster in clusters}
         for row in list(self._table.query(where, "!", "~~", columns=["RowKey"])):
-            if row["RowKey"] not in mine:  # of an earlier closing
+            if row["RowKey"] not in mine:  # left by an earlier closing
                 with suppress(RowMissing):
                     self._table.write(table.delete(where, str(row["RowKey"])))
         for cluster in clusters:
@@ -69,7 +66,7 @@ class TableBooks:
 
 
 def _day(day: str, row: Row) -> Day:
-    """The charges of this row, or what is wrong with it: a cluster's day never just goes missing."""
+    """Return the charges of this row, or its problem: a cluster's day never silently disappears."""
     try:
         return from_row(Day, row, problem="")
     except BadInput as exc:

@@ -1,9 +1,7 @@
-"""Who wants notices, and what became of each, in Azure Table Storage.
+"""Subscriptions and their deliveries, in Azure Table Storage.
 
-partition        key                             row
-subscription     <id>                            the subscription, with its address
-<subscription>   e!<hash of the event's id>      where its delivery is; makes it unique
-                 t!<inverted milliseconds>-...   the delivery, the newest event first
+partition key row subscription <id> the subscription, with its address <subscription> e!<hash of the event's id> the key
+of the event's delivery; makes the delivery unique t!<inverted milliseconds>-... the delivery, newest event first
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ _BELIEVED_SECONDS = 10.0
 
 
 class _Event(msgspec.Struct):
-    """What a delivery's notice is known by."""
+    """The id of a delivery's notice."""
 
     id: str
 
@@ -46,7 +44,7 @@ class TableNotices:
 
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "notices")
-        self._nobody_until = 0.0  # on the monotonic clock: so long it is believed that there is no subscription
+        self._nobody_until = 0.0  # monotonic time until which the process assumes that there is no subscription
 
     def add(self, subscription: Subscription) -> None:
         key = {"PartitionKey": self._SUBSCRIPTIONS, "RowKey": keys.token(subscription.id)}
@@ -103,7 +101,7 @@ class TableNotices:
         return Stored(replace(before, **changes), etag)
 
     def prune(self, before: datetime, limit: int) -> int:
-        # Over all partitions: those of subscriptions that are gone have no other name any more.
+        # Over all partitions, because nothing else names the partitions of deleted subscriptions.
         low, high = f"t!{keys.newest_first(before, '~')}", table.kind("t")[1]
         ask = table.Ask(
             "RowKey ge @low and RowKey lt @high", {"low": low, "high": high}, ["PartitionKey", "RowKey", "notice"]
@@ -114,7 +112,7 @@ class TableNotices:
         return len(rows)
 
     def _forget(self, partition: str, key: str, notice: str) -> None:
-        """Take away a delivery and what makes it unique. One that another call took away is gone."""
+        """Delete a delivery and the row that makes it unique. A delivery that another call deleted is skipped."""
         deletions = [table.delete(partition, key)]
         try:
             event = decode(notice, _Event).id

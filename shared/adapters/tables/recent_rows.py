@@ -9,17 +9,19 @@ from collections.abc import Callable
 from shared.adapters.tables.records import Row
 
 SECONDS = 10.0
-_MOST = 1000  # rows, of some KiB each
+_MOST = 1000  # rows of some KiB each
 
 Known = tuple[Row, str]  # the row and its etag
 
 
 class RecentRows:
-    """What is older than SECONDS is forgotten, and beyond so many rows the oldest. For several threads."""
+    """Caches rows for SECONDS, and at most _MOST of them; the oldest are evicted first. Safe to share between
+    threads.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._rows: dict[str, tuple[float, Known]] = {}  # the oldest first
+        self._rows: dict[str, tuple[float, Known]] = {}  # oldest first
         self._lock = threading.Lock()
 
     def keep(self, name: str, row: Row, etag: str) -> None:
@@ -38,7 +40,9 @@ class RecentRows:
         return entry if entry and self._clock() - at <= SECONDS else None
 
     def merge(self, name: str, before: str, cells: Row, etag: str) -> None:
-        """These cells were written over the row that had the etag `before`. Another row of that name is forgotten."""
+        """Record that these cells were written over the row with the etag `before`. A cached row with another etag is
+        evicted.
+        """
         entry = self.get(name)
         if entry is not None and entry[1] == before:
             self.keep(name, entry[0] | cells, etag)
@@ -48,5 +52,5 @@ class RecentRows:
 
 
 def _as_it_is_read(row: Row) -> Row:
-    """Numbers are written with their type, and read without."""
+    """Return the row as a read returns it: numbers are written with their type, and read without."""
     return {name: cell[0] if isinstance(cell, tuple) else cell for name, cell in row.items()}

@@ -1,10 +1,10 @@
-"""Records as table rows and back, from their declarations: each field of a dataclass is a column of its own, and so is
-each field of a part of it (shared/kernel/parts.py).
+"""Convert records to table rows and back, from their declarations: each field of a dataclass is a column, and so is
+each field of its parts (shared/kernel/parts.py).
 
-Readable in any storage browser: times are ISO 8601 in UTC with microseconds, None is '', a job is the JSON that Azure
-ML's own schema has, everything else that is neither text nor number is JSON. A column holds at most 32,768 UTF-16
-units, so long JSON goes on in the columns request_2, request_3, ... up to one that is not full. A new field needs a
-default: older rows don't have its column.
+The rows are readable in any storage browser: times are ISO 8601 in UTC with microseconds, None is '', a job is JSON in
+Azure ML's own schema, and everything else that is neither text nor number is JSON. A column holds at most 32,768 UTF-16
+units, so long JSON continues in the columns request_2, request_3, ... up to the first that is not full. A new field
+needs a default, because older rows lack its column.
 """
 
 from __future__ import annotations
@@ -33,21 +33,23 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 Row = dict[str, Any]
-Parts = tuple[FeaturePart[Any], ...]  # that features may have added to the record
+Parts = tuple[FeaturePart[Any], ...]  # the parts that features may add to the record
 
-_LIMIT = 32_000  # characters of JSON in one column; JSON is written in ASCII, so these are UTF-16 units
+_LIMIT = 32_000  # characters of JSON per column; JSON is written in ASCII, so these are UTF-16 units
 _JSON_LIMIT = 10 * _LIMIT  # a row may take 1 MiB, a transaction of two copies 4 MiB
-_TEXT_LIMIT = 8_000  # characters of a sentence for people; what is longer is cut
+_TEXT_LIMIT = 8_000  # characters of a sentence for people; a longer one is cut
 
 
 def to_row(record: Any, skip: tuple[str, ...] = (), parts: Parts = ()) -> Row:
-    """All columns of a record, and of the parts that features added to it."""
+    """Return all columns of a record, and of the parts that features added to it."""
     values = ((name, value) for name, value in flat(record).items() if name not in skip)
     return {column: cell for name, value in values for column, cell in _cells(name, value)} | part_cells(record, parts)
 
 
 def part_cells(record: Any, parts: Parts) -> Row:
-    """The columns of the parts that features added to a record, and those that the version before had for them."""
+    """Return the columns of the parts that features added to a record, and the columns that the previous version had
+    for them.
+    """
     row: Row = {}
     for each in parts:
         if (value := record.features.get(each.kind)) is not None:
@@ -58,20 +60,20 @@ def part_cells(record: Any, parts: Parts) -> Row:
 
 
 def changed_columns(before: Any, after: Any, parts: Parts = ()) -> Row:
-    """The columns in which a record differs from what it was, and those of the parts that differ."""
+    """Return the columns in which `after` differs from `before`, and those of the parts that differ."""
     changed = tuple(each for each in parts if after.features.get(each.kind) != before.features.get(each.kind))
     return some_columns(type(after), difference(before, after)) | part_cells(after, changed)
 
 
 def some_columns(kind: type[Any], changes: Mapping[str, Any]) -> Row:
-    """The columns of some fields. Raises TypeError for a name that is no field."""
+    """Return the columns of some fields. Raises TypeError for an unknown field."""
     if unknown := set(changes) - columns(kind).keys():
         raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(unknown))}")
     return {column: cell for name, value in changes.items() for column, cell in _cells(name, value)}
 
 
 def column_names(kind: type[Any], skip: tuple[str, ...] = (), parts: Parts = ()) -> list[str]:
-    """The columns of a record without the fields that are skipped; of long JSON the first four columns."""
+    """Return the columns of a record without the skipped fields; of long JSON the first four columns."""
     hints = {name: each.hint for name, each in columns(kind).items() if name not in skip}
     for part in parts:
         hints |= {part.in_column: part.kind, **{name: each.hint for name, each in part.old_columns().items()}}
@@ -80,7 +82,9 @@ def column_names(kind: type[Any], skip: tuple[str, ...] = (), parts: Parts = ())
 
 
 def from_row(kind: type[R], row: Mapping[str, Any], parts: Parts = (), **other_values: Any) -> R:
-    """The record of a row; `other_values` are fields that are not columns. Raises BadInput, naming the bad column."""
+    """Return the record of a row; `other_values` are fields without columns. Raises BadInput with the bad column's
+    name.
+    """
     wanted = {name: each for name, each in columns(kind).items() if name not in other_values}
     record = from_columns(kind, {**other_values, **_values(wanted, row)})
     added = {each.kind: value for each in parts if (value := _part_value(each, row)) is not None}
@@ -88,14 +92,14 @@ def from_row(kind: type[R], row: Mapping[str, Any], parts: Parts = (), **other_v
 
 
 def _part_value(part: FeaturePart[Any], row: Mapping[str, Any]) -> Any:
-    """What a feature added to the record of this row: read from the old columns if it has them."""
+    """Return what a feature added to the record of this row, read from the old columns if the row has them."""
     if part.was_there and part.was_there(row):
         return from_columns(part.kind, _values(part.old_columns(), row))
     return _checked(part.kind, part.in_column, row) if row.get(part.in_column) else None
 
 
 def _values(wanted: Mapping[str, Column], row: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of these columns that the row has."""
+    """Return the values of the wanted columns that the row has."""
     there = {name: each for name, each in wanted.items() if name in row or each.default is MISSING}
     return {name: _checked(each.hint, name, row) for name, each in there.items()}
 
@@ -108,7 +112,7 @@ def _checked(hint: Any, name: str, row: Mapping[str, Any]) -> Any:
 
 
 def readable(kind: type[R], rows: Iterable[Mapping[str, Any]]) -> Iterator[R]:
-    """The records of these rows. One that can't be read is left out, and stops no list and no timer."""
+    """Yield the records of these rows. An unreadable row is skipped, so that it stops no list and no timer."""
     for row in rows:
         try:
             yield from_row(kind, row)
@@ -132,7 +136,7 @@ def _cells(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, bool):
         yield name, value
     elif isinstance(value, int):
-        yield name, (value, "Edm.Int64")  # the SDK takes a bare int for 32 bits
+        yield name, (value, "Edm.Int64")  # the SDK writes a bare int as 32 bits
     elif isinstance(value, float):
         yield name, value
     else:
@@ -167,7 +171,7 @@ def _text(name: str, row: Mapping[str, Any]) -> str:
         parts.append(str(row.get(_part(name, number), "")))
         if len(parts[-1]) < _LIMIT:
             return "".join(parts)
-    raise AssertionError  # the count has no end
+    raise AssertionError  # unreachable: the count is endless
 
 
 def _part(name: str, number: int) -> str:

@@ -1,4 +1,4 @@
-"""What was removed, by whom and when, in Azure Table Storage: one partition, the newest first."""
+"""Removals, with who requested each and when, in Azure Table Storage: one partition, newest first."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The rows by which runs are found: by state, experiment, cluster, owner and each tag, newest first. No I/O.
+"""The index rows by which runs are found: by state, experiment, cluster, owner and each tag, newest first. No I/O.
 
-Each holds a copy of what lists show of the run, written in the same transaction as the run itself: a page of a filter
-is one request. `whole` marks such a copy. Rows that are older than copies lack it, and so do those of a run that is
-too long to be copied as often as it has tags: of these the run's own row is read.
+Each row holds a copy of the run's listed fields, written in the same transaction as the run: a page of a filter is one
+request. `whole` marks such a copy. Rows that predate copies lack it, and so do the rows of a run that is too long to be
+copied once per tag: for these the run's own row is read.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from shared.runs.ports import RunFilter
 
 PARTITION = "run"
 PARTS = parts()
-LISTED = ["RowKey", *column_names(Run, ("request",), PARTS)]  # what a list of runs is made of
-COLUMNS = ["time_key", "whole"]  # of the index alone
+LISTED = ["RowKey", *column_names(Run, ("request",), PARTS)]  # the columns that a list of runs reads
+COLUMNS = ["time_key", "whole"]  # only in index rows
 
 _SHOWN = {"name", "drop", "route", "fingerprint", "experiment", "cluster", "nodes", "created_at", "state", "history"}
 _SHOWN |= {"owner", "owner_id", "tags", "parameters", "best_metrics", "cost", "removed_at"}
@@ -31,17 +31,17 @@ _LONGEST_COPY = 32_000  # characters; a run has at most 20 copies, and a transac
 
 _COPIED = [each for each in columns(Run).values() if each.name != "request"]
 
-Entry = tuple[str, str]  # a field and the value by which a run is found
+Entry = tuple[str, str]  # a field, and the value by which a run is found
 
 
 def made(run: Run) -> list[Operation]:
-    """What writes the index of a new run."""
+    """Return the writes of a new run's index."""
     copy = _copy(run)
     return [table.put(_row(entry, run, copy)) for entry in _entries(run)]
 
 
 def changed(before: Run, after: Run, cells: Row) -> list[Operation]:
-    """What brings the index of a run up to these changed cells of it, with the rows that are gone at the end."""
+    """Return the writes that update a run's index with these changed cells. Deletions come last."""
     had, has, copy = _entries(before), _entries(after), _copy(after)
     cells = cells if copy else {"whole": False}
     kept = [table.add(_head(entry, after) | cells) for entry in has if entry in had]
@@ -50,7 +50,7 @@ def changed(before: Run, after: Run, cells: Row) -> list[Operation]:
 
 
 def gone(before: Run, after: Run) -> list[Operation]:
-    """What deletes the rows by which the run is not found any more."""
+    """Return the deletions of index rows that no longer apply to the run."""
     has = _entries(after)
     return [table.delete(PARTITION, _key(entry, before)) for entry in _entries(before) if entry not in has]
 
@@ -61,18 +61,18 @@ def key_range(field: str, value: str) -> tuple[str, str]:
 
 
 def live_range() -> tuple[str, str]:
-    """Where the runs lie that have not ended: no other state's name is between theirs."""
+    """Return the range of keys of the runs that have not ended: no other state's name sorts between theirs."""
     ranges = [key_range("state", state) for state in LIVE]
     return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
 def state_of(row: Row) -> RunState:
-    """The state by which a row of this range finds its run."""
+    """Return the state in an index row's key."""
     return RunState(str(row["RowKey"]).split("!")[2])
 
 
 def best_entry(run_filter: RunFilter) -> Entry | None:
-    """The index to read: the one that usually has the fewest runs."""
+    """Return the index entry to read: the one that usually has the fewest runs."""
     unfinished = run_filter.state in LIVE
     order = ("tag", "owner", "experiment", "cluster", "state")
     for field in ("state", *order) if unfinished else order:
@@ -82,7 +82,7 @@ def best_entry(run_filter: RunFilter) -> Entry | None:
 
 
 def is_enough(run_filter: RunFilter) -> bool:
-    """Whether all runs of that index fit, or, without one, all runs."""
+    """Return whether every run in that index (or, without one, every run) matches the filter."""
     values = (run_filter.experiment, run_filter.state, run_filter.cluster, run_filter.owner, run_filter.tag)
     return run_filter.holds is None and sum(map(bool, values)) <= 1
 
@@ -103,7 +103,7 @@ def fits(run: Run, run_filter: RunFilter) -> bool:
 
 
 def _entries(run: Run) -> list[Entry]:
-    """The fields and values by which a run is found."""
+    """Return the fields and values by which a run is found."""
     entries = [("state", str(run.progress.state)), ("experiment", run.asked.experiment), ("cluster", run.asked.cluster)]
     entries += [("owner", who) for who in dict.fromkeys((run.people.owner, run.people.owner_id)) if who]
     return entries + [("tag", f"{name}={value}") for name, value in run.people.tags.items()]
@@ -120,7 +120,7 @@ def _head(entry: Entry, run: Run) -> Row:
 
 
 def _copy(run: Run) -> Row:
-    """The columns of a list, without those at their defaults; none of a run that is too long."""
+    """Return the listed columns without those at their defaults; empty for a run that is too long."""
     values = {each.name: value for each in _COPIED if (value := each.of(run)) != each.default}
     row = some_columns(Run, values) | part_cells(run, PARTS)
     return row if _length(row.values()) <= _LONGEST_COPY else {}

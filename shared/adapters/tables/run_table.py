@@ -1,13 +1,11 @@
-"""The runs in Azure Table Storage, in one partition, so that one transaction writes a run and what finds it.
+"""The runs in Azure Table Storage, in one partition, so that one transaction writes a run and its index rows.
 
-    key                                        row
-    t!<inverted milliseconds>-<name>           the run; the newest has the first key
-    n!<name>                                   where the run's row is, for ever
-    h!<hour>                                   an hour in which runs were made that may not be settled
-    i!<field>!<value>!<time key as above>      a copy of it for lists, by experiment, state, cluster, owner and each tag
+key row t!<inverted milliseconds>-<name> the run; the newest has the first key n!<name> the key of the run's row,
+forever h!<hour> an hour that may have unfinished runs created in it i!<field>!<value>!<time key as above> a copy of the
+run for lists, by experiment, state, cluster, owner and tag
 
-One partition takes some 2,000 row writes a second. A run is written about ten times in its life, each time with its
-four copies or more: some thirty runs a second.
+One partition accepts some 2,000 row writes a second. A run is written about ten times in its life, each time with at
+least its four copies: some thirty runs a second.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
 _PAGE = 1000  # the most rows that the service gives in one answer
-_REQUESTS = 4  # for one page of a filter; a page may then be short, and has a token
-_KEYS_KNOWN = 10_000  # names of runs whose rows' places are remembered, 2 MiB
-_READERS = 8  # rows of a filter's page read at the same time
+_REQUESTS = 4  # per page of a filter; the page may then be short, with a token
+_KEYS_KNOWN = 10_000  # runs whose row keys are cached, 2 MiB
+_READERS = 8  # rows of a filter's page that are read concurrently
 _MILLISECOND = timedelta(milliseconds=1)
-_OVERLAP = timedelta(seconds=1)  # writes of one moment may become visible in another order than that of their times
-_TIME = "Timestamp"  # of a row's last write; the service's own column
+_OVERLAP = timedelta(seconds=1)  # concurrent writes may become visible in a different order than their times
+_TIME = "Timestamp"  # the service's own column: the time of a row's last write
 
 
 class TableRuns:
@@ -50,7 +48,7 @@ class TableRuns:
 
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "runs")
-        self._claims: dict[str, str] = {}  # hour: the etag of its row when we claimed it
+        self._claims: dict[str, str] = {}  # by hour: the etag of its row when this process claimed it
         self._time_keys: dict[str, str] = {}
         self._recent = RecentRows()
         self._readers = ThreadPoolExecutor(_READERS, "runs")
@@ -83,10 +81,10 @@ class TableRuns:
         return self.get(name)
 
     def _time_key(self, name: str) -> str:
-        """Where the run's row is, '' for no run. That never changes, so what was found once is not asked for again."""
+        """Return the key of the run's row, '' for an unknown run. Keys never change, so known ones are cached."""
         if (time_key := self._time_keys.get(name)) is not None:
             return time_key
-        # Any text may be asked for; only a run's name makes a valid key.
+        # A caller may ask for any text; only a run's name makes a valid key.
         row = self._table.get(self._PARTITION, f"n!{name}") if RUN_NAME.fullmatch(name) else None
         if row is None:
             return ""
@@ -110,7 +108,7 @@ class TableRuns:
         except RowMissing as exc:
             if exc.index == 0:
                 raise
-            gone = len(index.gone(before, after))  # a row from before there was an index
+            gone = len(index.gone(before, after))  # a row that predates the index
             etag = self._table.write(merge, *operations[: len(operations) - gone])[0]
         self._recent.merge(before.name, run.etag, cells, etag)
         return Stored(after, etag)
@@ -154,7 +152,7 @@ class TableRuns:
         return RunChanges(fit, gone, _mark(oldest, [since, *map(table.written_at, rows)]))
 
     def _take(self, rows: list[Row], run_filter: RunFilter, limit: int, page: RunPage) -> bool:
-        """Add to the page what fits of the rows, and say whether it ends there: it is full, or costs too much."""
+        """Add matching rows to the page. Return whether the page ends here, because it is full or costs too much."""
         rows_without_copy = 0
         for start in range(0, len(rows), limit):
             some = rows[start : start + limit]
@@ -182,7 +180,7 @@ class TableRuns:
     def live(self) -> list[tuple[str, str, RunState]]:
         low, high = index.live_range()
         rows = list(self._table.query(self._PARTITION, low, high, columns=["RowKey", "name", "cluster"]))
-        if len(rows) >= _PAGE:  # one answer shows one moment; in a second one a run may have moved behind us
+        if len(rows) >= _PAGE:  # one answer is a snapshot; before a second one, a run may move to a key already read
             return [(name, cluster, state) for state in LIVE for name, cluster in self._in_state(state)]
         return [(str(row["name"]), str(row["cluster"]), index.state_of(row)) for row in rows]
 
@@ -214,7 +212,7 @@ class TableRuns:
     def unsettled(self, hour: str, limit: int, before: Run | None = None) -> list[Stored[Run]]:
         start = start_of_hour(hour)
         low = f"t!{keys.newest_first(start + timedelta(hours=1) - _MILLISECOND)}"
-        high = f"t!{keys.newest_first(start)}~"  # ~ is beyond every name
+        high = f"t!{keys.newest_first(start)}~"  # ~ sorts after every name
         if before is not None:
             low = f"t!{keys.newest_first(before.created_at, before.name)}\x20"
         ask = _ask(low, high, index.LISTED, "archived_at eq ''")
@@ -222,7 +220,7 @@ class TableRuns:
         return [Stored(_run(row), table.etag(row)) for row in rows]
 
     def _listed(self, index_row: Row) -> Run | None:
-        """The run of a row; None for one that is gone."""
+        """Return the run of an index row; None if the run no longer exists."""
         if _has_copy(index_row):
             return _run(index_row)
         row = self._table.get(self._PARTITION, f"t!{index_row['time_key']}", index.LISTED)
@@ -233,14 +231,14 @@ class TableRuns:
 
 
 def _since(high: str, head: str, run_filter: RunFilter) -> str:
-    """Where the range of keys ends: with the first run that is old enough, or as a whole."""
+    """Return the end of the range of keys: at the first run that is too old, or the whole range."""
     if run_filter.since is None:
         return high
     return f"{head}{keys.newest_first(min(max(run_filter.since, keys.EPOCH), keys.LAST))}~"
 
 
 def _mark(oldest: str, times: Iterable[datetime]) -> str:
-    """A run's key and the time of the last write, as text."""
+    """Return a run's key and the time of the last write, as one text."""
     return base64.urlsafe_b64encode(json.dumps([oldest, max(times).isoformat()]).encode()).decode().rstrip("=")
 
 
@@ -263,17 +261,17 @@ def _ask(low: str, high: str, columns: Iterable[str], also: str = "") -> table.A
 
 
 def _has_copy(row: Row) -> bool:
-    """Whether the row has what lists show: a run's own row, or one of the index with a copy."""
+    """Return whether the row has the listed fields: a run's own row, or an index row with a copy."""
     return bool(row.get("whole")) or not row.get("time_key")
 
 
 def _read(row: Row) -> Run:
-    """The run of a row. Raises BadInput, naming the column, for one that can't be read."""
+    """Return the run of a row. Raises BadInput with the column's name if the row is unreadable."""
     return mended(from_row(Run, row, index.PARTS))
 
 
 def _run(row: Row) -> Run:
-    """The run of a row of a list. One that can't be read is shown as broken, and stops no other."""
+    """Return the run of a listed row. An unreadable run is shown as broken."""
     try:
         return _read({**row, "request": "{}"})
     except BadInput as exc:

@@ -1,10 +1,9 @@
-"""How many nodes clusters had, in Azure Table Storage.
+"""Node counts of clusters, in Azure Table Storage.
 
-partition          key             row
-clusters           <cluster>       the name of a cluster that has samples
-<cluster>!<day>    ISO 8601 time   its sample at that time
+partition key row clusters <cluster> the name of a cluster that has samples <cluster>!<day> ISO 8601 time the cluster's
+sample at that time
 
-A period is read day by day, so it costs what is in it, however long samples have been kept.
+A period is read day by day, so a read costs only what the period holds, however many samples are stored.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from shared.clusters.samples import Sample, day_of
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
-_CLUSTERS = "clusters"  # a partition of samples has a ! in its name
+_CLUSTERS = "clusters"  # no clash: a partition of samples has a ! in its name
 
 
 class TableSamples:
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "samples")
-        self._cluster_names: set[str] = set()  # those that this process has written
+        self._cluster_names: set[str] = set()  # clusters that this process has written
 
     def record(self, sample: Sample) -> None:
         if sample.cluster not in self._cluster_names:

@@ -1,8 +1,6 @@
-"""Schedules and what became of their instants, in Azure Table Storage.
+"""Schedules and their firings, in Azure Table Storage.
 
-partition    key                        row
-schedule     <id>                       the schedule
-<schedule>   f!<inverted order>         a firing, the newest first
+partition key row schedule <id> the schedule <schedule> f!<inverted order> a firing, newest first
 """
 
 from __future__ import annotations

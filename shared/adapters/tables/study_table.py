@@ -1,10 +1,9 @@
-"""Optuna's journal in Azure Table Storage: the studies of sweeps, open to optuna-dashboard and optuna.load_study.
+"""Optuna's journal in Azure Table Storage: the studies of sweeps, readable by optuna-dashboard and optuna.load_study.
 
-partition   key              row
-<journal>   <12 digits>      the log of this number, as JSON; long ones go on in log_2, log_3, ...
+partition key row <journal> <12 digits> the log of this number, as JSON; a long log continues in log_2, log_3, ...
 
-A log is inserted under the next number. So of two writers one is first, and the other's comes behind it, or, with
-`append_at`, nowhere.
+A log is inserted under the next number. So of two concurrent writers one is first, and the other's log follows or, with
+`append_at`, is not written.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ if TYPE_CHECKING:
 
 Log = dict[str, Any]
 TABLE = "studies"
-_AT_ONCE = 100  # rows of a transaction
-_CELL = 32_000  # characters of a column
+_AT_ONCE = 100  # rows per transaction
+_CELL = 32_000  # characters per column
 _CELLS = 10
 _LAST = "9" * 12
 
 
 class TableJournal(BaseJournalBackend):
-    """One journal. `connect` gives the table service; pickled, it is what goes along."""
+    """One journal. `connect` returns the table service; pickling keeps `connect` rather than a client."""
 
     def __init__(self, connect: Callable[[], TableServiceClient], name: str) -> None:
         self._connect, self._name = connect, name
         self._table = Table(connect(), TABLE)
-        self._end = 0  # so many logs were seen
+        self._end = 0  # the number of logs read so far
 
     def __getstate__(self) -> tuple[Callable[[], TableServiceClient], str]:
         return self._connect, self._name
@@ -58,7 +57,7 @@ class TableJournal(BaseJournalBackend):
 
     def _append(self, logs: list[Log]) -> None:
         def read_new() -> None:
-            deque(self.read_logs(self._end), maxlen=0)  # to know where they end
+            deque(self.read_logs(self._end), maxlen=0)  # to find the end of the journal
 
         compare_and_set(
             SystemClock(),
@@ -69,7 +68,9 @@ class TableJournal(BaseJournalBackend):
         )
 
     def append_at(self, number: int, logs: list[Log]) -> None:
-        """Write these logs, at most 100, from this number on. Raises Changed, and writes none, if one is there."""
+        """Write these logs, at most 100, from this number on. Raises Changed, and writes none, if one of the numbers is
+        taken.
+        """
         rows = [self._row(at, log) for at, log in enumerate(logs, number)]
         self._table.write(*(table.create(row) for row in rows))
         self._end = number + len(rows)

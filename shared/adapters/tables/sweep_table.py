@@ -1,9 +1,7 @@
-"""What the sweeps decided, in Azure Table Storage.
+"""Decisions of the sweeps, in Azure Table Storage.
 
-partition   key                         row
-<cluster>   latest                      the latest decision
-            h!<inverted milliseconds>   the decisions that changed something
-            look                        when someone took the next look at it for himself
+partition key row <cluster> latest the latest decision h!<inverted milliseconds> the decisions that changed something
+look when the next check of the cluster was last claimed
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ _PAGE = 1000  # the most rows that the service gives in one answer
 class TableSweepLog:
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "sweeps")
-        self._last_looks: dict[str, datetime] = {}  # the latest look at each cluster that we know of
+        self._last_looks: dict[str, datetime] = {}  # the latest known check of each cluster
 
     def record(self, decision: Decision, last: Decision | None) -> None:
         row = {"PartitionKey": keys.token(decision.cluster), **to_row(decision)}
@@ -49,7 +47,7 @@ class TableSweepLog:
 
     def latest(self, cluster: str) -> Decision | None:
         row = self._table.get(keys.token(cluster), "latest")
-        return next(readable(Decision, [row] if row else []), None)  # the next one is written over it
+        return next(readable(Decision, [row] if row else []), None)  # the next decision overwrites an unreadable row
 
     def history(self, cluster: str, limit: int = 50) -> list[Decision]:
         rows = self._table.query(keys.token(cluster), *table.kind("h"), min(limit, _PAGE))

@@ -1,4 +1,4 @@
-"""One Azure table: reads, and writes that happen together or not at all."""
+"""One Azure table: reads, and writes that happen all together or not at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Operation = tuple[str, Row] | tuple[str, Row, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Ask:
-    """An OData filter with its @parameters, and the columns wanted."""
+    """An OData filter with its @parameters, and the columns to return."""
 
     query: str
     parameters: dict[str, Any]
@@ -33,7 +33,7 @@ class Ask:
 
 
 class RowMissing(Changed):
-    """The write number `index` of a transaction found no row."""
+    """Write number `index` of a transaction found no row."""
 
     def __init__(self, message: str, index: int) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class RowMissing(Changed):
 
 
 class Table:
-    """A table that is made by the first write that misses it; to reads a missing table is an empty one."""
+    """The first write to a missing table creates it; a read treats a missing table as empty."""
 
     def __init__(self, service: TableServiceClient, name: str) -> None:
         self._service = service
@@ -49,7 +49,7 @@ class Table:
         self._name = name
 
     def get(self, partition: str, key: str, columns: list[str] | None = None) -> TableEntity | None:
-        """The row with all or some columns, or None."""
+        """Return the row with all or some columns, or None."""
         with translated(f"could not read table {self._name}"):
             try:
                 return self._client.get_entity(partition, key, select=columns)
@@ -61,12 +61,14 @@ class Table:
     def query(
         self, partition: str, low: str, high: str, limit: int | None = None, columns: list[str] | None = None
     ) -> Iterator[Row]:
-        """The rows with low <= key < high, by key, in pages of `limit` (1,000 if None), with all or some columns."""
+        """Yield the rows with low <= key < high, by key, in pages of `limit` (1,000 if None), with all or some
+        columns.
+        """
         query = "PartitionKey eq @partition and RowKey ge @low and RowKey lt @high"
         yield from self.all(Ask(query, {"partition": partition, "low": low, "high": high}, columns), limit)
 
     def all(self, ask: Ask, limit: int | None = None) -> Iterator[TableEntity]:
-        """All rows that are asked for, in pages of `limit` (1,000 if None)."""
+        """Yield all rows that match, in pages of `limit` (1,000 if None)."""
         with translated(f"could not read table {self._name}"):
             try:
                 yield from self._client.query_entities(
@@ -77,17 +79,17 @@ class Table:
                     raise
 
     def page(self, ask: Ask, limit: int, token: str) -> tuple[list[Row], str]:
-        """Up to `limit` rows in one request, and the service's token of what follows, '' at the end.
+        """Return up to `limit` rows in one request, and the service's token for the next page, '' at the end.
 
-        The service gives fewer than `limit`, even none, when it has searched for some seconds. The token may be that
-        of `after_row`, too, for a query of rows from @low on.
+        The service may return fewer rows than `limit`, even none, after it has searched for some seconds. The token may
+        also come from `after_row`, for a query of rows from @low on.
         """
         begin, follow = _read_token(token)
         if begin:
             ask = replace_(ask, parameters=ask.parameters | {"low": max(begin, ask.parameters["low"])})
         with translated(f"could not read table {self._name}"):
             try:
-                # The SDK types the token as text; it is a mapping.
+                # The SDK declares the token as text, but it is a mapping.
                 pages: Any = self._client.query_entities(
                     ask.query, parameters=ask.parameters, select=ask.columns, results_per_page=limit
                 ).by_page(cast("str", follow))
@@ -99,9 +101,9 @@ class Table:
         return rows, _write_token(pages.continuation_token)
 
     def write(self, *operations: Operation) -> list[str]:
-        """Make these writes to one partition, all or none, and return the rows' new etags ('' for a deleted one).
+        """Make these writes to one partition, all or none. Return the rows' new etags ('' for a deleted row).
 
-        Raises Changed if a row to create is there or one to replace has another etag, RowMissing if it isn't there.
+        Raises Changed if a row to create exists or a row to replace has another etag, RowMissing if it does not exist.
         """
         with translated(f"could not write table {self._name}"):
             try:
@@ -114,11 +116,11 @@ class Table:
 
     def _submit(self, operations: tuple[Operation, ...]) -> list[str]:
         try:
-            if len(operations) == 1 and operations[0][0] != "delete":  # the SDK's delete hides that no row was there
+            if len(operations) == 1 and operations[0][0] != "delete":  # the SDK's delete hides that the row was missing
                 try:
                     return [self._alone(*operations[0])]
                 except HttpResponseError as exc:
-                    if status_of(exc) != 404:  # else a transaction tells whether it is the row or the table
+                    if status_of(exc) != 404:  # otherwise a transaction shows whether the row or the table is missing
                         raise
             results = self._client.submit_transaction(operations)
         except HttpResponseError as exc:
@@ -128,7 +130,7 @@ class Table:
         return [str(result.get("etag", "")) for result in results]
 
     def _alone(self, kind: str, row: Row, options: dict[str, Any] | None = None) -> str:
-        """One write without a transaction, which costs three times as much. Returns the new etag."""
+        """Make one write without a transaction, which would cost three times as much. Return the new etag."""
         calls: dict[str, Any] = {
             "create": self._client.create_entity,
             "upsert": self._client.upsert_entity,
@@ -142,12 +144,12 @@ def _write_token(token: dict[str, str] | None) -> str:
 
 
 def after_row(row: Row) -> str:
-    """The token of a page that begins behind this row."""
+    """Return the token of a page that starts after this row."""
     return _write_token({"After": str(row["RowKey"])})
 
 
 def _read_token(token: str) -> tuple[str, dict[str, str] | None]:
-    """The key to begin at, or the service's token. Whatever they say, the query that they go with is ours."""
+    """Return the key to start at, or the service's token. Neither can change which query is sent."""
     if not token:
         return "", None
     no_token = Impossible("`continue` is no token that came with a page. Begin without one.", "bad_token")
@@ -163,7 +165,7 @@ def _read_token(token: str) -> tuple[str, dict[str, str] | None]:
 
 
 def kind(name: str) -> tuple[str, str]:
-    """The range of the keys that begin with `name!`."""
+    """Return the range of the keys that start with `name!`."""
     return f"{name}!", f'{name}"'
 
 
@@ -172,7 +174,7 @@ def etag(row: TableEntity) -> str:
 
 
 def written_at(row: Row) -> datetime:
-    """When the row was written last, by the service's clock; the row must have been asked for with its Timestamp."""
+    """Return when the row was last written, by the service's clock. The row must have been read with its Timestamp."""
     return cast("datetime", cast("TableEntity", row).metadata["timestamp"])
 
 
@@ -181,7 +183,7 @@ def create(row: Row) -> Operation:
 
 
 def put(row: Row) -> Operation:
-    """Write the row over whatever is there."""
+    """Write the whole row, overwriting an existing row."""
     return ("upsert", row, {"mode": "replace"})
 
 
@@ -190,12 +192,12 @@ def replace(row: Row, etag: str) -> Operation:
 
 
 def merge(row: Row, etag: str) -> Operation:
-    """Write these columns and leave the others."""
+    """Write these columns of an existing row and keep its other columns."""
     return ("update", row, {"mode": "merge", **_if(etag)})
 
 
 def add(row: Row) -> Operation:
-    """Write these columns and leave the others of the row, which need not be there."""
+    """Write these columns and keep the row's other columns. The row need not exist."""
     return ("upsert", row, {"mode": "merge"})
 
 
