@@ -7,16 +7,19 @@ from shared.deadlines.pool import Pool, kind_of_age
 
 
 def choose(plan: Plan, now: Standing) -> Hold:
-    """The plan's choice, if after it dedicated nodes alone still meet the date; else dedicated nodes.
+    """The plan's choice, if dedicated nodes alone can still meet the deadline afterwards; otherwise dedicated nodes.
 
-    So whoever could meet the date with dedicated nodes alone when it was asked meets it, whatever the pool does.
+    A run that could meet its deadline with dedicated nodes alone at the start therefore meets it, whatever the pool
+    does.
     """
     best = plan.best(now)
     return best if is_safe(plan.terms, now, best) else Hold.DEDICATED
 
 
 def is_safe(terms: Terms, now: Standing, hold: Hold) -> bool:
-    """Whether at the next look dedicated nodes alone still meet the date if all low-priority nodes are gone then."""
+    """Whether dedicated nodes alone can still meet the deadline if all low-priority nodes are gone at the next
+    check.
+    """
     if hold is Hold.NONE:
         return now.slack - terms.step >= terms.reserve
     if hold is Hold.LOW:
@@ -27,10 +30,10 @@ def is_safe(terms: Terms, now: Standing, hold: Hold) -> bool:
 
 
 def keeper_pays(terms: Terms, pool: Pool, age: float, nodes: int, pause: float) -> bool:
-    """Whether one dedicated node of so many, until low-priority ones are back, costs less than to start over then.
+    """Whether one dedicated node, until low-priority nodes are back, costs less than starting over.
 
-    `pause`: the seconds that all nodes lose by starting over; `age`: for how long the pool has had too few. Its work
-    counts at the price of low-priority nodes.
+    `pause`: the seconds that all nodes lose by starting over. `age`: for how long the pool has had too few nodes. The
+    work of the dedicated node counts at the price of low-priority nodes.
     """
     waits = terms.step / pool.chance(False, kind_of_age(age), terms.step)
     return pause * terms.low > waits * (terms.dedicated - terms.low) / nodes

@@ -13,7 +13,7 @@ _HOLDING: dict[str, Holding] = {"": OneJob(), ELASTIC: OfMembers()}
 
 
 def holding(run: Run) -> Holding:
-    """How a run of this kind holds nodes. Raises Impossible for one that can't have a date."""
+    """How a run of this kind holds nodes. Raises Impossible for a kind that can't have a deadline."""
     kind = workload(run).kind
     if kind not in _HOLDING:
         raise Impossible(f"A {kind} can't have a date: give one to a job of its own.", "bad_date")

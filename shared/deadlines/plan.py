@@ -86,7 +86,7 @@ class _Paid:
 
 
 class Plan:
-    """The least expected cost of everything that may come within `left` seconds, with at most so much slack."""
+    """The lowest expected cost for every case within `left` seconds, with at most `slack` seconds of slack."""
 
     def __init__(self, terms: Terms, pool: Pool, left: float, slack: float) -> None:
         self.terms = terms
@@ -161,7 +161,7 @@ class Plan:
         }
 
     def _next(self, steps: int, state: int, hold: Hold) -> Row:
-        """What the rest is expected to cost after a step with this held. Low-priority nodes may be gone then."""
+        """The expected cost of the rest after a step with this holding. Low-priority nodes may be gone by then."""
         values = self._values[steps - 1]
         (ends, other), (stays, same), (ages, older) = self._moves[state]
         if_lost = {Hold.LOW: Hold.NONE, Hold.BOTH: Hold.DEDICATED}.get(hold, hold)
@@ -170,7 +170,7 @@ class Plan:
         return [ends * x + stays * y + ages * z for x, y, z in zip(*rows, strict=True)]
 
     def _later(self, row: Row, before: Row) -> Row:
-        """The row once a change has used up slack; `before` goes on to the left of it."""
+        """The row after a change has used up slack; `before` extends the row to the left."""
         whole, part = divmod(self.terms.change / self._cell, 1)
         line = before + row
         first = len(before) - int(whole)
@@ -181,7 +181,9 @@ class Plan:
 
 
 def _moves(pool: Pool, state: int, step: float) -> tuple[tuple[float, int], ...]:
-    """How the pool may be after a step, with the chance of each: the other way, the same, the same and older."""
+    """The possible states of the pool after a step, with their chances: the other kind, the same, the same but
+    older.
+    """
     available, kind = divmod(state, KINDS)
     ends = pool.chance(bool(available), kind, step)
     other = (1 - available) * KINDS

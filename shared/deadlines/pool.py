@@ -36,7 +36,7 @@ class Spell:
 
 @dataclass(frozen=True)
 class Pool:
-    """The chance per period that a spell ends, for each kind of age: without nodes, and with them."""
+    """The chance per period that a spell ends, for each kind of age, without nodes and with nodes."""
 
     comes: tuple[float, ...] = ASSUMED[0]
     goes: tuple[float, ...] = ASSUMED[1]

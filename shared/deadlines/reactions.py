@@ -11,11 +11,11 @@ from shared.events.announce import tell
 from shared.money.ports import MoneyPorts
 from shared.runs import facts as runs
 
-PACE_PATIENCE = timedelta(minutes=11)  # twice the longest time between two looks at a run with a date, and more
+PACE_PATIENCE = timedelta(minutes=11)  # more than twice the longest time between two checks of a run with a deadline
 
 
 def begin_pace(ports: MoneyPorts, fact: runs.RunRecorded) -> None:
-    """The first look at a run that has a date; each sends the next."""
+    """Queue the first check of a run with a deadline; each check queues the next."""
     if fact.run.feature(Date):
         ports.queues.send(CheckPace(fact.run.name, ""))
 

@@ -29,7 +29,7 @@ class Wish:
     takes_seconds: float = 0.0
 
     def moment(self, now: datetime) -> datetime | None:
-        """When it must be done; None without a wish. Raises Impossible for a moment that has passed."""
+        """The deadline; None without a wish. Raises Impossible for a deadline in the past."""
         if self.done_by is None:
             return now + timedelta(seconds=self.within_seconds) if self.within_seconds else None
         if self.done_by <= now:
@@ -65,7 +65,9 @@ def wish_of_tags(tags: Mapping[str, str], now: datetime) -> Wish:
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """`2026-01-31T18:00` with a zone or in UTC, or `18:00`, the next one, in UTC. Raises Impossible for other text."""
+    """Parse `2026-01-31T18:00`, with a zone or in UTC, or `18:00`: the next one, in UTC. Raises Impossible for other
+    text.
+    """
     if clock := _CLOCK.fullmatch(text):
         at = now.astimezone(UTC).replace(hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)
         return at if at > now else at + timedelta(days=1)

@@ -18,7 +18,7 @@ from shared.runs.content import SoFar
 def open_drop(
     ports: DropPorts, stored: Stored[Drop] | None, key: DropKey, look_after: float, event_form: str = ""
 ) -> None:
-    """Begin collecting. Raises Changed if another writer was first."""
+    """Open the drop to collect uploads, and queue its check. Raises Changed if another write was first."""
     now = ports.clock()
     before = stored.value if stored else Drop(key, DropState.OPEN, "", now)
     opened = replace(

@@ -96,7 +96,7 @@ def _take(ports: DropPorts, stored: Stored[Drop] | None, upload: Upload) -> None
 def _take_in(ports: DropPorts, stored: Stored[Drop], form: str, look: bool) -> None:
     """Record how an upload's event arrived, if the timer created the drop.
 
-    A concurrent check then fails on its etag, so another one is queued.
+    A concurrent check then fails because the etag changed, so another check is queued.
     """
     drop = stored.value
     missed = bool(form) and not drop.event_form and drop.state in (DropState.OPEN, DropState.SEALED)

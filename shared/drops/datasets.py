@@ -12,7 +12,7 @@ from shared.runs.ports import Content
 
 @dataclass(frozen=True)
 class DropDatasets:
-    """Answers from the drops' records."""
+    """The port Datasets, from the drops' records."""
 
     drops: Drops
 
@@ -25,7 +25,7 @@ class DropDatasets:
         return Content(stored.value.fingerprint, stored.value.generation, collecting)
 
     def kept_in(self, drop: DropKey, generation: int, fingerprint: str) -> str:
-        """See shared.runs.ports.Datasets. A removed drop begins again with number 1."""
+        """See shared.runs.ports.Datasets. A removed drop starts again with generation 1."""
         kept = self.drops.generations(drop)
         if (stored := self.drops.get(drop)) and stored.value.generation:
             kept = [generation_of(stored.value), *kept]

@@ -17,7 +17,7 @@ _REF = re.compile(r"(?:drops/)?(?P<drop>[^/]+/[^/]+?)(?:@(?P<which>[0-9]{1,8}|no
 
 @dataclass(frozen=True)
 class DataRef:
-    """A generation of a drop, 0 for the newest; or what lies in the drop now."""
+    """A generation of a drop (0: the newest), or with `now` the drop's current content."""
 
     key: DropKey
     number: int = 0
@@ -26,7 +26,7 @@ class DataRef:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a drop. `content` is its MD5, or its etag where the storage knows no MD5."""
+    """A file of a drop. `content` is its MD5, or its etag if the storage has no MD5."""
 
     path: str
     size: int
@@ -35,7 +35,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Difference:
-    """What one must do to the first list to have the second. A changed file is shown as the second has it."""
+    """The changes from the first list to the second. A changed file has the values of the second list."""
 
     added: tuple[DataFile, ...]
     changed: tuple[DataFile, ...]
@@ -44,7 +44,7 @@ class Difference:
 
 
 def read_ref(text: str) -> DataRef:
-    """`route/name`, `route/name@3`, `route/name@latest` or `route/name@now`. Raises Impossible for anything else."""
+    """`route/name`, `route/name@3`, `route/name@latest` or `route/name@now`. Raises Impossible for other text."""
     match = _REF.fullmatch(text)
     if match is None:
         forms = "<route>/<name>, <route>/<name>@<generation>, <route>/<name>@now, or a run"

@@ -12,7 +12,7 @@ from shared.runs.content import drop_blobs, in_time, survey
 
 
 def is_noted(ports: DropPorts, event: FileUploaded) -> bool:
-    """Whether the upload is known by now: its drop is open, or closed and holds what is there."""
+    """Whether the upload is already covered: its drop is open, or is closed with the current content."""
     stored = ports.drops.get(DropKey.of(event.name))
     return stored is not None and (
         stored.value.state is DropState.OPEN or _holds_what_was_listed(ports.blobs, ports.clock, stored.value)
@@ -20,7 +20,7 @@ def is_noted(ports: DropPorts, event: FileUploaded) -> bool:
 
 
 def check_is_done(ports: DropPorts, message: CheckDrop) -> bool:
-    """Whether the drop was opened again since, or closed and holds what the listing that closed it showed."""
+    """Whether the drop was opened again since, or is closed with the content of its closing listing."""
     stored = ports.drops.get(DropKey(message.route, message.name))
     return (
         stored is None
@@ -30,7 +30,7 @@ def check_is_done(ports: DropPorts, message: CheckDrop) -> bool:
 
 
 def _holds_what_was_listed(blobs: Blobs, clock: Clock, drop: Drop) -> bool:
-    """Whether the drop is closed and holds what the listing that closed it showed.
+    """Whether the drop is closed and its content equals the closing listing.
 
     A drop may be rejected by its name alone, without a listing.
     """

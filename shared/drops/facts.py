@@ -17,6 +17,6 @@ class DropComplete(Fact):
 
 @dataclass(frozen=True)
 class DropSealed(Fact):
-    """The drop's content is fixed, and the run that it names has a row. Stated before the drop's row says so."""
+    """The drop's content is fixed, and its run has a row. Published before the drop's row says so."""
 
     drop: Drop

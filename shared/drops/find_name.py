@@ -22,7 +22,7 @@ from shared.runs.ports import RunFilter, Runs
 from shared.runs.views.run_list import matching
 from shared.runs.views.summary import lower_is_better, metric_named
 
-SHOWN = 8  # of the names that a beginning could mean
+SHOWN = 8  # names to list for an ambiguous prefix
 LOOKED_AT = 1000  # newest runs that are searched for the best one
 REMEMBERED = 200  # names that are searched for a similar name
 
@@ -36,7 +36,7 @@ class Found:
 
 
 def find(ports: DropPorts, text: str) -> Found:
-    """What the text means. Raises NotFound, with what may have been meant, and Conflict for a beginning of several."""
+    """Resolve the text. Raises NotFound with similar names, and Conflict for an ambiguous prefix."""
     name = text.strip().removeprefix("drops/").strip("/")
     if "@" in name:
         return _chosen(ports, name)
@@ -120,7 +120,7 @@ def _best(runs: list[Run], metric: str) -> Run:
 
 
 def _candidates(ports: DropPorts, where: str, completed: bool) -> list[Run]:
-    """The newest runs of a route, an experiment or a drop, newest first."""
+    """The runs of a route, an experiment or a drop, newest first."""
     state = str(RunState.COMPLETED) if completed else ""
     experiments = {where, *(route.experiment for name, route in ports.routes.items() if name == where)}
     if "/" in where or not where:
@@ -139,6 +139,7 @@ def _meant(routes: Routes, where: str) -> str:
 def _nothing(runs: Runs, drops: Drops, text: str) -> NotFound:
     names = [run.name for run in runs.newest(REMEMBERED)]
     names += [str(drop.key) for drop in islice(drops.listed(None, None, LOOKED_AT), REMEMBERED)]
-    begun = {name[: max(len(text), 4)]: name for name in reversed(names)}  # a beginning is compared with beginnings
+    # A prefix is compared with prefixes of the same length
+    begun = {name[: max(len(text), 4)]: name for name in reversed(names)}
     meant = nearest(text, names) or begun.get(nearest(text, begun), "")
     return NotFound(f"There is no run or drop {text[:80]!r}." + (f" Did you mean {meant!r}?" if meant else ""))

@@ -50,9 +50,9 @@ class FileUploaded(
     done="shared.drops.done:is_noted",
     inline=(CheckDrop, SubmitRun),
 ):
-    """Event Grid's event of a blob in the drops container. `at` is None where the event does not say when.
+    """Event Grid's event of a blob in the drops container. `at` is None if the event has no time.
 
-    `form`: how the event came, its schema and its encoding in the queue.
+    `form`: the event's schema, and its encoding in the queue.
     """
 
     name: str

@@ -16,9 +16,9 @@ from shared.runs.model import Moment, Run, RunState
 
 
 def train_again(ports: DropPorts, drop: DropKey, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
-    """A new run with the job of the drop's newest generation. The same key is the same run.
+    """A new run with the job of the drop's newest generation. The same key returns the same run.
 
-    Raises NotFound for an unknown drop, Conflict for one that is not closed: that becomes a run by itself.
+    Raises NotFound for an unknown drop, and Conflict for an open drop, which makes its own run when it closes.
     """
     stored_drop, now = _trained(ports.drops, drop), ports.clock()
     kind, what = ("key", key) if key else ("token", ports.new_token())
@@ -47,7 +47,7 @@ def train_again(ports: DropPorts, drop: DropKey, key: str | None = None, owner: 
 
 
 def _trained(drops: Drops, drop: DropKey) -> Drop:
-    """The drop, whose newest generation made a run."""
+    """The drop, if its newest generation made a run."""
     stored = drops.get(drop)
     if stored is None:
         raise NotFound(f"No upload to drops/{drop} was seen.")

@@ -29,7 +29,7 @@ ADDRESS_LIFE = 900  # seconds
 
 @dataclass(frozen=True)
 class Offered:
-    """A file that a browser has. `name` is its path below the drop's folder, `modified` when it changed last."""
+    """A file in the browser. `name` is its path in the drop's folder, `modified` the time of its last change."""
 
     name: str
     size: int
@@ -39,9 +39,9 @@ class Offered:
 def upload_addresses(
     routes: Routes, blobs: Blobs, key: DropKey, offered: Sequence[Offered], owner: str = ""
 ) -> dict[str, Any]:
-    """Where each of the files is to be put, and with which headers, so that the drop is its owner's.
+    """The upload address and headers for each file; the headers set the drop's owner.
 
-    Raises Impossible, with every fault that the drop would be rejected for.
+    Raises Impossible with every problem for which the drop would be rejected.
     """
     route = routes.get(key.route)
     if fault := why_not_a_drop(key, offered[0].name, route, routes):
@@ -60,7 +60,7 @@ def upload_addresses(
 
 
 def may_become_code(routes: Routes, key: DropKey, offered: Sequence[Offered]) -> bool:
-    """Whether what is uploaded may decide what runs on the nodes: a job file, or a file of a drop that brings code."""
+    """Whether an upload may affect what runs on nodes: a job file, or a file of a drop with its own code."""
     route = routes.get(key.route)
     if route is None:
         return False

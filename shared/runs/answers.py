@@ -41,7 +41,7 @@ def accepted(run: Run) -> Reply:
 
 
 def file_address(url: str, query: FileQuery) -> Reply:
-    """A redirect to where this file can be read for some minutes; with `link` the address, for a page."""
+    """A redirect to an address of the file, valid for some minutes; with `link`, the address itself, for a page."""
     if query.link:
         return Reply({"url": url, "seconds": ADDRESS_LIFE})
     return Reply(None, 302, {"Location": url, "Cache-Control": "no-store"})

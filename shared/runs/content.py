@@ -22,12 +22,12 @@ OWNER = "trainyard_owner"  # metadata of uploaded blobs: who uploads, percent-en
 OWNER_LIMIT = 256
 PATIENCE = timedelta(minutes=4)  # for one listing; functionTimeout, 10 minutes, ends the worker
 BUDGET = timedelta(minutes=2)  # for the listing by one message; another message continues
-MANY = 1_000_000  # files; so many are listed within seconds to minutes
+MANY = 1_000_000  # files; listing this many takes seconds to minutes
 _LOOKED_EVERY = 100  # files
 
 
 class ListingTooLong(Unavailable):
-    """A folder was not listed within PATIENCE; `seen` says how many files were."""
+    """A folder was not listed within PATIENCE; `seen` is the number of listed files."""
 
     def __init__(self, seen: int) -> None:
         minutes = PATIENCE // timedelta(minutes=1)
@@ -152,13 +152,13 @@ class _Look:
         self._digest = hashlib.sha256()
 
     def at(self, blob: Blob, page: str) -> bool:
-        """Take the blob in. True after each MANY."""
+        """Add the blob to the survey. True after each MANY blobs."""
         if blob.metadata.get("hdi_isfolder") == "true":
             return False  # how a storage account with a hierarchical namespace shows a folder
         so_far, key = self._told, self._key
         path = blob.name.removeprefix(key.prefix()) if blob.name != str(key) else ""
         so_far.single_file = not path
-        is_content = path != SUCCESS_MARKER  # which says "complete"
+        is_content = path != SUCCESS_MARKER  # the marker says "complete" and is not content
         if is_content:
             self._digest.update(f"{blob.name}\0{blob.md5 or blob.etag.strip(chr(34))}\0{blob.size}\n".encode())
             so_far.hashed += 1

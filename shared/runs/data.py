@@ -37,7 +37,7 @@ from shared.runs.trained_on import Difference, TrainedOn, Verdict, differences, 
 LISTING = "data.json.gz"
 MOST_LISTED = 100_000  # blobs; for a larger drop, the fingerprint shows whether it changed, but not which blobs
 COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
-_LIMIT = 64 << 20  # bytes of a listing as it is stored
+_LIMIT = 64 << 20  # bytes of a stored listing, compressed
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's value for the gzip format
 log = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ def _is_due(run: Run) -> bool:
 def _known(run: Run) -> TrainedOn | None:
     if run.progress.trained_on:
         return TrainedOn(run.progress.trained_on)
-    return TrainedOn.OTHER if run.progress.data_note else None  # as an older version wrote it
+    return TrainedOn.OTHER if run.progress.data_note else None  # an older version wrote only the note
 
 
 def _quick(ports: RunPorts, run: Run, jobs: Collection[str] | None) -> Run | None:

@@ -13,7 +13,7 @@ from shared.jobs.model import FailureCode, JobState, JobStatus
 from shared.kernel.drop_key import DropKey
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
-WHY_LIMIT = 1000  # characters of a moment's reason
+WHY_LIMIT = 1000  # characters of the reason of one history entry
 HISTORY_LIMIT = 100  # entries kept; the history of an often preempted job keeps its first half and its last half
 
 

@@ -21,7 +21,7 @@ from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
 from shared.runs.progress.workload import Workload
 
-Reaction = Callable[[Any, Any], None]  # to a fact; takes the system's ports and the fact
+Reaction = Callable[[Any, Any], None]  # a reaction to a fact: a function of the system's ports and the fact
 Json = dict[str, Any]
 
 

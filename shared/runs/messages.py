@@ -8,7 +8,7 @@ from shared.jobs.readers import run_event
 from shared.kernel.message import Json, Message, Trace
 from shared.runs.names import run_of_job
 
-RUN_CHECKS = "run-looks"  # a queue is not renamed: the version before works on it too
+RUN_CHECKS = "run-looks"  # never rename a queue: the previous version also uses it
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,23 @@ _EVICTED = re.compile(r"evicted member \d+ \(")
 
 
 def exit_code(why: str) -> int:
-    """The exit code of a member's process, from the reason of its failure; 0 if there is none."""
+    """The exit code of a member's process, from the reason of its failure; 0 without one."""
     match = _EXIT_CODE.search(why)
     return int(match[1]) if match else 0
 
 
 def log_of(reason: str) -> str:
-    """The end of the log in the reason of a failed run: its sentence, the log's name and a colon, then the lines."""
+    """The tail of the log in a failed run's reason, which has a sentence, the log's name with a colon, and the
+    lines.
+    """
     return reason.partition(":\n")[2]
 
 
 def cancel_code(why: str) -> CancelCode:
-    """Who ended a run. Only a sweep wrote what code needs to know."""
+    """The code for the reason of a cancel. Only the sentence of a sweep is recognized."""
     return CancelCode.SWEEP if why.startswith(_SWEEP) else CancelCode.NONE
 
 
 def deed(what: str) -> Deed:
-    """What someone did to a run."""
+    """The kind of a person's action, from its sentence."""
     return Deed.EVICTED if _EVICTED.match(what) else Deed.TAGS

@@ -46,7 +46,7 @@ class Trials(Struct):
 
 
 def list_trials(ports: SweepPorts, studies: Studies, run: RunName) -> Annotated[dict[str, Any], Trials]:
-    """A sweep's trials in their order. Raises NotFound, and Impossible for a run that is no sweep."""
+    """A sweep's trials in order. Raises NotFound, and Impossible for a run that is not a sweep."""
     sweep = ports.runs.get(run).value.asked.request.sweep
     if sweep is None:
         raise Impossible(f"Run {run} is no sweep, so it has no trials.", "no_sweep")

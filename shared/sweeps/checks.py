@@ -10,7 +10,7 @@ from shared.sweeps.ports import SweepPorts
 
 
 def check_budget_has_prices(ports: SweepPorts, run: Run) -> None:
-    """Raise Impossible for a sweep with a budget whose trials have no price: it could never tell what it has spent."""
+    """Raise Impossible for a sweep with a budget whose trials have no price: its spending would be unknown."""
     request = run.asked.request
     if request.sweep is None or not request.sweep.budget:
         return

@@ -9,7 +9,7 @@ MOST = 1000  # trials of a sweep
 
 
 def trials_to_compare(ports: RunPorts, name: str) -> list[str]:
-    """The trials of a sweep that have told something, the best first, or the newest; none of another run."""
+    """The trials of a sweep with reported values, best first, or the newest trials; none for another run."""
     sweep = ports.runs.get(name).value.asked.request.sweep
     if sweep is None:
         return []

@@ -18,7 +18,7 @@ from shared.sweeps.reactions import look_at_its_sweep, look_at_sweep
 SWEEP = FeaturePart(
     "sweep",
     Standing,
-    column="sweep_standing",  # the version before has the name of a trial's sweep in the column `sweep`
+    column="sweep_standing",  # the previous version has the name of a trial's sweep in the column `sweep`
     hidden=("trials_beyond", "sweep_look"),
     was_there=lambda row: row.get("kind") == SweepParent.kind and row.get("trials_ended") is not None,
 )

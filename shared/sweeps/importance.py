@@ -31,7 +31,7 @@ def importance(sweep: Sweep, trials: Sequence[Trial]) -> dict[str, float]:
         ]
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that PED-ANOVA is called experimental
+        warnings.simplefilter("ignore")  # the warning that PED-ANOVA is experimental
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         return {
             name: round(part, 4)

@@ -10,8 +10,10 @@ from shared.runs.messages import RUN_CHECKS
 
 @dataclass(frozen=True)
 class CheckSweep(Message, queue=RUN_CHECKS, handler="shared.sweeps.look:look_at_sweep"):
-    """Bring a sweep on. `number` is that of a check by the clock: only the one that the row waits for asks for the
-    next. The hourly check of runs begins these checks anew."""
+    """Advance a sweep. `number` identifies a check by the clock: only the number that the row expects queues the next.
+
+    The hourly reconcile of runs restarts these checks.
+    """
 
     sweep: str
     number: int | None = None

@@ -9,7 +9,7 @@ from shared.sweeps.ports import SweepPorts
 
 
 def look_at_sweep(ports: SweepPorts, fact: runs.RunSubmitted | runs.CancelCarriedOut | runs.RunReconciled) -> None:
-    """A sweep begins, is to end, or may have lost its next look."""
+    """Check a sweep that starts, should end, or may have lost its next check."""
     if standing := fact.run.feature(Standing):
         ports.queues.send(CheckSweep(fact.run.name, standing.look))
 

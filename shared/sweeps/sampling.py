@@ -23,9 +23,9 @@ from shared.sweeps.model import Trial, TrialState
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-FILLED = 8  # trials at a rung, or one more than there are parameters, before the model learns from it
+FILLED = 8  # minimum number of trials at a rung (or the number of parameters plus one) for the model
 SEEN = 100  # of very many trials the model sees the newest
-RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't hold
+RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't persist
 Draw = dict[str, Drawn]
 
 
@@ -138,7 +138,7 @@ def _sobol(sweep: Sweep, seed: int, number: int) -> Draw:
 
 
 def _at(parameter: Parameter, quantile: float) -> Drawn:
-    """What lies at this part of a parameter's range, from 0 up to 1."""
+    """The value at this quantile of a parameter's range, from 0 up to 1."""
     if parameter.kind == CHOICE:
         return parameter.values[int(quantile * len(parameter.values))]
     if parameter.kind == RANDINT:
@@ -150,14 +150,14 @@ def _at(parameter: Parameter, quantile: float) -> Drawn:
 
 
 def _inside(parameter: Parameter, at: float) -> Drawn:
-    """As the parameter's distribution has it."""
+    """The value in the form of the parameter's distribution."""
     if parameter.is_log and not _is_int(parameter):
         return at
     return parameter.rounded(at) if parameter.step else at
 
 
 def _is_int(parameter: Parameter) -> bool:
-    """Whether Optuna has a distribution of whole numbers for it: on a log scale for steps of 1, from 1 on."""
+    """Whether Optuna has an integer distribution for the parameter: on a log scale only for step 1, from 1 on."""
     low, *_ = parameter.ends
     return parameter.is_whole and (not parameter.is_log or (parameter.step == 1 and float(low) >= 1))
 

@@ -31,7 +31,7 @@ JOE_KUO = """
 
 
 def point(dimensions: int, seed: int, number: int) -> list[float]:
-    """The point of this number, from 0 on, in the unit cube. Dimensions beyond those of JOE_KUO are plain random."""
+    """The point with this number, from 0, in the unit cube. Dimensions beyond those of JOE_KUO are random."""
     known = _directions()[:dimensions]
     digits = [_digits(row, number) ^ _bits(f"{seed} {dimension}") for dimension, row in enumerate(known)]
     digits += [_bits(f"{seed} {dimension} {number}") for dimension in range(len(known), dimensions)]
@@ -44,7 +44,7 @@ def _bits(text: str) -> int:
 
 
 def _digits(directions: tuple[int, ...], number: int) -> int:
-    """The digits of a coordinate: the directions of the bits of the number's Gray code, added without carry."""
+    """The digits of a coordinate: the directions of the set bits in the number's Gray code, combined by XOR."""
     found, gray = 0, number ^ (number >> 1)
     for bit in range(gray.bit_length()):
         if gray >> bit & 1:

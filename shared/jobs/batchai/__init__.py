@@ -1,1 +1,1 @@
-"""Batch AI's documents: job.json, cluster.json, and project.json, read, translated, and accounted for by field."""
+"""Batch AI documents (job.json, cluster.json and project.json): reading, translation, and a report on every field."""

@@ -1,8 +1,8 @@
-"""Take a Batch AI document for a job: find where its mounts' files are, and make the job that does the same.
+"""Adopt a Batch AI document as a job: find the files of its mounts, and build the equivalent job.
 
-A mount's files are looked for, in this order: where the request says; in the drop, in a folder of the mount's path or
-name; in a datastore of the share's or container's name; at last below batchai/ in the workspace's own storage, where
-whoever moves here copies them to.
+The files of a mount are searched in this order: the place given in the request; a folder in the drop with the mount's
+path or name; a datastore with the name of the share or container; and finally batchai/ in the workspace's own storage,
+to which migrating users copy their files.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from shared.kernel.names import path_problem
 from shared.kernel.storage import Place
 
 _SECRET = re.compile(r"(?:password|account_?key|sas_?token)$", re.IGNORECASE)
-FOLDER = "batchai"  # of the workspace's own datastore
+FOLDER = "batchai"  # folder in the workspace's own datastore
 _OURS = (DROPS_STORE, OUTPUT_STORE, "workspaceartifactstore", "workspaceworkingdirectory", "workspacefilestore")
 
 
 @dataclass(frozen=True)
 class Order:
-    """A job.json and what comes with it. `mounts` says by a mount's path or name where its files are; `folder` is the
-    drop that it lies in."""
+    """A job.json and its context. `mounts` maps a mount's path or name to its files; `folder` is the document's
+    drop.
+    """
 
     document: Mapping[str, Any]
     beside: Beside = field(default_factory=Beside)
@@ -51,8 +52,7 @@ def of_drop(document: Mapping[str, Any], around: Around, account: str) -> Writte
 
 
 def of_request(document: Mapping[str, Any], given: BatchAI | None, around: Around, account: str) -> Written:
-    """The job of a request's job.json. Raises Impossible with all that is wrong with it, or for one that is to be
-    strict and loses anything."""
+    """The job of a request's job.json. Raises Impossible with all problems, or if a strict request loses anything."""
     given = given or BatchAI()
     beside = beside_a_request(given, account)
     order = Order(document, beside, given.mounts, longest_seconds=around.limits.timeout_seconds)
@@ -65,7 +65,7 @@ def of_request(document: Mapping[str, Any], given: BatchAI | None, around: Aroun
 
 
 def adopt(stores: Stores, order: Order) -> Written:
-    """The job that does the same. Never raises for what the document holds."""
+    """The equivalent job. Never raises because of the document's content; problems are reported."""
     job = read_job(order.document, order.beside)
     if order.folder and (secret := list(secrets_in(order.document))):
         job.report.lost(
@@ -81,14 +81,14 @@ def adopt(stores: Stores, order: Order) -> Written:
         f"{mount.path}=PATH)."
         for mount, source in made.missing
     )
-    # Below it lies the code with the launcher, and a description for whoever sees the job in Azure ML.
+    # The template has the code with the launcher, and a description for people who see the job in Azure ML.
     template = replace(TEMPLATE, description=job.report.summary())
     findings = [finding.said() for finding in job.report.findings]
     return Written(Layer(made.job), template, tuple(job.report.problems), absent, job.report.summary(), findings)
 
 
 def secrets_in(content: Any, path: str = "") -> Iterator[str]:
-    """The paths of values that are secrets by their keys, and no placeholders."""
+    """The paths of values whose keys suggest a secret, except for placeholders."""
     pairs = content.items() if isinstance(content, Mapping) else enumerate(content) if isinstance(content, list) else ()
     for key, value in pairs:
         here = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
@@ -126,7 +126,10 @@ def _named(stores: Stores, path: str, name: str, job: BatchJob) -> Source:
 
 
 def _looked_up(stores: Stores, path: Location) -> Source:
-    """Whether there is anything. A datastore that is not there holds nothing; one of another account nobody can see."""
+    """The source at this path, with whether it has files.
+
+    A missing datastore has no files. A datastore in another account can't be checked.
+    """
     try:
         place = stores.jobs.place(path)
     except NotFound:

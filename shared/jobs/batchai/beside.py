@@ -1,4 +1,4 @@
-"""What comes with a job.json: the files beside it in a drop, or what a request says with it."""
+"""The context of a job.json: the files beside it in a drop, or the settings in a request."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, read_job
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.storage import Blobs, Place
 
-LONGEST_SCRIPT = 65_536  # bytes, all in the job itself
+LONGEST_SCRIPT = 65_536  # bytes per script; the job itself holds the scripts
 
 
 def beside_a_drop(blobs: Blobs, folder: Place, document: Mapping[str, Any], account: str) -> Beside:
-    """A cluster.json and a project.json say where the job's files are. Raises BrokenJobFile."""
+    """The documents and scripts beside a drop's job.json. Raises BrokenJobFile."""
     cluster, project = _read(blobs, folder, CLUSTER), _read(blobs, folder, PROJECT)
     return Beside(cluster, project, account, files=_scripts(blobs, folder, document))
 
@@ -26,18 +26,18 @@ def beside_a_request(given: BatchAI, account: str) -> Beside:
 
 
 def _scripts(blobs: Blobs, folder: Place, document: Mapping[str, Any]) -> dict[str, str]:
-    """The scripts that lie beside the job.json, not in a mount's folder: they are laid where the job wants them."""
+    """The scripts beside the job.json, outside of a mount's folder. They are placed where the job expects them."""
     texts = {}
     for name in scripts_of(document):
         try:
             texts[name] = blobs.read(folder.container, folder.prefix + name, LONGEST_SCRIPT).decode()
         except (NotFound, BadInput, UnicodeDecodeError):
-            continue  # it is in a mount's folder, or must be put into one
+            continue  # the script is in a mount's folder, or must be put there
     return texts
 
 
 def _read(blobs: Blobs, folder: Place, kind: str) -> dict[str, Any] | None:
-    """The document of this kind; None if there is none, or a file of its name that is something else."""
+    """The document of this kind; None if it does not exist, or if the file has other content."""
     name = f"{kind}.json"
     try:
         data = blobs.read(folder.container, folder.prefix + name, JOB_FILE_LIMIT)

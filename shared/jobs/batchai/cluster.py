@@ -1,4 +1,4 @@
-"""Read a cluster.json: the compute of Azure ML that does the same, and the mounts that jobs find on its nodes. Pure."""
+"""Translate a cluster.json into the equivalent Azure ML compute, and read the mounts of its nodes. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared.jobs.vm_size import gpus_of, is_size, known
 from shared.kernel.names import NAME
 
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/amlCompute.schema.json"
-IDLE_SECONDS = 120  # before nodes go; Batch AI let them go at once, Azure ML wants to be told
+IDLE_SECONDS = 120  # until idle nodes are removed; Batch AI removed nodes immediately, Azure ML needs a value
 _ANSWERED = (
     "id", "name", "type", "resourceGroup", "creationTime", "allocationState", "allocationStateTransitionTime",
     "currentNodeCount", "errors", "nodeStateCounts", "provisioningState", "provisioningStateTransitionTime",
@@ -19,7 +19,7 @@ _ANSWERED = (
 
 
 def read_node_setup(content: dict[str, Any], mounts: Mounts) -> None:
-    """The cluster's mounts alone, and what of its set-up a job would miss."""
+    """Read only the cluster's mounts, and report the parts of its setup that a job would miss."""
     unused = Report()
     _, properties = _properties(content, unused, "cluster")
     properties.report = mounts.report
@@ -27,7 +27,7 @@ def read_node_setup(content: dict[str, Any], mounts: Mounts) -> None:
 
 
 def read_cluster(content: dict[str, Any], name: str = "", account: str = "") -> tuple[dict[str, Any], Mounts]:
-    """The compute, as `az ml compute create --file` takes it, and the mounts. The report is the mounts' own."""
+    """The compute in the form of `az ml compute create --file`, and the mounts, which also have the report."""
     report = Report()
     outer, properties = _properties(content, report)
     mounts = Mounts(report, account)
@@ -48,7 +48,7 @@ def read_cluster(content: dict[str, Any], name: str = "", account: str = "") -> 
 
 
 def _properties(content: dict[str, Any], report: Report, prefix: str = "") -> tuple[Fields, Fields]:
-    """Older files have the fields right at the top."""
+    """The fields of the cluster; older files have them at the top level."""
     outer = Fields(content, prefix, report)
     outer.take("$schema", "nothing: it names the schema")
     inner = outer.mapping("properties") if isinstance(content.get("properties"), dict) else None

@@ -1,4 +1,4 @@
-"""Which kind of Batch AI document something is, told by its content, and where its fields lie. Pure."""
+"""Detect the kind of a Batch AI document from its content, and find its fields. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ JOB, CLUSTER, PROJECT = "job", "cluster", "project"
 
 
 def kind_of(content: Any) -> str:
-    """job, cluster or project; '' for anything else, such as an Azure ML job.
+    """job, cluster or project; '' for any other document, such as an Azure ML job.
 
-    An Azure ML job may have `properties` too, but they are texts, and it has a `command`.
+    An Azure ML job may have `properties` too, but its properties are texts, and it has a `command`.
     """
     if not isinstance(content, dict) or "command" in content:
         return ""
@@ -41,7 +41,7 @@ def kind_of(content: Any) -> str:
 
 
 def scripts_of(content: Any) -> list[str]:
-    """The names of the scripts that a job names, at most ten: whoever has them beside the job may send them with it."""
+    """The names of the scripts that a job uses, at most ten. A client may upload these scripts with the job."""
     return list(dict.fromkeys(_SCRIPT.findall(json.dumps(content))))[:10]
 
 

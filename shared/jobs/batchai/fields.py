@@ -1,7 +1,7 @@
-"""A mapping of a document that knows which of its keys were read, so that none can be passed over in silence. Pure.
+"""A mapping from a document that tracks which keys were read, so that no key is silently ignored. Pure.
 
-Batch AI's own reader took keys in any case, and Python's spelling of them too (`process_count`); published recipes rely
-on that, so it holds here. A key that is null is a key that is not there.
+Batch AI's own reader accepted keys in any case, and in Python's spelling (`process_count`). Published recipes rely on
+both, so this reader accepts them too. A key with the value null counts as missing.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 from shared.jobs.batchai.report import Report
 
-MOST_UNKNOWN = 100  # keys of one mapping; more are refused before they are explained
+MOST_UNKNOWN = 100  # keys per mapping; a mapping with more is rejected without explaining each key
 _SHOWN = 60  # characters of a wrong value in a message
 
 
 class Fields:
-    """Reads of a key say where its value lands in the job; `finish` reports the keys that nobody read."""
+    """Reading a key records where its value ends up in the job; `finish` reports the keys that were not read."""
 
     def __init__(self, content: Mapping[str, Any], path: str, report: Report) -> None:
         self.path, self.report = path, report
@@ -34,11 +34,11 @@ class Fields:
         return list(self._names.values())
 
     def at(self, key: str) -> str:
-        """The path of a key as the document spells it."""
+        """The key's path, in the document's spelling."""
         return f"{self.path}.{self._names.get(_folded(key), key)}".lstrip(".")
 
     def take(self, key: str, where: str = "") -> Any:
-        """The value as it is, or None. Without `where` its fate is the caller's to tell."""
+        """The raw value, or None. Without `where`, the caller must report what becomes of the value."""
         if key not in self:
             return None
         name = self._names[_folded(key)]
@@ -48,7 +48,7 @@ class Fields:
         return self._content[name]
 
     def peek(self, key: str) -> Any:
-        """The value without having read it: it may still be told that nobody did."""
+        """The value, without marking the key as read: `finish` may still report it."""
         return self._content[self._names[_folded(key)]] if key in self else None
 
     def text(self, key: str, where: str = "", needed: bool = False) -> str:
@@ -85,7 +85,7 @@ class Fields:
         return Fields(value, self.at(key), self.report)
 
     def items(self, key: str) -> list[Fields]:
-        """The mappings of a list."""
+        """The mappings in a list, as Fields."""
         value = self.take(key)
         if value is None:
             return []
@@ -102,7 +102,7 @@ class Fields:
         return items
 
     def lost(self, key: str, meant: str, instead: str, decide: str = "") -> None:
-        """Report a key that has no equivalent, if it is there."""
+        """Report a key without an equivalent, if the key exists."""
         if key in self:
             self.take(key)
             self.report.lost(self.at(key), meant, instead, decide)
@@ -131,7 +131,7 @@ class Fields:
                     )
 
     def _refuse(self, key: str, value: Any, expected_kind: str) -> None:
-        """The value is not shown unless it is a number: it may be someone's secret at a wrong place."""
+        """Report a wrong value. Only numbers are shown, because any other value may be a misplaced secret."""
         shown = f"{value!r:.{_SHOWN}}" if isinstance(value, int | float) else f"a {type(value).__name__}"
         if isinstance(value, str) and value.startswith("["):
             shown = "an expression of an ARM template, which only a deployment can fill in"

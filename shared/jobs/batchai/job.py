@@ -1,4 +1,4 @@
-"""Read a job.json of any of Batch AI's schemas, with the cluster.json and project.json that belong to it. Pure."""
+"""Read a job.json of any Batch AI schema version, with its cluster.json and project.json. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OLD_CUDA = re.compile(r"cuda-?[5-9](?!\d)", re.IGNORECASE)  # the oldest GPU of
 _INPUT = re.compile(r"\$(?:\{AZ_BATCHAI_INPUT_([-\w]+)\}|AZ_BATCHAI_INPUT_(\w+))")
 LONGEST_NAME = 255  # characters of an experiment's
 _SHM = re.compile(r"\d+[bkmgBKMG]?")
-_ANSWERED = (  # what the service added to its answers: `az batchai job show` prints a job with them
+_ANSWERED = (  # fields that the service added to its responses: `az batchai job show` prints them with the job
     "id", "name", "type", "resourceGroup", "creationTime", "executionInfo", "executionState",
     "executionStateTransitionTime", "provisioningState", "provisioningStateTransitionTime", "toolType",
     "jobOutputDirectoryPathSegment",
@@ -31,10 +31,10 @@ _ANSWERED = (  # what the service added to its answers: `az batchai job show` pr
 
 @dataclass(frozen=True)
 class Beside:
-    """What comes with a job.json: the documents beside it, and what its command line said.
+    """The context of a job.json: the documents beside it, and the settings from the command line.
 
-    `files` are texts to be laid into mounts: by their path from the cluster's mount root on, logs/scripts/train.py, or
-    by a mere name, which is laid wherever the job names such a file.
+    `files` are texts to be placed into mounts. A key is a path from the cluster's mount root, such as
+    logs/scripts/train.py, or a plain name, which is placed wherever the job uses a file with this name.
     """
 
     cluster: dict[str, Any] | None = None
@@ -52,7 +52,7 @@ class Output:
 
 @dataclass
 class BatchJob:
-    """A job as it was asked for, with the report that is being written on it."""
+    """The requested job, and the report about its translation."""
 
     report: Report
     start: Start
@@ -64,15 +64,15 @@ class BatchJob:
     variables: dict[str, str] = field(default_factory=dict)
     image: str = ""
     shm_size: str = ""
-    seconds: int = 0  # 0 where it does not say
+    seconds: int = 0  # time limit; 0 if not given
     cluster: str = ""
     experiment: str = ""
     tags: dict[str, str] = field(default_factory=dict)
-    named: list[Reference] = field(default_factory=list)  # the paths into mounts that it names
+    named: list[Reference] = field(default_factory=list)  # paths into mounts that the job names
 
 
 def read_job(content: Mapping[str, Any], beside: Beside) -> BatchJob:
-    """Everything of it is read, or on the report."""
+    """Read the job. Every field is either used or reported."""
     report = Report()
     outer = Fields(content, "", report)
     inner = outer.mapping("properties") if isinstance(content.get("properties"), dict) else None
@@ -99,7 +99,7 @@ def read_job(content: Mapping[str, Any], beside: Beside) -> BatchJob:
 
 
 def _with_inputs(text: str, inputs: dict[str, str]) -> str:
-    """The text with the input directories' variables filled in."""
+    """The text with the variables of the input directories replaced."""
     return _INPUT.sub(lambda match: inputs.get(match[1] or match[2], match[0]), text)
 
 
@@ -138,7 +138,7 @@ def _placement(job: BatchJob, outer: Fields, properties: Fields, project: Projec
 
 
 def _experiment(job: BatchJob, properties: Fields, project: Project) -> str:
-    """The experiment's name, with dashes for what Azure ML takes in none."""
+    """The experiment's name, with dashes for characters that Azure ML does not allow."""
     given = properties.text("experimentName", "experiment_name") or project.experiment
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", given).strip("-_")[:LONGEST_NAME]
     if name != given and name:
@@ -178,12 +178,12 @@ def _container(job: BatchJob, properties: Fields, environment: str) -> None:
 
 
 def _host(url: str) -> str:
-    """The registry of an address: without a user's name and password, and without what follows."""
+    """The registry in an address, without a user's name and password, and without the path."""
     return url.partition("://")[2 if "://" in url else 0].partition("?")[0].rpartition("@")[2].strip("/")
 
 
 def _image(job: BatchJob, field: str, environment: str) -> None:
-    """Keep the image, unless it is a PyTorch that no GPU of today can run: then take the trainers' environment."""
+    """Keep the image, except for a PyTorch too old for today's GPUs: then use the trainers' environment."""
     meant, old = "The image that the job runs in.", bool(_OLD_CUDA.search(job.image))
     if environment:
         job.report.told(field, meant, f"It runs in {environment}, as asked.")
@@ -255,7 +255,7 @@ def _secrets(properties: Fields, report: Report) -> None:
 
 
 def _directories(job: BatchJob, properties: Fields) -> Iterator[Reference]:
-    """The named directories, and the paths into mounts that they tell of."""
+    """The named directories, and the paths into mounts that they contain."""
     for item in properties.items("inputDirectories"):
         name, path = (
             item.text("id", "AZ_BATCHAI_INPUT_<id>", needed=True),

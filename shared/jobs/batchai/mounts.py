@@ -22,12 +22,12 @@ _OPTION = re.compile(r"""(-{1,2}[\w-]+|\b\w+)(?:=|\s+)["']?$""")
 
 @dataclass(frozen=True)
 class Mount:
-    """`name` is the share's or container's, '' where the document does not say it. `path` is below the root."""
+    """One mount. `name` is the name of the share or container, '' if not given. `path` is below the mount root."""
 
     root: str
     path: str
-    where: str  # the field that declares it, or that only refers to it
-    kind: str = ""  # share or container, '' where only a reference tells of it
+    where: str  # the field that declares the mount, or that only refers to it
+    kind: str = ""  # share or container, '' if the mount is only referred to
     name: str = ""
     account: str = ""
 
@@ -48,7 +48,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Use:
-    """A mount, and what the job does with it: paths below it that are read, and folders that are written to."""
+    """A mount and its use by the job: the paths that are read, and the folders that are written."""
 
     mount: Mount
     reads: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Use:
 
 @dataclass
 class Mounts:
-    """All that a document declares. The storage account's placeholder is filled in."""
+    """All mounts that a document declares. The placeholder of the storage account is replaced."""
 
     report: Report
     account: str
@@ -81,7 +81,7 @@ class Mounts:
 
     def _share(self, share: Fields, root: str) -> None:
         url = self._filled(share.text("azureFileUrl", "the input of this mount", needed=True))
-        address = url.partition("://")[2].partition("?")[0].rpartition("@")[2]  # what is left out may be a secret
+        address = url.partition("://")[2].partition("?")[0].rpartition("@")[2]  # the removed parts may contain a secret
         if "?" in url or "@" in url:
             self.report.told(
                 share.at("azureFileUrl"), "The share's address, with a signature or password in it.",
@@ -145,9 +145,9 @@ class Mounts:
 
 
 def references(texts: Iterable[tuple[str, str]], written: bool | None = None) -> list[Reference]:
-    """The paths into mounts that these (field, text) pairs name.
+    """The paths into mounts in these (field, text) pairs.
 
-    Where `written` does not say it, a path is written to if the option before it is called like that: --output_dir.
+    If `written` is not given, a path counts as written if the option before it has such a name: --output_dir.
     """
     mount_references = []
     for name, text in texts:
@@ -161,7 +161,7 @@ def references(texts: Iterable[tuple[str, str]], written: bool | None = None) ->
 
 
 def uses(mounts: Mounts, named: Iterable[Reference]) -> list[Use]:
-    """Each mount with what the job does in it. A mount that is only referred to is reported, and taken for granted."""
+    """Each mount with its use by the job. A mount that is only referred to is reported, and assumed to exist."""
     by_mount: dict[Mount, Use] = {mount: Use(mount) for mount in mounts.mounted}
     for reference in named:
         mount = _mount_of(by_mount, reference)

@@ -1,6 +1,6 @@
-"""An mpirun line taken apart: how many processes, on how many nodes, and the line that each process runs. Pure.
+"""Parse an mpirun command line: number of processes, number of nodes, and the command of each process. Pure.
 
-Azure ML starts the processes itself and takes no launcher of one's own, so what only the launcher needs goes.
+Azure ML starts the processes itself and does not support a custom launcher, so options for the launcher are dropped.
 https://learn.microsoft.com/azure/machine-learning/how-to-train-distributed-gpu
 """
 
@@ -31,7 +31,7 @@ _ONE = {
 
 @dataclass
 class Taken:
-    """`count` and `per_node` are 0 where the line does not say; `unsure` are parts that could not be read."""
+    """A parsed line. `count` and `per_node` are 0 if not given; `unsure` are parts that could not be parsed."""
 
     line: str
     count: int = 0
@@ -48,7 +48,7 @@ class _Word:
 
 
 def take_apart(line: str) -> Taken | None:
-    """None if no launcher is started by the line. What comes before and after the launcher's command stays."""
+    """Parse the line; None if it starts no launcher. Text before and after the launcher's command is kept."""
     words = [_Word(match[0], match.start(), match.end()) for match in _WORD.finditer(line)]
     for index, word in enumerate(words):
         if _LAUNCHER.fullmatch(word.text) and _begins_a_command(words, index):
@@ -99,7 +99,7 @@ def _without(line: str, words: list[_Word], index: int) -> Taken:
 
 
 def _values(words: list[_Word], place: int) -> list[str]:
-    """The words that belong to the option at this place."""
+    """The words that belong to the option at this position."""
     text, following = words[place].text, [word.text for word in words[place + 1 : place + 3]]
     if text in _NONE or "=" in text:
         return []
@@ -123,7 +123,9 @@ def _count(taken: Taken, option: str, values: list[str]) -> None:
 
 
 def _exported(option: str, values: list[str]) -> Iterator[str]:
-    """`-x NAME` exports a variable that each process has anyway."""
+    """The exported variables with values. `-x NAME` without a value is skipped: each process has the variable
+    anyway.
+    """
     if option != "-x" and len(values) == 2:
         values = [f"{values[0]}={values[1]}"]
     yield from (value for value in values if re.match(r"\w+=", value))

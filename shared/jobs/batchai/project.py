@@ -1,4 +1,4 @@
-"""project.json of the deep-learning job service: which cluster, which storage, which script. Pure."""
+"""Read the project.json of the deep-learning job service: its cluster, storage and script. Pure."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from shared.jobs.batchai.fields import Fields
 from shared.jobs.batchai.mounts import CLUSTER_ROOT, Mount
 from shared.jobs.batchai.report import Report
 
-DATA_MOUNT = "datalake"  # where its clusters mounted the container; the share was mounted under its own name
+DATA_MOUNT = "datalake"  # mount point of the container on the service's clusters; the share used its own name
 _UNFILLED = "ENTER_"
 
 
 @dataclass(frozen=True)
 class Project:
-    """What a project says. '' and 0 are what it leaves open; a field that is still to be filled in is left open too."""
+    """The settings of a project. '' and 0 mean "not given", which includes fields that are still to be filled in."""
 
     cluster: str = ""
     persist: bool = False
     experiment: str = ""
-    script: str = ""  # the path at which a job finds it, from the mount root on
+    script: str = ""  # the script's path on the node, from the mount root
     max_nodes: int = 0
     mounts: tuple[Mount, ...] = ()
 
 
 def read_project(content: dict[str, Any], report: Report, prefix: str = "project") -> Project:
-    """Read it; what has no equivalent, or is wrong, is on the report."""
+    """Read the project. Fields without an equivalent, and invalid fields, are reported."""
     fields = Fields(content, prefix, report)
     fields.take("$schema", "nothing: it names the schema")
     cluster, experiment = (
@@ -64,7 +64,7 @@ def _filled(fields: Fields, key: str, where: str) -> str:
 
 
 def _yes(fields: Fields, key: str, report: Report) -> bool:
-    """True and False are texts in the project's template."""
+    """Parse a switch: the project's template has True and False as texts."""
     value = fields.take(key, "a lease on the cluster")
     if value is None or value == "":
         return False

@@ -1,4 +1,4 @@
-"""Batch AI's job.json among the forms that a job may have. What reads it is loaded when the first one comes."""
+"""The reader of Batch AI's job.json. Its modules are imported when the first such document arrives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared.jobs.readers.job_file import JobFile
 
 @dataclass(frozen=True)
 class BatchAIJobs:
-    """See shared.jobs.ports.Reader. `account` is the storage account that documents mean by their placeholder."""
+    """See shared.jobs.ports.Reader. `account` replaces the placeholder of the storage account in documents."""
 
     account: str = ""
 

@@ -1,4 +1,4 @@
-"""What became of each field of a document: where it landed, or what was done instead. Pure."""
+"""The report on a document's fields: where each value ended up, or what is done instead. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _PASSWORD = re.compile(r"(://[^/\s:@\"']*:)[^/\s@\"']+(?=@)")
 
 
 def hidden(text: str) -> str:
-    """The text with what is secret in its addresses replaced: signatures, keys and passwords."""
+    """The text with the secrets in its addresses replaced: signatures, keys and passwords."""
     return _PASSWORD.sub(r"\1...", _SIGNATURE.sub(r"\1...", text))
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A field that did not simply land in the job. `lossy`: the job does not do all that the document asked for."""
+    """A field without a direct equivalent in the job. `lossy`: the job does less than the document requests."""
 
-    field: str  # its path, properties.containerSettings.shmSize
+    field: str  # the field's path, such as properties.containerSettings.shmSize
     meant: str
     instead: str
     decide: str = ""
@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass
 class Report:
-    """`landed` is for each path that was used, where. Problems keep a document from being translated."""
+    """`landed` maps each used path to its place in the job. `problems` prevent the translation."""
 
     findings: list[Finding] = field(default_factory=list)
     landed: dict[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Report:
         self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide)))
 
     def told(self, path: str, meant: str, instead: str, decide: str = "") -> None:
-        """For something that is done in another way, or that had no effect in Batch AI either."""
+        """Report a field that is handled differently, or that had no effect in Batch AI either."""
         self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide), lossy=False))
 
     def _add(self, finding: Finding) -> None:
@@ -70,7 +70,7 @@ class Report:
         return [finding for finding in self.findings if finding.lossy]
 
     def summary(self) -> str:
-        """What was done otherwise, for a run's history."""
+        """The lossy findings in one text, for a run's history."""
         if not self.lossy:
             return "Read as a Batch AI job; every field has its equivalent."
         done = " ".join(f"{each.field.removeprefix('properties.')}: {each.instead}" for each in self.lossy)

@@ -1,4 +1,4 @@
-"""What each toolkit of Batch AI starts: the command lines of its processes, and how many there are. Pure."""
+"""The processes that each Batch AI toolkit starts: their command lines and their number. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _WORLD = re.compile(r"--world[-_]size[= ]+0*([0-9]{1,20})")
 
 @dataclass
 class Start:
-    """`lines` by role: all, or for TensorFlow master, worker and server. `index`: what AZ_BATCHAI_TASK_INDEX counts.
+    """The processes to start. `lines` are the command lines by role: all, or for TensorFlow master, worker and server.
 
-    `texts` are the fields whose texts made the lines.
+    `index` is what AZ_BATCHAI_TASK_INDEX counts. `texts` are the fields from which the lines were made.
     """
 
     lines: dict[str, str] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Start:
     per_node: int = 1
     index: str = "process"
     only_master: bool = False
-    mpi: bool = False  # whether the processes need MPI between them
+    mpi: bool = False  # whether the processes communicate through MPI
     backend: str = ""
     workers: int = 0
     servers: int = 0
@@ -37,7 +37,7 @@ class Start:
 
 @dataclass(frozen=True)
 class _Block:
-    """One toolkit's settings, and the nodes that it starts on."""
+    """The settings of one toolkit, and the number of its nodes."""
 
     fields: Fields
     nodes: int
@@ -54,7 +54,7 @@ class _Block:
         return " ".join(part for part in parts if part)
 
     def spread(self, start: Start, key: str = "processCount", otherwise: int = 0) -> None:
-        """The total number of processes, which must come out even on the nodes."""
+        """Read the total number of processes, which must divide evenly among the nodes."""
         total = self.fields.whole(key, "distribution.process_count_per_instance", otherwise or self.nodes)
         start.processes, start.per_node = total, max(1, total // self.nodes)
         if total % self.nodes:
@@ -65,7 +65,7 @@ class _Block:
 
 
 def read_toolkit(properties: Fields, nodes: int, report: Report, scripts: Iterable[str] = ()) -> Start:
-    """What the one toolkit block of the job starts. Problems are on the report; `scripts` are texts that it may run."""
+    """The processes of the job's single toolkit block. Problems are reported. `scripts` are texts it may run."""
     given = [name for name in TOOLKITS if name in properties]
     if len(given) != 1:
         report.refuse(
@@ -86,7 +86,7 @@ def read_toolkit(properties: Fields, nodes: int, report: Report, scripts: Iterab
 
 
 def _speaks_horovod(properties: Fields, start: Start, scripts: Iterable[str]) -> bool:
-    """Whether its processes would have spoken through Horovod: the line, the preparation or a script names it."""
+    """Whether the processes use Horovod: the command line, the preparation or a script mentions it."""
     preparation = properties.peek("jobPreparation")
     return any("horovod" in text.lower() for text in (json.dumps(preparation), *(t for _, t in start.texts), *scripts))
 

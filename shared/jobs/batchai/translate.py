@@ -1,4 +1,4 @@
-"""From a Batch AI job to the Azure ML command job that does the same, and to the launcher's instructions. Pure."""
+"""Translate a Batch AI job into the equivalent Azure ML command job, with instructions for the launcher. Pure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from shared.kernel.names import path_problem
 Json = dict[str, Any]
 LAUNCHER = "python batchai_launch.py"
 SPEC = "TRAINYARD_BATCHAI"
-LONGEST_SPEC = 100_000  # bytes; Linux starts no program with a variable of 128 KiB
-MODELS = "models"  # the output in which a run's model is looked for
+LONGEST_SPEC = 100_000  # bytes; Linux does not start a program with a variable of 128 KiB
+MODELS = "models"  # the output with a run's model
 _MODELS = re.compile(r"(?:^|/)models?$", re.IGNORECASE)
-WRITTEN, SHARED = "mounts", LEFT_OUTPUT  # outputs: what is written into mounts, and the temporary folder of all nodes
+# Outputs: files written into mounts, and the shared temporary folder of all nodes
+WRITTEN, SHARED = "mounts", LEFT_OUTPUT
 TEMPLATE = JobSpec(code="..")  # the trainers' snapshot, which has the launcher
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a mount's files are. `there` is None where nobody can look."""
+    """The place of a mount's files. `there`: whether files exist; None if that can't be checked."""
 
     path: Where
     there: bool | None = None
@@ -37,7 +38,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Translation:
-    """The job, but for what a route or request adds, and the mounts that the job reads and that hold nothing."""
+    """The translated job, without the values of a route or request, and the mounts read by the job that are empty."""
 
     job: JobSpec
     missing: tuple[tuple[Mount, Source], ...] = ()
@@ -45,7 +46,7 @@ class Translation:
 
 @dataclass
 class _Names:
-    """Names for inputs and outputs, each given once."""
+    """Unique names for inputs and outputs."""
 
     taken: set[str] = field(default_factory=lambda: {WRITTEN, SHARED, "data"})
 
@@ -63,7 +64,9 @@ class _Names:
 def translate(
     job: BatchJob, sources: Mapping[Mount, Source], environment: str, files: Mapping[str, str]
 ) -> Translation:
-    """`files` are texts to be laid into the mounts, by path or mere name. Problems go on the report."""
+    """Translate the job. `files` are texts to be placed into the mounts, by path or plain name. Problems are
+    reported.
+    """
     names, laid = _Names(), _laid(job, files)
     outputs = {names.give(MODELS if out.id.lower() in ("model", "models") else out.id): out for out in job.outputs}
     model = None if MODELS in outputs else _model_folder(job)
@@ -112,23 +115,23 @@ def _command_job(
 
 
 def _model_folder(job: BatchJob) -> tuple[Mount, str] | None:
-    """The first folder that is written to and called like a model's."""
+    """The first written folder whose name is that of a model folder."""
     return next(((use.mount, path) for use in job.uses for path in use.writes if _MODELS.search(path)), None)
 
 
 def _environment(name: str) -> Asset | Environment:
-    """One of the workspace's, or any image; without a name that of the trainers."""
+    """An environment of the workspace, or any image; without a name, the trainers' environment."""
     named = read_asset(name) if name else TRAINERS_ENVIRONMENT
     return Environment(named) if isinstance(named, str) else named
 
 
 def _laid(job: BatchJob, files: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    """Root and path of each text. A name without a folder goes wherever the job names a file that is called so."""
+    """Each text with its root and path. A plain name is placed wherever the job uses a file with this name."""
     texts = {}
     for name, text in files.items():
         if fault := path_problem(name):
             job.report.refuse(f"files.{name[:80]}", fault)
-        elif "/" in name:  # of a project, whose mounts are the cluster's
+        elif "/" in name:  # a project's file: its mounts are the cluster's
             texts[CLUSTER_ROOT, name] = text
         else:
             read = [each for each in job.named if not each.written and each.path.rpartition("/")[2] == name]
@@ -183,7 +186,7 @@ def _spec(job: BatchJob, mounts: list[Json], outputs: Json) -> str:
 
 
 def shortened(job: BatchJob, longest: float) -> None:
-    """Take the administrator's limit where the job asks for more, or says nothing and so had Batch AI's week."""
+    """Apply the administrator's limit if the job requests more, or has no limit and so had Batch AI's week."""
     path, seconds = "properties.constraints.maxWallClockTime", job.seconds or WEEK
     if seconds > longest:
         tell = job.report.lost if job.seconds else job.report.told

@@ -1,10 +1,10 @@
-"""How long a job may run, in each of the forms that Batch AI's documents and answers have it in. Pure."""
+"""Parse the time limit of a job in each format that Batch AI's documents and responses use. Pure."""
 
 from __future__ import annotations
 
 import re
 
-WEEK = 7 * 86_400  # Batch AI's own limit, where a job says none
+WEEK = 7 * 86_400  # Batch AI's limit for a job without one
 
 _ISO = re.compile(
     r"P(?!$)(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
@@ -17,7 +17,7 @@ _UNITS = {"weeks": WEEK, "days": 86_400, "hours": 3600, "minutes": 60, "seconds"
 
 
 def read_wall_clock(text: str) -> int | None:
-    """Whole seconds, at least 1; None for what is no duration."""
+    """Whole seconds, at least 1; None for an invalid duration."""
     match = _ISO.fullmatch(text.strip()) or _CLOCK.fullmatch(text.strip())
     if not match or len(text) > 100:
         return None

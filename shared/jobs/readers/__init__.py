@@ -1,1 +1,3 @@
-"""What turns a job of any form into a JobSpec, and what Azure ML says into our words: the edge where schemas end."""
+"""Readers at the edge to foreign schemas: from a job in any format to a JobSpec, and from Azure ML's statuses to
+ours.
+"""

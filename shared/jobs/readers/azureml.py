@@ -1,8 +1,8 @@
-"""Azure ML's job schema, read: from its YAML or JSON to a Layer. Pure.
+"""Read Azure ML's job schema, as YAML or JSON, into a Layer. Pure.
 
-The tables say which of its keys is which field of ours, for this reader and for the writer
-(shared/adapters/azureml/document.py). What has no field here travels along in `rest` by the path of its keys, and the
-schema judges it when the job is written. https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-command
+The tables map the schema's keys to fields of a JobSpec, for this reader and for the writer
+(shared/adapters/azureml/document.py). Keys without a field stay in `rest`, by their path, and the schema validates them
+when the job is written. https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-command
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NUMBERS = {
     "distribution.parameter_server_count": "parameter_servers",
     "limits.timeout": "timeout_seconds",
 }
-RESTRICTED = {  # by their path: the name under which a route allows them
+RESTRICTED = {  # by path: the name under which a route allows the key
     "services": "services",
     "identity": "identity",
     "queue_settings": "queue_settings",
@@ -59,7 +59,7 @@ LAUNCHER = "distribution."
 KINDS = {"uri_folder": FOLDER, "uri_file": FILE}
 COMPUTE = SCHEME  # before a cluster's name
 _ENVIRONMENT = "environment"
-_OF_A_KIND = {"jobs": PIPELINE, "search_space": "sweep"}  # keys that only such a job has
+_OF_A_KIND = {"jobs": PIPELINE, "search_space": "sweep"}  # keys that only this kind of job has
 _PATHS = {field: path for path, field in (TEXTS | NUMBERS | RESTRICTED | MAPPINGS).items() if field not in GROUPS} | {
     "environment.conda": "environment.conda_file",
     "environment.context": "environment.build.path",
@@ -69,13 +69,13 @@ Json = dict[str, Any]
 
 
 def path_of(place: str) -> str:
-    """A place in a JobSpec as the schema calls it: `nodes` is resources.instance_count. The schema's own stay."""
+    """The schema's name of a place in a JobSpec: `nodes` is resources.instance_count. Other names stay unchanged."""
     field, dot, below = place.partition(".")
     return _PATHS.get(place) or f"{_PATHS.get(field, field)}{dot}{below}"
 
 
 def read_job(document: Mapping[str, Any]) -> JobSpec:
-    """The job that a document holds which is known to be one. Raises ValueError."""
+    """The job in a document that is known to be a job. Raises ValueError."""
     layer = read_layer(document)
     if layer.problems or layer.unread:
         raise ValueError("; ".join(f"{p.path} {p.message}" for p in layer.problems) or str(dict(layer.unread)))
@@ -83,9 +83,9 @@ def read_job(document: Mapping[str, Any]) -> JobSpec:
 
 
 def read_layer(document: Mapping[str, Any]) -> Layer:
-    """What someone wrote, to be laid over a template. What can't be read is among its problems, by the document's keys.
+    """The user's document as a layer over a template. Parts that can't be read become problems, by document key.
 
-    A key that is null, or an empty text, switches off what lies below. A number may be written as text.
+    A key with null or an empty text removes the value of the layers below. A number may be given as text.
     """
     document, sweep, problems = _sweep(document)
     if problems := (*problems, *_problems(document)):
@@ -113,7 +113,7 @@ def read_layer(document: Mapping[str, Any]) -> Layer:
 
 
 def _sweep(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sweep | None, tuple[Problem, ...]]:
-    """The job of a sweep's trials, and the sweep; any other job as it is."""
+    """The job of a sweep's trials, and the sweep; any other job unchanged, without a sweep."""
     if _kind(document) == PIPELINE:
         pipeline, problems = read_pipeline(document)
         return pipeline, None, problems
@@ -124,13 +124,13 @@ def _sweep(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sweep | None
     if _kind(document) == "sweep":
         return sweeps.read_published(document)
     inputs, sweep, problems = sweeps.read_short(document["sweep"], _mapping(document, "inputs"))
-    if sweep and document.get("command"):  # a whole job: nothing below it has these inputs
+    if sweep and document.get("command"):  # a whole job: no layer below it has these inputs
         inputs = {**sweeps.placeholders(sweep), **inputs}
     return {**document, "inputs": inputs}, sweep, problems
 
 
 def read_environment(described: Any) -> str | Asset | Environment:
-    """A registered environment, what the job says of its own, or the name of a file beside the job."""
+    """A registered environment, the job's own environment, or the name of a file beside the job."""
     if not isinstance(described, Mapping):
         return read_asset(str(described))
     rest = {key: value for key, value in described.items() if value is not None and key != "$schema"}
@@ -143,7 +143,7 @@ def read_environment(described: Any) -> str | Asset | Environment:
 
 
 def environment_document(environment: str | Asset | Environment) -> Any:
-    """The same, written; read again it is the same."""
+    """The environment in the schema's form; reading it again gives the same environment."""
     if not isinstance(environment, Environment):
         return place_text(environment)
     described: Json = {"image": environment.image, "conda_file": environment.conda}
@@ -158,7 +158,7 @@ def environment_document(environment: str | Asset | Environment) -> Any:
 
 
 def _flat(document: Mapping[str, Any]) -> Json:
-    """The document with the groups' keys by their paths. A group that is null stays as it is."""
+    """The document with the keys of groups by their paths. A group that is null stays unchanged."""
     flat: Json = {}
     for key, value in document.items():
         if key in GROUPS and isinstance(value, Mapping):
@@ -169,7 +169,7 @@ def _flat(document: Mapping[str, Any]) -> Json:
 
 
 def _is_said(flat: Json, path: str) -> bool:
-    """Whether the document has this key, or null for the whole group."""
+    """Whether the document has this key, or null for its whole group."""
     return path in flat or path.partition(".")[0] in flat
 
 
@@ -185,7 +185,7 @@ def _kind(document: Mapping[str, Any]) -> str:
 
 
 def _numbers(flat: Json, fields: Json) -> Json:
-    """Put the numbers into the fields, and return what was written in place of one."""
+    """Store the numbers in `fields`, and return the values that are not numbers."""
     unread: Json = {}
     for path, field in NUMBERS.items():
         value = whole(flat.pop(path, None))
@@ -199,7 +199,7 @@ def _numbers(flat: Json, fields: Json) -> Json:
 
 
 def whole(value: Any) -> Any:
-    """The value as a whole number, where text or a float says one."""
+    """The value as a whole number, if a text or a float is one; otherwise unchanged."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 20:
         return int(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value

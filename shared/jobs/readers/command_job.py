@@ -1,4 +1,4 @@
-"""Azure ML's job, as a drop's job file or a request has it: what is read where no other reader knows better."""
+"""The reader of Azure ML jobs in job files and requests. It is the default for documents that no other reader knows."""
 
 from __future__ import annotations
 

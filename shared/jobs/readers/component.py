@@ -1,4 +1,4 @@
-"""A command component, read as the command job that it is with these inputs. Pure.
+"""Convert a command component with its inputs into a command job. Pure.
 
 https://learn.microsoft.com/azure/machine-learning/reference-yaml-component-command
 """
@@ -21,12 +21,14 @@ Json = dict[str, Any]
 
 
 def is_file(named: str) -> bool:
-    """Whether this names a component's file, and not a registered component."""
+    """Whether the name is that of a component's file, not of a registered component."""
     return named.startswith(_LOCAL) or named.endswith((".yml", ".yaml"))
 
 
 def from_folder(said: Mapping[str, Any], folder: str) -> Json:
-    """A component from a file in this folder, with the files that it and its steps name as seen from above it."""
+    """A component from a file in this folder. Its relative paths, and those of its steps, get the folder as a
+    prefix.
+    """
     made = dict(said)
     for key in ("code", "component", "trial", "environment"):
         if isinstance(named := said.get(key), str) and (is_file(named) or (key == "code" and is_relative(named))):
@@ -64,14 +66,15 @@ def _described_from(environment: Mapping[str, Any], folder: str) -> Json:
 
 
 def is_component(trial: Mapping[str, Any]) -> bool:
-    """Whether this says what it takes, as components do; the trial of a sweep has no inputs of its own."""
+    """Whether the trial of a sweep is a component: only components declare inputs or outputs."""
     return "inputs" in trial or "outputs" in trial or trial.get("type") == "command"
 
 
 def as_job(component: Mapping[str, Any], inputs: Mapping[str, Any], searched: Collection[str]) -> tuple[Json, Json]:
-    """(what of a command job it has, the inputs that it has with these). Raises ValueError for one that is missing.
+    """(the component's fields of a command job, the complete inputs). Raises ValueError for a missing input.
 
-    What is searched is left to the search. A part of the command in $[[...]] stays where its input has a value.
+    Searched inputs are left to the search. An optional part of the command, in $[[...]], stays if its input has a
+    value.
     """
     declared = component.get("inputs") or {}
     given = {name: inputs.get(name, _default(declared[name])) for name in declared if name not in searched}
@@ -90,7 +93,7 @@ def as_job(component: Mapping[str, Any], inputs: Mapping[str, Any], searched: Co
 
 
 def _default(declared: Any) -> Any:
-    """What an input is where nobody gives it: its default; data have none."""
+    """The value of an input that is not given: its default; data has no default."""
     if not isinstance(declared, Mapping):
         return declared
     return None if declared.get("type") in _DATA else declared.get("default")

@@ -1,6 +1,6 @@
-"""Code and an environment whose files lie in a drop: a folder of code, a conda or environment file, a build context.
+"""Code and environments whose files are in a drop: a code folder, a conda or environment file, a build context.
 
-Azure ML's own clients read these from the disk of whoever submits; a job file in a drop names them the same way.
+Azure ML's own clients read such files from the submitter's disk; a job file in a drop names them in the same way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from shared.kernel.names import path_problem
 from shared.kernel.parsing import read_yaml
 from shared.kernel.storage import Place
 
-_FILE = ("file:", "./")  # how the name of an environment file begins; any other text is a registered environment's
+_FILE = ("file:", "./")  # prefixes of an environment file's name; any other text is a registered environment
 _COMPONENT, _TRIAL = "component", "trial"
 _OF_THE_DROP = {"command": "of-the-drop", "environment": "azureml:of-the-drop:1"}
 _CODE, _ENVIRONMENT, _CONDA, _CONTEXT = "code", "environment", "environment.conda", "environment.build"
@@ -34,19 +34,21 @@ _CODE, _ENVIRONMENT, _CONDA, _CONTEXT = "code", "environment", "environment.cond
 
 @dataclass(frozen=True)
 class DropFiles:
-    """What lies beside a job file. `folder` is None before there is a drop: whatever the files will be, they have a
-    place then."""
+    """The files beside a job file.
+
+    `folder` is None before the drop exists; the files then have places, but no content.
+    """
 
     stores: Stores
     limits: Limits
     job_file: JobFile
     folder: Place | None
-    within: str = ""  # the step of a pipeline that this is about, as the keys before its own
+    within: str = ""  # the step of a pipeline, as the prefix of its keys; '' for the job itself
 
     def read_in(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The document with the components that it names as files in it: the trial of a sweep, the steps of a pipeline.
+        """The document with its component files read in: a sweep's trial, and a pipeline's steps.
 
-        What they name in turn is named from the drop's own folder then. Raises BrokenJobFile.
+        Paths in these files are rewritten to be relative to the drop's folder. Raises BrokenJobFile.
         """
         if isinstance(trial := document.get(_TRIAL), str) and is_file(trial):
             return {**document, _TRIAL: self._component(_TRIAL, trial, _OF_THE_DROP)}
@@ -71,23 +73,23 @@ class DropFiles:
         return body
 
     def _component(self, what: str, name: str, before: Any) -> Any:
-        """A component's file, with what it names as seen from the drop; before there is one, this in its place."""
+        """The content of a component's file, with paths relative to the drop. Before the drop exists: `before`."""
         path = self._path("", normpath(name.removeprefix("file:")), what)
         if self.folder is None:
             return before
         return from_folder(self._yaml(path, what), path.rpartition("/")[0])
 
     def _in_place_of(self, name: str, body: Mapping[str, Any]) -> Any:
-        """A component with whatever the pipeline gives to this step and takes from it."""
+        """A placeholder component with all inputs and outputs that the pipeline uses for this step."""
         taken = re.findall(rf"parent\.jobs\.{re.escape(name)}\.outputs\.([\w-]+)", str(self.job_file.document))
         outputs = {key: {"type": "uri_folder"} for key in (*mapping(body.get("outputs")), *taken)}
         inputs = {key: {"type": "uri_folder"} for key in mapping(body.get("inputs"))}
         return {**_OF_THE_DROP, "type": "command", "inputs": inputs, "outputs": outputs}
 
     def put_in(self, job: JobSpec) -> JobSpec:
-        """The job with its code where its content belongs, and its environment's files read in. Twice copies nothing.
+        """The job with its code at the content-addressed place, and its environment's files read in.
 
-        Raises BrokenJobFile for a file that is not there, can't be read, or that the route lets no drop bring.
+        A repeat copies nothing. Raises BrokenJobFile for a missing, unreadable or forbidden file.
         """
         if isinstance(job.code, str) and is_relative(job.code):
             job = replace(job, code=self._code(job.code))
@@ -99,7 +101,7 @@ class DropFiles:
         return job
 
     def put_in_step(self, step: JobSpec) -> JobSpec:
-        """The same for a step of a pipeline, with the data of the drop that it names."""
+        """Like put_in, for a step of a pipeline, including the drop's data that the step names."""
         root, inside = self.folder.prefix if self.folder else "", {}
         for name, value in step.data.items():
             if isinstance(value.path, str) and is_relative(value.path):
@@ -126,7 +128,7 @@ class DropFiles:
         return self._with_files(described, path.rpartition("/")[0])
 
     def _with_files(self, described: Environment, folder: str) -> Environment:
-        """`folder` is that of the file that describes it."""
+        """The environment with its files read in. `folder` is the folder of the file that describes it."""
         if isinstance(described.conda, str) and is_relative(described.conda):
             path = self._path(folder, described.conda, _CONDA)
             described = replace(described, conda=self._yaml(path, _CONDA) if self.folder else {"dependencies": []})
@@ -135,7 +137,7 @@ class DropFiles:
         return described
 
     def _path(self, folder: str, path: str, what: str) -> str:
-        """A path as blobs are named; of a build context '' may be the drop itself."""
+        """The path in the form of blob names. For a build context, '' is the drop itself."""
         parts = [part for part in f"{folder}/{path}".split("/") if part not in ("", ".")]
         if parts and (fault := path_problem("/".join(parts))):
             raise self._broken(what, fault)
@@ -155,7 +157,7 @@ class DropFiles:
         return content
 
     def _context(self, folder: str) -> Location:
-        """The build context, which is code: it decides what runs while the image is built."""
+        """The place of the build context. It counts as code, because it decides what runs during the image build."""
         if not self.limits.allows_code:
             raise self._broken(
                 _CONTEXT,

@@ -1,4 +1,4 @@
-"""Azure ML's expressions in a command, read and written: `${{inputs.lr}}`, `$[[...]]` for an optional part. Pure.
+"""Read and write Azure ML's expressions in a command: `${{inputs.lr}}`, and `$[[...]]` for an optional part. Pure.
 
 https://learn.microsoft.com/azure/machine-learning/reference-yaml-core-syntax
 """
@@ -16,7 +16,7 @@ _ELASTIC = re.compile(rf"(?<![\w.]){re.escape(LAUNCHER)}(?![\w.])")
 
 
 def read_command(text: str) -> Command:
-    """The command of this text. An expression that is no reference stays a part of the text."""
+    """Parse a command. An expression that is not a reference stays part of the text."""
     parts: list[Part] = []
     end = 0
     for match in _OPTIONAL.finditer(text):
@@ -26,7 +26,7 @@ def read_command(text: str) -> Command:
 
 
 def _references(text: str) -> Iterator[str | Reference]:
-    """The text and the references in it, in their order."""
+    """The text parts and the references, in order."""
     end = 0
     for match in _REFERENCE.finditer(text):
         if text[end : match.start()]:
@@ -38,12 +38,12 @@ def _references(text: str) -> Iterator[str | Reference]:
 
 
 def command_text(command: Command) -> str:
-    """The command as Azure ML takes it. Read again, it is the same command."""
+    """The command in Azure ML's form. Reading it again gives the same command."""
     return "".join(map(_written, command.parts))
 
 
 def expression(reference: Reference) -> str:
-    """The reference as Azure ML takes it."""
+    """The reference in Azure ML's form."""
     return f"${{{{{reference}}}}}"
 
 

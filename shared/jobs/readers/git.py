@@ -1,4 +1,4 @@
-"""Where a job's code came from: properties of the job, under Azure ML's names for them, as every client writes them.
+"""The origin of a job's code, in the properties that every Azure ML client writes.
 
 https://learn.microsoft.com/azure/machine-learning/concept-train-model-git-integration
 """
@@ -12,7 +12,7 @@ from shared.jobs.spec import JobSpec
 
 @dataclass(frozen=True)
 class Source:
-    """A commit. `dirty`: files were changed since then. Text that is '' is not said."""
+    """A commit. `dirty`: files were changed after the commit. Empty texts are unknown."""
 
     commit: str = ""
     branch: str = ""
@@ -21,7 +21,7 @@ class Source:
 
 
 def source_of(job: JobSpec) -> Source:
-    """What whoever submitted the job said of its code."""
+    """The origin of the job's code, as reported by the submitting client."""
 
     def said(name: str) -> str:
         return str(job.properties.get(f"azureml.git.{name}") or "")

@@ -1,4 +1,4 @@
-"""The job file of a drop: what its owner asks for over the route's template."""
+"""The job file of a drop: its owner's settings over the route's template."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class JobFile:
         return self.name
 
     def explain(self, problems: Iterable[Problem]) -> str:
-        """All problems as text, one a line."""
+        """All problems as text, one per line."""
         places = ((path_of(problem.path), problem.message) for problem in problems)
         return "\n".join(f"{self.where(path)}: {path}: {message}" for path, message in places)
 
 
 class BrokenJobFile(BadInput):
-    """A job file that can't be read. The message says where and why."""
+    """A job file that can't be read. The message gives the place and the reason."""
 
 
 def read_job_file(name: str, data: bytes) -> JobFile:

@@ -1,4 +1,4 @@
-"""Azure ML's statuses of a job, read. Pure."""
+"""Map Azure ML's job statuses to job states. Pure."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ _STATES = {
 
 
 def state_of(status: str) -> JobState:
-    """What a status of Azure ML's is for a run."""
+    """The job state for an Azure ML status."""
     return _STATES.get(status.replace("_", "").lower(), JobState.RUNNING)

@@ -1,7 +1,7 @@
-"""A pipeline's steps, read: each as the job that it would be alone, and what it needs of others. Pure.
+"""Read a pipeline's steps: each step as a separate job, with the steps that it needs. Pure.
 
-The pipeline itself travels in `rest`, as it was written; `with_steps` changes in it what the system has to fill in:
-code, environments, variables, clusters and time limits.
+The pipeline itself stays in `rest`, as it was written. `with_steps` changes only what the system must fill in: code,
+environments, variables, clusters and time limits.
 https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-pipeline
 """
 
@@ -23,9 +23,9 @@ from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
 _OF_COMPONENT = ("command", "code", "environment", "environment_variables", "distribution", "resources")
 _OF_STEP = ("compute", "environment", "environment_variables", "distribution", "resources", "identity", "services")
 _RUNS = ("component", "trial", "command", "code")
-_FILES = "additional_includes"  # which the SDK would read from this machine
+_FILES = "additional_includes"  # the SDK would read these files from the local disk
 _FROM = re.compile(r"\$\{\{\s*parent\.jobs\.([\w-]+)\.outputs\.")
-_OLD = re.compile(r"\$\{\{\s*(?=(?:jobs|inputs|outputs)\.)")  # bindings as files of 2021 write them
+_OLD = re.compile(r"\$\{\{\s*(?=(?:jobs|inputs|outputs)\.)")  # bindings in the syntax of 2021
 _USED = re.compile(r"\$\{\{\s*(inputs|outputs|search_space)\.([\w-]+)\s*\}\}")
 Change = Callable[[JobSpec], JobSpec]
 Json = dict[str, Any]
@@ -33,30 +33,32 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Step:
-    """One step. `job` has what it says of itself and what its component says; of one that is registered nothing is
-    known here but its name."""
+    """One step. `job` has the step's own fields and those of its component.
+
+    Of a registered component, only the name is known here.
+    """
 
     name: str  # `train`; `outer.train` within a step that is a pipeline
     kind: str
     job: JobSpec
     needs: frozenset[str]
-    component: str | Asset = ""  # registered, or the name of a file
+    component: str | Asset = ""  # a registered component, or the name of a file
     problems: tuple[Problem, ...] = ()
-    trials: int = 1  # of a sweep, at most
+    trials: int = 1  # maximum number of trials of a sweep
 
     @property
     def is_pipeline(self) -> bool:
-        """Whether it has steps of its own: those run, and it runs nothing itself."""
+        """Whether the step is a pipeline: it runs no command itself, only its own steps."""
         return self.kind == PIPELINE
 
 
 def steps(job: JobSpec) -> tuple[Step, ...]:
-    """All steps of a pipeline in the order of the file, those within others after them; none of any other job."""
+    """All steps of a pipeline, in file order, each followed by its inner steps; none for any other job."""
     return tuple(_steps(job.rest.get(JOBS), "")) if job.kind == PIPELINE else ()
 
 
 def with_steps(job: JobSpec, change: Change) -> JobSpec:
-    """The pipeline with each command job in it changed; any other job as it is."""
+    """The pipeline with `change` applied to each command job in it; any other job unchanged."""
     if job.kind != PIPELINE:
         return job
     return replace(job, rest={**job.rest, JOBS: _changed(mapping(job.rest.get(JOBS)), change, "")})
@@ -91,7 +93,7 @@ def _trials(body: Mapping[str, Any]) -> int:
 
 
 def _unreadable(body: Any) -> Problem | None:
-    """Why this can't be a step."""
+    """Why this is not a valid step; None for a valid one."""
     if not isinstance(body, Mapping):
         return Problem("", f"must be a mapping, it is a {type(body).__name__}.")
     if _FILES in {**body, **mapping(holder_of(body))}:
@@ -106,14 +108,14 @@ def _unreadable(body: Any) -> Problem | None:
 
 
 def _bindings(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What the step's inputs and outputs are bound to, and where it says so."""
+    """The bindings of the step's inputs and outputs, each with its place."""
     for group in ("inputs", "outputs"):
         for name, value in mapping(body.get(group)).items():
             yield f"{group}.{name}", str(mapping(value).get("path") if isinstance(value, Mapping) else value)
 
 
 def _lacking(body: Mapping[str, Any], holder: Any) -> Problem | None:
-    """What the command of a step, or of its component, uses and nobody declares."""
+    """A problem if the step's command uses an input or output that neither the step nor its component declares."""
     if not isinstance(holder, Mapping) or not isinstance(command := holder.get("command"), str):
         return None
     has = {
@@ -130,7 +132,7 @@ def _names(body: Mapping[str, Any], group: str) -> Mapping[str, Any]:
 
 
 def _document(body: Mapping[str, Any], holder: Mapping[str, Any]) -> Json:
-    """The step as a command job of its own, but for what others give it."""
+    """The step as a separate command job, without values from other steps."""
     fields = {key: holder[key] for key in _OF_COMPONENT if holder.get(key) is not None}
     fields |= {key: body[key] for key in _OF_STEP if body.get(key) is not None}
     limits = mapping(body.get("limits"))
@@ -140,7 +142,7 @@ def _document(body: Mapping[str, Any], holder: Mapping[str, Any]) -> Json:
 
 
 def _data(given: Any) -> Json:
-    """The data that a step names itself, without what is bound to it."""
+    """The data that the step itself names, without bindings."""
     named = {name: value for name, value in mapping(given).items() if isinstance(value, Mapping)}
     return {
         name: value for name, value in named.items() if value.get("path") and not has_expression(str(value["path"]))
@@ -176,7 +178,7 @@ def _inputs(body: Mapping[str, Any], after: JobSpec) -> Json:
 
 
 def _told(before: JobSpec, after: JobSpec) -> Json:
-    """What of code, environment and variables is another now."""
+    """The changed values of code, environment and variables."""
     now: Json = {"code": place_text(after.code), "environment": azureml.environment_document(after.environment)}
     now["environment_variables"] = dict(after.variables)
     was = {"code": place_text(before.code), "environment": azureml.environment_document(before.environment)}
@@ -185,7 +187,7 @@ def _told(before: JobSpec, after: JobSpec) -> Json:
 
 
 def _put(body: Json, holder: Any, changes: Json) -> Json:
-    """The step with these keys, where they belong: a step may say them itself over its component."""
+    """The step with these keys in the right place: some keys of the step override those of its component."""
     if not isinstance(holder, Mapping) or "command" in body:
         return {**body, **({} if isinstance(holder, str) else changes)}
     above = {key: value for key, value in changes.items() if body.get(key) is not None and key != "code"}

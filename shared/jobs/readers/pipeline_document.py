@@ -1,4 +1,4 @@
-"""Where in a pipeline's document things stand. Pure.
+"""Access the parts of a pipeline's document. Pure.
 
 https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-pipeline
 """
@@ -20,8 +20,10 @@ Json = dict[str, Any]
 
 
 def read_pipeline(document: Mapping[str, Any]) -> tuple[Json, tuple[Problem, ...]]:
-    """The document with what a pipeline says elsewhere where other jobs have it: its cluster, and the nodes of its
-    widest step."""
+    """The document with a pipeline's settings moved to the keys of other jobs.
+
+    These are its cluster, and the number of nodes of its largest step.
+    """
     jobs, settings = document.get(JOBS), document.get("settings")
     if not isinstance(jobs, Mapping) or not jobs:
         return {}, (Problem(JOBS, "is no mapping of steps by their names; a pipeline has at least one."),)
@@ -44,19 +46,19 @@ def read_pipeline(document: Mapping[str, Any]) -> tuple[Json, tuple[Problem, ...
 
 
 def kind_of(body: Mapping[str, Any]) -> str:
-    """What a step is: it says it, or its component does."""
+    """The kind of a step, from the step itself or from its component."""
     component = mapping(body.get("component"))
     kind = body.get("type") or component.get("type") or (SWEEP if "search_space" in body else COMMAND)
     return str(kind)
 
 
 def holder_of(body: Mapping[str, Any]) -> Any:
-    """What has the step's command: its component, the trial of a sweep, or the step itself."""
+    """The part with the step's command: its component, the trial of a sweep, or the step itself."""
     return body.get("component") or body.get("trial") or body
 
 
 def with_computes(jobs: Mapping[str, Any], values: Mapping[str, Any]) -> Json:
-    """The steps with the clusters that they take from an input of the pipeline in so many words."""
+    """The steps with their clusters filled in, if a cluster is bound to an input of the pipeline."""
     return {name: _computed(body, values) if isinstance(body, Mapping) else body for name, body in jobs.items()}
 
 
@@ -71,13 +73,13 @@ def _computed(body: Mapping[str, Any], values: Mapping[str, Any]) -> Json:
 
 
 def _value(said: Any, values: Mapping[str, Any]) -> Any:
-    """What is said; of ${{parent.inputs.NAME}} that input's value."""
+    """The value; for ${{parent.inputs.NAME}}, the value of this input."""
     bound = _PARENT_INPUT.fullmatch(said) if isinstance(said, str) else None
     return values.get(bound[1]) if bound else said
 
 
 def on_one_cluster(jobs: Any) -> Any:
-    """The steps without clusters of their own: each runs where the pipeline does."""
+    """The steps without their own clusters, so that each runs on the pipeline's cluster."""
     if not isinstance(jobs, Mapping):
         return jobs
     return {name: _without_compute(body) for name, body in jobs.items()}
@@ -94,7 +96,7 @@ def _without_compute(body: Any) -> Any:
 
 
 def _nodes(body: Any) -> int:
-    """The most nodes that a step takes, itself or one within it."""
+    """The largest number of nodes of a step, including its inner steps."""
     step = mapping(body)
     holder = mapping(holder_of(step))
     if kind_of(step) == PIPELINE:

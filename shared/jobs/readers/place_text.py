@@ -1,8 +1,8 @@
-"""Azure ML's spelling of places and registered assets, read and written. Pure.
+"""Read and write Azure ML's form of places and registered assets. Pure.
 
     azureml://datastores/drops/paths/mnist/a/     a Location
     azureml:trainyard@latest                      an Asset
-    ./data, https://...                           text, as it is
+    ./data, https://...                           text, unchanged
 
 https://learn.microsoft.com/azure/machine-learning/reference-yaml-core-syntax
 """
@@ -33,12 +33,12 @@ _NAMES = {placeholder: name for name, placeholder in _PLACEHOLDERS.items()}
 
 
 def has_expression(text: str) -> bool:
-    """Whether Azure ML would put something else in place of a part of this text."""
+    """Whether Azure ML would replace a part of this text."""
     return _EXPRESSION in text
 
 
 def read_place(text: str) -> Where:
-    """The place that this text names. Text with an expression stays as it is."""
+    """The place that this text names. A text with an expression stays unchanged."""
     if has_expression(text) or not text.startswith(SCHEME):
         return text
     if match := _DATASTORE.fullmatch(text):
@@ -47,12 +47,12 @@ def read_place(text: str) -> Where:
 
 
 def read_asset(text: str) -> str | Asset:
-    """The registered asset that this text names; any other text as it is."""
+    """The registered asset that this text names; any other text unchanged."""
     return Asset(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else text
 
 
 def read_output_place(text: str) -> Where | Pattern:
-    """The same for an output, whose place may name its run."""
+    """Like read_place, for an output, whose place may contain the name of its run."""
     match = _DATASTORE.fullmatch(text)
     if not (match and not match[1] and has_expression(text)):
         return read_place(text)
@@ -72,7 +72,7 @@ def _parts(text: str) -> Iterator[str | Placeholder]:
 
 
 def place_text(where: Where | Pattern) -> str:
-    """The place as Azure ML takes it. Read again, it is the same place."""
+    """The place in Azure ML's form. Reading it again gives the same place."""
     if isinstance(where, Asset):
         return f"{SCHEME}{where.id}"
     if isinstance(where, Pattern):

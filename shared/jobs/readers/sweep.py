@@ -1,4 +1,4 @@
-"""A sweep, read: Azure ML's sweep job, and the short form of ours, which lies over any job. Pure.
+"""Read sweeps: Azure ML's sweep job, and our short form, which can be added to any job. Pure.
 
     inputs: {lr: 0.001..0.1, batch_size: "32,64,128"}
     sweep: {trials: 20, metric: test_accuracy, stop: asha, budget: 5}
@@ -38,7 +38,7 @@ from shared.jobs.search import (
     Sweep,
 )
 
-LEAST_FACTOR = 10  # between the ends of a range that is drawn on a log scale
+LEAST_FACTOR = 10  # minimum factor between the ends of a range that is drawn on a log scale
 IN_TRIAL = ("code", "command", "environment", "environment_variables", "distribution", "resources")
 _ONLY_SWEEPS = ("trial", "search_space", "sampling_algorithm", "objective", "early_termination", "limits", "type")
 _FETCH = "save it (az ml component show) beside the job, and write trial: ./train.yml."
@@ -46,7 +46,7 @@ _SPACE = re.compile(r"\$\{\{\s*search_space\.([\w-]+)\s*\}\}")
 _NUMBER = r"[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})")
 _SHORT = {"trials", "metric", "goal", "stop", "budget", "at_once", "sampling", "seed", "timeout", "search_space"}
-_LOWER = ("loss", "error", "perplexity", "seconds")  # metrics of which less is better
+_LOWER = ("loss", "error", "perplexity", "seconds")  # words in the names of metrics for which lower is better
 Json = Mapping[str, Any]
 
 
@@ -57,7 +57,7 @@ class _Bad(Exception):
 
 
 def read_published(document: Json) -> tuple[dict[str, Any], Sweep | None, tuple[Problem, ...]]:
-    """The command job that each trial is, the sweep, and what is wrong."""
+    """The command job of each trial, the sweep, and the problems."""
     try:
         sweep = _published(document)
         limits, inputs = _mapping(document, "limits"), document.get("inputs") or {}
@@ -74,7 +74,7 @@ def read_published(document: Json) -> tuple[dict[str, Any], Sweep | None, tuple[
 
 
 def _trial(document: Json, inputs: Any, sweep: Sweep) -> tuple[dict[str, Any], Any]:
-    """What a trial runs, written inline or as a component, and its inputs."""
+    """The command and the inputs of a trial, which is written inline or as a component."""
     if isinstance(trial := document.get("trial"), str):
         if trial.startswith("azureml:"):
             raise _Bad(
@@ -91,7 +91,7 @@ def _trial(document: Json, inputs: Any, sweep: Sweep) -> tuple[dict[str, Any], A
 
 
 def _outputs(trial: Json, own: Json) -> Any:
-    """Those of the job over those that its component declares."""
+    """The component's outputs, overridden by the job's outputs."""
     declared, given = trial.get("outputs") or {}, own.get("outputs") or {}
     if not (isinstance(declared, Mapping) and isinstance(given, Mapping)):
         return given
@@ -99,7 +99,7 @@ def _outputs(trial: Json, own: Json) -> Any:
 
 
 def read_short(section: Any, inputs: Json) -> tuple[dict[str, Any], Sweep | None, tuple[Problem, ...]]:
-    """The inputs without those that are searched, the sweep, and what is wrong."""
+    """The inputs without the searched ones, the sweep, and the problems."""
     try:
         return _short(section, inputs)
     except _Bad as exc:
@@ -107,14 +107,14 @@ def read_short(section: Any, inputs: Json) -> tuple[dict[str, Any], Sweep | None
 
 
 def placeholders(sweep: Sweep) -> dict[str, Drawn]:
-    """A value for each parameter of the search space, so that a job has it among its inputs before it is drawn."""
+    """A value for each parameter of the search space, so that the job's inputs are complete before a draw."""
     return {name: next(iter(parameter.ends), parameter.first) for name, parameter in sweep.space.items()}
 
 
 def range_of(text: Any) -> Parameter | None:
-    """`0.001..0.1` or `32,64,128` as a parameter; None for anything else.
+    """`0.001..0.1` or `32,64,128` as a parameter; None for any other text.
 
-    A range over a factor of ten or more is drawn on a log scale. With whole ends it gives whole numbers.
+    A range over a factor of ten or more is drawn on a log scale. A range with whole ends yields whole numbers.
     """
     if isinstance(text, list | tuple) and len(text) > 1 and all(isinstance(each, str | int | float) for each in text):
         return Parameter(CHOICE, tuple(text))
@@ -279,7 +279,7 @@ def _mapping(document: Json, key: str) -> Json:
 
 
 def _choice(section: Json, key: str, choices: Iterable[str], at: str) -> str:
-    """One of the choices, however it is cased; '' if the key is not there."""
+    """One of the choices, in any case; '' if the key is missing."""
     value = section.get(key)
     if value is None:
         return ""

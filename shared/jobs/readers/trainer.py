@@ -1,8 +1,8 @@
-"""A trainer: one folder under trainers/, with its script, its job.yaml and, if it likes, its own requirements.
+"""A trainer: a folder under trainers/ with a script, a job.yaml and, optionally, its own requirements.
 
-job.yaml is an Azure ML command job, from which much may be left out: what is missing is filled in here, so that the
-shortest job.yaml has the parameters alone. A parameter is written as in Azure ML's components, with type, range and
-help (`epochs: {type: integer, default: 10, min: 1}`), or as its default, with parameters.json beside it for the rest.
+job.yaml is an Azure ML command job with many optional parts: missing parts are filled in here, so that the shortest
+job.yaml has only parameters. A parameter is written as in Azure ML's components, with type, range and help (`epochs:
+{type: integer, default: 10, min: 1}`), or as its default value, with the rest in parameters.json beside it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from shared.kernel.parsing import plain
 
 JOB_FILE = "job.yaml"
 SCRIPT = "train.py"
-PYTHON = "python>=3.11,<3.14"  # for which the packages of trainings have wheels; one machine's own will do
+PYTHON = "python>=3.11,<3.14"  # versions with wheels of the training packages; a local machine uses its own
 _FILES = (
     "-r",
     "-c",
@@ -36,13 +36,13 @@ _FILES = (
     "--editable",
     ".",
     "/",
-)  # how a line that names a file begins
+)  # prefixes of lines that name a file
 _BOUNDS = {"min": "minimum", "max": "maximum"}  # of components, and of JSON Schema
-_SNAPSHOT = ".."  # a trainer's folder lies in the code snapshot
+_SNAPSHOT = ".."  # a trainer's folder is inside the code snapshot
 
 
 def trainer_names(trainers: Path) -> list[str]:
-    """The folders of trainers/ that hold a job.yaml. Raises BadSetting for one that can't be a route's name."""
+    """The folders of trainers/ with a job.yaml. Raises BadSetting for a name that a route can't have."""
     names = sorted(p.parent.name for p in trainers.glob(f"*/{JOB_FILE}") if not p.parent.name.startswith((".", "__")))
     for name in names:
         if not NAME.fullmatch(name):
@@ -51,7 +51,7 @@ def trainer_names(trainers: Path) -> list[str]:
 
 
 def trainer_template(trainers: Path, name: str) -> tuple[JobSpec, Parameters]:
-    """The whole job of one of `trainer_names`, and its parameters. Raises BadSetting with file, key and choices."""
+    """The complete job of one of `trainer_names`, and its parameters. Raises BadSetting with file, key and choices."""
     folder = trainers / name
     job, described = read_template(folder / JOB_FILE, folder / "parameters.json")
     if not job.command:
@@ -63,7 +63,7 @@ def trainer_template(trainers: Path, name: str) -> tuple[JobSpec, Parameters]:
 
 
 def read_template(job_file: Path, schema_file: Path) -> tuple[JobSpec, Parameters]:
-    """A template with plain literal inputs, and its parameters as the template and the schema file describe them."""
+    """A template with plain literal inputs, and its parameters from the template and the schema file."""
     job = _job(job_file)
     typed = {
         name: _schema(f"{job_file}: inputs.{name}", value) for name, value in job.data.items() if value.kind in TYPES
@@ -86,7 +86,7 @@ def _job(file: Path) -> JobSpec:
 
 
 def _schema(where: str, told: DataInput) -> Schema:
-    """A parameter that is written as in Azure ML's components, which looks like data of a type of its own."""
+    """The schema of a parameter in the form of Azure ML's components, which looks like data with its own type."""
     if "default" not in told.rest:
         raise BadSetting(f"{where} has no default; a drop that says nothing of it needs one.")
     return {"description": "", "type": told.kind, **{_BOUNDS.get(key, key): value for key, value in told.rest.items()}}

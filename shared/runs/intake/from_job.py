@@ -31,6 +31,6 @@ def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Ru
 
 
 def _reads(job: JobSpec) -> tuple[str, ...]:
-    """The places below the drops container that the job's inputs name."""
+    """The places below the drops container in the job's inputs."""
     places = (below_drops(value.path) for value in job.inputs.values() if isinstance(value, DataInput))
     return tuple(sorted(set(filter(None, places))))

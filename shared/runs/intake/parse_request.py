@@ -143,13 +143,13 @@ def _template(routes: Routes, trainers: Path, request: RunRequest) -> tuple[JobS
 
 
 def _defaults(limits: Limits, written: Written | None, template: JobSpec) -> Values:
-    """Those of a job without a route."""
+    """The defaults of a job without a route."""
     job = written.layer.job if written else template
     return Values("" if job.experiment else "asked", limits.cluster if written else "")
 
 
 def _values(request: RunRequest) -> Values:
-    """Raises Impossible for a sweep that can't be."""
+    """The request's own values. Raises Impossible for an invalid sweep."""
     parameters, sweep = dict(request.parameters), None
     problems: tuple[Problem, ...] = ()
     if request.sweep:

@@ -39,10 +39,10 @@ SHARED_OUTPUTS = ("checkpoints", "metrics")  # of a continued run: both runs sha
 
 
 def retry_run(ports: RunPorts, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
-    """Make a new run with the job of a final one, on the data and the trainers' code as they are now.
+    """Make a new run with the job of an ended run, on the current data and the trainers' current code.
 
-    A run has one retry with the same parameters: asking again gives that one. Raises Conflict while the run is not
-    final, Impossible for a parameter that it has not, or that can't have this value.
+    A run has one retry per set of parameters: a repeated request returns the existing retry. Raises Conflict if the run
+    has not ended, and Impossible for an unknown parameter or an invalid value.
     """
     old = _final(ports.runs, name)
     job, changed = _with_parameters(ports.routes, ports.trainers, old.asked.request, given or {})
@@ -95,7 +95,7 @@ def continue_run(ports: RunPorts, name: str, given: Given | None = None, owner: 
 def move_run(ports: RunPorts, name: str, cluster: str, why: str) -> Run:
     """Continue a run as a new run on another cluster, from its checkpoints, and cancel the old run.
 
-    A repeat returns the same new run. The new run is recorded first, with its own price and a share of its project's
+    A repeat returns the same new run. The new run is recorded first, with its own price, charged to its project's
     budget. Raises Conflict if the budget is too small; the old run then stays where it is.
     """
     old = ports.runs.get(name).value

@@ -34,7 +34,7 @@ LOSSES_KEPT = 100
 # Restarts of a node's workers, which end whenever another node does; afterwards the member gets a new job
 MAX_RESTARTS = 20
 NODE_LOST, NODE_BACK = "It lost its node and waits for another.", "It lost its node, and has another."
-BAD_INPUT = 2  # the trainers' exit code for data and arguments that no node can use
+BAD_INPUT = 2  # the trainers' exit code for data and arguments that would fail on every node
 
 
 def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic:

@@ -163,7 +163,7 @@ class _HourLook:
         follow(self.ports, whole, explained(self.ports.jobs, seen))
 
     def _archive(self, stored: Stored[Run]) -> None:
-        """Request the archive again, after twice the last wait, or abandon it."""
+        """Request the archive again, after twice the previous wait, or abandon archiving."""
         run = stored.value
         if self.ports.clock() - run.progress.history[-1].at < PATIENCE * 2**run.archive.tries:
             return

@@ -20,7 +20,7 @@ from shared.runs.ports import RunPorts
 from shared.runs.progress.one_job import OneJob, present_job
 from shared.runs.progress.workload import NextStep, Statuses, Submitted
 
-LEAST_SECONDS = 60  # a job that may run for less is not submitted
+LEAST_SECONDS = 60  # a job with less time left is not submitted
 
 
 class SingleJob(OneJob):

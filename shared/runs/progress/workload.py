@@ -66,7 +66,7 @@ class NextStep:
 
 
 class JobLifecycle(ABC):
-    """Submits a run's jobs, decides from their statuses what follows, acts on the decision, and cancels the jobs."""
+    """Submits a run's jobs, decides the next step from their statuses, acts on the decision, and cancels the jobs."""
 
     replaces_jobs: ClassVar[bool] = False  # whether a row that is seconds old may name jobs that were replaced since
 

@@ -30,5 +30,5 @@ def workload(run: Run) -> Workload:
 
 
 def workload_of_job(job: JobSpec) -> Workload:
-    """The kind of a run that would be made of this job."""
+    """The kind of a new run with this job."""
     return next(each for each in workloads() if each.takes(job))

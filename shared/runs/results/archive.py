@@ -46,10 +46,10 @@ log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 256 << 20  # bytes; one file needs about 150
-PATIENCE = timedelta(minutes=4)  # one copy may take as long once more; functionTimeout, 10 minutes, ends the worker
+PATIENCE = timedelta(minutes=4)  # a single copy may take as long again; functionTimeout, 10 minutes, ends the worker
 LEAST_COPYING = timedelta(minutes=1)  # however long the drop was listed
 AT_ONCE_FILES, AT_ONCE_BYTES = 100, 64 << 20  # copied by the service itself within a second
-NOTICE_AFTER = 2.0  # seconds; until then the write that makes a notice true was made
+NOTICE_AFTER = 2.0  # seconds; the write that makes the notice true is done by then
 LATE = timedelta(seconds=60)  # after a job's end; the clocks of app and storage differ by less
 NOT_IN_THE_MANIFEST = ("archived_at", "request", "archive_tries", "archive_error", "gave_up_at")
 

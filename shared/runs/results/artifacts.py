@@ -68,12 +68,12 @@ MANIFESTS = Topic[_Manifest]("manifests", most=16)  # thousand files of one run 
 
 
 def _manifest(ports: RunPorts, folder: str) -> _Manifest:
-    """The manifest, read once: an archive that is complete doesn't change."""
+    """The manifest, cached: a complete archive doesn't change."""
     return ports.memory.answer(MANIFESTS, ports.clock(), lambda: files_of(ports.blobs, folder), folder)
 
 
 def files_of(blobs: Blobs, folder: str) -> _Manifest:
-    """What the manifest in the folder says. Manifests of version 1 have no outputs."""
+    """The content of the manifest in the folder. Manifests of version 1 have no outputs."""
     manifest = read_manifest(blobs, folder)
     try:
         files = {str(file["name"]): file for file in manifest["files"]}

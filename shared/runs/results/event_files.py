@@ -16,11 +16,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 HEAD, CHECKSUM = 12, 4  # bytes before and behind an event
-CHECKED = 64 << 10  # bytes; a larger event is a picture or a graph, whose checksum would take seconds
+CHECKED = 64 << 10  # bytes; a larger event is an image or a graph, and its checksum would take seconds
 # Folders for which Keras and other tools write separate files
 PHASES = ("train", "training", "validation", "val", "test", "eval")
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # https://protobuf.dev/programming-guides/encoding/#structure
-# By a tensor's type: the format of its content, and the field that has its values instead.
+# By a tensor's type: the format of its content, and the field with its values if the content is empty.
 TYPES = {1: ("f", 5), 2: ("d", 6), 3: ("i", 7), 4: ("B", 7), 5: ("h", 7), 6: ("b", 7), 9: ("q", 10), 10: ("?", 11)}
 TYPES |= {17: ("H", 7), 19: ("e", 13), 22: ("I", 16), 23: ("Q", 17)}
 log = logging.getLogger(__name__)
@@ -32,9 +32,9 @@ def is_event_file(name: str) -> bool:
 
 
 def rows(data: bytes, name: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """The events with numbers among these bytes, which begin with an event, each with where it ends.
+    """The events with numbers in these bytes, each with the offset of its end. The bytes start with an event.
 
-    An event that is not whole ends them. A metric in a folder such as `validation` is called `validation/<tag>`.
+    Reading stops at an incomplete event. A metric in a folder such as `validation` is called `validation/<tag>`.
     """
     folder = PurePosixPath(name).parent.name
     before = f"{folder}/" if folder in PHASES else ""
@@ -49,7 +49,7 @@ def rows(data: bytes, name: str) -> Iterator[tuple[dict[str, Any], int]]:
 
 
 def _events(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """The whole events, up to the first that is cut off or has a wrong checksum."""
+    """The complete events, up to the first incomplete event or wrong checksum."""
     at = 0
     while at + HEAD <= len(data):
         head = data[at : at + 8]
@@ -79,7 +79,7 @@ def _row(event: bytes, before: str) -> dict[str, Any]:
 
 
 def _summary_value(data: bytes) -> tuple[str, float | None]:
-    """A summary's name and number: as TensorFlow 1 and PyTorch write it, or as a tensor of one element."""
+    """A summary's name and number, in the form of TensorFlow 1 and PyTorch, or as a tensor with one element."""
     fields = {number: value for number, _, value in _fields(data)}
     tag = bytes(fields.get(1, b"")).decode()
     if 2 in fields:
@@ -89,7 +89,7 @@ def _summary_value(data: bytes) -> tuple[str, float | None]:
 
 
 def _tensor_number(data: bytes) -> float | None:
-    """The number of a tensor of one element; None for any other tensor, and for words."""
+    """The number in a tensor with one element; None for any other tensor, and for text."""
     fields = list(_fields(data))
     kind = next((value for number, _, value in fields if number == 1), 0)
     shapes = [value for number, _, value in fields if number == 2]
@@ -104,7 +104,7 @@ def _tensor_number(data: bytes) -> float | None:
 
 
 def _values(wire: int, value: Any, form: str) -> Iterator[float]:
-    """The numbers of one field of a tensor, which may be packed."""
+    """The numbers in one field of a tensor, packed or not."""
     if form in "fd":
         packed = value if wire != VARINT else b""
         yield from (number for (number,) in struct.iter_unpack(f"<{form}", packed))
@@ -120,7 +120,7 @@ def _first(data: bytes, wanted: int, default: Any = b"") -> Any:
 
 
 def _fields(data: bytes) -> Iterator[Field]:
-    """The fields of a message: number, wire type, and an int or bytes. Raises ValueError for what is none."""
+    """The fields of a message: number, wire type, and an int or bytes. Raises ValueError for an invalid message."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -148,7 +148,7 @@ def _varints(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of 7 bits a byte, and where it ends."""
+    """A number in groups of 7 bits, and the offset of its end."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -165,7 +165,7 @@ def _signed(value: int) -> int:
 
 
 def _checksum(data: bytes) -> bytes:
-    """CRC-32C, masked as records have it."""
+    """CRC-32C, masked as in records."""
     crc, table = 0xFFFFFFFF, _table()
     for byte in data:
         crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
@@ -175,7 +175,7 @@ def _checksum(data: bytes) -> bytes:
 
 @cache
 def _table() -> tuple[int, ...]:
-    """For each byte, its remainder by Castagnoli's polynomial, https://www.rfc-editor.org/rfc/rfc3720#appendix-B.4."""
+    """The remainder of each byte by Castagnoli's polynomial, https://www.rfc-editor.org/rfc/rfc3720#appendix-B.4."""
     found = []
     for number in range(256):
         for _ in range(8):

@@ -125,7 +125,7 @@ def rows(blobs: Blobs, file: MetricFile, mark: Mark) -> Iterator[Row]:
 
 
 def json_row(line: str) -> Row | None:
-    """The JSON object of a line, or None for anything else."""
+    """The JSON object in a line; None for any other line."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

@@ -24,7 +24,7 @@ Points = Iterable[tuple[float, float, float]]
 
 
 def rows(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
-    """`{"time", "step", <metric>: value, ...}` for each step, in the order of time. Empty for a run that never ran."""
+    """`{"time", "step", <metric>: value, ...}` for each step, ordered by time. Empty for a run that never ran."""
     if not workload(run).logs_to_mlflow or (run.progress.state in NOT_YET and not has_run(run)):
         return []
     series: dict[str, list[tuple[float, float, float]]] = defaultdict(list)

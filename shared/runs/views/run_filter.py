@@ -39,13 +39,13 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 
 
 def names_in(text: str) -> list[str]:
-    """The names of fields, parameters, metrics and tags in a condition that can be read."""
+    """The names of fields, parameters, metrics and tags in a valid condition."""
     tokens = _tokens(text)
     return [token.text for token, following in pairwise(tokens) if following.kind == "op"]
 
 
 def condition(text: str) -> Wanted:
-    """The condition as a value. Raises Impossible, saying where the text can't be read."""
+    """Parse a condition. Raises Impossible with the position of the error."""
     if len(text) > LONGEST:
         raise Impossible(f"The condition has {len(text)} characters, the limit is {LONGEST}.", "bad_where")
     parser = _Parser(text, _tokens(text))

@@ -11,7 +11,7 @@ PAGE = 1000  # runs per request
 
 
 def matching(runs: Runs, run_filter: RunFilter) -> Iterator[Run]:
-    """The runs that the filter finds, newest first."""
+    """The matching runs, newest first."""
     token = ""
     while True:
         page = runs.page(run_filter, PAGE, token)

@@ -68,7 +68,7 @@ def first_line(run: Run) -> str:
 
 
 def reason_with_log(run: Run) -> str:
-    """The reason for the run's end, followed by the end of the log that explains a failure."""
+    """The reason for the run's end, with the tail of the log that explains a failure."""
     failure = run.progress.failure
     return f"{run.progress.reason}\n{failure.log}:\n{failure.tail}" if failure and failure.tail else run.progress.reason
 
