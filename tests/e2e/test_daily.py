@@ -49,7 +49,7 @@ def test_a_drop_takes_parameters(first: dict[str, Any], desk: Desk) -> None:
     """drop -p sets what submit -p sets; the run keeps and shows all parameters, those at their defaults too."""
     assert first["state"] == "completed"
     assert first["parameters"] == {
-        "epochs": 1, "batch_size": 64, "lr": 0.05, "momentum": 0.9, "weight_decay": 0.0001, "seed": 1,
+        "epochs": 1, "batch_size": 64, "lr": 0.05, "momentum": 0.9, "weight_decay": 0.0001, "seed": 1, "device": "auto",
     }  # fmt: skip
     assert "epochs=1 batch_size=64 lr=0.05" in desk.type("show", first["run"]).stdout
 

@@ -21,7 +21,7 @@ from tests.e2e.lab import Lab
 ROOT = Path(__file__).resolve().parents[2]
 CIFAR = ROOT.parent / "shared" / "data" / "cifar-10-small-python.tar.gz"
 ROUTES = "routes: {cifar: {trainer: cifar_elastic, cluster: cpu-cluster, nodes: {min: 1, max: 2}}}"
-INPUTS: dict[str, Any] = {"epochs": 2, "width": 4, "batch_size": 64, "checkpoint_every": 5}
+INPUTS: dict[str, Any] = {"epochs": 2, "width": 8, "batch_size": 64, "checkpoint_every": 5}
 
 PATIENCE = 240.0  # seconds; several processes import torch at once, again and again
 

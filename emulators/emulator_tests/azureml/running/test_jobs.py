@@ -403,7 +403,7 @@ def test_deleting_a_cluster_cancels_its_jobs(cloud: Cloud, tmp_path: Path) -> No
 
 def test_an_idle_cluster_goes_back_to_its_minimum(cloud: Cloud) -> None:
     """Nodes come for a job and leave after the idle time; listNodes and the counts tell their states."""
-    cloud.arm("PUT", "computes/tidal", cluster_body(maximum=3, idle="PT1S"))
+    cloud.arm("PUT", "computes/tidal", cluster_body(maximum=3, idle="PT4S"))
     cloud.submit("tide", "tidal", "true", resources={"instanceCount": 3})
     cloud.wait("tide")
     nodes = cloud.arm("POST", "computes/tidal/listNodes")["nodes"]
