@@ -95,7 +95,7 @@ class System:
 
     @cached_property
     def named(self) -> Named:
-        """Tells which models need a run or a drop."""
+        """Lists the models that need a run or a drop."""
         return KeptVersions(self.models)
 
     @cached_property

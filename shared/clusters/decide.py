@@ -2,12 +2,16 @@
 
 The first of these reasons that holds decides:
 
-busy a run, or a job of anyone, needs the cluster; the reason names it expected a drop is open that will train on the
-cluster busy_nodes nodes run something that no known run or job explains pinned an administrator pinned the cluster; the
-tag trainyard.pin says why over_budget the cluster's project has no money left: to zero, despite any leases leased
-someone was promised nodes, until a date idle nothing has needed the cluster for its idle time: to zero broken Azure ML
-can't allocate the requested nodes, or refuses a change; the reason quotes Azure ML idle_time nothing has needed the
-cluster for N of M seconds: wait scales_itself, at_zero the minimum is already 0
+    busy         a run, or a job of anyone, needs the cluster; the reason names it
+    expected     a drop is open that will train on the cluster
+    busy_nodes   nodes run something that no known run or job explains
+    pinned       an administrator pinned the cluster; the tag trainyard.pin says why
+    over_budget  the cluster's project has no money left: to zero, despite any leases
+    leased       someone was promised nodes, until a date
+    idle         nothing has needed the cluster for its idle time: to zero
+    broken       Azure ML can't allocate the requested nodes, or refuses a change; the reason quotes Azure ML
+    idle_time    nothing has needed the cluster for N of M seconds: wait
+    scales_itself, at_zero   the minimum is already 0
 """
 
 from __future__ import annotations

@@ -23,4 +23,4 @@ class SystemClock:
         return datetime.now(UTC)
 
     def pause(self, longest: float) -> None:
-        time.sleep(random.uniform(0.0, longest))  # noqa: S311  # it only spreads those who wait
+        time.sleep(random.uniform(0.0, longest))  # noqa: S311  # not for security: it only spreads the waiting writers

@@ -1,11 +1,15 @@
 """The errors of Trainyard, drawn as a tree.
 
-TrainyardError |-- BadInput the request can never succeed; the message says why; do not retry | |-- BadMessage an
-unreadable queue message or event | |-- BadSetting a wrong setting or routes file | `-- Impossible a readable request
-for something that does not or cannot exist |-- NotFound no object has this name |-- Conflict the current state does not
-allow the action; a later attempt may succeed |-- Changed a row changed between read and write; read the row again `--
-Unavailable a service refused, or its circuit is open; the same call may succeed later `-- NoAnswer the service did not
-answer, or answered with a server error
+    TrainyardError
+    |-- BadInput         the request can never succeed; the message says why; do not retry
+    |   |-- BadMessage   an unreadable queue message or event
+    |   |-- BadSetting   a wrong setting or routes file
+    |   `-- Impossible   a readable request for something that does not or cannot exist
+    |-- NotFound         no object has this name
+    |-- Conflict         the current state does not allow the action; a later attempt may succeed
+    |-- Changed          a row changed between read and write; read the row again
+    `-- Unavailable      a service refused, or its circuit is open; the same call may succeed later
+        `-- NoAnswer     the service did not answer, or answered with a server error
 
 Only shared/adapters translates SDK errors to these classes.
 """

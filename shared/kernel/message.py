@@ -1,7 +1,8 @@
 """What a message is: a typed value whose class declares its queue, its handler, and its fate in a poison queue.
 
-@dataclass(frozen=True) class SubmitRun(Message, queue="submissions", handler="shared.runs.progress.submit:submit_run"):
-run: str
+    @dataclass(frozen=True)
+    class SubmitRun(Message, queue="submissions", handler="shared.runs.progress.submit:submit_run"):
+        run: str
 
 Each feature declares its messages in `messages.py` of its folder, and shared/messages/declared.py lists the folders.
 Functions are named as "module:function", so that a cold start imports a handler only when its message arrives.
@@ -43,12 +44,13 @@ class Trace:
 class Message:
     """The base of all messages. A subclass is a frozen dataclass; its class arguments are its declaration.
 
-    queue: the queue that the message is sent to. handler: takes (ports, message), may run twice, and may crash between
-    any two writes. done: takes (ports, message) and returns whether a poison message is done or pointless, and can be
-    deleted. A message without `done` is always deleted from its poison queue, because a timer sends another.
+    queue: the queue that the message is sent to.
+    handler: takes (ports, message), may run twice, and may crash between any two writes.
+    done: takes (ports, message) and returns whether a poison message is done or pointless, and can be deleted. A
+        message without `done` is always deleted from its poison queue, because a timer sends another.
     news_since: takes (ports, message) and returns since when the message is news, or None. No timer sends such a
-    message again, so it moves from the poison queue back to its queue until it is NEWS_FOR old. inline: the kinds of
-    messages that the handler sends without delay and that the same invocation handles.
+        message again, so it moves from the poison queue back to its queue until it is NEWS_FOR old.
+    inline: the kinds of messages that the handler sends without delay and that the same invocation handles.
     """
 
     queue: ClassVar[str]

@@ -7,10 +7,14 @@ document, docs/api.md, the roles in docs/security.md and the schemas of the comm
 The answering function has the operation's name and stands in `module`. The first call imports it, so a cold start reads
 only declarations. Its signature declares the rest. The name of a parameter decides what it receives:
 
-ports, post, schedules, removals, studies the System, and the stores beside it a {name} of the path that part of the
-path, as text query, body the query or the JSON body, converted to the parameter's type; a body with a default is
-optional by, caller the caller: as a Person, or as a Caller with the caller's rights key the Idempotency-Key, or None
-range_header the Range header, or None admit_code a function that raises 403 unless the caller may run their own code
+    ports, post, schedules, removals, studies   the System, and the stores beside it
+    a {name} of the path                        that part of the path, as text
+    query, body                                 the query or the JSON body, converted to the parameter's type; a body
+                                                with a default is optional
+    by, caller                                  the caller: as a Person, or as a Caller with the caller's rights
+    key                                         the Idempotency-Key, or None
+    range_header                                the Range header, or None
+    admit_code                                  a function that raises 403 unless the caller may run their own code
 
 The return type is Annotated[Json, Answer], where Answer is the type that describes the JSON. An operation with several
 statuses or with headers returns Annotated[Reply, {status: Answer, ...}]; None stands for an answer without JSON.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.drops.versions import listing_of
+from shared.jobs.readers.variables import without_values
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.parsing import read_json
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
@@ -66,7 +67,7 @@ def gather(ports: ModelPorts, run: Run) -> Evidence:
         files=(*_model(ports, folder, rows), manifest),
         data=data,
         unhashed=unhashed,
-        job=ports.jobs.document(run.asked.request),
+        job=ports.jobs.document(without_values(run.asked.request)),
         node=read_node_facts(ports.blobs, folder, rows),
         parent=parent,
         parent_digest=parent_digest,

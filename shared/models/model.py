@@ -1,6 +1,6 @@
 """Models: a name, its versions, and the aliases that point at them.
 
-run --promote--> version 4 of churn <--alias-- production
+    run --promote--> version 4 of churn <--alias-- production
 
 A version is one run's model, forever; its number is never reused. An alias moves, and the history records every move in
 order. All of a model's rows share one etag, so one of two concurrent moves is always first.

@@ -1,8 +1,7 @@
-"""Find model files that run code when they are loaded: pickles that import more than the parts of tensors.
+"""What a pickle imports, read without loading the pickle. `torch.load(weights_only=True)` allows what SAFE allows.
 
-torch.save writes a zip whose data.pkl names functions that rebuild tensors; `torch.load(weights_only=True)`, which
-`predict` uses, accepts only those functions. This module applies the same rule to a pickle's imports without loading
-the pickle.
+A file may hold several pickles, one after the other: what `torch.save` wrote before PyTorch 1.6 holds five, then raw
+numbers. Every pickle of a file is read, because a loader may read each of them.
 """
 
 from __future__ import annotations
@@ -10,96 +9,61 @@ from __future__ import annotations
 import io
 import pickletools
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator
+from typing import IO
 
-from shared.kernel.places import OUTPUT_CONTAINER
-from shared.kernel.storage import Blobs
-
-PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle", ".joblib")
-MOST_BYTES = 64 << 20  # per pickle; the pickle of a weights file only names its tensors
-ENCRYPTED, USUAL = 0x1, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# What zipfile raises for an archive that is truncated, altered, or of a later version.
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError)
-# The imports that weights need, from torch._weights_only_unpickler.
+# What weights are made of, as torch._weights_only_unpickler has it.
 SAFE = re.compile(
     r"torch\._utils _rebuild_\w+|torch(\.storage)? \w*Storage|torch \w*(Size|device|dtype|float\w*|int\w*|bool)"
     r"|collections (OrderedDict|Counter)|torch\.nn\.parameter Parameter|torch\._tensor _rebuild_from_type_v2"
 )
+OLD_MAGIC = 0x1950A86A20F9469CFC6C  # torch/serialization.py: MAGIC_NUMBER
+OLD_PICKLES = 5  # magic number, version, machine, the object, the names of its storages
+PROTOCOL = b"\x80"  # the first byte of a pickle of protocol 2 and later
+BOOKKEEPING = ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "FRAME", "PROTO")
 
 
-def why_unsafe(blobs: Blobs, name: str, size: int) -> str:
-    """Return why loading this file may run code, '' if the file holds only data."""
-    if not name.endswith(PICKLED):
-        return ""
-    file = io.BufferedReader(_BlobFile(blobs, name, size), 1 << 16)
-    if not zipfile.is_zipfile(file):
-        file.seek(0)
-        return _why(file.read(MOST_BYTES + 1))
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return _why_archive(archive)
-    except BROKEN as exc:
-        return f"it can't be read ({exc})"
+class NotAPickle(Exception):
+    """The bytes are no pickle, or what follows a pickle is none. The message says where."""
 
 
-def _why_archive(archive: zipfile.ZipFile) -> str:
-    pickles = [entry for entry in archive.infolist() if entry.filename.endswith((".pkl", ".pickle"))]
-    if any("/code/" in f"/{entry}" for entry in archive.namelist()):
-        return "it holds a program"  # TorchScript
-    if any(entry.flag_bits & ENCRYPTED or entry.compress_type not in USUAL for entry in pickles):
-        return "its pickle is encrypted, or compressed in an unusual way"
-    if any(entry.file_size > MOST_BYTES for entry in pickles):
-        return "its pickle is too large to be looked at"
-    return next(filter(None, (_why(archive.read(entry)) for entry in pickles)), "")
+def why_unsafe(data: bytes) -> str:
+    """Return why loading these pickles may run code, '' if they hold tensors and plain values alone.
+
+    Raises NotAPickle.
+    """
+    file, of_old_torch, count = io.BytesIO(data), False, 0
+    while file.tell() < len(data):
+        if of_old_torch and count == OLD_PICKLES:
+            return ""  # the raw numbers of the storages
+        pickle = _Pickle(file)
+        try:
+            unsafe = next((name for name in pickle.names() if not SAFE.fullmatch(name)), "")
+        except (ValueError, IndexError, OverflowError) as exc:
+            raise NotAPickle(f"no pickle at byte {file.tell()}: {exc}") from exc
+        if unsafe:
+            return f"it calls {unsafe.replace(' ', '.')}"
+        count += 1
+        of_old_torch = of_old_torch or (count == 1 and pickle.value == OLD_MAGIC)
+    return ""
 
 
-def _why(data: bytes) -> str:
-    if len(data) > MOST_BYTES:
-        return "it is too large to be looked at"
-    try:
-        named = next((each for each in _names(data) if not SAFE.fullmatch(each)), "")
-    except ValueError as exc:  # pickletools raises it for a file that is not a pickle
-        return f"it can't be read ({exc})"
-    return f"it calls {named.replace(' ', '.')}" if named else ""
+class _Pickle:
+    """One pickle of a file; `value` is the last number or text that was pushed."""
 
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.value: object = None
 
-def _names(data: bytes) -> Iterator[str]:
-    """Yield `module name` for everything that the pickle imports; `? ?` where the name is not written literally."""
-    before: list[str | None] = []  # the texts that the last opcodes pushed, None for any other opcode
-    for opcode, argument, _ in pickletools.genops(data):
-        if opcode.name in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "FRAME", "PROTO"):
-            continue
-        if opcode.name == "STACK_GLOBAL":
-            yield " ".join(text or "?" for text in before[-2:])
-        elif opcode.name in ("GLOBAL", "INST", "EXT1", "EXT2", "EXT4"):
-            yield str(argument)
-        before = [*before[-1:], argument if "UNICODE" in opcode.name else None]
-
-
-class _BlobFile(io.RawIOBase):
-    """A blob as a seekable file."""
-
-    def __init__(self, blobs: Blobs, name: str, size: int) -> None:
-        self._blobs, self._name, self._size, self._at = blobs, name, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        data = self._blobs.read_from(OUTPUT_CONTAINER, self._name, self._at, min(len(buffer), self._size - self._at))
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+    def names(self) -> Iterator[str]:
+        """`module name` of everything that the pickle imports; `? ?` where no literal comes right before the import."""
+        before: list[str | None] = []  # the texts that the last steps pushed, None for a step that did anything else
+        for opcode, argument, _ in pickletools.genops(self._file):
+            if opcode.name in BOOKKEEPING:
+                continue
+            if opcode.name == "STACK_GLOBAL":
+                yield " ".join(text or "?" for text in before[-2:])
+            elif opcode.name in ("GLOBAL", "INST", "EXT1", "EXT2", "EXT4"):
+                yield str(argument)
+            self.value = argument if argument is not None else self.value
+            before = [*before[-1:], str(argument) if "UNICODE" in opcode.name else None]

@@ -19,7 +19,7 @@ from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
-from shared.models import pickles
+from shared.models import file_content
 from shared.models.bom import BOM, bom
 from shared.models.card import CARD, card
 from shared.models.decide import Asked, pointed, undone, with_version, without
@@ -120,7 +120,7 @@ def _checked(blobs: Blobs, evidence: Evidence, allow_code: bool) -> Evidence:
     """Raise Impossible if a file runs code when it is loaded."""
     folder = archive_folder(evidence.run)
     for file in evidence.files:
-        if not allow_code and (why := pickles.why_unsafe(blobs, f"{folder}/{file.name}", file.size)):
+        if not allow_code and (why := file_content.why_unsafe(blobs, f"{folder}/{file.name}", file.size)):
             raise Impossible(
                 f"{file.name} of run {evidence.run.name} runs code when it is loaded: {why}. Save weights as "
                 "safetensors, or as a state_dict by torch.save; `allow_code` takes it as it is.",

@@ -35,7 +35,11 @@ def provenance(evidence: Evidence, name: str, number: int, asked: Asked) -> Json
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
                 "externalParameters": _asked_for(run),
-                "internalParameters": {"job": evidence.job, "node": evidence.node, "data": _data_facts(evidence)},
+                "internalParameters": {
+                    "job": evidence.job,
+                    "node": evidence.node,
+                    "data": _data_facts(evidence),
+                },
                 "resolvedDependencies": [*_data(evidence), *_code(run), *_environment(evidence), *_parent(evidence)],
             },
             "runDetails": {

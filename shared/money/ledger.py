@@ -3,9 +3,11 @@
 paid.py determines the nodes that were paid for; runs and leases explain them. Between two consecutive changes, each
 node of a cluster is charged to the first of these that wants it:
 
-training a running run, up to its nodes, oldest run first allocation a run that waits for nodes, up to its nodes lease
-an active lease, up to its nodes idle runs and leases that ended here, latest end first, up to their nodes, for at most
-IDLE_TAIL unexplained nobody
+    training      a running run, up to its nodes, oldest run first
+    allocation    a run that waits for nodes, up to its nodes
+    lease         an active lease, up to its nodes
+    idle          runs and leases that ended here, latest end first, up to their nodes, for at most IDLE_TAIL
+    unexplained   nobody
 
 So each node second is charged exactly once. Times are whole microseconds, so sums are exact.
 """

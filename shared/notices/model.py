@@ -1,6 +1,6 @@
 """Notices, their subscriptions, and the outcome of each delivery.
 
-lifecycle event -> notice -> one delivery for each subscription that wants it -> delivered | gave_up
+    lifecycle event -> notice -> one delivery for each subscription that wants it -> delivered | gave_up
 
 An event may be repeated with the same id; a subscription has one delivery per id.
 """

@@ -1,9 +1,9 @@
 """Names in a schedule's request, such as `mnist@latest` or `data@new`, and their meaning at the moment of a firing.
 
-NAME@latest, NAME@best:METRIC a run, as everywhere; as data, the drop that the run was made from MODEL@ALIAS,
-MODEL@NUMBER as the model to start from: the run of that version ROUTE@new the newest drop that closed since the
-schedule's last run; if none did, nothing starts ROUTE@all-new all such drops: the data are the route's folder, and the
-parameter new_drops names them
+NAME@latest, NAME@best:METRIC   a run, as everywhere; as data, the drop that the run was made from
+MODEL@ALIAS, MODEL@NUMBER       as the model to start from: the run of that version
+ROUTE@new                       the newest drop that closed since the schedule's last run; if none did, nothing starts
+ROUTE@all-new                   all such drops: the data are the route's folder, and the parameter new_drops names them
 """
 
 from __future__ import annotations

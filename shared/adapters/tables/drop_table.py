@@ -1,10 +1,14 @@
 """The drops in Azure Table Storage, in one partition, so that one transaction writes a drop and its index rows.
 
-key row d!<drop> the drop o!<drop> a copy of the drop while it is open or sealing r!<drop> a copy of the drop while it
-is rejected g!<drop>!<inverted number> a generation of the drop; the newest has the first key c!<name> the position of a
-walk over all drops s!<route>!<milliseconds>-<generation>-<name> how many files a closing added, in the order of the
-closings l!<drop> a single-file drop that became a run l!<route>! marks that all older single-file drops of this route
-have their l! rows
+key          row
+d!<drop>     the drop
+o!<drop>     a copy of the drop while it is open or sealing
+r!<drop>     a copy of the drop while it is rejected
+g!<drop>!<inverted number>   a generation of the drop; the newest has the first key
+c!<name>     the position of a walk over all drops
+s!<route>!<milliseconds>-<generation>-<name>   how many files a closing added, in the order of the closings
+l!<drop>     a single-file drop that became a run
+l!<route>!   marks that all older single-file drops of this route have their l! rows
 """
 
 from __future__ import annotations
@@ -169,7 +173,9 @@ class TableDrops:
         return self._table.query(self._PARTITION, low, high, min(page, 1000), ["RowKey"])
 
     def _find_loose(self, route: str) -> None:
-        """Write the rows of the loose files from before there were such rows: one walk over the route, ever."""
+        """Write the l! rows of the route's single-file drops that predate these rows. This walk happens once per
+        route.
+        """
         after: DropKey | None = None
         while page := self.listed(route, after):
             for drop in page:

@@ -1,6 +1,8 @@
 """Leases, in one partition of Azure Table Storage. Their ids begin with the time, so a period is a range of keys.
 
-key row l!<id> the lease o!<id> a copy of the lease, until someone closes it
+key        row
+l!<id>     the lease
+o!<id>     a copy of the lease, until someone closes it
 """
 
 from __future__ import annotations

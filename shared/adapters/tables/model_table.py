@@ -1,8 +1,10 @@
 """Models, their versions and histories, in Azure Table Storage. All are in one partition, so that a change is one
 transaction.
 
-key row m!<model> the model with its aliases; its etag guards every change v!<model>!<inverted number> a version, newest
-first h!<model>!<inverted order> a line of the history, newest first
+key                           row
+m!<model>                     the model with its aliases; its etag guards every change
+v!<model>!<inverted number>   a version, newest first
+h!<model>!<inverted order>    a line of the history, newest first
 """
 
 from __future__ import annotations

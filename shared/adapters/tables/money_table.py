@@ -1,7 +1,10 @@
 """Accounts, closed days and refreshed prices, in Azure Table Storage.
 
-partition key row account <project> a project's account day!<day> <cluster> a cluster's charges on a closed day
-day!<day> !closed marks that the day is closed price <size>!<tier>!<region> a refreshed price
+partition    key                            row
+account      <project>                      a project's account
+day!<day>    <cluster>                      a cluster's charges on a closed day
+day!<day>    !closed                        marks that the day is closed
+price        <size>!<tier>!<region>         a refreshed price
 """
 
 from __future__ import annotations

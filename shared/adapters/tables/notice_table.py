@@ -1,7 +1,9 @@
 """Subscriptions and their deliveries, in Azure Table Storage.
 
-partition key row subscription <id> the subscription, with its address <subscription> e!<hash of the event's id> the key
-of the event's delivery; makes the delivery unique t!<inverted milliseconds>-... the delivery, newest event first
+partition        key                             row
+subscription     <id>                            the subscription, with its address
+<subscription>   e!<hash of the event's id>      the key of the event's delivery; makes the delivery unique
+                 t!<inverted milliseconds>-...   the delivery, newest event first
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """The runs in Azure Table Storage, in one partition, so that one transaction writes a run and its index rows.
 
-key row t!<inverted milliseconds>-<name> the run; the newest has the first key n!<name> the key of the run's row,
-forever h!<hour> an hour that may have unfinished runs created in it i!<field>!<value>!<time key as above> a copy of the
-run for lists, by experiment, state, cluster, owner and tag
+    key                                        row
+    t!<inverted milliseconds>-<name>           the run; the newest has the first key
+    n!<name>                                   the key of the run's row, forever
+    h!<hour>                                   an hour that may have unfinished runs created in it
+    i!<field>!<value>!<time key as above>      a copy of the run for lists, by experiment, state, cluster, owner and tag
 
 One partition accepts some 2,000 row writes a second. A run is written about ten times in its life, each time with at
 least its four copies: some thirty runs a second.

@@ -1,7 +1,8 @@
 """Node counts of clusters, in Azure Table Storage.
 
-partition key row clusters <cluster> the name of a cluster that has samples <cluster>!<day> ISO 8601 time the cluster's
-sample at that time
+partition          key             row
+clusters           <cluster>       the name of a cluster that has samples
+<cluster>!<day>    ISO 8601 time   the cluster's sample at that time
 
 A period is read day by day, so a read costs only what the period holds, however many samples are stored.
 """

@@ -1,6 +1,8 @@
 """Schedules and their firings, in Azure Table Storage.
 
-partition key row schedule <id> the schedule <schedule> f!<inverted order> a firing, newest first
+partition    key                        row
+schedule     <id>                       the schedule
+<schedule>   f!<inverted order>         a firing, newest first
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Optuna's journal in Azure Table Storage: the studies of sweeps, readable by optuna-dashboard and optuna.load_study.
 
-partition key row <journal> <12 digits> the log of this number, as JSON; a long log continues in log_2, log_3, ...
+partition   key              row
+<journal>   <12 digits>      the log of this number, as JSON; a long log continues in log_2, log_3, ...
 
 A log is inserted under the next number. So of two concurrent writers one is first, and the other's log follows or, with
 `append_at`, is not written.

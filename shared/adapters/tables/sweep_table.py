@@ -1,7 +1,9 @@
 """Decisions of the sweeps, in Azure Table Storage.
 
-partition key row <cluster> latest the latest decision h!<inverted milliseconds> the decisions that changed something
-look when the next check of the cluster was last claimed
+partition   key                         row
+<cluster>   latest                      the latest decision
+            h!<inverted milliseconds>   the decisions that changed something
+            look                        when the next check of the cluster was last claimed
 """
 
 from __future__ import annotations

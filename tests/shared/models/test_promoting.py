@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ from shared.kernel.person import Person
 from shared.kernel.storage import Place
 from shared.kernel.versioned import Stored
 from shared.models.decide import Asked
+from shared.models.file_content import why_unsafe
 from shared.models.find import version_of
 from shared.models.model import Model, Version, check_alias, check_name
-from shared.models.pickles import why_unsafe
 from shared.models.ports import Write
 from shared.models.promote import let_go, point, promote_run, undo
 from shared.models.signature import SIGNATURE
@@ -284,6 +285,22 @@ def test_a_model_that_was_altered_is_refused_with_the_reason(world: World, at: i
         data[entry + at] = byte
     world.blobs.put("output", "m.pt", bytes(data))
     assert words in why_unsafe(world.blobs, "m.pt", len(data))
+
+
+def test_no_secret_of_a_job_is_signed(world: World, tmp_path: Path) -> None:
+    """A proof names the variables of the job's environment; it has the values of the harmless ones alone."""
+    secret, harmless = "hf_planted0123456789", "OMP_NUM_THREADS"
+    run = trained(world)
+    stored = world.runs.get(run.name)
+    request = replace(stored.value.asked.request, variables={"HF_TOKEN": secret, harmless: "2"})
+    world.runs.update(stored, replace(stored.value, asked=replace(stored.value.asked, request=request)))
+    version = promote_run(world.system, run.name, "churn", "production", asked(world))
+    folder = fetched(world, version, tmp_path / "churn")
+    holding = [path.name for path in folder.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert holding == []
+    job = json.dumps(json.loads((folder / "provenance.json").read_text())["predicate"]["buildDefinition"])
+    assert '"HF_TOKEN": "(not recorded)"' in job
+    assert f'"{harmless}": "2"' in job
 
 
 def test_the_proof_is_what_others_read(world: World, tmp_path: Path) -> None:
