@@ -48,7 +48,7 @@ class Pool:
 
 
 def kind_of_age(seconds: float) -> int:
-    """The number of the kind of age: 0 for a spell of at most ten minutes, 6 for one of more than eight hours."""
+    """The number of the age class: 0 for a spell of at most ten minutes, 6 for more than eight hours."""
     return bisect_left(AGES, seconds)
 
 

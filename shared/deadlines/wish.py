@@ -22,7 +22,7 @@ _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 @dataclass(frozen=True)
 class Wish:
-    """At most one of `done_by` and `within_seconds` is set; 0 seconds are none."""
+    """A wish. At most one of `done_by` and `within_seconds` is set; 0 seconds mean "not set"."""
 
     done_by: datetime | None = None
     within_seconds: float = 0.0

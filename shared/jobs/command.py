@@ -71,7 +71,7 @@ class Command:
 
 
 def joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts with neighboring texts as one, and without empty texts; equal commands have equal parts."""
+    """The parts with adjacent texts merged and empty texts removed, so that equal commands have equal parts."""
     made: list[Part] = []
     for part in parts:
         if isinstance(part, str) and made and isinstance(made[-1], str):

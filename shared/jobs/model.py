@@ -25,7 +25,7 @@ ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELED})
 
 
 class FailureCode(StrEnum):
-    """Why a job failed, as far as code needs to know. The adapter translates the backend's message."""
+    """Why a job failed, for use by code. The adapter derives the code from the backend's message."""
 
     LOST_NODES = "lost_nodes"  # the job lost its nodes; another job can continue
     PROCESS = "process"  # a process of the job ended with an exit code

@@ -60,7 +60,9 @@ class Jobs(Protocol):
         """Request the end of the job. Does nothing for a job that has ended or does not exist."""
 
     def active(self) -> list[tuple[str, str]]:
-        """(job, cluster) of the workspace's jobs that haven't ended, whoever submitted them; the newest few hundred."""
+        """(job, cluster) of all unfinished jobs of the workspace, from any submitter; limited to the newest few
+        hundred.
+        """
 
     def folder(self, name: str) -> JobFolder:
         """The job's own folder. The folders of all jobs have the same path up to the job's name."""

@@ -258,7 +258,7 @@ def _retention(section: Any, where: str) -> Retention:
 
 
 def _nodes(value: Any, where: str) -> tuple[int, int]:
-    """The fewest nodes (0 for a plain number) and the most."""
+    """The minimum number of nodes (0 for a plain number) and the maximum."""
     if not isinstance(value, dict):
         return 0, int(_number(value, "nodes", 1, 1000, where))
     if set(value) != {"min", "max"}:

@@ -137,7 +137,10 @@ def known(name: str) -> Size | None:
 
 
 def gpus_of(name: str) -> int | None:
-    """How many GPUs a process sees on a machine of this size: 0 for processors alone, None for a size not known."""
+    """The number of GPUs that a process sees on a machine of this size: 0 without GPUs.
+
+    None for an unknown size of a GPU series.
+    """
     if size := known(name):
         return size.gpus
     return None if _ACCELERATED.match(name) else 0

@@ -54,7 +54,7 @@ def _newest(runs: Runs, name: str) -> Run:
 
 
 def _cancel_unknown_jobs(ports: RunPorts, run: Run) -> None:
-    """Cancel the jobs of a failed run that another, unfinished submission created: nothing else knows them."""
+    """Cancel jobs of a failed run that a concurrent, failed submission created: no row names these jobs."""
     if _has_jobs(ports.jobs, run):
         ports.happened(RunSubmitted(run))
     workload(run).cancel(ports, run)
