@@ -25,8 +25,9 @@ SUREST = 0.95  # no end is more certain than this within a period
 
 @dataclass(frozen=True)
 class Spell:
-    """A number of seconds with nodes, or without nodes. `ended`: the opposite kind of spell followed, as far as
-    known.
+    """A number of seconds with nodes, or without nodes.
+
+    `ended`: the opposite kind of spell followed, as far as known.
     """
 
     available: bool

@@ -65,8 +65,9 @@ def wish_of_tags(tags: Mapping[str, str], now: datetime) -> Wish:
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """Parse `2026-01-31T18:00`, with a zone or in UTC, or `18:00`: the next one, in UTC. Raises Impossible for other
-    text.
+    """Parse `2026-01-31T18:00`, with a zone or in UTC, or `18:00`, the next such time in UTC.
+
+    Raises Impossible for any other text.
     """
     if clock := _CLOCK.fullmatch(text):
         at = now.astimezone(UTC).replace(hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)

@@ -1,4 +1,4 @@
-"""What a request says with a Batch AI document."""
+"""The context that a request gives for a Batch AI document."""
 
 from __future__ import annotations
 

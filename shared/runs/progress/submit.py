@@ -48,7 +48,7 @@ def submit_run(ports: RunPorts, message: SubmitRun) -> None:
 
 
 def _newest(runs: Runs, name: str) -> Run:
-    """The run, for a received run from the cache: a cancel is also noticed after the submission."""
+    """The run. A received run may come from the cache, because a cancel is also noticed after the submission."""
     run = runs.recent(name).value
     return run if run.progress.state is RunState.RECEIVED and not run.jobs.job else runs.get(name).value
 
