@@ -1,7 +1,7 @@
 """Set up Azure Monitor when there is telemetry to send, not while the worker starts.
 
 Importing and configuring Azure Monitor takes more processor time than the whole app: 0.5 s of a cold start with the
-pinned requirements (`bench package`). The worker can do it before it loads the app, but then every caller waits for it.
+pinned requirements (`bench package`). The worker can configure it before it loads the app, but then every caller waits.
 With PYTHON_ENABLE_OPENTELEMETRY alone, Microsoft's runtime passes traces on and leaves the configuration to the app. So
 a message handler configures it with its first span, and for HTTP it is configured in the background after the first
 answer. Records logged before that are held, and sent afterwards.

@@ -59,9 +59,9 @@ class System:
     trainers: Path
     clock: Clock
     new_token: Callable[[], str]
-    limits: Limits = field(default_factory=Limits)  # of jobs that belong to no route
+    limits: Limits = field(default_factory=Limits)  # limits of jobs without a route
     rules: Rules = field(default_factory=Rules)  # of the sweeps
-    reader: Reader = field(kw_only=True)  # of the forms that a job may have
+    reader: Reader = field(kw_only=True)  # reads every form of job document
     books: Books = field(kw_only=True)
     models: Models = field(kw_only=True)
     signer: Signer = field(kw_only=True)

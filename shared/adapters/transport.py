@@ -15,8 +15,8 @@ from requests.adapters import HTTPAdapter
 if TYPE_CHECKING:
     from azure.core.pipeline.transport import RequestsTransport
 
-# To one server, kept open: handlers of HTTP and of queues, each with some threads of its own. With fewer, the rest is
-# closed after each request, and the next one shakes hands anew.
+# Connections kept open per server, enough for the threads of HTTP and queue handlers. Any connection beyond that is
+# closed after its request, and the next request needs a new handshake.
 CONNECTIONS = 128
 _MOST_KNOWN = 100  # servers whose settings are cached
 

@@ -24,7 +24,7 @@ class NodesQuery(Struct):
 
 
 class NodeSample(Struct):
-    """From `at` on the cluster had these nodes, until the next sample."""
+    """The cluster had these nodes from `at` until the next sample."""
 
     at: datetime
     running: int

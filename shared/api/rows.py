@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 class RowsQuery(RunsQuery):
-    """As for the list of runs."""
+    """The same parameters as for the list of runs, plus `changes`."""
 
     changes: Annotated[
         Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,400}$")] | UnsetType,

@@ -12,7 +12,7 @@ from shared.runs.ports import Reason
 
 @dataclass(frozen=True)
 class ClusterCapacity:
-    """Answers from the workspace's clusters in their current state."""
+    """Implements shared.runs.ports.Capacity with the workspace's clusters in their current state."""
 
     clusters: Clusters
 

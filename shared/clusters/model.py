@@ -69,8 +69,9 @@ class Decision:
     """A sweep's decision about a cluster, and the reason. `idle_since` is None while something keeps the cluster busy.
 
     `min_nodes` is the new minimum, None to leave it unchanged. `replaces` is the old minimum while a change is under
-    way: a later sweep that finds it, and finds the cluster needed, restores it. `findings` need no decision, but should
-    be known. `asked_by` is the person who requested the decision, with the object id in Entra ID; sweeps have none.
+    way: if the sweep crashes in between and the cluster is needed, the next sweep restores the old minimum. `findings`
+    need no decision, but people should know them. `asked_by` is the person who requested the decision, with the object
+    id in Entra ID; the sweep's own decisions have none.
     """
 
     cluster: str

@@ -15,9 +15,7 @@ FINEST = 1.25  # measured times are rounded to powers of this factor, because ea
 
 
 def next_cluster(date: Date, cluster: str, since: datetime, now: datetime) -> str:
-    """The cluster for the next request of low-priority nodes: the next in turn once the wait is twice the usual
-    time.
-    """
+    """The cluster for the next request of low-priority nodes: after twice the usual wait, the next in turn."""
     late = (now - since).total_seconds() >= PATIENCE * date.change_seconds
     return date.due.next_low(cluster) if late else cluster
 
@@ -34,8 +32,9 @@ def waits_for_nodes(date: Date, waits: Iterable[tuple[str, float]]) -> tuple[flo
 def measured(
     usual: float, waits: Sequence[float], joined: Sequence[datetime], rows: Sequence[tuple[float, float]]
 ) -> tuple[float, float, float]:
-    """The seconds of a change of nodes in this run, and the longest and the total pause. All are 0 before the first
-    change.
+    """The seconds of a change of nodes in this run, and the longest and the total pause.
+
+    All are 0 before the first change.
 
     A change consists of the wait for nodes and the pause. The pause lasts from the start of the new nodes until the
     work exceeds its previous progress. `waits`: seconds of waits for available nodes, or `usual` without any. `joined`:

@@ -17,9 +17,7 @@ def choose(plan: Plan, now: Standing) -> Hold:
 
 
 def is_safe(terms: Terms, now: Standing, hold: Hold) -> bool:
-    """Whether dedicated nodes alone can still meet the deadline if all low-priority nodes are gone at the next
-    check.
-    """
+    """Whether dedicated nodes alone can still meet the deadline if no low-priority node is left at the next check."""
     if hold is Hold.NONE:
         return now.slack - terms.step >= terms.reserve
     if hold is Hold.LOW:

@@ -10,8 +10,9 @@ from shared.runs.messages import RUN_CHECKS
 
 @dataclass(frozen=True)
 class CheckPace(Message, queue=RUN_CHECKS, handler="shared.deadlines.look:look_at_pace"):
-    """Check the pace of a run with a deadline. With a token, this is the next check of the run's chain, and queues its
-    successor.
+    """Check the pace of a run with a deadline.
+
+    With a token, this is the next check of the run's chain, and queues its successor.
 
     Without a token, the check is an additional one. The hourly reconcile of runs restarts the chain.
     """

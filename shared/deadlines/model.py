@@ -68,9 +68,7 @@ class Date:
 
     @property
     def change_seconds(self) -> float:
-        """Seconds per change of nodes: as measured in this run or, before the first change, as usual for the
-        cluster.
-        """
+        """Seconds per change of nodes: as measured in this run or, before the first change, as usual."""
         return self.pace.change_measured or self.due.change_seconds
 
 

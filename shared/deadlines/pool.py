@@ -25,8 +25,9 @@ SUREST = 0.95  # no end is more certain than this within a period
 
 @dataclass(frozen=True)
 class Spell:
-    """A number of seconds with nodes, or without nodes. `ended`: the opposite kind of spell followed, as far as
-    known.
+    """A number of seconds with nodes, or without nodes.
+
+    `ended`: the opposite kind of spell followed, as far as known.
     """
 
     available: bool
@@ -47,7 +48,7 @@ class Pool:
 
 
 def kind_of_age(seconds: float) -> int:
-    """The number of the kind of age: 0 for a spell of at most ten minutes, 6 for one of more than eight hours."""
+    """The number of the age class: 0 for a spell of at most ten minutes, 6 for more than eight hours."""
     return bisect_left(AGES, seconds)
 
 

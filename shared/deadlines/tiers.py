@@ -32,8 +32,9 @@ class Tier:
 
 @dataclass(frozen=True)
 class Tiers:
-    """The choices of a run with a deadline. `change`: seconds until new nodes work; `pool`: model of low-priority
-    nodes.
+    """The choices of a run with a deadline.
+
+    `change`: seconds until new nodes work; `pool`: model of low-priority nodes.
 
     `further` are additional low-priority clusters like `low`.
     """

@@ -22,7 +22,7 @@ _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 @dataclass(frozen=True)
 class Wish:
-    """At most one of `done_by` and `within_seconds` is set; 0 seconds are none."""
+    """A wish. At most one of `done_by` and `within_seconds` is set; 0 seconds mean "not set"."""
 
     done_by: datetime | None = None
     within_seconds: float = 0.0
@@ -65,8 +65,9 @@ def wish_of_tags(tags: Mapping[str, str], now: datetime) -> Wish:
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """Parse `2026-01-31T18:00`, with a zone or in UTC, or `18:00`: the next one, in UTC. Raises Impossible for other
-    text.
+    """Parse `2026-01-31T18:00`, with a zone or in UTC, or `18:00`, the next such time in UTC.
+
+    Raises Impossible for any other text.
     """
     if clock := _CLOCK.fullmatch(text):
         at = now.astimezone(UTC).replace(hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)

@@ -54,7 +54,7 @@ def read_ref(text: str) -> DataRef:
 
 
 def files_of(key: DropKey, blobs: Iterable[Blob]) -> list[DataFile]:
-    """The blobs as files of the drop, without the marker, which is no content."""
+    """The blobs as files of the drop, without the marker, which is not content."""
     files = []
     for blob in blobs:
         path = blob.name.removeprefix(key.prefix()) if blob.name != str(key) else key.name
@@ -64,7 +64,7 @@ def files_of(key: DropKey, blobs: Iterable[Blob]) -> list[DataFile]:
 
 
 def compare(before: Iterable[DataFile], after: Iterable[DataFile]) -> Difference:
-    """The difference, each part by path."""
+    """The difference between the lists, each part in the order of paths."""
     old, new = {file.path: file for file in before}, {file.path: file for file in after}
     both = sorted(old.keys() & new.keys())
     changed = tuple(

@@ -68,9 +68,7 @@ def _only(text: str, names: list[str]) -> str:
 
 
 def _chosen(ports: DropPorts, name: str) -> Found:
-    """Resolve `where@which`: the newest or best run of a route, an experiment or a drop; without `where`, of all
-    runs.
-    """
+    """Resolve `where@which`: the newest or best run of a route, experiment or drop; without `where`, of all runs."""
     where, _, which = name.partition("@")
     if "/" in where and which.isdigit():
         return _generation(ports.runs, ports.drops, where, int(which))

@@ -65,8 +65,9 @@ class FileUploaded(
 
     @property
     def turn(self) -> str:
-        """The turn of a file that closes its drop. Each of its events checks the drop; all but the first find it
-        closed.
+        """The turn of a file that closes its drop.
+
+        Each of its events checks the drop; all but the first find it closed.
         """
         path = self.name.removeprefix(self.trace.drop).removeprefix("/")
         return self.trace.drop if closes(path) else ""

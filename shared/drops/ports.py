@@ -42,13 +42,15 @@ class Drops(Protocol):
         """Write the record if it is unchanged since it was read. Raises Changed if it changed or is gone."""
 
     def delete(self, before: Stored[Drop]) -> None:
-        """Delete the record if it is unchanged since it was read. Raises Changed if it changed; does nothing if it is
-        gone.
+        """Delete the record if it is unchanged since it was read.
+
+        Raises Changed if it changed; does nothing if it is gone.
         """
 
     def generations(self, key: DropKey, limit: int = 1000) -> list[Generation]:
-        """Up to `limit` generations of the drop, newest first. Generations from before the history existed are
-        missing.
+        """Up to `limit` generations of the drop, newest first.
+
+        Generations from before the history existed are missing.
         """
 
     def generation(self, key: DropKey, number: int) -> Generation | None:

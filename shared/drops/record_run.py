@@ -15,8 +15,9 @@ from shared.runs.model import Run, RunState
 
 
 def record_run(ports: DropPorts, fact: DropComplete) -> None:
-    """Write the run's row, except for a drop of a route that trains nothing. Raises BadInput if the row is
-    impossible.
+    """Write the run's row, except for a drop of a route that trains nothing.
+
+    Raises BadInput if the row is impossible.
     """
     if not fact.drop.run:
         return

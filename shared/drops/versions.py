@@ -23,7 +23,7 @@ def generations(drops: Drops, routes: Routes, key: DropKey) -> list[Generation]:
     drop = _drop(drops, routes, key)
     kept = drops.generations(key)
     if drop.generation and (not kept or kept[0].number < drop.generation):
-        # An older version of the app, without a history of generations, closed this one
+        # An older version of the app, which kept no generations, closed the drop last
         return [generation_of(drop), *kept]
     return kept
 

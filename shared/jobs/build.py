@@ -28,7 +28,7 @@ class Built:
 
 
 def build(order: JobOrder) -> Built:
-    """The same order gives the same job. A job with problems is never sent."""
+    """Build the job. The same order gives the same job. A job with problems is never submitted."""
     if order.written and order.written.problems:
         return Built(None, order.written.problems)
     order = on_its_cluster(order)

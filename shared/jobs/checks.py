@@ -28,7 +28,7 @@ from shared.kernel.names import NAME, path_problem
 INPUT_MODES = ("ro_mount", "download", "direct", "eval_mount", "eval_download")
 MOST_MEMBERS = 100  # jobs of an elastic run
 _STORE = re.compile(r"[\w-]+")
-_OURS = "trainyard/"  # of the workspace's own container: where runs and uploads have their folders
+_OURS = "trainyard/"  # the folder of runs and uploads in the workspace's own container
 _OTHER_KINDS = {
     "automl": "Submit a command job that trains, or a trainer.",
     "parallel": "Submit a command job on several nodes.",
@@ -72,7 +72,7 @@ def _unfit_input(name: str, value: Value | DataInput) -> Iterator[Problem]:
 
 
 def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
-    """What is wrong with the job as it would be sent."""
+    """Problems of the job as it would be submitted."""
     if not job.cluster:
         yield Problem("cluster", "is missing: say where to train, nothing else names a cluster.", "cluster_missing")
     for field_name, name in (("cluster", job.cluster), ("experiment", job.experiment)):
@@ -93,9 +93,10 @@ def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
 
 
 def _check_path(order: JobOrder, name: str, value: DataInput) -> Iterator[Problem]:
-    """A path that is relative to nothing, and one that would reach the command unquoted.
+    """Problems of a relative path without a drop, and of a path that would enter the command unquoted.
 
-    Of a mounted folder the command gets a path of the node's; of a file also the file's own name; with mode direct all.
+    For a mounted folder, the command gets a path on the node; for a file, also the file's own name; with mode direct,
+    the whole path.
     """
     path = str(value.path)
     if order.root is None and is_relative(value.path):
@@ -111,7 +112,7 @@ def _check_path(order: JobOrder, name: str, value: DataInput) -> Iterator[Proble
 
 
 def _check_members(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
-    """Whether the job can run on a changing number of nodes, if that is asked for."""
+    """Problems of a job that should run on a variable number of nodes."""
     fewest, most = order.asked.min_nodes or order.defaults.min_nodes, job.node_count
     if not job.is_elastic:
         if order.asked.min_nodes:
@@ -125,7 +126,7 @@ def _check_members(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
 
 
 def _values_it_lacks(job: JobSpec) -> list[Reference]:
-    """The references of the command to inputs and outputs that the job does not have."""
+    """References in the command to inputs and outputs that the job does not have."""
     names = {Group.INPUT: job.inputs, Group.OUTPUT: job.outputs}
     return [each for each in dict.fromkeys(job.command.required) if each.name not in names[each.group]]
 
@@ -152,7 +153,7 @@ def _unfit_path(path: Where | Pattern) -> str | None:
 
 
 def _unfit_kind(job: JobSpec) -> Iterator[Problem]:
-    """What is another kind of job."""
+    """A problem for an unsupported kind of job."""
     if job.kind not in KINDS:
         instead = _OTHER_KINDS.get(job.kind, "")
         yield Problem("kind", f"is {job.kind[:40]!r}; command jobs, sweeps and pipelines are run. {instead}".rstrip())

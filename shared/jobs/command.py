@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-LAUNCHER = "elastic.launch"  # the program of trainers/elastic that lets a job meet the other jobs of its run
+LAUNCHER = "elastic.launch"  # the launcher in trainers/elastic, with which a job finds the other jobs of its run
 
 
 class Group(StrEnum):
-    """What a reference names: an input (data, or a parameter's value) or an output."""
+    """The target of a reference: an input (data, or a parameter's value) or an output."""
 
     INPUT = "inputs"
     OUTPUT = "outputs"
@@ -22,7 +22,7 @@ class Group(StrEnum):
 
 @dataclass(frozen=True)
 class Reference:
-    """The value of an input or output. Of a parameter the value itself, of data and outputs the path on the node."""
+    """The value of an input or output: for a parameter its value, for data and outputs the path on the node."""
 
     group: Group
     name: str
@@ -33,7 +33,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class OptionalPart:
-    """A part of a command that is left out if one of its references has no value."""
+    """A part of a command that is omitted if one of its references has no value."""
 
     parts: tuple[str | Reference, ...]
 
@@ -46,7 +46,7 @@ Part = str | Reference | OptionalPart
 
 @dataclass(frozen=True)
 class Command:
-    """What a job runs on each node. An elastic command finds the other jobs of its run itself, through the launcher."""
+    """The command that a job runs on each node. An elastic command finds the run's other jobs through the launcher."""
 
     parts: tuple[Part, ...] = ()
     elastic: bool = False
@@ -55,12 +55,12 @@ class Command:
         return bool(self.parts)
 
     def __str__(self) -> str:
-        """The command as people read it; references in braces."""
+        """The command in readable form, with references in braces."""
         return _text(self.parts)
 
     @property
     def required(self) -> Iterator[Reference]:
-        """The references that need a value."""
+        """The references that must have a value."""
         return (part for part in self.parts if isinstance(part, Reference))
 
     def followed_by(self, *parts: Part) -> Command:
@@ -71,7 +71,7 @@ class Command:
 
 
 def joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts with neighboring texts as one, and without empty texts; equal commands have equal parts."""
+    """The parts with adjacent texts merged and empty texts removed, so that equal commands have equal parts."""
     made: list[Part] = []
     for part in parts:
         if isinstance(part, str) and made and isinstance(made[-1], str):

@@ -18,24 +18,24 @@ class Kind(Protocol):
     """One kind of job.
 
     `runs_a_command`: the job itself runs a command, on its own nodes and with its own inputs. Otherwise the jobs within
-    it do: no template lies under those, and they are not read whole here.
+    it do. No template lies under such inner jobs, and they are not fully read here.
     """
 
     @property
     def runs_a_command(self) -> bool: ...
 
     def on_its_cluster(self, job: JobSpec) -> JobSpec:
-        """The job with everything in it on the cluster that the job itself names."""
+        """The job, with all its inner jobs on the cluster that the job itself names."""
 
     def parts(self, job: JobSpec) -> tuple[Step, ...]:
-        """The jobs within this one, in the order of the file."""
+        """The jobs within this job, in file order."""
 
     def part_faults(self, job: JobSpec, limits: Limits) -> Iterator[Problem]:
         """All problems of the jobs within this job. Each of them must obey the limits of a separate job."""
 
 
 class _Command:
-    """A job without jobs within it."""
+    """A job without inner jobs."""
 
     runs_a_command = True
 
@@ -66,5 +66,5 @@ KINDS: dict[str, Kind] = {COMMAND: _Command(), PIPELINE: _Pipeline()}
 
 
 def kind_of(job: JobSpec) -> Kind:
-    """The job's kind. A kind that is refused later is treated as a command until then."""
+    """The job's kind. An unsupported kind counts as a command until it is rejected."""
     return KINDS.get(job.kind, KINDS[COMMAND])

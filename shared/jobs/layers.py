@@ -1,5 +1,6 @@
-"""Merge the layers of a job, each over the layer below. Mappings such as inputs are merged by name; null in a layer
-removes the value of the layers below. Pure.
+"""Merge the layers of a job, each over the layer below.
+
+Mappings such as inputs are merged by name; null in a layer removes the value of the layers below. Pure.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from shared.jobs.parameters import Parameters, parameters
 from shared.jobs.spec import COMMAND, JobSpec, Layer
 
 PROCESSES = "PET_NPROC_PER_NODE"  # torchrun's own variable
-SERVERLESS = "serverless"  # the compute that Azure ML itself gives a job
+SERVERLESS = "serverless"  # the compute that Azure ML provides for a job without a cluster
 _ALONE = "queue_settings"  # only jobs on serverless compute have it
 _NOTHING = JobSpec()
 
 
 def merged(order: JobOrder) -> Layer:
-    """The template, the route's defaults, what someone wrote, and the values that a request names, as one."""
+    """The template, the route's defaults, the user's layer, and the request's values, merged into one layer."""
     bottom = Layer(JobSpec(title=order.title))
     written, request_layer = order.written or Layer(), _edge(order.asked)
     layers = (Layer(order.template), _edge(order.defaults), _processes(order), written, request_layer)
@@ -32,7 +33,7 @@ def merged(order: JobOrder) -> Layer:
 
 
 def known_parameters(order: JobOrder) -> Parameters:
-    """Those of the template; of a job whose command someone wrote, all of its literal inputs."""
+    """The template's parameters; for a job with the user's own command, all its literal inputs."""
     if order.parameters and not order.is_whole:
         return order.parameters
     below = (Layer(order.template), _edge(order.defaults), *([order.written] if order.written else []))
@@ -41,8 +42,9 @@ def known_parameters(order: JobOrder) -> Parameters:
 
 
 def over(below: Layer, above: Layer) -> Layer:
-    """Merge two layers. Mappings are merged by name; any other field is taken from `above` if `above` sets the
-    field.
+    """Merge two layers.
+
+    Mappings are merged by name. Any other field is taken from `above`, if `above` sets the field.
     """
     values = {each.name: _field(each.name, below, above) for each in fields(JobSpec)}
     said = {name for name in values if getattr(above.job, name) != getattr(_NOTHING, name)} | above.off

@@ -1,5 +1,6 @@
-"""The administrator's limits on jobs, for costs and for power over the workspace. They apply to every way of
-submitting.
+"""The administrator's limits on jobs, for costs and for power over the workspace.
+
+The same limits apply to every way of submitting.
 
 The reader first normalizes the job's numbers as Azure ML would ("8" and 8.0 are 8). The limits check these normalized
 values, so the checked value is the submitted value.
@@ -16,13 +17,13 @@ from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, Layer
 
 DAY = 86_400
-CODE = "code"  # may be allowed like the parts below: folders of one's own, beside a job or sent for it
+CODE = "code"  # can be allowed like the parts below: the user's own code folders, beside a job or uploaded for it
 UPLOAD_MIB = 256  # of one folder uploaded for a job
 
-# Parts of a job that reach beyond its own run: a port to the outside, the node's or the caller's identity, the order in
-# the cluster's queue, the container's own options. A route or the file's `limits` may allow them by name.
+# Parts of a job with effects beyond its own run: a port open to the outside, the identity of the node or the caller,
+# the order in the cluster's queue, the container's own options. A route or the file's `limits` may allow them by name.
 RESTRICTED = ("services", "identity", "queue_settings", "docker_args")
-# The whole numbers of a job, and which limit holds.
+# The number fields of a job, and the limit of each.
 _NUMBERS = {
     "nodes": "max_nodes",
     "processes": "max_processes",
@@ -34,7 +35,10 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class Limits:
-    """`clusters` None is any cluster, `environments` None any environment. `max_processes` is for each node."""
+    """The limits of a job. `clusters` None allows any cluster, `environments` None any environment.
+
+    `max_processes` is the limit per node.
+    """
 
     clusters: frozenset[str] | None = None
     max_nodes: int = 1
@@ -55,7 +59,7 @@ class Limits:
 
 
 def over_limits(merged: Layer, written: JobSpec, limits: Limits) -> Iterator[Problem]:
-    """What of a job is beyond the limits. `written` is the part that is not the administrator's."""
+    """Problems of a job beyond the limits. `written` is the part that the user wrote."""
     yield from _numbers(merged, limits)
     yield from _cluster(merged.job, limits)
     for name in RESTRICTED:

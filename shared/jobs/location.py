@@ -16,8 +16,10 @@ OUTPUT_STORE = "workspaceblobstore"  # the datastore of outputs and uploaded fol
 
 @dataclass(frozen=True)
 class Location:
-    """A file or folder in one of the workspace's stores; a folder's path ends with '/'. A store stands for one
-    container of blobs. `workspace` is set where the job names the workspace too."""
+    """A file or folder in one of the workspace's stores; a folder's path ends with '/'.
+
+    A store is one blob container. `workspace` is set if the job names the workspace explicitly.
+    """
 
     store: str
     path: str
@@ -30,8 +32,10 @@ class Location:
 
 @dataclass(frozen=True)
 class Asset:
-    """Something that the compute backend keeps under this id: registered code, data, an environment, a component, a
-    model, another job's output."""
+    """A registered object with an id in the compute backend.
+
+    This is code, data, an environment, a component, a model, or another job's output.
+    """
 
     id: str
 
@@ -40,7 +44,7 @@ class Asset:
 
 
 class Placeholder(Enum):
-    """What is known only when the job is built."""
+    """Parts of a place that are known only when the job is built."""
 
     RUN = "the run's name"
     OUTPUT = "the output's name"
@@ -60,7 +64,7 @@ class Pattern:
         return Location(store, path)
 
 
-Where = str | Location | Asset  # text: a path beside the job, an address, or what no reader understands
+Where = str | Location | Asset  # text: a path relative to the job, an address, or a text that no reader understands
 
 
 def is_relative(where: Where) -> bool:
@@ -69,5 +73,5 @@ def is_relative(where: Where) -> bool:
 
 
 def is_of_this_machine(where: Where) -> bool:
-    """Whether this is a file of the machine that submits the job."""
+    """Whether this is a local file of the submitting machine."""
     return isinstance(where, str) and where.startswith(("/", "file:"))

@@ -25,7 +25,7 @@ ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELED})
 
 
 class FailureCode(StrEnum):
-    """Why a job failed, as far as code needs to know. The adapter translates the backend's message."""
+    """Why a job failed, for use by code. The adapter derives the code from the backend's message."""
 
     LOST_NODES = "lost_nodes"  # the job lost its nodes; another job can continue
     PROCESS = "process"  # a process of the job ended with an exit code
@@ -35,7 +35,7 @@ class FailureCode(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> FailureCode | None:
-        """A code of a later version, which may work on the same rows."""
+        """A code of a later version, which may write the same rows."""
         return cls.OTHER if isinstance(value, str) else None
 
 
@@ -60,7 +60,7 @@ UNKNOWN_FAILURE = JobFailure()
 
 @dataclass(frozen=True)
 class StepStatus:
-    """A step of a pipeline that has begun, by its name in the pipeline, and the job that it is.
+    """The status of a started pipeline step: its name in the pipeline, and its job.
 
     `error` is the backend's message on one line.
     """
@@ -75,10 +75,10 @@ class StepStatus:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """A job as Azure ML tells it now.
+    """A job's current status in Azure ML.
 
-    `error` is Azure ML's message about a failure or a cancel, `failure` the same as a code. `steps` are the steps of a
-    pipeline that have begun, None where nobody asked for them: in a list of jobs.
+    `error` is Azure ML's message about a failure or a cancel, and `failure` the corresponding code. `steps` are the
+    started steps of a pipeline, None if they were not requested, as in a list of jobs.
     """
 
     name: str
@@ -90,7 +90,7 @@ class JobStatus:
 
 
 class Part(StrEnum):
-    """A part of what a job leaves in its own folder."""
+    """A part of the files in a job's own folder."""
 
     LOGS = "logs"  # output of the job's processes, one file per rank
     OUTPUTS = "outputs"  # files that the job wrote to ./outputs
@@ -99,8 +99,11 @@ class Part(StrEnum):
 
 @dataclass(frozen=True)
 class JobFolder:
-    """The folder that the compute backend gives a job. `logs` and `outputs` are folders in it that end with '/'; names
-    that begin like one of `own` are written by the backend itself."""
+    """The folder that the compute backend gives a job.
+
+    `logs` and `outputs` are folders in it, ending with '/'. The backend itself writes files whose names start with one
+    of `own`.
+    """
 
     place: Place
     logs: str
@@ -108,12 +111,12 @@ class JobFolder:
     own: tuple[str, ...] = ()
 
     def inside(self, part: Part) -> Place:
-        """The folder that holds this part; for the rest the whole folder."""
+        """The folder with this part; for the rest, the whole folder."""
         below = {Part.LOGS: self.logs, Part.OUTPUTS: self.outputs}.get(part, "")
         return Place(self.place.container, f"{self.place.prefix}{below}")
 
     def part_of(self, name: str) -> Part | None:
-        """The part that this name in the folder belongs to; None for a file of the backend."""
+        """The part to which this name in the folder belongs; None for a file of the backend."""
         if name.startswith(self.logs):
             return Part.LOGS
         if name.startswith(self.outputs):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Values:
-    """Single values of a job: a route's defaults, or what a request names. None and 0 are left alone."""
+    """Single values of a job: a route's defaults, or the values in a request. None and 0 change nothing."""
 
     experiment: str = ""
     cluster: str = ""

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 Parameters = Mapping[str, Schema]  # by name, in display order
 
-# Azure ML puts literal inputs and the paths of files into the command as they are, and a shell reads that: these need
-# no quotes anywhere.
-MOST_UNKNOWN = 50  # names; more are refused before each is explained
+# Azure ML inserts literal inputs and file paths unchanged into the command, and a shell reads the command. Texts that
+# match PLAIN need no quotes.
+MOST_UNKNOWN = 50  # names; more are rejected without explaining each
 PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*")
-AUTO = "^auto$"  # the pattern of a parameter that may be left to the trainer
+AUTO = "^auto$"  # the pattern of a parameter whose value the trainer may choose
 TYPES = ("integer", "number", "string", "boolean")
 BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 KEYWORDS = {"type", "description", "default", "enum", "pattern", "x-aliases", *BOUNDS}
@@ -73,7 +73,7 @@ def _kinds(schema: Schema) -> tuple[str, ...]:
 def wrong_parameters(
     schemas: Parameters, written: Mapping[str, Any], requested: Mapping[str, Any]
 ) -> Iterator[Problem]:
-    """Parameters that the job has not, that can't have this value, or that a shell would read as more than a word."""
+    """Problems of parameters: unknown, with an invalid value, or read by a shell as more than one word."""
     for at, values in (("inputs", written), ("parameters", requested)):
         yield from unknown_names(schemas, values, at)
         yield from bad_values(schemas, values, at)
@@ -154,7 +154,7 @@ def _number(value: Any) -> float | int | None:
 
 
 def fault_of(schema: Schema, value: Any) -> str:
-    """What is wrong with a converted value, as the end of a sentence that begins with the parameter's name; or ''."""
+    """The problem of a converted value, as the end of a sentence that starts with the parameter's name; '' if valid."""
     shown, kinds = repr(value)[:80], _kinds(schema)
     if isinstance(value, str) and schema.get("pattern") == AUTO and value == "auto":
         return ""
@@ -189,7 +189,7 @@ def _in_range(schema: Schema, number: float) -> bool:
 
 
 def describe(schema: Schema) -> str:
-    """Which values it takes, for people: `a whole number from 1`, `a number above 0 and below 1`, `auto or ...`."""
+    """The allowed values, in words: `a whole number from 1`, `a number above 0 and below 1`, `auto or ...`."""
     kinds = _kinds(schema)
     if choices := schema.get("enum"):
         return f"one of {there_are(map(str, choices))}"

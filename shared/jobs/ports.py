@@ -22,22 +22,23 @@ class Jobs(Protocol):
     """Azure ML jobs. A job's name is its run's name."""
 
     def submit(self, job: JobSpec) -> JobStatus:
-        """Put the job (ids resolved) under its name.
+        """Submit the job (with resolved ids) under its name.
 
-        If a job of this name is there it is left as it is, and its status is returned. Raises BadInput with Azure ML's
+        An existing job with this name is left unchanged, and its status is returned. Raises BadInput with Azure ML's
         own words if the job can never run.
         """
 
     def document(self, job: JobSpec) -> dict[str, Any]:
-        """The job as Azure ML's schema has it, for people to see. Asks no service."""
+        """The job in Azure ML's schema, for people to read. Calls no service."""
 
     def problems(self, job: JobSpec) -> list[Problem]:
-        """What Azure ML's schema finds wrong with the job, by the schema's keys. Asks no service."""
+        """Problems of the job according to Azure ML's schema, with the schema's keys. Calls no service."""
 
     def lacks(self, job: JobSpec) -> list[str]:
-        """What the workspace can't give this job, in words, as far as it tells before the job is sent.
+        """What the workspace can't provide for this job, in sentences, as far as it is known before the submission.
 
-        Azure itself tells nothing; a workspace on one machine can't make every environment. Code may be unregistered.
+        Azure itself reports nothing. A local workspace can't build every environment. The code may still be
+        unregistered.
         """
 
     def status(self, name: str) -> JobStatus | None:
@@ -47,31 +48,39 @@ class Jobs(Protocol):
         """When the job started and ended. Empty for a job that does not exist."""
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
-        """The statuses of the jobs with this hour in their property HOUR_PROPERTY, newest first, page by page.
+        """The statuses of the jobs with this hour in their HOUR_PROPERTY, newest first, page by page.
 
-        Without the errors of those that failed. A job that was put a moment ago may not be among them.
+        Failed jobs come without their errors. A job submitted a moment ago may be missing.
         """
 
     def scarce(self) -> bool:
-        """Whether Azure ML takes few questions more for now: what can wait for a list, should. Asks no service."""
+        """Whether Azure ML is limiting requests now; a check that can wait for a list should wait. Calls no service."""
 
     def cancel(self, name: str) -> None:
         """Request the end of the job. Does nothing for a job that has ended or does not exist."""
 
     def active(self) -> list[tuple[str, str]]:
-        """(job, cluster) of the workspace's jobs that haven't ended, whoever sent them; the newest few hundred."""
+        """(job, cluster) of all unfinished jobs of the workspace, from any submitter; limited to the newest few
+        hundred.
+        """
 
     def folder(self, name: str) -> JobFolder:
-        """The folder of the job's own. The folders of all jobs begin alike, up to the name."""
+        """The job's own folder. The folders of all jobs have the same path up to the job's name."""
 
     def rank_of(self, log: str) -> int | None:
-        """The rank whose log a file of this name is; None for another file. Asks no service."""
+        """The rank whose log has this file name; None for any other file. Calls no service."""
 
     def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
-        """What the job logged to MLflow, by metric: step, value, unix time, oldest first. Empty for nothing."""
+        """The values that the job logged to MLflow, by metric: step, value, unix time, oldest first.
+
+        Empty if the job logged nothing.
+        """
 
     def place(self, where: Where | Pattern) -> Place:
-        """The folder in blob storage. Raises NotFound for an unknown store, BadInput for a place that is in none."""
+        """The folder in blob storage.
+
+        Raises NotFound for an unknown store, BadInput for a place outside of all stores.
+        """
 
     def register_code(self, folder: Path | Location, digest: str) -> Asset:
         """The id of the code asset with the files of this folder. Registered once per digest, then looked up.
@@ -83,16 +92,16 @@ class Jobs(Protocol):
         """The id of the environment in this YAML file. Registered once per digest, then looked up."""
 
     def vm_size(self, cluster: str) -> str:
-        """The VM size of a cluster's nodes, '' for a cluster that is not there. Azure never changes that of one."""
+        """The VM size of a cluster's nodes, '' for an unknown cluster. Azure never changes a cluster's VM size."""
 
     def code_id(self, digest: str) -> Asset:
-        """The id that `register_code` gives, without registering anything."""
+        """The id that `register_code` returns, without registering the code."""
 
     def environment_id(self, file: str, digest: str) -> Asset:
-        """The id that `register_environment` gives, without registering anything."""
+        """The id that `register_environment` returns, without registering the environment."""
 
     def check(self) -> None:
-        """Raise Unavailable unless the workspace answers, BadSetting if its data lie in another storage account."""
+        """Raise Unavailable unless the workspace responds, and BadSetting if its data is in another storage account."""
 
 
 class Stores(Protocol):
@@ -106,8 +115,9 @@ class Stores(Protocol):
 
 @dataclass(frozen=True)
 class Around:
-    """The context of a user's job. `limits` are those of the route or request; `folder` is the drop's, None without a
-    drop.
+    """The context of a user's job.
+
+    `limits` are those of the route or request; `folder` is the drop's, None without a drop.
     """
 
     stores: Stores
@@ -147,8 +157,9 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class Readers:
-    """Several readers as one: the first reader that recognizes a document reads it. The last recognizes every
-    document.
+    """Several readers as one: the first reader that recognizes a document reads it.
+
+    The last reader recognizes every document.
     """
 
     readers: tuple[Reader, ...]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault in a job: where (a path like `limits.timeout`), what, and a stable code."""
+    """One problem in a job: the place (a path such as `limits.timeout`), a message, and a stable code."""
 
     path: str
     message: str

@@ -27,7 +27,7 @@ class RouteReport:
 
 @dataclass(frozen=True)
 class Registered:
-    """The ids of the trainers' code and environment, and how the routes stand."""
+    """The ids of the trainers' code and environment, and a report on each route."""
 
     code: str
     environment: str
@@ -35,7 +35,7 @@ class Registered:
 
 
 class Machines(Protocol):
-    """A cluster, as far as a route must fit it."""
+    """The properties of a cluster that a route must match."""
 
     @property
     def name(self) -> str: ...
@@ -46,9 +46,10 @@ class Machines(Protocol):
 
 
 def register_assets(jobs: Jobs, trainers: Path) -> tuple[Asset, Asset]:
-    """The ids of the trainers' code and of their environment for processors, registered where they are new.
+    """The ids of the trainers' code and CPU environment, registered if they are new.
 
-    The environment for GPUs is registered too. Azure ML builds neither before a job needs it. Twice changes nothing.
+    The GPU environment is registered too. Azure ML builds neither environment before a job needs it. A repeat changes
+    nothing.
     """
     code = jobs.register_code(trainers, digest_files(trainers))
     files = [trainers / name for name in (CPU_ENVIRONMENT, GPU_ENVIRONMENT)]
@@ -57,7 +58,7 @@ def register_assets(jobs: Jobs, trainers: Path) -> tuple[Asset, Asset]:
 
 
 def register(jobs: Jobs, trainers: Path, routes: Routes, clusters: Iterable[Machines]) -> Registered:
-    """Register the trainers' code and environment, and hold the routes against the workspace's clusters."""
+    """Register the trainers' code and environment, and check the routes against the workspace's clusters."""
     code, environment = register_assets(jobs, trainers)
     by_name = {cluster.name: cluster for cluster in clusters}
     reports = []

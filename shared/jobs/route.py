@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobFileRule:
-    """What a job file in a drop may do. `environments` None means any."""
+    """What a drop's job file may do. `environments` None allows any environment."""
 
     allowed: bool = True
     environments: tuple[str | Asset, ...] | None = None
@@ -28,7 +28,7 @@ class JobFileRule:
 
 @dataclass(frozen=True)
 class Retention:
-    """How many days a route keeps things; 0 for ever. `drops` go once no kept model came from them."""
+    """How many days a route keeps files; 0: forever. `drops` are deleted once no kept model was trained on them."""
 
     checkpoints: float = 0.0
     copies: float = 0.0

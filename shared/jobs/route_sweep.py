@@ -34,8 +34,10 @@ def read_sweep(section: Any, described: Parameters, where: str) -> Sweep | None:
 
 
 def for_drop(sweep: Sweep | None, own: JobSpec | None) -> Sweep | None:
-    """The route's sweep for a drop whose job file says this: over the parameters that the file leaves open, and none
-    for a job of the drop's own."""
+    """The route's sweep for a drop with this job file, over the parameters that the file does not set.
+
+    None if the drop has its own complete job.
+    """
     if sweep is None or own is None:
         return sweep
     space = {name: parameter for name, parameter in sweep.space.items() if name not in own.values}

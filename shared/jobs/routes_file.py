@@ -54,12 +54,12 @@ KEYS = {
 }
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
 RETENTION_KEYS = ("checkpoints", "copies", "drops")
-NOTHING = "none"  # the trainer of a route whose drops are data alone
+NOTHING = "none"  # the trainer of a route that trains nothing
 OF_DATA = {"trainer", "quiet_seconds", "settle_seconds", "max_wait_seconds", "single_files", "retention"}
 
 
 def load(file: Path, trainers: Path) -> RoutesFile:
-    """Read the routes file and the templates it names. Raises BadSetting naming file, route, key and choices."""
+    """Read the routes file and its templates. Raises BadSetting with the file, route, key and choices."""
     document = yaml_object(file)
     entries = document.get("routes")
     if not isinstance(entries, dict) or not entries or not set(document) <= {"routes", "limits"}:
@@ -73,7 +73,7 @@ def load(file: Path, trainers: Path) -> RoutesFile:
 
 
 def _own_routes(routes: Routes, limits: Limits, trainers: Path) -> dict[str, Route]:
-    """A route for each trainer that the file doesn't name, under the trainer's name and within the file's limits."""
+    """A route for each trainer without a route in the file, with the trainer's name and the file's limits."""
     named = {*routes, *(route.trainer for route in routes.values())}
     own = (_own_route(name, limits, trainers) for name in trainer_names(trainers) if name not in named)
     return {route.name: route for route in own if route.cluster}
@@ -138,7 +138,7 @@ def _limits(section: Any, routes: Routes, where: str) -> Limits:
 
 
 def widest_limits(routes: Routes) -> Limits:
-    """Of each limit the widest that a route has. No restricted part of a job is allowed."""
+    """For each limit, the widest value among the routes. No restricted part of a job is allowed."""
     each = [route.limits for route in routes.values() if route.trains]
     if not each:
         return Limits(clusters=frozenset(), max_nodes=1, max_processes=1, timeout_seconds=NUMBERS["timeout_seconds"][0])
@@ -251,14 +251,14 @@ def _numbers(entry: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _retention(section: Any, where: str) -> Retention:
-    """Days that checkpoints, copies and drops are kept; 0 is for ever."""
+    """Days for which checkpoints, copies and drops are kept; 0: forever."""
     if not isinstance(section, dict) or not set(section) <= set(RETENTION_KEYS):
         raise BadSetting(f"{where}: retention must be a mapping with keys out of {_list(RETENTION_KEYS)}.")
     return Retention(**{key: _number(days, f"retention.{key}", 0, 36500, where) for key, days in section.items()})
 
 
 def _nodes(value: Any, where: str) -> tuple[int, int]:
-    """The fewest nodes (0 for a plain number) and the most."""
+    """The minimum number of nodes (0 for a plain number) and the maximum."""
     if not isinstance(value, dict):
         return 0, int(_number(value, "nodes", 1, 1000, where))
     if set(value) != {"min", "max"}:

@@ -27,9 +27,9 @@ def digest_environment(file: Path) -> str:
 
 
 def snapshot_files(folder: Path) -> list[Path]:
-    """The files that travel to the nodes: all but caches and hidden ones, by name.
+    """The files for the nodes, by name: all except caches and hidden files.
 
-    Raises BadInput for a link that is no file of this folder: it is neither followed nor left out in silence.
+    Raises BadInput for a link to a target outside of the folder, which is neither followed nor silently skipped.
     """
     paths = (p for p in folder.rglob("*") if p.is_symlink() or p.is_file())
     kept = [p for p in paths if not any(s.startswith((".", "__pycache__")) for s in p.relative_to(folder).parts)]

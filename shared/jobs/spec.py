@@ -20,11 +20,11 @@ from shared.jobs.problem import Problem
 if TYPE_CHECKING:
     from shared.jobs.search import Sweep
 
-TRAINERS_ENVIRONMENT = Asset("trainyard@latest")  # the environment that trainers/environment.yaml describes
+TRAINERS_ENVIRONMENT = Asset("trainyard@latest")  # the environment described in trainers/environment.yaml
 LEFT_OUTPUT = "checkpoints"  # the output that is not archived: it is large, and useful to this run only
 FROM_MODEL_TAG = "trainyard.from_model"  # in a template: the flag by which its script starts from a model's folder
 FROM_MODEL = "from_model"  # the input with that folder
-HOUR_PROPERTY = "trainyard.hour"  # the hour in which the job's run was made; Azure ML lists jobs by it
+HOUR_PROPERTY = "trainyard.hour"  # the hour in which the job's run was created; Azure ML lists jobs by it
 COMMAND = "command"  # the kind of job that runs one command on its nodes
 PIPELINE = "pipeline"  # the kind of job whose steps are such jobs; the steps are in `rest`, see readers/pipeline.py
 FOLDER, FILE = "folder", "file"  # kinds of data
@@ -92,7 +92,7 @@ class JobSpec:
     description: str = ""
     experiment: str = ""
     command: Command = field(default_factory=Command)
-    code: Where = ""  # registered, a folder that was sent, or one beside the job
+    code: Where = ""  # registered, an uploaded folder, or a folder beside the job
     environment: str | Asset | Environment = ""
     cluster: str = ""
     machine: str = ""  # the VM size, on serverless compute

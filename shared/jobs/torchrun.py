@@ -8,7 +8,7 @@ from shared.jobs.problem import Problem
 from shared.jobs.spec import JobSpec
 
 _STARTS = re.compile(r"(?:^|[\s;&|(])(?:\S*/)?torchrun(?=\s|$)|-m\s+torch\.distributed\.(?:run|launch)(?=\s|$)")
-_MEETING = re.compile(r"rdzv|master[_-]addr", re.IGNORECASE)  # a place that the command or a variable names itself
+_MEETING = re.compile(r"rdzv|master[_-]addr", re.IGNORECASE)  # an address that the command or a variable names itself
 
 
 def lonely_nodes(job: JobSpec) -> Problem | None:

@@ -39,7 +39,7 @@ class File:
 
 
 def digest(files: Iterable[File]) -> str:
-    """The name of a folder with these files."""
+    """The digest of a folder with these files, which is the folder's name."""
     content = hashlib.sha256()
     for file in sorted(files):
         content.update(f"{file.name}\0{file.size}\0{file.md5}\n".encode())

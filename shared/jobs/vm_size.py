@@ -18,7 +18,11 @@ from shared.kernel.errors import BadSetting
 
 @dataclass(frozen=True)
 class Size:
-    """GPUs, GiB of memory of each GPU, GiB of memory of the VM; `instead` of one that Azure retires, today's size."""
+    """The hardware of a VM size.
+
+    The numbers are GPUs, GiB of memory per GPU, and GiB of memory per VM. `instead` is the successor of a size that
+    Azure retires.
+    """
 
     gpus: int
     gpu_memory: float
@@ -49,7 +53,7 @@ SIZES = {
     "Standard_ND96amsr_A100_v4": Size(8, 80, 1900, infiniband=True),
     "Standard_ND96isr_H100_v5": Size(8, 80, 1900, infiniband=True),
     "Standard_ND96isr_H200_v5": Size(8, 141, 1850, infiniband=True),
-    # A10; series nvadsa10v5-series. The first three have a part of a GPU, which a process sees as one
+    # A10; series nvadsa10v5-series. The first three have a part of a GPU, which appears as one GPU
     "Standard_NV6ads_A10_v5": Size(1, 4, 55),
     "Standard_NV12ads_A10_v5": Size(1, 8, 110),
     "Standard_NV18ads_A10_v5": Size(1, 12, 220),
@@ -123,7 +127,7 @@ _ACCELERATED = re.compile(r"Standard_N", re.IGNORECASE)
 
 
 def is_size(name: str) -> bool:
-    """Whether the text has the form of a size's name."""
+    """Whether the text has the form of a VM size's name."""
     return bool(_SIZE.fullmatch(name))
 
 
@@ -133,14 +137,17 @@ def known(name: str) -> Size | None:
 
 
 def gpus_of(name: str) -> int | None:
-    """How many GPUs a process sees on a machine of this size: 0 for processors alone, None for a size not known."""
+    """The number of GPUs that a process sees on a machine of this size: 0 without GPUs.
+
+    None for an unknown size of a GPU series.
+    """
     if size := known(name):
         return size.gpus
     return None if _ACCELERATED.match(name) else 0
 
 
 def same(a: str, b: str) -> bool:
-    """Whether two names mean one size: Azure's have no case, and its ML service writes them in capitals."""
+    """Whether two names are the same size. Names are case-insensitive, and Azure ML writes them in capitals."""
     return a.lower() == b.lower()
 
 

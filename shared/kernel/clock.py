@@ -17,7 +17,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The clock of this machine."""
 
     def __call__(self) -> datetime:
         return datetime.now(UTC)

@@ -39,7 +39,7 @@ class Operation(NamedTuple):
     path: str  # below /api/; {*path} also matches slashes
     module: str  # of the answering function, which has the operation's name
     summary: str  # one line of plain text
-    details: str = ""  # Markdown for docs/api.md: what a caller gives and gets
+    details: str = ""  # Markdown for docs/api.md: what the operation takes and returns
     status: int = 200  # of an answer that is not a Reply
     problems: tuple[int, ...] = ()  # statuses besides those of every operation
     needs: str | None = None  # a role, or ANYONE; None: reader for a GET, else contributor

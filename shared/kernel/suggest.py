@@ -12,7 +12,7 @@ LONGEST = 80  # characters of a name that are compared and shown
 
 def nearest(name: str, choices: Iterable[str]) -> str:
     """Return the choice that was probably meant, or ''."""
-    import difflib  # only mistakes need it
+    import difflib  # imported here because only mistakes need it
 
     matches = difflib.get_close_matches(name[:LONGEST].lower(), list(choices), n=1, cutoff=0.6)
     return matches[0] if matches else ""

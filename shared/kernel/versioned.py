@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Stored(Generic[T]):
-    """A record as it was read, with the etag that guards the next write."""
+    """A record as it was read, with the etag that guards its next write."""
 
     value: T
     etag: str

@@ -81,7 +81,7 @@ def state_poison(ports: AllPorts, queues: Iterable[str]) -> None:
 
 
 def keep_poison(ports: AllPorts) -> None:
-    """Put the poison messages into their queues anew: the host's messages expire after a week, ours never do."""
+    """Rewrite the poison messages so that they never expire. Messages that the host puts there expire after a week."""
     counts = ports.queues.counts(f"{queue}{POISON}" for queue in QUEUES)
     for poison, count in counts.items():
         if count:

@@ -26,9 +26,10 @@ OBITUARY = {"deadletterreason", "deliveryattempts", "lastdeliveryoutcome", "publ
 
 @dataclass(frozen=True)
 class GivenBack:
-    """How many poison messages and dead letters came back into a queue, at most MOST of each.
+    """How many poison messages and dead letters were replayed to a queue, at most MOST of each.
 
-    `left` are names of dead letters that belong to no queue, or that are this queue's and can't be read; they stay.
+    `left` are the names of dead-letter files that belong to no queue, or that belong to this queue and are unreadable;
+    they stay.
     """
 
     queue: str

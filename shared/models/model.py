@@ -3,7 +3,7 @@
     run --promote--> version 4 of churn <--alias-- production
 
 A version is one run's model, forever; its number is never reused. An alias moves, and the history records every move in
-order. All of a model's rows share one etag, so one of two concurrent moves is always first.
+order. A model's row has one etag for all changes, so two concurrent moves are applied one after the other.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from shared.money.ports import Books
 
 
 class AccountBudgets:
-    """Answers from the projects' accounts."""
+    """Implements shared.clusters.ports.Budgets with the projects' accounts."""
 
     def __init__(self, books: Books, money: Policy, clock: Callable[[], datetime]) -> None:
         self._books, self._money, self._clock = books, money, clock

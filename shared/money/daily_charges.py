@@ -68,7 +68,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Charged:
-    """The charges of some days, and the runs that they charge."""
+    """The charges of some days, and the runs that may have had nodes on the open days among them."""
 
     days: list[Day]
     runs: dict[str, Run]

@@ -1,4 +1,4 @@
-"""The operations of money."""
+"""The API operations of money."""
 
 from __future__ import annotations
 

@@ -98,8 +98,9 @@ def _line(key: str, rows: Iterable[Row], name: str = "") -> Line:
 
 
 def _with_others(line: Line, days: list[Day], until: datetime) -> Line:
-    """The line with its savings compared with keeping the maximum number of nodes up, and with Azure ML's own
-    default."""
+    """Return the line with its savings against keeping the maximum number of nodes up, and against Azure ML's
+    default.
+    """
     if not all(day.price for day in days):
         return line
     default = sum(day.default_seconds / _HOUR * day.price for day in days)

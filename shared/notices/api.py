@@ -21,7 +21,7 @@ _KINDS = ", ".join(kind for kind in Kind if kind is not Kind.TEST)
 
 
 class SubscriptionRequest(Struct, forbid_unknown_fields=True):
-    """Who wants to be told of what. Without route and experiment of all runs."""
+    """The notices that someone wants. Without route and experiment, the subscription covers all runs."""
 
     on: Annotated[list[str], Meta(min_length=1, max_length=10, description=f"Out of {_KINDS}.")]
     to: Annotated[str, Meta(min_length=3, max_length=2000, description="https://... or a mail address. A secret.")]

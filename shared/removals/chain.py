@@ -15,7 +15,7 @@ _LONGEST = 1000  # runs; each costs one read
 
 
 def later(runs: Runs, run: Run) -> list[Run]:
-    """Return the runs that continue this run, from the next to the last."""
+    """Return the runs that continue this run, in order."""
     chain: list[Run] = []
     while len(chain) < _LONGEST and (following := _next(runs, (chain or [run])[-1])):
         chain.append(following)
@@ -23,7 +23,7 @@ def later(runs: Runs, run: Run) -> list[Run]:
 
 
 def earlier(runs: Runs, run: Run) -> list[Run]:
-    """Return the runs that this run continues, from the latest to the first."""
+    """Return the runs that this run continues, latest first."""
     chain: list[Run] = []
     while len(chain) < _LONGEST and (before := _get(runs, (chain or [run])[-1].asked.continues)):
         chain.append(before)
@@ -34,7 +34,7 @@ def own_paths(runs: Runs, what: What, run: Run) -> set[Location]:
     """Return the output paths that a removal of this run deletes: its own outputs, and those that only this run still
     needed.
 
-    Retention deletes only the checkpoints of the newest run of a chain; the runs before it no longer need theirs.
+    When checkpoints are removed, only later runs count as users, because earlier runs no longer need them.
     """
     before, after = earlier(runs, run), later(runs, run)
     folders = [f"/trainyard/{each.name}/" for each in (*before, run, *after)]

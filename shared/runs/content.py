@@ -145,7 +145,7 @@ def _of_drop(blobs: Blobs, key: DropKey, told: SoFar, inside: Iterator[tuple[str
 
 
 class _Look:
-    """A survey under way."""
+    """A survey in progress."""
 
     def __init__(self, key: DropKey, told: SoFar) -> None:
         self._key, self._told = key, replace(told, markers={**told.markers})

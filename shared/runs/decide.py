@@ -107,8 +107,9 @@ def failing_log(tails: Mapping[str, str], lines: int) -> tuple[str, str]:
 
 
 def reads(run: Run, drop: DropKey) -> bool:
-    """Whether the run's job reads this drop: the run was made for the drop, or an input path is, contains or is inside
-    it.
+    """Whether the run's job reads this drop.
+
+    The job reads the drop if the run was made for it, or if an input path equals, contains, or lies inside the drop.
     """
     key = str(drop)
     return run.asked.drop == key or any(

@@ -1,4 +1,4 @@
-"""Facts about runs: what happened to a run, and the jobs and files of the run."""
+"""Facts about runs: the events to which features and the rest of the system react."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What features add to runs. Each feature declares its additions in `feature.py`; shared/features.py lists the
-features.
+"""What features add to runs.
+
+Each feature declares its additions in `feature.py`; shared/features.py lists the features.
 
 Callers read these declarations, so no other module names a feature. Features are imported on first use because features
 depend on runs, and runs must not depend on features.

@@ -308,8 +308,9 @@ class Cancel:
 
 @dataclass(frozen=True)
 class Removed:
-    """Deleted results of the run. Removals write this part. `cleared`: what retention deleted, checkpoints or
-    copies.
+    """Deleted results of the run.
+
+    Removals write this part. `cleared`: what retention deleted, checkpoints or copies.
     """
 
     at: datetime | None = column("removed_at", None)  # when someone requested the removal of all the run's results

@@ -23,8 +23,9 @@ class Spell:
 
 @dataclass(frozen=True)
 class Use:
-    """A run's use of one cluster: when the run waited for nodes, and when it ran. `ended` is None until the run
-    ends.
+    """A run's use of one cluster: when the run waited for nodes, and when it ran.
+
+    `ended` is None until the run ends.
     """
 
     run: str

@@ -21,9 +21,7 @@ def exit_code(why: str) -> int:
 
 
 def log_of(reason: str) -> str:
-    """The tail of the log in a failed run's reason, which has a sentence, the log's name with a colon, and the
-    lines.
-    """
+    """The tail of the log in a failed run's reason: the lines after the sentence and the log's name with a colon."""
     return reason.partition(":\n")[2]
 
 

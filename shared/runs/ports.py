@@ -19,8 +19,9 @@ from shared.runs.model import Run, RunState
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Select the runs that match every given value. Empty or None matches any run. `since` is the earliest creation
-    time.
+    """Select the runs that match every given value.
+
+    Empty or None matches any run. `since` is the earliest creation time.
 
     `owner` is a name or an object id; `tag` is `name=value`. `holds` is an additional predicate, evaluated only for
     runs that match all other values.
@@ -76,8 +77,9 @@ class Purse(Protocol):
     """Decides whether a run is affordable. The money folder implements this port."""
 
     def project_of(self, tags: Any, route: str) -> str:
-        """The project named by a job's tags or its route, '' if neither names one. Raises Impossible for an unknown
-        project.
+        """The project named by a job's tags or its route, '' if neither names one.
+
+        Raises Impossible for an unknown project.
         """
 
     def priced(self, run: Run) -> Run:
@@ -97,8 +99,9 @@ class Capacity(Protocol):
     """Reports whether the workspace's clusters can provide nodes. The clusters folder implements this port."""
 
     def reasons(self, name: str, nodes: int) -> list[Reason]:
-        """Why the cluster can't provide this many nodes now. `unknown_cluster` and `too_many_nodes` are permanent
-        reasons.
+        """Why the cluster can't provide this many nodes now.
+
+        `unknown_cluster` and `too_many_nodes` are permanent reasons.
         """
 
 
@@ -128,8 +131,9 @@ class Runs(Protocol):
     """
 
     def insert(self, run: Run) -> bool:
-        """Add the run, and the run's hour to `hours`. Returns False, without a change, if a run of this name ever
-        existed.
+        """Add the run, and the run's hour to `hours`.
+
+        Returns False, without a change, if a run of this name ever existed.
 
         A repeat completes a call that crashed half-way, and returns False.
         """
@@ -175,8 +179,9 @@ class Runs(Protocol):
         """Up to `limit` run names with this prefix, in order."""
 
     def live(self) -> list[tuple[str, str, RunState]]:
-        """(name, cluster, state) of the runs that have not ended. The list includes runs that change state during the
-        call.
+        """(name, cluster, state) of the runs that have not ended.
+
+        The list includes runs that change state during the call.
         """
 
     def hours(self) -> list[str]:
@@ -190,8 +195,9 @@ class Runs(Protocol):
         """
 
     def drop_hour(self, hour: str) -> bool:
-        """Remove the hour from `hours`. False, without a change, if a run was added to the hour since this process's
-        claim.
+        """Remove the hour from `hours`.
+
+        False, without a change, if a run was added to the hour since this process's claim.
         """
 
     def unsettled(self, hour: str, limit: int, before: Run | None = None) -> list[Stored[Run]]:

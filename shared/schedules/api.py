@@ -22,7 +22,7 @@ _SKIPS = ("decided_until", "counted", "counted_until", "counted_for", "recounted
 
 
 class ScheduleRequest(Struct, forbid_unknown_fields=True):
-    """A run, and when it is made: at each instant of `cron`, or when `new_files` have come into a route's drops."""
+    """A run, and when to make it: at each instant of `cron`, or when `new_files` have arrived in a route's drops."""
 
     run: RunRequest
     cron: Annotated[str, Meta(max_length=200, description="Five fields: minute, hour, day, month, weekday.")] = ""

@@ -92,7 +92,7 @@ def ask_for_overdue(ports: SchedulePorts, schedules: Schedules) -> None:
 
 
 def _decide(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, each: Due) -> Firing:
-    """The decision for one firing: the recorded one, else computed now."""
+    """Return the decision for one firing: the recorded decision, else one computed now."""
     why = each.skip or _overlap(ports.runs, schedule)
     firing = Firing(schedule.id, order_of(each.at), each.at, ports.clock(), Outcome.STARTED)
     return _carry_out(ports, schedules, schedule, _written(ports, schedules, schedule, firing, why))

@@ -37,8 +37,8 @@ class Schedule:
 
     An older version knows only `counted`, the number of files in the route's drops at that firing, and writes only
     `counted` when it fires. `arrived` is valid for `counted_for`; if `counted` differs or `counted_for` is unknown,
-    files are counted anew. `recounted_at` is when all drops were counted: closings by such a version require such a
-    count.
+    files are counted anew. `recounted_at` is when all drops were last counted. An older version does not record
+    closings, so only this count finds its files.
     """
 
     id: str
@@ -83,7 +83,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Firing:
-    """The outcome of an instant, or of enough new files. `order` identifies and sorts a schedule's firings."""
+    """The outcome of an instant, or of the arrival of enough new files. `order` identifies and sorts a schedule's
+    firings.
+    """
 
     schedule: str
     order: int

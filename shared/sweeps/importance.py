@@ -13,7 +13,7 @@ LEAST = 8  # trials; with fewer, no importance is reported
 
 
 def importance(sweep: Sweep, trials: Sequence[Trial]) -> dict[str, float]:
-    """The part of each parameter, by PED-ANOVA, which asks how good trials differ from all; {} while there are few."""
+    """The share of each parameter, by PED-ANOVA, which compares good trials with all trials; {} with too few trials."""
     import optuna
 
     ended = (trial for trial in trials if trial.state is not TrialState.RUNNING and fits(sweep, trial))

@@ -19,8 +19,9 @@ class TrialState(StrEnum):
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial. `drawn` are the values as drawn, before rounding; `told` are the first reported values of the metric,
-    in order.
+    """One trial.
+
+    `drawn` are the values as drawn, before rounding; `told` are the first reported values of the metric, in order.
 
     After the end of the trial, `value` is its best value and `dollars` the cost of its nodes; both are None before. A
     trial that is not the sweep's `own` was added to the study by someone who trains it elsewhere: the sweep only learns
@@ -50,8 +51,9 @@ class Trial:
 
 @dataclass(frozen=True)
 class Standing:
-    """The summary of a sweep's trials. The checks of the sweep write it; the study and the trials' runs have the
-    details.
+    """The summary of a sweep's trials.
+
+    The checks of the sweep write it; the study and the trials' runs have the details.
     """
 
     begun: int = column("trials", 0)

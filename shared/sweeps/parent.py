@@ -37,7 +37,7 @@ class SweepParent(Workload):
         return []
 
     def job_spec(self, run: Run, _job: str, _rendezvous: str, _now: datetime) -> JobSpec:
-        """The job of a trial, before values are drawn."""
+        """The job of a trial, before its values are drawn."""
         return replace(run.asked.request, sweep=None)
 
     def submit(self, _ports: RunPorts, _run: Run) -> Submitted:

@@ -18,8 +18,9 @@ class Journal(Protocol):
         """The logs from this number on, in order."""
 
     def append_at(self, number: int, logs: list[dict[str, Any]]) -> None:
-        """Write these logs, at most 100, from this number on. Raises Changed, and writes none, if a log exists
-        there.
+        """Write these logs, at most 100, from this number on.
+
+        Raises Changed, and writes none, if a log exists there.
         """
 
 

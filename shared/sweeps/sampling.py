@@ -23,14 +23,14 @@ from shared.sweeps.model import Trial, TrialState
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-FILLED = 8  # minimum number of trials at a rung (or the number of parameters plus one) for the model
+FILLED = 8  # minimum number of trials from which the model learns; under asha also more than there are parameters
 SEEN = 100  # of very many trials the model sees the newest
 RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't persist
 Draw = dict[str, Drawn]
 
 
 def possible(sweep: Sweep) -> int:
-    """How many different trials the sampling has."""
+    """The number of distinct trials that the sampling can draw."""
     if sweep.sampling != GRID:
         return sweep.most_trials
     return math.prod(len(parameter.values) for parameter in sweep.space.values())

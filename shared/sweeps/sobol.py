@@ -39,7 +39,7 @@ def point(dimensions: int, seed: int, number: int) -> list[float]:
 
 
 def _bits(text: str) -> int:
-    """BITS bits as random as a hash is."""
+    """BITS pseudo-random bits from a hash."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) >> (32 - BITS)
 
 

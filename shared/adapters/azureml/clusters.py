@@ -1,7 +1,7 @@
 """The workspace's clusters, over plain REST.
 
-MLClient needs one request per cluster to list node counts. It changes a cluster only by rewriting all of it from what
-its classes can hold, so it loses fields that they do not know. REST needs one request for either.
+MLClient needs one request per cluster to list node counts. To change a cluster, MLClient rewrites the whole resource
+and loses the fields that its classes lack. REST needs one request for either task.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Code and environments, registered with Azure ML once per content.
 
-Code is in a container of its own, which only the app may write: nodes read what they run, and can't change what others
-will run. (Azure ML's own way, startPendingUpload, creates one container per version, on which nodes have no role.) The
-code is registered over plain REST, because MLClient registers code only as a part of a job or component, under a random
-name. Registering one content twice at the same time does no harm: both upload the same files, and one version remains.
+Code is in a container of its own, which only the app may write: a node can read the code that it runs, but can't change
+the code of other jobs. (Azure ML's own way, startPendingUpload, creates one container per version, on which nodes have
+no role.) The code is registered over plain REST, because MLClient registers code only as a part of a job or component,
+under a random name. Registering one content twice at the same time does no harm: both upload the same files, and one
+version remains.
 """
 
 from __future__ import annotations

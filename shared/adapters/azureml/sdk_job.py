@@ -70,7 +70,7 @@ def problems(job: Job) -> list[Problem]:
 
 
 def _crowded(node: Any, path: str) -> Iterator[Problem]:
-    """Yield mappings with far more keys than any real job has. The schema does not know user-chosen names."""
+    """Yield mappings with far more keys than any real job has. Mappings of user-chosen names are skipped."""
     if isinstance(node, dict):
         if len(node) > MOST_KEYS:
             yield Problem(

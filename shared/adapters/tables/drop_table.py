@@ -164,7 +164,7 @@ class TableDrops:
     def loose(self, route: str, limit: int) -> int:
         low, high = (f"l!{end}" for end in keys.route_range(route))
         row_keys = [str(row["RowKey"]) for row in islice(self._keys(low, high, limit + 1), limit + 1)]
-        if low not in row_keys:  # it is the first of them, once it is there
+        if low not in row_keys:  # the marker row, once written, sorts first
             self._find_loose(route)
             row_keys = [low, *(str(row["RowKey"]) for row in islice(self._keys(f"{low}\x20", high, limit), limit))]
         return len(row_keys) - 1

@@ -36,7 +36,7 @@ from shared.runs.ports import RunChanges, RunFilter, RunPage
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
-_PAGE = 1000  # the most rows that the service gives in one answer
+_PAGE = 1000  # the most rows that the service returns per answer
 _REQUESTS = 4  # per page of a filter; the page may then be short, with a token
 _KEYS_KNOWN = 10_000  # runs whose row keys are cached, 2 MiB
 _READERS = 8  # rows of a filter's page that are read concurrently
@@ -118,7 +118,7 @@ class TableRuns:
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         low, high = table.kind("t")
         if before is not None:
-            low = f"t!{keys.newest_first(before.created_at, before.name)}\x20"  # the next key after this one
+            low = f"t!{keys.newest_first(before.created_at, before.name)}\x20"  # the smallest key after this row's key
         rows = self._table.query(self._PARTITION, low, high, min(limit, _PAGE))
         return [_run(row) for row in islice(rows, limit)]
 

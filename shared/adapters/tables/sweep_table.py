@@ -20,7 +20,7 @@ from shared.clusters.model import Decision
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
-_PAGE = 1000  # the most rows that the service gives in one answer
+_PAGE = 1000  # the most rows that the service returns per answer
 
 
 class TableSweepLog:

@@ -32,8 +32,9 @@ _OURS = (DROPS_STORE, OUTPUT_STORE, "workspaceartifactstore", "workspaceworkingd
 
 @dataclass(frozen=True)
 class Order:
-    """A job.json and its context. `mounts` maps a mount's path or name to its files; `folder` is the document's
-    drop.
+    """A job.json and its context.
+
+    `mounts` maps a mount's path or name to its files; `folder` is the document's drop.
     """
 
     document: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""What a request says with a Batch AI document."""
+"""The context that a request gives for a Batch AI document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.jobs.readers.place_text import ASSET_FORM
 
 
 class BatchAI(Struct, forbid_unknown_fields=True):
-    """What comes with a Batch AI job.json, which alone does not say where its files are."""
+    """The context of a Batch AI job.json, which alone does not say where its files are."""
 
     cluster: Annotated[dict[str, Any] | None, Meta(description="The cluster.json, for its mounts.")] = None
     project: Annotated[dict[str, Any] | None, Meta(description="The project.json.")] = None

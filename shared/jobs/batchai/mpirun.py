@@ -123,8 +123,9 @@ def _count(taken: Taken, option: str, values: list[str]) -> None:
 
 
 def _exported(option: str, values: list[str]) -> Iterator[str]:
-    """The exported variables with values. `-x NAME` without a value is skipped: each process has the variable
-    anyway.
+    """The exported variables with values.
+
+    `-x NAME` without a value is skipped: each process has the variable anyway.
     """
     if option != "-x" and len(values) == 2:
         values = [f"{values[0]}={values[1]}"]

@@ -64,8 +64,9 @@ class _Names:
 def translate(
     job: BatchJob, sources: Mapping[Mount, Source], environment: str, files: Mapping[str, str]
 ) -> Translation:
-    """Translate the job. `files` are texts to be placed into the mounts, by path or plain name. Problems are
-    reported.
+    """Translate the job.
+
+    `files` are texts to be placed into the mounts, by path or plain name. Problems are reported.
     """
     names, laid = _Names(), _laid(job, files)
     outputs = {names.give(MODELS if out.id.lower() in ("model", "models") else out.id): out for out in job.outputs}

@@ -1,3 +1,1 @@
-"""Readers at the edge to foreign schemas: from a job in any format to a JobSpec, and from Azure ML's statuses to
-ours.
-"""
+"""Readers of foreign formats: they convert a job of any format to a JobSpec, and Azure ML's statuses to ours."""

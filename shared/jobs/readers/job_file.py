@@ -16,14 +16,17 @@ JOB_FILE_LIMIT = 32 * 1024  # bytes; as JSON in a table row it may grow sixfold
 
 @dataclass(frozen=True)
 class JobFile:
-    """A drop's job file as parsed: its document, and the line (from 1) of each key by its path, `limits.timeout`."""
+    """A parsed job file of a drop.
+
+    It has the document, and the line (from 1) of each key by the key's path, such as `limits.timeout`.
+    """
 
     name: str
     document: dict[str, Any]
     lines: Lines
 
     def where(self, path: str) -> str:
-        """The place of a key, or of its nearest parent that the file has: `job.yaml line 7`."""
+        """The place of a key, or of its nearest existing parent: `job.yaml line 7`."""
         parts = path.split(".")
         for length in range(len(parts), 0, -1):
             if line := self.lines.get(".".join(parts[:length])):
@@ -41,9 +44,10 @@ class BrokenJobFile(BadInput):
 
 
 def read_job_file(name: str, data: bytes) -> JobFile:
-    """Parse a job file (YAML, or JSON as a part of it). Raises BrokenJobFile with the line.
+    """Parse a job file, as YAML or JSON. Raises BrokenJobFile with the line.
 
-    Read as YAML, JSON has lines, and may have a comma too many, as people write it; but YAML takes no tabs.
+    JSON is parsed as YAML, which gives line numbers and accepts trailing commas. YAML forbids tabs, so a JSON file with
+    tabs is parsed as JSON, without line numbers.
     """
     try:
         content, lines = read_yaml(data, name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shared.jobs.model import JobState
 
-# The statuses of azure.ai.ml.constants.JobStatus. One that is not here counts as running: Azure ML says Unknown when it
-# lost contact with a job, and any other choice would end the run, or count a preemption that wasn't one.
+# The statuses of azure.ai.ml.constants.JobStatus. An unlisted status counts as running: Azure ML reports Unknown when
+# it loses contact with a job, and any other choice would end the run, or count a preemption that did not happen.
 _STATES = {
     **dict.fromkeys(("notstarted", "queued", "preparing", "provisioning", "starting"), JobState.QUEUED),
     **dict.fromkeys(("running", "finalizing", "cancelrequested", "notresponding", "paused"), JobState.RUNNING),

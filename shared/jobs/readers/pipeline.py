@@ -38,7 +38,7 @@ class Step:
     Of a registered component, only the name is known here.
     """
 
-    name: str  # `train`; `outer.train` within a step that is a pipeline
+    name: str  # `train`, or `outer.train` in a step that is a pipeline
     kind: str
     job: JobSpec
     needs: frozenset[str]

@@ -93,7 +93,7 @@ def _schema(where: str, told: DataInput) -> Schema:
 
 
 def _by_convention(job: JobSpec, name: str) -> JobSpec:
-    """The job that starts the folder's train.py with a flag for the data, each parameter and each output."""
+    """The job that starts the folder's train.py, with a flag for the data, each parameter and each output."""
     inputs = {"data": DataInput(kind=FOLDER), **job.inputs}
     outputs = {**dict.fromkeys(("models", "metrics"), Output(kind=FOLDER, mode="rw_mount")), **job.outputs}
     flags = [(f" --{_flag(each)} ", Reference(Group.INPUT, each)) for each in inputs]
@@ -109,12 +109,12 @@ def _flag(name: str) -> str:
 
 
 def _folder_flag(name: str) -> str:
-    """models is --model-dir, as in the trainers that are there, metrics --metrics-dir."""
+    """The flag of an output: models becomes --model-dir, as in the existing trainers, and metrics --metrics-dir."""
     return _flag(name if name == "metrics" else name.removesuffix("s"))
 
 
 def _environment(trainers: Path, folder: Path) -> Asset | Environment:
-    """Made from the folder's own requirements if it has any, on the image of all trainers; else theirs."""
+    """The trainer's own environment on the shared image if the folder has requirements, else the shared environment."""
     file = folder / "requirements.txt"
     if not file.is_file():
         return TRAINERS_ENVIRONMENT

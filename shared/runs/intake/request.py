@@ -32,8 +32,9 @@ Tags = Annotated[
 
 
 class SweepRequest(Struct, forbid_unknown_fields=True):
-    """A sweep: several trials of the training. Parameters with a range (0.001..0.1) or a list (32,64,128) are
-    searched.
+    """A sweep: several trials of the training.
+
+    Parameters with a range (0.001..0.1) or a list (32,64,128) are searched.
     """
 
     metric: Annotated[str, Meta(min_length=1, max_length=255, description="Which of its metrics says what is best.")]

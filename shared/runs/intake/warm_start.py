@@ -1,7 +1,7 @@
-"""The model from which a run starts. It is read where another run's job wrote it, or restored from that run's archive.
+"""The model from which a run starts: read where another run's job wrote it, or restored from that run's archive.
 
-Nodes may not read archives. If retention deleted the job's copy, the server copies the model back from the archive
-before it submits a job that starts from the model.
+Nodes may not read archives. If retention deleted the job's copy, the model is copied back from the archive, inside
+storage, before a job that starts from the model is submitted.
 """
 
 from __future__ import annotations

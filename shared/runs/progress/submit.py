@@ -48,13 +48,13 @@ def submit_run(ports: RunPorts, message: SubmitRun) -> None:
 
 
 def _newest(runs: Runs, name: str) -> Run:
-    """The run, for a received run from the cache: a cancel is also noticed after the submission."""
+    """The run. A received run may come from the cache, because a cancel is also noticed after the submission."""
     run = runs.recent(name).value
     return run if run.progress.state is RunState.RECEIVED and not run.jobs.job else runs.get(name).value
 
 
 def _cancel_unknown_jobs(ports: RunPorts, run: Run) -> None:
-    """Cancel the jobs of a failed run that another, unfinished submission created: nothing else knows them."""
+    """Cancel jobs of a failed run that a concurrent, failed submission created: no row names these jobs."""
     if _has_jobs(ports.jobs, run):
         ports.happened(RunSubmitted(run))
     workload(run).cancel(ports, run)

@@ -24,7 +24,7 @@ def workloads() -> tuple[Workload, ...]:
 
 
 def workload(run: Run) -> Workload:
-    """The kind of this run. A version before this table recorded an elastic run without a kind."""
+    """The kind of this run. Rows from before this table have elastic runs without a kind."""
     kind = run.asked.kind or (ElasticJobs.kind if run.jobs.elastic else SingleJob.kind)
     return next((each for each in workloads() if each.kind == kind), workloads()[-1])
 

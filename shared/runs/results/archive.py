@@ -133,8 +133,9 @@ def _tell(ports: RunPorts, run: Run, notice_after: float = 0.0) -> None:
 def _archive(
     ports: RunPorts, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
 ) -> Run:
-    """The run with its archive. `source` is the run whose results are copied: the run itself, or a sweep's best
-    trial.
+    """The run with its archive.
+
+    `source` is the run whose results are copied: the run itself, or a sweep's best trial.
     """
     folder, files = run_outputs.folder, list[Blob]()
     for file in _checked(ports.blobs.copy(copies), run_outputs.expected):
@@ -243,8 +244,9 @@ def _fate(output: Output, count: int) -> dict[str, Any]:
 
 
 def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob]:
-    """The copies, each compared with its original. Raises Unavailable for a difference, so that a retry copies
-    again.
+    """The copies, each compared with its original.
+
+    Raises Unavailable for a difference, so that a retry copies again.
     """
     for blob in copied:
         source = expected[blob.name]

@@ -1,5 +1,6 @@
-"""Find the log of a run's rank: in the job's folder while the log grows, later in the archive. The bytes are the
-same.
+"""Find the log of a run's rank: in the job's folder while the log grows, later in the archive.
+
+Both places have the same bytes.
 """
 
 from __future__ import annotations

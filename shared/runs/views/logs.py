@@ -21,8 +21,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0  # seconds between checks for more bytes
 
 @dataclass(frozen=True)
 class Chunk:
-    """Bytes of a log starting at `offset`. `complete`: the log ends with these bytes. `size`: the log's current
-    size.
+    """Bytes of a log starting at `offset`.
+
+    `complete`: the log ends with these bytes. `size`: the log's current size.
     """
 
     data: bytes

@@ -26,7 +26,7 @@ def in_state(runs: Runs, state: RunState) -> Iterator[Run]:
 
 
 def newest_first(runs: Runs) -> Iterator[Run]:
-    """All runs."""
+    """All runs, newest first."""
     before: Run | None = None
     while page := runs.newest(PAGE, before):
         yield from page
