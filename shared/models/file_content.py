@@ -20,6 +20,7 @@ from shared.kernel.storage import Blobs
 from shared.models import pickles
 
 MOST_BYTES = 64 << 20  # of one pickle, text or header; pickles of weights name their tensors and hold none
+READ_WHOLE = 4 << 20  # bytes of a file that one request reads
 MOST_DEPTH = 3  # archives within archives
 MOST_UNPACKED = 20 << 30  # bytes of all members, by the archive's own list
 ENCRYPTED, USUAL = 0x1, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -46,7 +47,8 @@ ONNX_FIRST, ONNX_GRAPH = 8, 7  # the key of ir_version, with which files begin; 
 
 def why_unsafe(blobs: Blobs, name: str, size: int) -> str:
     """Return why loading this file of the output container may run code, '' if the file holds data alone."""
-    return _why(io.BufferedReader(_BlobFile(blobs, name, size), 1 << 16), size, 0)
+    file = io.BufferedReader(_BlobFile(blobs, name, size), 1 << 16)
+    return _why(io.BytesIO(file.read()) if size <= READ_WHOLE else file, size, 0)
 
 
 def _why(file: IO[bytes], size: int, depth: int) -> str:
