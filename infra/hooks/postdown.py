@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def remove_role(address: str) -> None:
-    """Azure keeps a custom role until the assignments of the deleted resource group are gone, too."""
+    """Delete the custom role. Azure refuses while role assignments of the resource group are left, so retry."""
     deadline = time.monotonic() + ROLE_SECONDS
     while True:
         try:

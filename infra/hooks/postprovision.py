@@ -55,7 +55,10 @@ def main() -> None:
 
 
 def sign_in(client: str, api: str) -> None:
-    """Let browsers sign in at the app's address, or say what the owner of a registration from elsewhere has to add."""
+    """Allow sign-in from a browser at the address of the app.
+
+    If Trainyard did not create the registration, print what its owner has to add.
+    """
     if client == setting(registration.MADE_HERE, ""):
         registration.let_browsers_in(client, api)
     else:
@@ -64,10 +67,11 @@ def sign_in(client: str, api: str) -> None:
 
 
 def wait_for_roles() -> None:
-    """Wait until storage knows the roles of this deployment, by reading as whoever deploys.
+    """Wait until Azure Storage enforces the new roles. The check lists a container as the signed-in user.
 
-    A new role takes up to some minutes, and the upload of the package, the next step, would end with "Response status
-    code does not indicate success: 403" (Azure/azure-dev#8026). The app's own role is of the same deployment.
+    A new role takes effect after some minutes. Without the wait, the next step, the upload of the package, may end with
+    "Response status code does not indicate success: 403" (Azure/azure-dev#8026). The role of the app is part of the
+    same deployment as the role of the user, so the check is a good sign but no proof.
     """
     account = ("--account-name", setting("AZURE_STORAGE_ACCOUNT_NAME"), "--auth-mode", "login")
     tried = ("storage", "blob", "list", "--container-name", "drops", "--num-results", "1", *account)

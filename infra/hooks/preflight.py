@@ -131,7 +131,7 @@ def quota_faults() -> list[str]:
 
 
 def cluster_faults() -> list[str]:
-    """A cluster keeps its VM size: Azure reports success and changes nothing (Azure/azure-rest-api-specs#18889)."""
+    """Report a cluster of another VM size: Azure never changes it, but reports success (azure-rest-api-specs#18889)."""
     size = setting("TRAINYARD_CLUSTER_VM_SIZE", DEFAULT_SIZE)
     group = f"/subscriptions/{setting('AZURE_SUBSCRIPTION_ID')}/resourceGroups/{names.group()}"
     workspace = f"{group}/providers/Microsoft.MachineLearningServices/workspaces/{names.workspace()}"

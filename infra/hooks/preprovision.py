@@ -27,9 +27,9 @@ def main() -> None:
 
 
 def register() -> None:
-    """Make or mend the app registration, unless TRAINYARD_ENTRA_CLIENT_ID names one that was made elsewhere.
+    """Create or update the app registration, unless TRAINYARD_ENTRA_CLIENT_ID names one from elsewhere.
 
-    That takes rights on Microsoft Graph, which a pipeline's principal does not have.
+    The principal of a pipeline has no rights on Microsoft Graph, and so can neither create nor update a registration.
     """
     given = setting("TRAINYARD_ENTRA_CLIENT_ID", "")
     if given and given != setting(registration.MADE_HERE, ""):
@@ -41,9 +41,10 @@ def register() -> None:
 
 
 def storage_topic() -> str:
-    """The name of the system topic that the storage account has already, '' if main.bicep may name its own.
+    """Return the name of the storage account's system topic if someone else created it, otherwise ''.
 
-    Defender's malware scan on upload makes one, and Azure allows one for each account (microsoft/AzureTRE#4978).
+    The malware scan of Defender creates a system topic, and Azure allows one topic for each account
+    (microsoft/AzureTRE#4978). For '', main.bicep creates a topic of its own.
     """
     ours = f"/{names.storage_account()}".lower()
     address = f"/subscriptions/{setting('AZURE_SUBSCRIPTION_ID')}/resourceGroups/{names.group()}/providers"
@@ -61,7 +62,7 @@ def storage_topic() -> str:
 
 
 def subscription_parts() -> str:
-    """Deploy subscription.bicep, without the budget where Azure refuses that; returns the custom role's id."""
+    """Deploy subscription.bicep and return the id of the custom role. Deploy without a budget if Azure refuses it."""
     start = datetime.now(UTC).strftime("%Y-%m-01")
     remove_budget_of_another_month(start)
     say("Deploying the custom role and the budget")

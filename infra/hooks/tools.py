@@ -113,7 +113,7 @@ def deployer() -> tuple[str, str]:
 
 
 def denied(exc: HookFailed) -> bool:
-    """Whether Azure refuses for want of a right, which may be granted already and not yet in force everywhere."""
+    """Return whether Azure refused the request because a role is missing or not yet in force."""
     words = ("AuthorizationPermissionMismatch", "not authorized", "required permissions", "AuthorizationFailed", "403")
     return any(part in str(exc) for part in words)
 

@@ -1,5 +1,5 @@
-// The application settings of the Functions app. Resource Manager writes them as one collection: what is not in it is gone.
-// So a setting that somebody made by hand is written again, unless Trainyard fixes it or the azd environment chooses it.
+// The application settings of the Functions app. Resource Manager replaces the whole collection at each write. So this
+// module writes the present settings again, except those that Trainyard computes or that the azd environment sets.
 param siteName string
 @secure()
 @description('The settings that the site has now, some of them secrets.')
