@@ -122,7 +122,7 @@ def _checked(blobs: Blobs, evidence: Evidence, allow_code: bool) -> Evidence:
     for file in evidence.files:
         if not allow_code and (why := file_content.why_unsafe(blobs, f"{folder}/{file.name}", file.size)):
             raise Impossible(
-                f"{file.name} of run {evidence.run.name} runs code when it is loaded: {why}. Save weights as "
+                f"{file.name} of run {evidence.run.name} may run code when it is loaded: {why}. Save weights as "
                 "safetensors, or as a state_dict by torch.save; `allow_code` takes it as it is.",
                 "runs_code",
             )
