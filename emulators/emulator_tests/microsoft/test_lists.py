@@ -19,7 +19,7 @@ def test_the_tests_are_those_of_the_package_that_is_installed(package: str) -> N
     assert version(package) == pinned()[package]
 
 
-def test_each_test_that_does_not_pass_has_one_of_three_reasons() -> None:
+def test_each_test_that_does_not_pass_has_one_of_the_reasons() -> None:
     """And is there once."""
     found = yaml.safe_load(LIST.read_text("utf-8"))
     assert sorted(found) == sorted(pinned())
