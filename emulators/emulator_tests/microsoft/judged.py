@@ -119,7 +119,10 @@ def differences(package: str, outcomes: dict[str, str]) -> list[str]:
     fails = {name: outcome for name, outcome in outcomes.items() if outcome != PASSED}
     return [
         *(f"does not pass, and is not listed: {name}: {fails[name]}" for name in sorted(fails.keys() - expected)),
-        *(f"passes, so take it off the list: {name}" for name in sorted((expected - by_chance) & (outcomes.keys() - fails.keys()))),
+        *(
+            f"passes, so take it off the list: {name}"
+            for name in sorted((expected - by_chance) & (outcomes.keys() - fails.keys()))
+        ),
         *(f"is listed, but there is no such test: {name}" for name in sorted(expected - outcomes.keys())),
         *(
             f"has {ran_of[name]} tests, not {counts.get(name)}: {name}"

@@ -12,7 +12,12 @@ from emulator_tests.places import PROJECT
 
 README = PROJECT / "README.md"
 BEGIN, END = "<!-- made by emulator_tests/microsoft/table.py -->", "<!-- end -->"
-WORDS = {"readme": "not there", "azure": "needs Azure itself", "shim": "can't be run here", "chance": "pass or fail by chance"}
+WORDS = {
+    "readme": "not there",
+    "azure": "needs Azure itself",
+    "shim": "can't be run here",
+    "chance": "pass or fail by chance",
+}
 
 
 def table() -> str:
