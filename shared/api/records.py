@@ -23,9 +23,6 @@ from shared.runs import model as runs
 from shared.runs import old_sentences
 from shared.runs.features import parts
 from shared.runs.model import RunState
-from shared.runs.progress.capabilities import HasMembers
-from shared.runs.progress.elastic_policy import seconds_ran
-from shared.runs.progress.workloads import workload
 from shared.runs.views import summary
 
 
@@ -61,40 +58,6 @@ class Audited(Struct):
     by_id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
     at: datetime
     deed: Annotated[str, Meta(description="tags or evicted: what was done.")]
-
-
-class Member(Struct):
-    member: int
-    job: str
-    attempt: int
-    state: RunState
-    at: datetime
-    why: str
-    seconds: Annotated[float, Meta(description="For how long its jobs have run.")]
-    cost: Annotated[float | None, Meta(description="Its part of the run's cost, by that time; null while unknown.")]
-
-
-class Loss(Struct):
-    """A member's job that lost its node, or ended early."""
-
-    job: str
-    at: datetime
-    why: str
-
-
-class Size(Struct):
-    at: datetime
-    nodes: int
-
-
-class Elastic(Struct):
-    min_nodes: int
-    resubmitted: int
-    resubmissions: int
-    deadline: datetime
-    members: list[Member]
-    sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
-    losses: Annotated[list[Loss], Meta(description="The newest 100, the first one first.")]
 
 
 class Git(Struct):
@@ -140,7 +103,6 @@ _SUMMARY: dict[str, Any] = {
     ],
 }
 _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
-_Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
 Waiting = model_of(__name__, waits.Waiting, {})
 _Waiting: Any = Annotated[Waiting | None, Meta(description="Why it has not started; null once it has.")]
 _FEATURES = {
@@ -153,7 +115,6 @@ Run = model_of(
     {
         "run": str,
         "waiting": _Waiting,
-        "elastic": _Elastic,
         "history": list[Moment],
         "notes": list[Note],
         "audit": list[Audited],
@@ -195,9 +156,8 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
-        **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "audit", "cost", "failure")),
+        **plain_fields(record, (*_RUN_SKIPS, "history", "notes", "audit", "cost", "failure")),
         **{part.name: _added(record, part) for part in parts()},
-        "elastic": _members(record),
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
         "metrics": {"last": record.archive.last_metrics, "best": record.archive.best_metrics},
@@ -234,41 +194,6 @@ def _summary(record: runs.Run) -> Json:
         "reason": summary.reason_with_log(record),
         "failure": str(record.progress.failure.code) if record.progress.failure else "",
     }
-
-
-def _members(record: runs.Run) -> Json | None:
-    how = workload(record)
-    if not isinstance(how, HasMembers):
-        return None
-    view = how.members(record)
-    ran = {m.index: seconds_ran(m, datetime.now(UTC)) for m, _ in view.members}
-    return {
-        **plain_fields(view, ("members", "sizes", "losses")),
-        "members": [
-            {
-                **{
-                    "member": m.index,
-                    "job": job,
-                    "attempt": m.attempt,
-                    "state": m.state,
-                    "at": plain(m.at),
-                    "why": m.why,
-                },
-                "seconds": round(ran[m.index], 1),
-                "cost": _share(record.money.cost, ran[m.index], sum(ran.values())),
-            }
-            for m, job in view.members
-        ],
-        "sizes": [{"at": plain(size.at), "nodes": size.nodes} for size in view.sizes],
-        "losses": [{"at": plain(loss.at), "job": job, "why": loss.why} for loss, job in view.losses],
-    }
-
-
-def _share(cost: runs.Cost | None, seconds: float, of_seconds: float) -> float | None:
-    """Return a member's share of the run's cost, by the time that its jobs ran."""
-    if cost is None or not of_seconds:
-        return None
-    return round((cost.training + cost.allocation + cost.idle) * seconds / of_seconds, 4)
 
 
 def cluster(
