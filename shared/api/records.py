@@ -20,7 +20,7 @@ from shared.drops import model as drops
 from shared.kernel.encode import Json, model_of, plain, plain_fields
 from shared.kernel.parts import FeaturePart
 from shared.runs import model as runs
-from shared.runs import old_sentences, steps
+from shared.runs import old_sentences
 from shared.runs.features import parts
 from shared.runs.model import RunState
 from shared.runs.progress.capabilities import HasMembers
@@ -97,18 +97,6 @@ class ElasticAnswer(Struct):
     losses: Annotated[list[LossAnswer], Meta(description="The newest 100, the first one first.")]
 
 
-class StepAnswer(Struct):
-    """A step of a pipeline. `state`: waiting, skipped (it never began), or that of its job."""
-
-    step: str
-    state: steps.StepState
-    needs: list[str]
-    job: str
-    began: datetime | None
-    ended: datetime | None
-    why: str
-
-
 class Git(Struct):
     """Where the job's code came from, as whoever submitted it says."""
 
@@ -155,7 +143,10 @@ _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
 _Elastic = Annotated[ElasticAnswer | None, Meta(description="Null for a run that is one job.")]
 WaitingAnswer = model_of(__name__, waits.Waiting, {})
 _Waiting: Any = Annotated[WaitingAnswer | None, Meta(description="Why it has not started; null once it has.")]
-_FEATURES = {part.name: model_of(__name__, part.kind, {}, part.hidden) | None for part in parts()}
+_FEATURES = {
+    part.name: part.view.model if part.view else model_of(__name__, part.kind, {}, part.hidden) | None
+    for part in parts()
+}
 RunAnswer = model_of(
     __name__,
     runs.Run,
@@ -164,7 +155,6 @@ RunAnswer = model_of(
         "waiting": _Waiting,
         "elastic": _Elastic,
         "history": list[MomentAnswer],
-        "steps": list[StepAnswer],
         "notes": list[NoteAnswer],
         "audit": list[AuditedAnswer],
         "metrics": Metrics,
@@ -205,10 +195,9 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
-        **plain_fields(record, (*_RUN_SKIPS, "elastic", "steps", "history", "notes", "audit", "cost", "failure")),
+        **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "audit", "cost", "failure")),
         **{part.name: _added(record, part) for part in parts()},
         "elastic": _members(record),
-        "steps": [_step(step) for step in record.jobs.steps],
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
         "metrics": {"last": record.archive.last_metrics, "best": record.archive.best_metrics},
@@ -228,15 +217,12 @@ def _audited(entry: runs.Audited) -> Json:
     return {"what": entry.what, "by": entry.by, "by_id": entry.by_id, "at": plain(entry.at), "deed": str(deed)}
 
 
-def _added(record: runs.Run, part: FeaturePart[Any]) -> Json | None:
-    """Return the value that a feature added to the run; null if there is none."""
+def _added(record: runs.Run, part: FeaturePart[Any]) -> Any:
+    """Return the field of the answer that shows a feature's part of the run."""
+    if part.view:
+        return part.view.say(record)
     value = record.feature(part.kind)
     return None if value is None else plain_fields(value, part.hidden)
-
-
-def _step(step: steps.Step) -> Json:
-    times = {"began": plain(step.began), "ended": plain(step.ended)}
-    return {"step": step.name, "state": step.state, "needs": step.needs, "job": step.job, **times, "why": step.why}
 
 
 def _summary(record: runs.Run) -> Json:

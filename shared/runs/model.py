@@ -28,10 +28,9 @@ from shared.jobs.model import FailureCode, JobFailure
 from shared.jobs.spec import JobSpec
 from shared.kernel.parts import column, from_columns, of_features, part
 from shared.runs.codes import CancelCode, Deed
-from shared.runs.steps import Step
 
 P = TypeVar("P")
-PIPELINE, ELASTIC = "pipeline", "elastic"  # kinds of runs
+ELASTIC = "elastic"  # a kind of runs
 
 
 class RunState(StrEnum):
@@ -247,7 +246,6 @@ class RunJobs:
     number: int = column("job_number", 1)  # number of the current job, from 1; always 1 for an elastic run
     resubmit: bool = False  # whether the current job still has to be submitted
     elastic: Elastic | None = None  # None for a run that is not elastic
-    steps: tuple[Step, ...] = ()  # of a pipeline, in file order
     places: tuple[Placed, ...] = ()  # the clusters of the run's jobs over time, if a feature chooses the clusters
     moves_to: str = ""  # the cluster of the next job, which starts when the current job has ended
     moves_why: str = ""  # the reason for the move

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from shared.jobs.readers.variables import document_without_values
 from shared.kernel.encode import model_of, plain_fields
 from shared.kernel.person import Person
 from shared.kernel.reply import Reply
@@ -129,4 +130,5 @@ def list_firings(schedules: Schedules, schedule: ScheduleName) -> Annotated[list
 
 def schedule_fields(record: model.Schedule) -> Json:
     nobody = {"paused_at": None, "paused_by": "", "paused_by_id": ""}
-    return plain_fields(record, _SKIPS) | ({} if record.pauser_is_known else nobody)
+    request = {"request": document_without_values(record.request)}
+    return plain_fields(record, _SKIPS) | request | ({} if record.pauser_is_known else nobody)

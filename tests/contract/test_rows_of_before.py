@@ -16,8 +16,10 @@ import pytest
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.records import changed_columns, to_row
 from shared.adapters.tables.run_table import _read
+from shared.deadlines.feature import DATE
 from shared.deadlines.model import Date
 from shared.deadlines.plan import NodeChoice
+from shared.pipelines.model import StepState
 from shared.runs.model import Run
 from shared.sweeps.model import SweepSummary, TrialOf
 from tests.contract.some_runs import NOW
@@ -60,6 +62,15 @@ def test_a_sweep_and_its_trial_of_before_are_read() -> None:
     assert read("mnist-sweep-t3").features == {TrialOf: TrialOf("mnist-sweep")}
 
 
+def test_the_steps_of_before_are_read() -> None:
+    """A pipeline's column of steps becomes its part."""
+    (part,) = read("mnist-pipe").features.values()
+    assert [(step.name, step.state, step.job) for step in part.steps] == [
+        ("prepare", StepState.COMPLETED, "job-1"),
+        ("train", StepState.RUNNING, "job-2"),
+    ]
+
+
 def test_a_run_without_features_has_none() -> None:
     """The empty columns of before are no part of a run."""
     assert read("mnist-plain").features == {}
@@ -98,7 +109,7 @@ def test_only_the_part_that_changed_is_written() -> None:
     assert date
     assert changed_columns(run, changed(run, reason="x"), index.PARTS) == {"reason": "x"}
     looked = changed_columns(run, run.having(Date(date.due)), index.PARTS)
-    assert set(looked) == {"date", *index.PARTS[0].old_columns()}
+    assert set(looked) == {"date", *DATE.old_columns()}
 
 
 def _row(run: Run) -> dict[str, Any]:

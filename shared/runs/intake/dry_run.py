@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shared.jobs.build import build
+from shared.jobs.readers.variables import without_values
 from shared.runs.features import before_start
 from shared.runs.intake.insert_run import run_name
 from shared.runs.intake.parse_request import ParsedRequest, first_record, in_words, read_request
@@ -31,7 +32,7 @@ def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dic
     if why := ports.purse.refusal(run):
         reasons.append(Reason(code=why.code, message=why.why))
     return {
-        "job": ports.jobs.document(job),
+        "job": ports.jobs.document(without_values(job)),
         "reasons": reasons,
         "cost": costs(run),
         **before_start(run),
@@ -40,7 +41,10 @@ def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dic
 
 
 def plan(ports: RunPorts, request: RunRequest) -> dict[str, Any]:
-    """Like dry_run, for a job that may have errors; the errors appear in `reasons`."""
+    """Like dry_run, for a job that may have errors; the errors appear in `reasons`.
+
+    The job keeps the values of its environment variables: it is the caller's own document, returned for use elsewhere.
+    """
     parsed_request = read_request(ports, request, run_name(ports, None))
     built = build(parsed_request.order)
     wrong = [Reason(code=p.code, message=in_words(parsed_request, p)) for p in built.problems]
