@@ -31,7 +31,7 @@ class Best(Struct):
     value: float
 
 
-class Moment(Struct):
+class MomentAnswer(Struct):
     state: RunState
     at: datetime
     why: str
@@ -43,14 +43,14 @@ class Metrics(Struct):
     best: dict[str, float]
 
 
-class Note(Struct):
+class NoteAnswer(Struct):
     text: str
     by: Annotated[str, Meta(description="Who wrote it; empty where nobody said it.")]
     by_id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
     at: datetime
 
 
-class Audited(Struct):
+class AuditedAnswer(Struct):
     """What someone did to a run after it was made."""
 
     what: str
@@ -69,7 +69,7 @@ class Git(Struct):
     repository: str
 
 
-class Cost(Struct):
+class CostAnswer(Struct):
     """What a run's nodes have cost until `at`, in dollars. `unpriced`: for some node seconds no price is known."""
 
     training: float
@@ -103,31 +103,31 @@ _SUMMARY: dict[str, Any] = {
     ],
 }
 _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
-Waiting = model_of(__name__, waits.Waiting, {})
-_Waiting: Any = Annotated[Waiting | None, Meta(description="Why it has not started; null once it has.")]
+WaitingAnswer = model_of(__name__, waits.Waiting, {})
+_Waiting: Any = Annotated[WaitingAnswer | None, Meta(description="Why it has not started; null once it has.")]
 _FEATURES = {
     part.name: part.view.model if part.view else model_of(__name__, part.kind, {}, part.hidden) | None
     for part in parts()
 }
-Run = model_of(
+RunAnswer = model_of(
     __name__,
     runs.Run,
     {
         "run": str,
         "waiting": _Waiting,
-        "history": list[Moment],
-        "notes": list[Note],
-        "audit": list[Audited],
+        "history": list[MomentAnswer],
+        "notes": list[NoteAnswer],
+        "audit": list[AuditedAnswer],
         "metrics": Metrics,
         **_SUMMARY,
-        "cost": Cost | None,
+        "cost": CostAnswer | None,
         "git": _Git,
         **_FEATURES,
     },
     _RUN_SKIPS,
 )
-Drop = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
-Decision = model_of(__name__, clusters.Decision, {}, ("cluster",))
+DropAnswer = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
+DecisionAnswer = model_of(__name__, clusters.Decision, {}, ("cluster",))
 
 
 class WaitingRun(Struct):
@@ -138,14 +138,14 @@ class WaitingRun(Struct):
 
 
 _ALSO = {
-    "decision": Decision | None,
+    "decision": DecisionAnswer | None,
     "waiting": Annotated[
         list[WaitingRun], Meta(description="The first 50 that wait for its nodes, the longest first.")
     ],
     "waiting_runs": Annotated[int, Meta(description="How many wait for its nodes.")],
 }
-Cluster = model_of(__name__, clusters.Cluster, _ALSO)
-Lease = model_of(__name__, lease_model.Lease, {"lease": str, "active": bool}, ("id",))
+ClusterAnswer = model_of(__name__, clusters.Cluster, _ALSO)
+LeaseAnswer = model_of(__name__, lease_model.Lease, {"lease": str, "active": bool}, ("id",))
 
 
 def drop(record: drops.Drop) -> Json:

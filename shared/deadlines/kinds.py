@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from shared.deadlines.holding import Holding
-from shared.deadlines.one_job import OneJob
+from shared.deadlines.one_job import HoldingOfOneJob
 from shared.features import modules
 from shared.kernel.errors import Impossible
 from shared.runs.model import Run
@@ -15,7 +15,9 @@ from shared.runs.progress.workloads import workload
 @cache
 def _holding_by_kind() -> dict[str, Holding]:
     """A kind of another feature is declared in a module `deadlines.py` of its folder."""
-    return {"": OneJob()} | {kind: how for module in modules("deadlines") for kind, how in module.HOLDING.items()}
+    return {"": HoldingOfOneJob()} | {
+        kind: how for module in modules("deadlines") for kind, how in module.HOLDING.items()
+    }
 
 
 def holding(run: Run) -> Holding:

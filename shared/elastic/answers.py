@@ -14,7 +14,7 @@ from shared.kernel.encode import Json, plain
 from shared.runs.model import Cost, Run, RunState
 
 
-class Member(Struct):
+class MemberAnswer(Struct):
     member: int
     job: str
     attempt: int
@@ -25,7 +25,7 @@ class Member(Struct):
     cost: Annotated[float | None, Meta(description="Its part of the run's cost, by that time; null while unknown.")]
 
 
-class Loss(Struct):
+class LossAnswer(Struct):
     """A member's job that lost its node, or ended early."""
 
     job: str
@@ -33,19 +33,19 @@ class Loss(Struct):
     why: str
 
 
-class Size(Struct):
+class SizeAnswer(Struct):
     at: datetime
     nodes: int
 
 
-class Elastic(Struct):
+class ElasticAnswer(Struct):
     min_nodes: int
     resubmitted: int
     resubmissions: int
     deadline: datetime
-    members: list[Member]
-    sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
-    losses: Annotated[list[Loss], Meta(description="The newest 100, the first one first.")]
+    members: list[MemberAnswer]
+    sizes: Annotated[list[SizeAnswer], Meta(description="How many members were running, from when on.")]
+    losses: Annotated[list[LossAnswer], Meta(description="The newest 100, the first one first.")]
 
 
 def shown_members(run: Run) -> Json | None:

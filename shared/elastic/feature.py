@@ -18,7 +18,7 @@ from shared.kernel.parts import FeaturePart, View
 from shared.runs.features import Feature
 from shared.runs.model import Run
 
-SHOWN = Annotated[answers.Elastic | None, Meta(description="Null for a run that is one job.")]
+SHOWN = Annotated[answers.ElasticAnswer | None, Meta(description="Null for a run that is one job.")]
 
 
 def with_kind(run: Run) -> Run:

@@ -15,7 +15,7 @@ from shared.jobs.model import JobStatus
 from shared.jobs.spec import JobSpec
 from shared.runs.decide import is_over
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.node_use import Use
+from shared.runs.node_use import ClusterUse
 from shared.runs.ports import RunPorts
 from shared.runs.progress.one_job import for_every_job
 from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted, Workload
@@ -56,7 +56,7 @@ class ElasticJobs(Workload):
     def losses(self, run: Run) -> int:
         return elastic_of(run).resubmitted
 
-    def uses(self, run: Run, now: datetime) -> list[Use]:
+    def uses(self, run: Run, now: datetime) -> list[ClusterUse]:
         return uses_of_members(run, now)
 
     def bounds(self, run: Run) -> tuple[int, int]:
