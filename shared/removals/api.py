@@ -19,7 +19,8 @@ from shared.runs.intake.request import RunName
 Json = dict[str, Any]
 MOST_SHOWN = 50
 
-Removal = model_of(__name__, model.Removal, {})
+_SKIPS = ("reach",)
+Removal = model_of(__name__, model.Removal, {}, _SKIPS)
 
 
 class Going(Struct):
@@ -45,15 +46,15 @@ class Usage(Struct):
 
 
 def remove_run(ports: RemovalPorts, removals: Removals, run: RunName, by: Person) -> Annotated[Json, Removal]:
-    return plain_fields(remove.remove_run(ports, removals, run, remove.Asked(by)))
+    return plain_fields(remove.remove_run(ports, removals, run, remove.Asked(by)), _SKIPS)
 
 
 def remove_drop(ports: RemovalPorts, removals: Removals, route: str, name: str, by: Person) -> Annotated[Json, Removal]:
-    return plain_fields(remove.remove_drop(ports, removals, DropKey(route, name), remove.Asked(by)))
+    return plain_fields(remove.remove_drop(ports, removals, DropKey(route, name), remove.Asked(by)), _SKIPS)
 
 
 def list_removals(removals: Removals) -> Annotated[list[Json], list[Removal]]:
-    return [plain_fields(each) for each in removals.newest()]
+    return [plain_fields(each, _SKIPS) for each in removals.newest()]
 
 
 def get_retention(ports: RemovalPorts) -> Annotated[list[Json], list[Going]]:
