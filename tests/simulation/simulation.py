@@ -186,7 +186,7 @@ class Simulation:
             (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
             *([(partial(tiers.ask, self), 2.0)] if self.dated else []),
             *([(partial(sweeps.ask, self), 0.5), (partial(sweeps.tell, self), 8.0)] if self.swept else []),
-            *([(partial(removals.ask, self), 2.0)] if self.removing else []),
+            *([(partial(removals.ask, self), 8.0)] if self.removing else []),
         ]  # fmt: skip
 
     def _make_faults(self) -> None:

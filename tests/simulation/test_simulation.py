@@ -54,7 +54,7 @@ def test_a_sweep_makes_its_trials_once_whatever_happens(tmp_path: Path) -> None:
 def test_removals_delete_what_was_there_whatever_happens(tmp_path: Path) -> None:
     """With removals followed by uploads too: nothing younger than a request goes, and nothing of a later generation."""
     counts = play_all(tmp_path, range(REMOVED), REMOVALS)
-    assert counts["removals of drops"] > REMOVED
+    assert counts["removals of drops"] > REMOVED // 2
 
 
 def test_the_oracle_sees_a_removal_that_reaches_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
