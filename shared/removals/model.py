@@ -9,7 +9,7 @@ from enum import StrEnum
 from shared.kernel.storage import Place
 
 
-class What(StrEnum):
+class RemovalKind(StrEnum):
     RUN = "run"  # archive, checkpoints, and the job's own outputs and logs; the record stays, but is not listed
     CHECKPOINTS = "checkpoints"  # of a completed run
     COPIES = "copies"  # outputs and logs in the job's own folders, which the archive also has
@@ -39,7 +39,7 @@ class Removal:
     `done_at` is when the removal was complete. `reach` is None in records of the previous version.
     """
 
-    what: What
+    what: RemovalKind
     name: str
     asked_at: datetime
     by: str = ""

@@ -17,7 +17,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Place
 from shared.removals.chain import own_paths
-from shared.removals.model import Reach, What
+from shared.removals.model import Reach, RemovalKind
 from shared.runs.content import drop_blobs
 from shared.runs.data import LISTING, kept_listing
 from shared.runs.model import Run
@@ -36,13 +36,13 @@ def of_drop(drop: Drop, asked_at: datetime) -> Reach:
     return Reach(min(drop.newest or settled, settled), listing=listing, token=drop.token)
 
 
-def of_run(runs: Runs, jobs: Jobs, what: What, run: Run, asked_at: datetime) -> Reach:
+def of_run(runs: Runs, jobs: Jobs, what: RemovalKind, run: Run, asked_at: datetime) -> Reach:
     """Return the reach of a removal of this run's files.
 
     Nothing may write into the folders of a removed run, so all files up to the request are in reach, by the storage's
     clock. Copies and checkpoints may be written again while the removal waits, for a run that starts from them.
     """
-    seconds = CLOCK_SKEW_SECONDS if what is What.RUN else -SETTLED_SECONDS
+    seconds = CLOCK_SKEW_SECONDS if what is RemovalKind.RUN else -SETTLED_SECONDS
     return Reach(asked_at + timedelta(seconds=seconds), tuple(_folders(runs, jobs, what, run)))
 
 
@@ -66,14 +66,14 @@ def listing_kept(run: Run) -> str:
     return f"{archive_folder(run)}/{LISTING}" if run.asked.drop else ""
 
 
-def _folders(runs: Runs, jobs: Jobs, what: What, run: Run) -> Iterator[Place]:
+def _folders(runs: Runs, jobs: Jobs, what: RemovalKind, run: Run) -> Iterator[Place]:
     """Yield the places that this removal of a run deletes. Places that a continuing run needs stay."""
-    if what is What.RUN:
+    if what is RemovalKind.RUN:
         yield Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/")
     own = own_paths(runs, what, run)
     for output in outputs(run):
         left = output.name == LEFT_OUTPUT
-        if (what is What.CHECKPOINTS and not left) or (what is What.COPIES and left):
+        if (what is RemovalKind.CHECKPOINTS and not left) or (what is RemovalKind.COPIES and left):
             continue
         if output.part:
             yield jobs.folder(output.job).inside(output.part)

@@ -24,7 +24,7 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Queues
 from shared.kernel.versioned import Stored
 from shared.removals.messages import CarryOutRemoval
-from shared.removals.model import Reach, Removal, What
+from shared.removals.model import Reach, Removal, RemovalKind
 from shared.removals.ports import Named, RemovalPorts, Removals
 from shared.removals.reach import in_reach, listing_kept, of_drop, of_run
 from shared.runs.content import drop_blobs
@@ -46,17 +46,17 @@ PATIENCE = timedelta(
 
 
 @dataclass(frozen=True)
-class Asked:
+class RemovalRequest:
     """Who requests a removal, and why."""
 
     by: Person = NOBODY
-    why: str = "Asked for."
+    why: str = "RemovalRequest for."
 
-    def removal(self, what: What, name: str, at: datetime, reach: Reach) -> Removal:
+    def removal(self, what: RemovalKind, name: str, at: datetime, reach: Reach) -> Removal:
         return Removal(what, name, at, self.by.name, self.why, by_id=self.by.id, reach=reach)
 
 
-def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked) -> Removal:
+def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: RemovalRequest) -> Removal:
     """Request the removal of everything that the run left. The run's record stays. A repeat returns the same removal.
 
     Raises Conflict while the run, or a run that continues it, has not ended.
@@ -73,14 +73,14 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked)
         return ports.runs.update(stored, replace(stored.value, removed=removed)), None
 
     marked, earlier = compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), mark)
-    reach = of_run(ports.runs, ports.jobs, What.RUN, marked.value, earlier or now)
+    reach = of_run(ports.runs, ports.jobs, RemovalKind.RUN, marked.value, earlier or now)
     if earlier:
-        return _ask_again(ports.queues, removals, asked.removal(What.RUN, name, earlier, reach))
+        return _ask_again(ports.queues, removals, asked.removal(RemovalKind.RUN, name, earlier, reach))
     if promoted := ports.named.needing_run(name):  # promoted meanwhile; a promotion checks the mark in the same way
         removed = replace(marked.value.removed, at=None, by="", by_id="")
         ports.runs.update(marked, replace(marked.value, removed=removed))
         _check_unnamed(promoted, f"Run {name}")
-    return _ask(ports.queues, removals, asked.removal(What.RUN, name, now, reach))
+    return _ask(ports.queues, removals, asked.removal(RemovalKind.RUN, name, now, reach))
 
 
 def _check_needless(runs: Runs, named: Named, run: Run) -> None:
@@ -103,7 +103,7 @@ def _ask_again(queues: Queues, removals: Removals, removal: Removal) -> Removal:
     return known or _ask(queues, removals, removal)
 
 
-def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: Asked) -> Removal:
+def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: RemovalRequest) -> Removal:
     """Request the removal of a drop's files and record. A repeat returns the same removal.
 
     Raises Conflict while the drop is open, or a run of it has not ended.
@@ -112,7 +112,7 @@ def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: As
     if stored is None:
         raise NotFound(f"No upload to drops/{key} was seen.")
     drop, now = stored.value, stored.value.removed_at or ports.clock()
-    removal = asked.removal(What.DROP, str(key), now, of_drop(drop, now))
+    removal = asked.removal(RemovalKind.DROP, str(key), now, of_drop(drop, now))
     if drop.state in (DropState.OPEN, DropState.SEALING):
         raise Conflict(f"Drop {key} is {drop.state}. {drop.why}", "drop_open")
     if drop.removed_at is not None:
@@ -124,7 +124,7 @@ def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: As
     return _ask(ports.queues, removals, removal)
 
 
-def clear(ports: RemovalPorts, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
+def clear(ports: RemovalPorts, removals: Removals, what: RemovalKind, name: str, asked: RemovalRequest) -> Removal:
     """Request the removal of an archived run's checkpoints or copies. Raises Conflict while a run needs them.
 
     The mark on the run is written before the check, so that a run that is requested meanwhile is seen by this check,
@@ -141,16 +141,16 @@ def clear(ports: RemovalPorts, removals: Removals, what: What, name: str, asked:
     return _ask(ports.queues, removals, asked.removal(what, name, now, reach))
 
 
-def _check_unused(ports: RemovalPorts, what: What, name: str) -> None:
+def _check_unused(ports: RemovalPorts, what: RemovalKind, name: str) -> None:
     """Raise Conflict if a run starts from these copies, or continues from these checkpoints, or a model needs them."""
-    if what is What.CHECKPOINTS:
+    if what is RemovalKind.CHECKPOINTS:
         users = (run for run in _live(ports.runs) if run.asked.continues == name)
     else:
         users = (run for run in _live(ports.runs) if run.asked.from_run == name)
     if user := next(users, None):
         raise Conflict(f"Run {user.name} begins with the {what} of run {name}, and is {user.progress.state}.", "needed")
-    if what is What.COPIES:  # Azure ML's registry refers to the copies
-        _check_unnamed(ports.named.needing_run(name), f"What the job of run {name} wrote")
+    if what is RemovalKind.COPIES:  # Azure ML's registry refers to the copies
+        _check_unnamed(ports.named.needing_run(name), f"RemovalKind the job of run {name} wrote")
 
 
 def _check_unnamed(versions: list[str], what: str) -> None:
@@ -183,7 +183,7 @@ def carry_out(ports: RemovalPorts, message: CarryOutRemoval) -> None:
             removals.put(replace(removal, files=files, bytes=size))
             _send(ports.queues, removal)
             return
-    if what is What.DROP:
+    if what is RemovalKind.DROP:
         _forget_drop(ports, DropKey.of(name), reach)
     removals.put(replace(removal, files=files, bytes=size, done_at=ports.clock()))
     log.info("%s %s: removed %d files, %d bytes. %s", what, name, files, size, removal.why)
@@ -194,7 +194,7 @@ def finish(ports: RemovalPorts, drop: Drop) -> None:
     take the mark off the drop.
     """
     assert drop.removed_at is not None
-    removal = ports.removals.get(What.DROP, str(drop.key), drop.removed_at)
+    removal = ports.removals.get(RemovalKind.DROP, str(drop.key), drop.removed_at)
     if removal and removal.done_at is None:
         _send(ports.queues, removal)
     elif stored := ports.drops.get(drop.key):
@@ -221,18 +221,18 @@ def _send(queues: Queues, removal: Removal) -> None:
 
 def _is_in_force(ports: RemovalPorts, removal: Removal) -> bool:
     """Return whether the run or the drop still has the mark of this removal."""
-    if removal.what is What.DROP:
+    if removal.what is RemovalKind.DROP:
         stored = ports.drops.get(DropKey.of(removal.name))
         return stored is not None and stored.value.removed_at == removal.asked_at
     run = ports.runs.get(removal.name).value
-    if removal.what is What.RUN:
+    if removal.what is RemovalKind.RUN:
         return run.removed.at == removal.asked_at
     return str(removal.what) in run.removed.cleared
 
 
 def _reach_now(ports: RemovalPorts, removal: Removal) -> Reach:
     """Return the reach of a removal that the previous version recorded and that is still in force."""
-    if removal.what is not What.DROP:
+    if removal.what is not RemovalKind.DROP:
         run = ports.runs.get(removal.name).value
         return of_run(ports.runs, ports.jobs, removal.what, run, removal.asked_at)
     stored = ports.drops.get(DropKey.of(removal.name))
@@ -243,7 +243,7 @@ def _going(ports: RemovalPorts, removal: Removal, reach: Reach) -> Iterator[tupl
     """Yield batches of blobs to delete, with their container. The list of a generation's files stays as long as its
     drop.
     """
-    is_drop = removal.what is What.DROP
+    is_drop = removal.what is RemovalKind.DROP
     keep = "" if is_drop else listing_kept(ports.runs.get(removal.name).value)
     for container, blobs in in_reach(ports.blobs, reach, DropKey.of(removal.name) if is_drop else None):
         going = (blob for blob in blobs if blob.name != keep)
@@ -273,7 +273,7 @@ def _take_mark_off(drops: Drops, stored: Stored[Drop], asked_at: datetime | None
         drops.replace(replace(stored.value, removed_at=None), stored)
 
 
-def mark_cleared(runs: Runs, clock: Clock, name: str, what: What, cleared: bool) -> None:
+def mark_cleared(runs: Runs, clock: Clock, name: str, what: RemovalKind, cleared: bool) -> None:
     def write(stored: Stored[Run]) -> None:
         others = {each for each in stored.value.removed.cleared if each != str(what)}
         kinds = tuple(sorted({*others, str(what)} if cleared else others))

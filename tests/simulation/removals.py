@@ -8,7 +8,7 @@ from typing import Any
 from shared.drops.model import Drop
 from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Blob
-from shared.removals.remove import Asked, remove_drop, remove_run
+from shared.removals.remove import RemovalRequest, remove_drop, remove_run
 from shared.runs.content import drop_blobs
 from shared.runs.data import kept_listing
 from shared.runs.model import FINAL
@@ -23,13 +23,13 @@ def ask(simulation: Any) -> None:
     runs = [name for name, row in world.runs.rows.items() if row.value.progress.state in FINAL]
     if drops and simulation.random.random() < 0.8:
         key = simulation.random.choice(drops)
-        work = partial(remove_drop, simulation.system, simulation.system.removals, key, Asked())
+        work = partial(remove_drop, simulation.system, simulation.system.removals, key, RemovalRequest())
         simulation.host.call("remove_drop", work)
         simulation.uploads += simulation.random.choice((0, 1, 3))  # of which some come before it is carried out
     elif runs:
         name = simulation.random.choice(runs)
         simulation.host.call(
-            "remove_run", partial(remove_run, simulation.system, simulation.system.removals, name, Asked())
+            "remove_run", partial(remove_run, simulation.system, simulation.system.removals, name, RemovalRequest())
         )
 
 

@@ -14,8 +14,8 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Conflict
 from shared.kernel.storage import Place
 from shared.removals import reach, retention
-from shared.removals.model import What
-from shared.removals.remove import Asked, clear, remove_drop, remove_run, send_again
+from shared.removals.model import RemovalKind
+from shared.removals.remove import RemovalRequest, clear, remove_drop, remove_run, send_again
 from shared.runs.intake import retry_and_continue
 from shared.runs.messages import SubmitRun
 from shared.runs.model import Run
@@ -74,7 +74,7 @@ def test_the_next_generation_stays_and_is_sealed_after_the_removal(world: World)
     """An upload between a removal's request and its message waits for it, and is sealed then, with its files."""
     first = trained(world)
     world.clock.advance(60)
-    remove_drop(world.system, world.removals, KEY, Asked())
+    remove_drop(world.system, world.removals, KEY, RemovalRequest())
     upload(world, "3.bin", "_SUCCESS", data=b"new", but="removals")
     later_drop = drop(world)
     assert (later_drop.state, later_drop.generation) == (DropState.OPEN, 1), "the removal is not carried out yet"
@@ -90,7 +90,7 @@ def test_the_same_files_uploaded_again_stay(world: World) -> None:
     """The same content, uploaded again before the removal is carried out, has other etags and is not deleted."""
     trained(world)
     world.clock.advance(60)
-    remove_drop(world.system, world.removals, KEY, Asked())
+    remove_drop(world.system, world.removals, KEY, RemovalRequest())
     upload(world, "1.bin", "2.bin", "_SUCCESS", but="removals")
     later(world, 10)
     assert left(world, "drops") == ["mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/_SUCCESS"]
@@ -104,7 +104,7 @@ def test_what_was_uploaded_again_before_the_request_goes(world: World) -> None:
     upload(world, "1.bin", "2.bin", "_SUCCESS")
     later(world, 60)
     assert drop(world).generation == 1
-    remove_drop(world.system, world.removals, KEY, Asked())
+    remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.run_until_idle()
     assert left(world, "drops") == []
     assert world.drops.get(KEY) is None
@@ -127,7 +127,7 @@ def test_a_drop_sends_for_the_removal_that_it_waits_for(world: World) -> None:
     """If the removal's message is lost, the check of the waiting drop sends another."""
     trained(world)
     world.clock.advance(60)
-    remove_drop(world.system, world.removals, KEY, Asked())
+    remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.queues.messages["removals"].clear()
     upload(world, "3.bin", "_SUCCESS", data=b"new")
     later(world, 90)
@@ -139,7 +139,7 @@ def test_a_removal_that_lost_its_mark_deletes_nothing(world: World) -> None:
     """A message of a removal whose drop was opened, removed and uploaded again finds another mark, or none."""
     trained(world)
     world.clock.advance(60)
-    asked = remove_drop(world.system, world.removals, KEY, Asked())
+    asked = remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.run_until_idle()
     upload(world, "1.bin", "_SUCCESS")
     world.removals.put(asked)
@@ -154,7 +154,7 @@ def test_a_removal_of_the_previous_version_reaches_no_new_files(world: World) ->
     """A record without a reach is carried out as its mark and the time of its request allow."""
     trained(world)
     world.clock.advance(60)
-    asked = remove_drop(world.system, world.removals, KEY, Asked())
+    asked = remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.removals.put(replace(asked, reach=None))
     world.clock.advance(10)
     upload(world, "1.bin", "_SUCCESS", data=b"new", but="removals")
@@ -168,13 +168,13 @@ def test_copies_that_a_run_brings_back_meanwhile_stay(world: World) -> None:
     world.runs.update(old := world.runs.get(other.name), changed(old.value, from_run=first.name))
     world.clock.advance(31 * 86400)
     asked = {going.what for going in retention.enforce(world.system, world.removals) if going.name == first.name}
-    assert What.COPIES in asked
+    assert RemovalKind.COPIES in asked
     again = retry_and_continue.retry_run(world.system, other.name)
     submit.submit_run(world.system, SubmitRun(again.name))
     world.run_until_idle()
     model = f"trainyard/{first.name}/models/"
     assert left(world, "azureml-blobstore", model) == [f"{model}model.pt"]
-    assert world.runs.get(first.name).value.removed.cleared == (str(What.CHECKPOINTS),)
+    assert world.runs.get(first.name).value.removed.cleared == (str(RemovalKind.CHECKPOINTS),)
 
 
 def test_copies_of_a_run_in_use_keep_no_mark(world: World) -> None:
@@ -184,7 +184,7 @@ def test_copies_of_a_run_in_use_keep_no_mark(world: World) -> None:
     world.runs.update(old, changed(old.value, from_run=first.name))
     again = retry_and_continue.retry_run(world.system, other.name)
     with pytest.raises(Conflict, match=again.name):
-        clear(world.system, world.removals, What.COPIES, first.name, Asked())
+        clear(world.system, world.removals, RemovalKind.COPIES, first.name, RemovalRequest())
     assert world.runs.get(first.name).value.removed.cleared == ()
     assert world.removals.newest() == []
 
@@ -194,13 +194,13 @@ def test_checkpoints_of_a_run_that_goes_on_stay(world: World) -> None:
     first = trained(world)
     following = retry_and_continue.continue_run(world.system, first.name, {"epochs": 3})
     with pytest.raises(Conflict, match=following.name):
-        clear(world.system, world.removals, What.CHECKPOINTS, first.name, Asked())
+        clear(world.system, world.removals, RemovalKind.CHECKPOINTS, first.name, RemovalRequest())
 
 
 def test_what_a_late_job_writes_after_the_request_stays(world: World) -> None:
     """The removal of a run deletes nothing that was written well after its request."""
     run = trained(world)
-    remove_run(world.system, world.removals, run.name, Asked())
+    remove_run(world.system, world.removals, run.name, RemovalRequest())
     world.clock.advance(30)
     world.blobs.put("azureml-blobstore", f"trainyard/{run.name}/checkpoints/9/state", b"late")
     world.run_until_idle()
@@ -213,15 +213,15 @@ def test_only_the_reach_lists_blobs() -> None:
     others = {path.name: path.read_text() for path in folder.glob("*.py") if path.name not in ("reach.py", "usage.py")}
     assert [name for name, text in others.items() if "blobs.list(" in text] == []
     with pytest.raises(TypeError, match="reach"):
-        Asked().removal(What.DROP, "mnist/a", timedelta())  # type: ignore[call-arg,arg-type]
+        RemovalRequest().removal(RemovalKind.DROP, "mnist/a", timedelta())  # type: ignore[call-arg,arg-type]
 
 
 def test_two_requests_of_one_drop_are_one_removal(world: World) -> None:
     """A repeated request returns the removal that waits, and sends its message again."""
     trained(world)
-    asked = remove_drop(world.system, world.removals, KEY, Asked())
+    asked = remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.clock.advance(1)
-    assert remove_drop(world.system, world.removals, KEY, Asked()) == asked
+    assert remove_drop(world.system, world.removals, KEY, RemovalRequest()) == asked
     assert len(world.queues.messages["removals"]) == 2
 
 
@@ -237,5 +237,5 @@ def test_an_upload_during_the_request_wins(world: World, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(type(world.system.named), "needing_drop", lambda _, key: opens(key))
     with pytest.raises(Changed):
-        remove_drop(world.system, world.removals, KEY, Asked())
+        remove_drop(world.system, world.removals, KEY, RemovalRequest())
     assert world.removals.newest() == []
