@@ -138,7 +138,7 @@ def test_a_request_that_dies_is_one_run_in_the_end(world: World, by: str, schedu
 
 
 def test_a_dry_run_makes_nothing(world: World) -> None:
-    """A dry run gives exactly the job that a real one then sends, without the values of its variables, and neither a run, a message nor an asset."""
+    """A dry run gives the job that a real one then sends, without its variables' values, and makes nothing."""
     told = dry_run(world.system, request(), "k")
     assert (world.runs.rows, world.queues.messages, world.jobs.assets) == ({}, {}, {})
     asked(world, "k")
