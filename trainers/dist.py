@@ -1,4 +1,4 @@
-"""How several processes train as one: they join, train, stop together, and report their result in a last line.
+"""Runs several processes as one training: they join, train, stop together, and report their result in a last line.
 
 A trainer runs the same code in one process and in many. There is always a process group (gloo on CPUs, NCCL on GPUs),
 so only one code path has to be tested.

@@ -104,7 +104,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Return an error and its causes. A writer that can't finish its file after a failure raises a second error."""
+    """Yield an error and its causes. A writer that can't finish its file after a failure raises a second error."""
     while error:
         yield error
         error = error.__cause__ or error.__context__
