@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class What(StrEnum):
+class RemovalKind(StrEnum):
     RUN = "run"  # archive, checkpoints, and the job's own outputs and logs; the record stays, but is not listed
     CHECKPOINTS = "checkpoints"  # of a completed run
     COPIES = "copies"  # outputs and logs in the job's own folders, which the archive also has
@@ -21,7 +21,7 @@ class Removal:
     `done_at` is when the removal was complete.
     """
 
-    what: What
+    what: RemovalKind
     name: str
     asked_at: datetime
     by: str = ""

@@ -26,7 +26,7 @@ from shared.kernel.storage import Blob, Blobs, Place, Queues
 from shared.kernel.versioned import Stored
 from shared.removals.chain import own_paths
 from shared.removals.messages import CarryOutRemoval
-from shared.removals.model import Removal, What
+from shared.removals.model import Removal, RemovalKind
 from shared.removals.ports import Named, RemovalPorts, Removals
 from shared.runs.content import drop_blobs
 from shared.runs.data import LISTING, kept_listing
@@ -48,17 +48,17 @@ PATIENCE = timedelta(
 
 
 @dataclass(frozen=True)
-class Asked:
+class RemovalRequest:
     """Who requests a removal, and why."""
 
     by: Person = NOBODY
     why: str = "Asked for."
 
-    def removal(self, what: What, name: str, at: datetime) -> Removal:
+    def removal(self, what: RemovalKind, name: str, at: datetime) -> Removal:
         return Removal(what, name, at, self.by.name, self.why, by_id=self.by.id)
 
 
-def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked) -> Removal:
+def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: RemovalRequest) -> Removal:
     """Request the removal of everything that the run left. The run's record stays. A repeat returns the same removal.
 
     Raises Conflict while the run, or a run that continues it, has not ended.
@@ -76,12 +76,12 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked)
 
     marked, earlier = compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), mark)
     if earlier:
-        return _ask_again(ports.queues, removals, asked.removal(What.RUN, name, earlier))
+        return _ask_again(ports.queues, removals, asked.removal(RemovalKind.RUN, name, earlier))
     if promoted := ports.named.needing_run(name):  # promoted meanwhile; a promotion checks the mark in the same way
         removed = replace(marked.value.removed, at=None, by="", by_id="")
         ports.runs.update(marked, replace(marked.value, removed=removed))
         _check_unnamed(promoted, f"Run {name}")
-    return _ask(ports.queues, removals, asked.removal(What.RUN, name, now))
+    return _ask(ports.queues, removals, asked.removal(RemovalKind.RUN, name, now))
 
 
 def _check_needless(runs: Runs, named: Named, run: Run) -> None:
@@ -104,7 +104,7 @@ def _ask_again(queues: Queues, removals: Removals, removal: Removal) -> Removal:
     return known or _ask(queues, removals, removal)
 
 
-def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: Asked) -> Removal:
+def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: RemovalRequest) -> Removal:
     """Request the removal of a drop's files and record. Raises Conflict while the drop is open, or a run of it has not
     ended.
     """
@@ -118,16 +118,18 @@ def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: As
     _check_unnamed(ports.named.needing_drop(key), f"Drop {key}")
     now = ports.clock()
     ports.drops.replace(replace(stored.value, removed_at=now), stored)  # so that no run trains on it meanwhile
-    return _ask(ports.queues, removals, asked.removal(What.DROP, str(key), now))
+    return _ask(ports.queues, removals, asked.removal(RemovalKind.DROP, str(key), now))
 
 
-def clear(ports: RemovalPorts, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
+def clear(ports: RemovalPorts, removals: Removals, what: RemovalKind, name: str, asked: RemovalRequest) -> Removal:
     """Request the removal of an archived run's checkpoints or copies. Raises Conflict while a run starts from its
     model.
     """
-    if what is What.COPIES and (user := next((run for run in _live(ports.runs) if run.asked.from_run == name), None)):
+    if what is RemovalKind.COPIES and (
+        user := next((run for run in _live(ports.runs) if run.asked.from_run == name), None)
+    ):
         raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.progress.state}.", "needed")
-    if what is What.COPIES:  # Azure ML's registry refers to the copies
+    if what is RemovalKind.COPIES:  # Azure ML's registry refers to the copies
         _check_unnamed(ports.named.needing_run(name), f"What the job of run {name} wrote")
     return _ask(ports.queues, removals, asked.removal(what, name, ports.clock()))
 
@@ -157,9 +159,9 @@ def carry_out(ports: RemovalPorts, message: CarryOutRemoval) -> None:
             removals.put(replace(removal, files=files, bytes=size))
             _send(ports.queues, removal)
             return
-    if what is What.DROP:
+    if what is RemovalKind.DROP:
         _forget_drop(ports, DropKey.of(name), asked_at)
-    elif what is not What.RUN:
+    elif what is not RemovalKind.RUN:
         _mark_cleared(ports.runs, ports.clock, name, what)
     removals.put(replace(removal, files=files, bytes=size, done_at=ports.clock()))
     log.info("%s %s: removed %d files, %d bytes. %s", what, name, files, size, removal.why)
@@ -173,14 +175,14 @@ def send_again(ports: RemovalPorts, removals: Removals) -> None:
             _send(ports.queues, removal)
 
 
-def places(runs: Runs, jobs: Jobs, what: What, run: Run) -> Iterator[Place]:
+def places(runs: Runs, jobs: Jobs, what: RemovalKind, run: Run) -> Iterator[Place]:
     """Yield the places that this removal of a run deletes. Places that a continuing run needs stay."""
-    if what is What.RUN:
+    if what is RemovalKind.RUN:
         yield Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/")
     own = own_paths(runs, what, run)
     for output in outputs(run):
         left = output.name == LEFT_OUTPUT
-        if (what is What.CHECKPOINTS and not left) or (what is What.COPIES and left):
+        if (what is RemovalKind.CHECKPOINTS and not left) or (what is RemovalKind.COPIES and left):
             continue
         if output.part:
             yield jobs.folder(output.job).inside(output.part)
@@ -202,7 +204,7 @@ def _going(ports: RemovalPorts, removal: Removal) -> Iterator[tuple[str, list[Bl
     """Yield batches of blobs to delete, with their container. The listing of a generation's files stays as long as its
     drop.
     """
-    if removal.what is What.DROP:
+    if removal.what is RemovalKind.DROP:
         key = DropKey.of(removal.name)
         yield from _batches(DROPS_CONTAINER, _closed_with(ports.drops, ports.blobs, key, removal.asked_at))
         return
@@ -253,7 +255,7 @@ def _forget_drop(ports: RemovalPorts, key: DropKey, asked_at: datetime) -> None:
     ports.drops.forget(stored)
 
 
-def _mark_cleared(runs: Runs, clock: Clock, name: str, what: What) -> None:
+def _mark_cleared(runs: Runs, clock: Clock, name: str, what: RemovalKind) -> None:
     def write(stored: Stored[Run]) -> None:
         cleared = tuple(sorted({*stored.value.removed.cleared, str(what)}))
         runs.update(stored, replace(stored.value, removed=replace(stored.value.removed, cleared=cleared)))

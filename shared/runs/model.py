@@ -28,10 +28,9 @@ from shared.jobs.model import FailureCode, JobFailure
 from shared.jobs.spec import JobSpec
 from shared.kernel.parts import column, from_columns, of_features, part
 from shared.runs.codes import CancelCode, Deed
-from shared.runs.steps import Step
 
 P = TypeVar("P")
-PIPELINE, ELASTIC = "pipeline", "elastic"  # kinds of runs
+ELASTIC = "elastic"  # a kind of runs
 
 
 class RunState(StrEnum):
@@ -201,7 +200,7 @@ class Cost(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(frozen=True)
-class Asked:
+class Requested:
     """The request: the job and its origin. Written once, when the run is recorded.
 
     `request` is the job before its code and environment have ids. `drop` and `route` are empty for a run that was
@@ -247,7 +246,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Jobs:
+class RunJobs:
     """The run's jobs in Azure ML. The submission and the workloads write this part."""
 
     job: str = ""  # the name of the current job; '' until the run is submitted
@@ -256,7 +255,6 @@ class Jobs:
     number: int = column("job_number", 1)  # number of the current job, from 1; always 1 for an elastic run
     resubmit: bool = False  # whether the current job still has to be submitted
     elastic: Elastic | None = None  # None for a run that is not elastic
-    steps: tuple[Step, ...] = ()  # of a pipeline, in file order
     places: tuple[Placed, ...] = ()  # the clusters of the run's jobs over time, if a feature chooses the clusters
     moves_to: str = ""  # the cluster of the next job, which starts when the current job has ended
     moves_why: str = ""  # the reason for the move
@@ -334,9 +332,9 @@ class Run:
 
     name: str
     created_at: datetime
-    asked: Asked = part(Asked, required=True)
+    asked: Requested = part(Requested, required=True)
     progress: Progress = part(Progress)
-    jobs: Jobs = part(Jobs)
+    jobs: RunJobs = part(RunJobs)
     money: Money = part(Money)
     archive: Archive = part(Archive)
     people: People = part(People)

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.sweeps.model import Standing
+from shared.sweeps.model import SweepSummary
 from tests.fakes.parts import sweep_of
 from tests.fakes.world import World
 
@@ -33,7 +33,7 @@ class Outcome:
             self.counts["resubmissions"] += run.jobs.elastic.resubmitted if run.jobs.elastic else 0
             self.counts["retries"] += bool(run.asked.retry_of)
             self.counts["jobs started again"] += run.progress.attempts > 1
-            if sweep_of(run) or run.feature(Standing) is not None:
+            if sweep_of(run) or run.feature(SweepSummary) is not None:
                 self.counts[f"{'trials' if sweep_of(run) else 'sweeps'} {run.progress.state}"] += 1
                 self.counts["trials that lost"] += "at interval" in run.cancel.why
             self.counts["archives given up"] += run.archive.gave_up_at is not None

@@ -13,7 +13,7 @@ import pytest
 
 from shared.clusters import sweep
 from shared.deadlines import look as dates
-from shared.deadlines.plan import Hold
+from shared.deadlines.plan import NodeChoice
 from shared.kernel.facts import Fact
 from shared.models import promote
 from shared.models.ports import Models, Write
@@ -51,7 +51,7 @@ def test_a_sweep_makes_its_trials_once_whatever_happens(tmp_path: Path) -> None:
 
 def test_the_oracle_sees_a_date_that_is_risked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever stays on low-priority nodes whatever is left of the time soon breaks the rule."""
-    monkeypatch.setattr(dates, "choose", lambda _plan, _now: Hold.LOW)
+    monkeypatch.setattr(dates, "choose", lambda _plan, _now: NodeChoice.LOW)
     trainers = trainers_folder(tmp_path)
     broken = (play(seed, trainers, also=DATES).broken for seed in range(SEEDS))
     assert "more than it needs" in next(filter(None, broken))
