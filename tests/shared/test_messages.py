@@ -148,7 +148,7 @@ def test_a_new_kind_is_known_by_its_declaration_alone(tmp_path: Path, monkeypatc
 
 
 def test_messages_left_in_old_queues_are_handled(tmp_path: Path) -> None:
-    """The first reconcile moves what the previous version left, hidden messages follow, and old poison is tried again."""
+    """The first reconcile moves what the previous version left; hidden messages follow, old poison is tried again."""
     world = World(trainers_folder(tmp_path))
     times = [world.clock() + timedelta(seconds=second) for second in range(3)]
     left = [Announce("RunLost", "r", at, {"run": "r"}) for at in times]
