@@ -79,9 +79,9 @@ class Yard:
         """The version that is at work looks at the schedule: the old one has a queue for that."""
         queues = self.cloud.system().queues
         name = "schedule-looks" if self._is_old else CheckSchedule.queue
-        before = queues.counts([name])
+        wait_for(lambda: not queues.counts([name])[name], PATIENCE, "the other messages of that queue", 0.3)
         queues.put(name, encode(CheckSchedule(schedule)))
-        wait_for(lambda: queues.counts([name]) == before, PATIENCE, "a look at the schedule", 0.3)
+        wait_for(lambda: not queues.counts([name])[name], PATIENCE, "a look at the schedule", 0.3)
 
     def schedule(self, name: str) -> Any:
         return next(one for one in self.api("GET", "schedules") if one["id"] == name)
