@@ -37,7 +37,7 @@ PLOTS = record.REPOSITORY / ".trainyard" / "demo"
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user asked for. `data` None means the digits that scikit-learn carries."""
+    """The options of the user. `data` None means scikit-learn's digits."""
 
     data: Path | None
     epochs: int | None
@@ -217,7 +217,7 @@ def _users(found: record.Record) -> list[str]:
 
 
 def _draw(api: Api, run: dict[str, Any], archive: claims.Archive) -> Path | None:
-    """The curves as `metrics --png` draws them; None if the run left no metrics."""
+    """Draw the curves as `metrics --png` does; None if the run has no metrics."""
     series: dict[str, Any] = api.get("runs", run["run"], "metrics")["series"]
     if not (curves := plot.curves_of(series, plot.telling(list(series)))):
         return None
