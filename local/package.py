@@ -37,7 +37,7 @@ class Package:
 
 
 def deployed_files(root: Path = ROOT) -> Iterator[Path]:
-    """Return the files that .funcignore lets through, relative to the root, by name."""
+    """Yield the files that .funcignore lets through, relative to the root, by name."""
     rules = GitIgnoreSpec.from_lines((root / ".funcignore").read_text("utf-8").splitlines())
     tops = [top for top in sorted(root.iterdir()) if not rules.match_file(f"{top.name}/" if top.is_dir() else top.name)]
     files = (file for top in tops for file in (sorted(top.rglob("*")) if top.is_dir() else [top]) if file.is_file())
