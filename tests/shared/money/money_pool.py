@@ -57,9 +57,9 @@ class Pool:
         """A minute of what is up now."""
         self.bill += self.nodes * self.price / 60
 
-    def step(self, now: datetime, dice: Random) -> list[Event]:
+    def step(self, now: datetime, dice: Random, evicts: bool = True) -> list[Event]:
         """What happens at the begin of this minute."""
-        events = [event for name in list(self.jobs) for event in self._job(name, now, dice)]
+        events = [event for name in list(self.jobs) for event in self._job(name, now, dice, evicts)]
         self.idle += [at for at in self.starting if at <= now]
         self.starting = [at for at in self.starting if at > now]
         events += self._place(now)
@@ -71,7 +71,7 @@ class Pool:
         if work and work.ends is None:
             work.ends = now + CANCEL_GRACE if work.running else now
 
-    def _job(self, name: str, now: datetime, dice: Random) -> list[Event]:
+    def _job(self, name: str, now: datetime, dice: Random, evicts: bool) -> list[Event]:
         work = self.jobs[name]
         if work.ends is not None:
             return self._over(name, "Canceled", now) if now >= work.ends else []
@@ -80,7 +80,7 @@ class Pool:
         work.left -= MINUTE
         if work.left <= timedelta():
             return self._over(name, "Completed" if dice.random() < 0.9 else "Failed", now)
-        if self.declared.tier == "low_priority" and dice.random() < 0.004:
+        if evicts and self.declared.tier == "low_priority" and dice.random() < 0.004:
             work.running = False  # the node that was taken is gone; the others are free
             self.idle += [now] * (work.nodes - 1)
             return [(name, "Queued")]
