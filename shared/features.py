@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 FEATURES = (
+    "shared.pipelines",
     "shared.deadlines",
     "shared.sweeps",
 )

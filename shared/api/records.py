@@ -20,7 +20,7 @@ from shared.drops import model as drops
 from shared.kernel.encode import Json, model_of, plain, plain_fields
 from shared.kernel.parts import FeaturePart
 from shared.runs import model as runs
-from shared.runs import old_sentences, steps
+from shared.runs import old_sentences
 from shared.runs.features import parts
 from shared.runs.model import RunState
 from shared.runs.progress.capabilities import HasMembers
@@ -34,7 +34,7 @@ class Best(Struct):
     value: float
 
 
-class Moment(Struct):
+class MomentAnswer(Struct):
     state: RunState
     at: datetime
     why: str
@@ -46,14 +46,14 @@ class Metrics(Struct):
     best: dict[str, float]
 
 
-class Note(Struct):
+class NoteAnswer(Struct):
     text: str
     by: Annotated[str, Meta(description="Who wrote it; empty where nobody said it.")]
     by_id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
     at: datetime
 
 
-class Audited(Struct):
+class AuditedAnswer(Struct):
     """What someone did to a run after it was made."""
 
     what: str
@@ -63,7 +63,7 @@ class Audited(Struct):
     deed: Annotated[str, Meta(description="tags or evicted: what was done.")]
 
 
-class Member(Struct):
+class MemberAnswer(Struct):
     member: int
     job: str
     attempt: int
@@ -74,7 +74,7 @@ class Member(Struct):
     cost: Annotated[float | None, Meta(description="Its part of the run's cost, by that time; null while unknown.")]
 
 
-class Loss(Struct):
+class LossAnswer(Struct):
     """A member's job that lost its node, or ended early."""
 
     job: str
@@ -82,31 +82,19 @@ class Loss(Struct):
     why: str
 
 
-class Size(Struct):
+class SizeAnswer(Struct):
     at: datetime
     nodes: int
 
 
-class Elastic(Struct):
+class ElasticAnswer(Struct):
     min_nodes: int
     resubmitted: int
     resubmissions: int
     deadline: datetime
-    members: list[Member]
-    sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
-    losses: Annotated[list[Loss], Meta(description="The newest 100, the first one first.")]
-
-
-class Step(Struct):
-    """A step of a pipeline. `state`: waiting, skipped (it never began), or that of its job."""
-
-    step: str
-    state: steps.StepState
-    needs: list[str]
-    job: str
-    began: datetime | None
-    ended: datetime | None
-    why: str
+    members: list[MemberAnswer]
+    sizes: Annotated[list[SizeAnswer], Meta(description="How many members were running, from when on.")]
+    losses: Annotated[list[LossAnswer], Meta(description="The newest 100, the first one first.")]
 
 
 class Git(Struct):
@@ -118,7 +106,7 @@ class Git(Struct):
     repository: str
 
 
-class Cost(Struct):
+class CostAnswer(Struct):
     """What a run's nodes have cost until `at`, in dollars. `unpriced`: for some node seconds no price is known."""
 
     training: float
@@ -152,31 +140,33 @@ _SUMMARY: dict[str, Any] = {
     ],
 }
 _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
-_Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
-Waiting = model_of(__name__, waits.Waiting, {})
-_Waiting: Any = Annotated[Waiting | None, Meta(description="Why it has not started; null once it has.")]
-_FEATURES = {part.name: model_of(__name__, part.kind, {}, part.hidden) | None for part in parts()}
-Run = model_of(
+_Elastic = Annotated[ElasticAnswer | None, Meta(description="Null for a run that is one job.")]
+WaitingAnswer = model_of(__name__, waits.Waiting, {})
+_Waiting: Any = Annotated[WaitingAnswer | None, Meta(description="Why it has not started; null once it has.")]
+_FEATURES = {
+    part.name: part.view.model if part.view else model_of(__name__, part.kind, {}, part.hidden) | None
+    for part in parts()
+}
+RunAnswer = model_of(
     __name__,
     runs.Run,
     {
         "run": str,
         "waiting": _Waiting,
         "elastic": _Elastic,
-        "history": list[Moment],
-        "steps": list[Step],
-        "notes": list[Note],
-        "audit": list[Audited],
+        "history": list[MomentAnswer],
+        "notes": list[NoteAnswer],
+        "audit": list[AuditedAnswer],
         "metrics": Metrics,
         **_SUMMARY,
-        "cost": Cost | None,
+        "cost": CostAnswer | None,
         "git": _Git,
         **_FEATURES,
     },
     _RUN_SKIPS,
 )
-Drop = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
-Decision = model_of(__name__, clusters.Decision, {}, ("cluster",))
+DropAnswer = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
+DecisionAnswer = model_of(__name__, clusters.Decision, {}, ("cluster",))
 
 
 class WaitingRun(Struct):
@@ -187,14 +177,14 @@ class WaitingRun(Struct):
 
 
 _ALSO = {
-    "decision": Decision | None,
+    "decision": DecisionAnswer | None,
     "waiting": Annotated[
         list[WaitingRun], Meta(description="The first 50 that wait for its nodes, the longest first.")
     ],
     "waiting_runs": Annotated[int, Meta(description="How many wait for its nodes.")],
 }
-Cluster = model_of(__name__, clusters.Cluster, _ALSO)
-Lease = model_of(__name__, lease_model.Lease, {"lease": str, "active": bool}, ("id",))
+ClusterAnswer = model_of(__name__, clusters.Cluster, _ALSO)
+LeaseAnswer = model_of(__name__, lease_model.Lease, {"lease": str, "active": bool}, ("id",))
 
 
 def drop(record: drops.Drop) -> Json:
@@ -205,10 +195,9 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
-        **plain_fields(record, (*_RUN_SKIPS, "elastic", "steps", "history", "notes", "audit", "cost", "failure")),
+        **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "audit", "cost", "failure")),
         **{part.name: _added(record, part) for part in parts()},
         "elastic": _members(record),
-        "steps": [_step(step) for step in record.jobs.steps],
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
         "metrics": {"last": record.archive.last_metrics, "best": record.archive.best_metrics},
@@ -228,15 +217,12 @@ def _audited(entry: runs.Audited) -> Json:
     return {"what": entry.what, "by": entry.by, "by_id": entry.by_id, "at": plain(entry.at), "deed": str(deed)}
 
 
-def _added(record: runs.Run, part: FeaturePart[Any]) -> Json | None:
-    """Return the value that a feature added to the run; null if there is none."""
+def _added(record: runs.Run, part: FeaturePart[Any]) -> Any:
+    """Return the field of the answer that shows a feature's part of the run."""
+    if part.view:
+        return part.view.say(record)
     value = record.feature(part.kind)
     return None if value is None else plain_fields(value, part.hidden)
-
-
-def _step(step: steps.Step) -> Json:
-    times = {"began": plain(step.began), "ended": plain(step.ended)}
-    return {"step": step.name, "state": step.state, "needs": step.needs, "job": step.job, **times, "why": step.why}
 
 
 def _summary(record: runs.Run) -> Json:

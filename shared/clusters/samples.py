@@ -20,9 +20,9 @@ STEADY = "Steady"  # Azure ML's allocation state of a cluster that is not changi
 class Sample:
     """The nodes of a cluster at a moment, by what they did. Preempted nodes are gone and cost nothing.
 
-    `target` is the size that Azure ML is scaling the cluster to, `maximum` the most nodes that it may have (0: written by
-    a version that did not record it). `allocation` is Azure ML's state, Steady or Resizing, since `allocation_since`.
-    `seen_by` is sweep or event.
+    `target` is the size that Azure ML is scaling the cluster to, `maximum` the most nodes that it may have (0 in
+    samples of versions that did not record it). `allocation` is Azure ML's state, Steady or Resizing, since
+    `allocation_since`. `seen_by` is sweep or event.
     """
 
     cluster: str

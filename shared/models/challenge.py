@@ -17,7 +17,7 @@ from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.person import Person
 from shared.models import champion_test, promote
 from shared.models.champion_test import challenger_of
-from shared.models.decide import Asked
+from shared.models.decide import ChangeRequest
 from shared.models.facts import ChallengeLost
 from shared.models.find import version_named
 from shared.models.messages import Challenge
@@ -33,7 +33,7 @@ BY_HAND = "Promote it by hand if it is better."
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ChallengeResult:
     """Whether the challenger wins, and the reason as a sentence."""
 
     wins: bool
@@ -85,7 +85,7 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
         return
     champion = _champion(ports.models, rule)
     if champion and champion.run == run.name:  # a repeat
-        promote.point(ports, rule.name, champion.number, rule.alias, Asked(ports.clock(), BY))
+        promote.point(ports, rule.name, champion.number, rule.alias, ChangeRequest(ports.clock(), BY))
         return
     verdict = _verdict(ports, rule, run, champion)
     if verdict is None:
@@ -94,7 +94,7 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
         ports.happened(ChallengeLost(rule.name, run.name, verdict.why))
         return
     try:
-        promote.promote_run(ports, run.name, rule.name, rule.alias, Asked(ports.clock(), BY, verdict.why))
+        promote.promote_run(ports, run.name, rule.name, rule.alias, ChangeRequest(ports.clock(), BY, verdict.why))
     except (Conflict, Impossible, NotFound) as exc:
         ports.happened(ChallengeLost(rule.name, run.name, f"It won, and can't be promoted. {exc}"))
 
@@ -106,7 +106,7 @@ def _archived(runs: Runs, name: str) -> Run:
     return run
 
 
-def _verdict(ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | None) -> Verdict | None:
+def _verdict(ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | None) -> ChallengeResult | None:
     """Return the verdict; None while the champion is being tested on the run's data."""
     before = ports.runs.get(champion.run).value if champion else None
     if (
@@ -120,29 +120,31 @@ def _verdict(ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | 
     try:
         test = champion_test.test_of(ports, champion, run, rule.test)
     except (Conflict, Impossible) as exc:
-        return Verdict(False, f"{champion} can't be tested on {_data(run)}. {exc}")
+        return ChallengeResult(False, f"{champion} can't be tested on {_data(run)}. {exc}")
     if test.archive.at is None and test.archive.gave_up_at is None:
         return None
     if test.progress.state is not RunState.COMPLETED or (old := _value(rule.metric, test)) is None:
         what = (
             f"has no metric {rule.metric}" if test.progress.state is RunState.COMPLETED else f"is {test.progress.state}"
         )
-        return Verdict(False, f"{champion} could not be tested on {_data(run)}: run {test.name} {what}. {BY_HAND}")
+        return ChallengeResult(
+            False, f"{champion} could not be tested on {_data(run)}: run {test.name} {what}. {BY_HAND}"
+        )
     return _compared(rule, run, champion, old)
 
 
-def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | None) -> Verdict:
+def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | None) -> ChallengeResult:
     """Decide by the metric of each run's own training whether the run replaces the champion."""
     value = _value(rule.metric, run)
     if value is None:
-        return Verdict(False, f"It has no metric {rule.metric}.")
+        return ChallengeResult(False, f"It has no metric {rule.metric}.")
     if champion is None or before is None:
-        return Verdict(True, f"{rule.metric} {value:g}; there was no {rule.name}@{rule.alias}.")
+        return ChallengeResult(True, f"{rule.metric} {value:g}; there was no {rule.name}@{rule.alias}.")
     old = _value(rule.metric, before)
     if old is None:
-        return Verdict(False, f"{champion} has no metric {rule.metric} to compare with.")
+        return ChallengeResult(False, f"{champion} has no metric {rule.metric} to compare with.")
     if not _same_data(run, before):
-        return Verdict(
+        return ChallengeResult(
             False,
             f"{rule.metric} is {value:g}, {champion} had {old:g}, on other data: {_data(before)}, not {_data(run)}. "
             f"{BY_HAND} With model.challenger.test the route would have the champion tested on these.",
@@ -150,13 +152,13 @@ def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | No
     return _compared(rule, run, champion, old)
 
 
-def _compared(rule: RouteModel, run: Run, champion: Version, old: float) -> Verdict:
+def _compared(rule: RouteModel, run: Run, champion: Version, old: float) -> ChallengeResult:
     value = _value(rule.metric, run) or 0.0
     gain = old - value if lower_is_better(rule.metric) else value - old
     words = f"{rule.metric} {value:g}, {champion} has {old:g} on the same data"
     if gain > 0 and gain >= rule.by:
-        return Verdict(True, f"{words}.")
-    return Verdict(False, f"{words}; to win it must be better by {rule.by:g}.")
+        return ChallengeResult(True, f"{words}.")
+    return ChallengeResult(False, f"{words}; to win it must be better by {rule.by:g}.")
 
 
 def _same_data(run: Run, before: Run) -> bool:

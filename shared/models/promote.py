@@ -22,7 +22,7 @@ from shared.kernel.versioned import Stored
 from shared.models import file_content
 from shared.models.bom import BOM, bom
 from shared.models.card import CARD, card
-from shared.models.decide import Asked, pointed, undone, with_version, without
+from shared.models.decide import ChangeRequest, pointed, undone, with_version, without
 from shared.models.evidence import Evidence, gather
 from shared.models.facts import AliasMoved
 from shared.models.find import model_named, version_named
@@ -42,7 +42,9 @@ JSON, MARKDOWN, BUNDLE = "application/json", "text/markdown", "application/vnd.d
 Move = Callable[[Model], tuple[Model, list[Change]]]
 
 
-def promote_run(ports: ModelPorts, run: str, name: str, alias: str, asked: Asked, allow_code: bool = False) -> Version:
+def promote_run(
+    ports: ModelPorts, run: str, name: str, alias: str, asked: ChangeRequest, allow_code: bool = False
+) -> Version:
     """Make the run's model the next version of the model, and point the alias, if given, at it.
 
     A run is one version of a model: a repeat returns that version and moves the alias. Raises Conflict for a run
@@ -66,7 +68,7 @@ def promote_run(ports: ModelPorts, run: str, name: str, alias: str, asked: Asked
     return ports.models.version(name, version.number) or version
 
 
-def point(ports: ModelPorts, name: str, number: int, alias: str, asked: Asked) -> Model:
+def point(ports: ModelPorts, name: str, number: int, alias: str, asked: ChangeRequest) -> Model:
     """Point an alias at a version. Raises NotFound for a version that does not exist or was released.
 
     A repeat does not move the alias, but repeats the reactions to the move, in case a crash after the write prevented
@@ -83,12 +85,12 @@ def point(ports: ModelPorts, name: str, number: int, alias: str, asked: Asked) -
     return _changed(ports, name, alias, move)
 
 
-def undo(ports: ModelPorts, name: str, alias: str, asked: Asked) -> Model:
+def undo(ports: ModelPorts, name: str, alias: str, asked: ChangeRequest) -> Model:
     """Point an alias at its previous version. A repeat goes one version further back."""
     return _changed(ports, name, alias, lambda model: undone(model, alias, asked))
 
 
-def let_go(ports: ModelPorts, name: str, number: int, asked: Asked) -> Version:
+def let_go(ports: ModelPorts, name: str, number: int, asked: ChangeRequest) -> Version:
     """Release a version, so that its run and its data may be removed. Raises Conflict while an alias points at it."""
 
     def write(stored: Stored[Model]) -> Version:
@@ -129,7 +131,9 @@ def _checked(blobs: Blobs, evidence: Evidence, allow_code: bool) -> Evidence:
     return evidence
 
 
-def _make(ports: ModelPorts, stored: Stored[Model] | None, evidence: Evidence, name: str, asked: Asked) -> Version:
+def _make(
+    ports: ModelPorts, stored: Stored[Model] | None, evidence: Evidence, name: str, asked: ChangeRequest
+) -> Version:
     """Create the new version. Raises Changed if someone else changed the model first."""
     model = stored.value if stored else Model(name)
     version = _prove(ports, evidence, name, model.latest + 1, asked)
@@ -143,7 +147,7 @@ def _make(ports: ModelPorts, stored: Stored[Model] | None, evidence: Evidence, n
     return version
 
 
-def _prove(ports: ModelPorts, evidence: Evidence, name: str, number: int, asked: Asked) -> Version:
+def _prove(ports: ModelPorts, evidence: Evidence, name: str, number: int, asked: ChangeRequest) -> Version:
     """Write the proof and return the version that it describes."""
     statement = provenance(evidence, name, number, asked)
     materials = bom(evidence, name, number, asked)
@@ -183,7 +187,7 @@ def _remove_proof(blobs: Blobs, version: Version) -> None:
     blobs.remove(OUTPUT_CONTAINER, [blob.name for blob in blobs.list(Place(OUTPUT_CONTAINER, f"{version.proof}/"))])
 
 
-def _still_there(ports: ModelPorts, version: Version, asked: Asked) -> None:
+def _still_there(ports: ModelPorts, version: Version, asked: ChangeRequest) -> None:
     """Raise Conflict if the run was removed meanwhile, after releasing the version again. `remove_run` makes the same
     check.
     """

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate, pairwise
 
 from shared.clusters.samples import COUNTED_EVERY, HOLDS, STEADY, Sample
-from shared.runs.node_use import Spell, Use
+from shared.runs.node_use import ClusterUse, NodeSpan
 
 STARTING = timedelta(minutes=5)  # longest part of a run's wait in which its nodes are assumed to exist uncounted
 NO_LIMIT = 1_000_000  # nodes; the maximum of a cluster whose samples were written without it
@@ -34,7 +34,7 @@ class Paid:
     `unknown` is how many more nodes the cluster may have had: nobody counted.
     """
 
-    spell: Spell
+    spell: NodeSpan
     vm_size: str
     tier: str
     unknown: int = 0
@@ -44,7 +44,7 @@ class Paid:
         return self.unknown * (self.spell.end - self.spell.begin).total_seconds()
 
 
-def paid(samples: Iterable[Sample], uses: Iterable[Use], since: datetime, until: datetime) -> list[Paid]:
+def paid(samples: Iterable[Sample], uses: Iterable[ClusterUse], since: datetime, until: datetime) -> list[Paid]:
     """Return what a cluster had between two moments, from its counts (oldest first) and the runs that used it.
 
     The counts must begin with the last one before `since`, and end with the first one after `until`, if there are such.
@@ -128,7 +128,7 @@ def _maximum(count: Sample) -> int:
 class _Nodes:
     """How many nodes some spells have together, at each moment."""
 
-    def __init__(self, spells: Iterable[Spell]) -> None:
+    def __init__(self, spells: Iterable[NodeSpan]) -> None:
         changes = sorted(change for spell in spells for change in _changes(spell))
         self.moments = [at for at, _ in changes]
         self._nodes = [0, *accumulate(nodes for _, nodes in changes)]
@@ -140,7 +140,7 @@ class _Nodes:
 class _Running:
     """The runs of a cluster by the times at which they ran."""
 
-    def __init__(self, uses: Iterable[Use]) -> None:
+    def __init__(self, uses: Iterable[ClusterUse]) -> None:
         ran = ((spell, before, use) for use in uses for before, spell in pairwise((None, *use.ran)) if spell)
         self._starts = sorted(ran, key=lambda start: start[0].begin)
         self._begins = [spell.begin for spell, _, _ in self._starts]
@@ -162,7 +162,7 @@ class _Running:
         """Yield each spell that started in this interval, with its waits for nodes before."""
         for spell, before, use in self._starts[bisect_left(self._begins, begin) : bisect_left(self._begins, end)]:
             since = max(begin, spell.begin - STARTING, before.end if before else begin)
-            waited = (Spell(wait.begin, wait.end, min(wait.nodes, spell.nodes)) for wait in use.waited)
+            waited = (NodeSpan(wait.begin, wait.end, min(wait.nodes, spell.nodes)) for wait in use.waited)
             yield _Began(spell, tuple(cut for wait in waited if (cut := _within(wait, since, spell.begin))))
 
 
@@ -170,24 +170,24 @@ class _Running:
 class _Began:
     """A spell of a run that started after a count, and the run's waits for its nodes since this count."""
 
-    ran: Spell
-    waited: tuple[Spell, ...]
+    ran: NodeSpan
+    waited: tuple[NodeSpan, ...]
 
     def moments(self) -> set[datetime]:
         return {moment for spell in (self.ran, *self.waited) for moment in (spell.begin, spell.end)}
 
-    def there(self, at: datetime) -> Spell | None:
+    def there(self, at: datetime) -> NodeSpan | None:
         """Return the rest of the spell, with the nodes that the run has or waits for; None before and after."""
         nodes = _nodes_at((self.ran, *self.waited), at)
-        return Spell(max(at, self.ran.begin), self.ran.end, nodes) if nodes else None
+        return NodeSpan(max(at, self.ran.begin), self.ran.end, nodes) if nodes else None
 
 
-def _had(between: _Between, running: _Running) -> Iterator[tuple[Spell, int]]:
+def _had(between: _Between, running: _Running) -> Iterator[tuple[NodeSpan, int]]:
     """Yield what the cluster had until the next count, and how many more nodes it may have had."""
     begin, end = between.known[0].begin, between.known[-1].end
     came = list(running.began(begin, end))
     if not came and len(between.known) == 1:
-        yield Spell(begin, end, between.known[0].least), 0
+        yield NodeSpan(begin, end, between.known[0].least), 0
         return
     moments = {moment for each in came for moment in each.moments()} | {*running.moments(begin, end)}
     new = _Nodes(each.ran for each in came)
@@ -202,10 +202,10 @@ def _had(between: _Between, running: _Running) -> Iterator[tuple[Spell, int]]:
         for cut, cut_end in pairwise(cuts):
             there = [rest for each in came if (rest := each.there(cut))]
             nodes = min(known.most, max(known.least, _at_once(there, before, cut)))
-            yield Spell(cut, cut_end, nodes), known.most - nodes if known.uncounted else 0
+            yield NodeSpan(cut, cut_end, nodes), known.most - nodes if known.uncounted else 0
 
 
-def _at_once(there: list[Spell], before: Callable[[datetime], int], at: datetime) -> int:
+def _at_once(there: list[NodeSpan], before: Callable[[datetime], int], at: datetime) -> int:
     """Return the most nodes that runs which run or wait at this moment have at once before the next count.
 
     `before`: the nodes of the runs that began before the last count. A run that was over when its start was seen has
@@ -218,15 +218,15 @@ def _at_once(there: list[Spell], before: Callable[[datetime], int], at: datetime
     return max(before(moment) + nodes(moment) for moment in {at, *(rest.begin for rest in there)})
 
 
-def _changes(spell: Spell) -> Iterator[tuple[datetime, int]]:
+def _changes(spell: NodeSpan) -> Iterator[tuple[datetime, int]]:
     yield spell.begin, spell.nodes
     yield spell.end, -spell.nodes
 
 
-def _nodes_at(spells: Iterable[Spell], at: datetime) -> int:
+def _nodes_at(spells: Iterable[NodeSpan], at: datetime) -> int:
     return sum(spell.nodes for spell in spells if spell.begin <= at < spell.end)
 
 
-def _within(spell: Spell, since: datetime, until: datetime) -> Spell | None:
+def _within(spell: NodeSpan, since: datetime, until: datetime) -> NodeSpan | None:
     begin, end = max(spell.begin, since), min(spell.end, until)
-    return Spell(begin, end, spell.nodes) if begin < end else None
+    return NodeSpan(begin, end, spell.nodes) if begin < end else None

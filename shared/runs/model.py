@@ -28,10 +28,9 @@ from shared.jobs.model import FailureCode, JobFailure
 from shared.jobs.spec import JobSpec
 from shared.kernel.parts import column, from_columns, of_features, part
 from shared.runs.codes import CancelCode, Deed
-from shared.runs.steps import Step
 
 P = TypeVar("P")
-PIPELINE, ELASTIC = "pipeline", "elastic"  # kinds of runs
+ELASTIC = "elastic"  # a kind of runs
 
 
 class RunState(StrEnum):
@@ -107,6 +106,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     member has waited for a node. `waited` is the duration, in seconds, of the latest finished wait.
 
     `failure` explains why the current job failed, or records that the job lost its node and waits for another node.
+    `evictions` counts the member's jobs that failed because Azure took their node.
     """
 
     index: int
@@ -120,10 +120,17 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     asked_at: datetime | None = None
     waited: float = 0.0
     failure: JobFailure | None = None
+    evictions: int = 0
 
     @property
     def is_dedicated(self) -> bool:
         return self.index >= DEDICATED_FROM
+
+    @property
+    def is_evicted(self) -> bool:
+        """Whether the current job failed because Azure took its node."""
+        lost = self.failure is not None and self.failure.code is FailureCode.LOST_NODES
+        return lost and self.state is RunState.FAILED
 
 
 class Loss(msgspec.Struct, frozen=True, array_like=True):
@@ -147,7 +154,8 @@ class Elastic:
     """The elastic part of a run: single-node jobs, called members, that share a rendezvous named after the run.
 
     At least `min_nodes` and at most `Run.nodes` members train together. `resubmissions` is the maximum number of
-    replacement jobs; no replacement is submitted after `deadline`. `losses` holds the newest losses.
+    replacement jobs, not counting replacements of evicted jobs; no replacement is submitted after `deadline`. `losses`
+    holds the newest losses.
     """
 
     min_nodes: int
@@ -163,7 +171,7 @@ class Elastic:
 
     @property
     def resubmitted(self) -> int:
-        return sum(member.attempt - 1 for member in self.members if not member.is_dedicated)
+        return sum(member.attempt - 1 - member.evictions for member in self.members if not member.is_dedicated)
 
 
 class Placed(msgspec.Struct, frozen=True, array_like=True):
@@ -192,7 +200,7 @@ class Cost(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(frozen=True)
-class Asked:
+class Requested:
     """The request: the job and its origin. Written once, when the run is recorded.
 
     `request` is the job before its code and environment have ids. `drop` and `route` are empty for a run that was
@@ -238,7 +246,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Jobs:
+class RunJobs:
     """The run's jobs in Azure ML. The submission and the workloads write this part."""
 
     job: str = ""  # the name of the current job; '' until the run is submitted
@@ -247,7 +255,6 @@ class Jobs:
     number: int = column("job_number", 1)  # number of the current job, from 1; always 1 for an elastic run
     resubmit: bool = False  # whether the current job still has to be submitted
     elastic: Elastic | None = None  # None for a run that is not elastic
-    steps: tuple[Step, ...] = ()  # of a pipeline, in file order
     places: tuple[Placed, ...] = ()  # the clusters of the run's jobs over time, if a feature chooses the clusters
     moves_to: str = ""  # the cluster of the next job, which starts when the current job has ended
     moves_why: str = ""  # the reason for the move
@@ -325,9 +332,9 @@ class Run:
 
     name: str
     created_at: datetime
-    asked: Asked = part(Asked, required=True)
+    asked: Requested = part(Requested, required=True)
     progress: Progress = part(Progress)
-    jobs: Jobs = part(Jobs)
+    jobs: RunJobs = part(RunJobs)
     money: Money = part(Money)
     archive: Archive = part(Archive)
     people: People = part(People)

@@ -26,7 +26,7 @@ OTHERS = (  # tests of everything that dates touch
     "tests/shared/runs/test_kinds_of_runs.py",
     "tests/shared/runs/test_elastic_runs.py",
     "tests/shared/runs/test_preempted_jobs.py",
-    "tests/shared/runs/test_pipelines.py",
+    "tests/shared/pipelines/test_pipelines.py",
     "tests/shared/sweeps/test_swept_drops.py",
     "tests/shared/drops/test_sealing.py",
     "tests/shared/money/test_budgets.py",

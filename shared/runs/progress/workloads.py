@@ -11,7 +11,6 @@ from shared.jobs.spec import JobSpec
 from shared.runs.features import features
 from shared.runs.model import Run
 from shared.runs.progress.elastic_jobs import ElasticJobs
-from shared.runs.progress.pipeline_job import PipelineJob
 from shared.runs.progress.single_job import SingleJob
 from shared.runs.progress.workload import Workload
 
@@ -20,7 +19,7 @@ from shared.runs.progress.workload import Workload
 def workloads() -> tuple[Workload, ...]:
     """All kinds, in order. A job has the first kind that accepts it; the last kind accepts every job."""
     of_features = (kind for feature in features() for kind in feature.workloads)
-    return (*of_features, PipelineJob(), ElasticJobs(), SingleJob())
+    return (*of_features, ElasticJobs(), SingleJob())
 
 
 def workload(run: Run) -> Workload:

@@ -41,7 +41,7 @@ def test_old_runs_are_read_and_told(world: World) -> None:
     """Every old run fits today's answer; its parameters are read from its job, its cause from its reason."""
     for row in FIRST["runs"]:
         told = queries.run(world.system, row["name"])
-        msgspec.convert(told, records.Run, strict=False)
+        msgspec.convert(told, records.RunAnswer, strict=False)
         assert told["parameters"] == {"epochs": 2}
     by_state = {row["state"]: row["name"] for row in FIRST["runs"]}
     failed = queries.run(world.system, by_state["failed"])

@@ -19,12 +19,12 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadSetting, Conflict, Impossible
 from shared.kernel.person import Person
 from shared.models.challenge import challenge, judge
-from shared.models.decide import Asked
+from shared.models.decide import ChangeRequest
 from shared.models.messages import Challenge
 from shared.models.model import Version
 from shared.models.promote import promote_run
 from shared.models.reproduce import compare, reproduce
-from shared.notices.subscribe import Wish, subscribe
+from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.model import Run
 from tests.fakes.world import ROUTE, TEMPLATE, World, trainers_folder
 
@@ -146,7 +146,7 @@ def test_a_champion_of_other_data_is_tested_on_its_challengers(testing: World, o
 
 def test_a_champion_that_cannot_be_tested_stays(testing: World) -> None:
     """A test that fails, and data that changed before it began, are reasons to stay; the notice says which."""
-    subscribe(testing.system, testing.post, Wish(["model"], "https://example.com/model"))
+    subscribe(testing.system, testing.post, SubscriptionSpec(["model"], "https://example.com/model"))
     first = dropped(testing, 0.90)
     dropped(testing, 0.95, b"other")
     test = champion_test(testing)
@@ -278,5 +278,5 @@ def test_a_person_may_promote_what_lost(world: World) -> None:
     """The champion's rule binds the challenger alone."""
     dropped(world, 0.9)
     lost = again(world, 0.5, "worse")
-    promote_run(world.system, lost.name, "churn", "production", Asked(world.clock(), Person("ann")))
+    promote_run(world.system, lost.name, "churn", "production", ChangeRequest(world.clock(), Person("ann")))
     assert champion(world) == lost.name

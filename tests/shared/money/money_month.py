@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from shared.clusters import lease_actions, sweep
-from shared.clusters.lease_model import Wish
+from shared.clusters.lease_model import LeaseSpec
 from shared.clusters.messages import CheckCluster
 from shared.clusters.model import Cluster
 from shared.clusters.samples import HOLDS, Sample
@@ -172,7 +172,9 @@ class Month:
         while visits or not self._quiet():
             if self._quiet():
                 self._look(patiently=True)
-                self.world.clock.now = self.seen.good = max(self.now, visits[0])
+                self.world.clock.now = self.seen.good = max(self.now, visits[0] - MINUTE)
+                self._look(patiently=True)
+                self.world.clock.now = max(self.now, visits[0])
             while visits and visits[0] <= self.now and self.now >= self._stopped_until:
                 visits.pop(0)
                 for _ in range(self.dice.randint(1, 5)):
@@ -194,7 +196,9 @@ class Month:
         try:
             match self.dice.randint(0, 9):
                 case 0:
-                    wish = Wish(seconds=60.0 * self.dice.randint(10, 600), why="tuning", nodes=self.dice.randint(1, 2))
+                    wish = LeaseSpec(
+                        seconds=60.0 * self.dice.randint(10, 600), why="tuning", nodes=self.dice.randint(1, 2)
+                    )
                     lease_actions.lease(system, name, wish, Person(self.dice.choice(["ann", "bob"])))
                 case 1:
                     pool.declared = replace(pool.declared, min_nodes=1)  # by hand, and forgotten

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 from shared.clusters.model import Cluster
@@ -33,6 +33,7 @@ class Pool:
     idle: list[datetime] = field(default_factory=list)  # since when
     jobs: dict[str, Work] = field(default_factory=dict)
     bill: float = 0.0
+    resized_at: datetime = datetime(2026, 1, 1, tzinfo=UTC)  # before the month
 
     @property
     def busy(self) -> int:
@@ -51,6 +52,8 @@ class Pool:
             running_nodes=self.busy,
             idle_nodes=len(self.idle),
             preparing_nodes=len(self.starting),
+            allocation="Steady",
+            allocation_since=self.resized_at,
         )
 
     def pay(self) -> None:
@@ -59,11 +62,14 @@ class Pool:
 
     def step(self, now: datetime, dice: Random, evicts: bool = True) -> list[Event]:
         """What happens at the begin of this minute."""
+        before = self.nodes
         events = [event for name in list(self.jobs) for event in self._job(name, now, dice, evicts)]
         self.idle += [at for at in self.starting if at <= now]
         self.starting = [at for at in self.starting if at > now]
         events += self._place(now)
         self._scale(now, dice)
+        if self.nodes != before:
+            self.resized_at = now
         return events
 
     def cancel(self, name: str, now: datetime) -> None:
