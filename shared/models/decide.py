@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -9,6 +10,7 @@ from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import NOBODY, Person
 from shared.models.model import Alias, Change, Model, Version, What
 
+NO_GOALS: Mapping[str, str] = {}
 MOST_EARLIER = 50  # versions to which repeated undos can move an alias back
 
 
@@ -24,9 +26,14 @@ class Asked:
 Changed = tuple[Model, list[Change]]
 
 
-def with_version(model: Model, number: int, asked: Asked) -> Changed:
-    """Return the model with its next version."""
-    after, change = _told(replace(model, latest=number), asked, What.VERSION, after=number)
+class OtherChampion(Exception):
+    """The alias does not stand any more where it stood when the champion was judged."""
+
+
+def with_version(model: Model, number: int, asked: Asked, goals: Mapping[str, str] = NO_GOALS) -> Changed:
+    """Return the model with its next version. A goal that the model has stays."""
+    model = replace(model, latest=number, goals={**goals, **model.goals})
+    after, change = _told(model, asked, What.VERSION, after=number)
     return after, [change]
 
 
@@ -40,6 +47,24 @@ def pointed(model: Model, number: int, alias: str, asked: Asked) -> Changed:
     before = old.number if old else 0
     after, change = _told(_with(model, alias, moved), asked, What.ALIAS, alias, before, number)
     return after, [change]
+
+
+def pointed_from(model: Model, number: int, alias: str, judged: Alias | None, asked: Asked) -> Changed:
+    """Return the model with its alias on this version. Raises OtherChampion unless the alias stands as it was judged:
+    on the same version, since the same move.
+    """
+    if model.aliases.get(alias) != judged:
+        raise OtherChampion
+    return pointed(model, number, alias, asked)
+
+
+def kept(model: Model, alias: str, judged: Alias | None, run: str, asked: Asked) -> Changed:
+    """Return the model with the line that a run was judged, and the alias stayed. Raises OtherChampion as above."""
+    if model.aliases.get(alias) != judged:
+        raise OtherChampion
+    number = judged.number if judged else 0
+    after, change = _told(model, asked, What.LOST, alias, number, number)
+    return after, [replace(change, run=run)]
 
 
 def undone(model: Model, alias: str, asked: Asked) -> Changed:

@@ -42,6 +42,10 @@ class Best:
         return float(self._state["score"][1])
 
     @property
+    def loss(self) -> float:
+        return float(self._state["score"][2])
+
+    @property
     def confusion(self) -> Tensor:
         """Images of validation by true class (row) and predicted class."""
         counts: Tensor = self._state["confusion"]
