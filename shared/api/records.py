@@ -39,7 +39,7 @@ class Best(Struct):
     by: Annotated[str, Meta(description="Who says `of_model`: trainer, or last value where the trainer does not.")]
 
 
-class Moment(Struct):
+class MomentAnswer(Struct):
     state: RunState
     at: datetime
     why: str
@@ -56,14 +56,14 @@ class Metrics(Struct):
     by_trainer: Annotated[list[str], Meta(description="The metrics of the saved model that the trainer said.")]
 
 
-class Note(Struct):
+class NoteAnswer(Struct):
     text: str
     by: Annotated[str, Meta(description="Who wrote it; empty where nobody said it.")]
     by_id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
     at: datetime
 
 
-class Audited(Struct):
+class AuditedAnswer(Struct):
     """What someone did to a run after it was made."""
 
     what: str
@@ -73,7 +73,7 @@ class Audited(Struct):
     deed: Annotated[str, Meta(description="tags or evicted: what was done.")]
 
 
-class Member(Struct):
+class MemberAnswer(Struct):
     member: int
     job: str
     attempt: int
@@ -84,7 +84,7 @@ class Member(Struct):
     cost: Annotated[float | None, Meta(description="Its part of the run's cost, by that time; null while unknown.")]
 
 
-class Loss(Struct):
+class LossAnswer(Struct):
     """A member's job that lost its node, or ended early."""
 
     job: str
@@ -92,19 +92,19 @@ class Loss(Struct):
     why: str
 
 
-class Size(Struct):
+class SizeAnswer(Struct):
     at: datetime
     nodes: int
 
 
-class Elastic(Struct):
+class ElasticAnswer(Struct):
     min_nodes: int
     resubmitted: int
     resubmissions: int
     deadline: datetime
-    members: list[Member]
-    sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
-    losses: Annotated[list[Loss], Meta(description="The newest 100, the first one first.")]
+    members: list[MemberAnswer]
+    sizes: Annotated[list[SizeAnswer], Meta(description="How many members were running, from when on.")]
+    losses: Annotated[list[LossAnswer], Meta(description="The newest 100, the first one first.")]
 
 
 class Git(Struct):
@@ -116,7 +116,7 @@ class Git(Struct):
     repository: str
 
 
-class Cost(Struct):
+class CostAnswer(Struct):
     """What a run's nodes have cost until `at`, in dollars. `unpriced`: for some node seconds no price is known."""
 
     training: float
@@ -152,33 +152,33 @@ _SUMMARY: dict[str, Any] = {
     ],
 }
 _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
-_Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
-Waiting = model_of(__name__, waits.Waiting, {})
-_Waiting: Any = Annotated[Waiting | None, Meta(description="Why it has not started; null once it has.")]
+_Elastic = Annotated[ElasticAnswer | None, Meta(description="Null for a run that is one job.")]
+WaitingAnswer = model_of(__name__, waits.Waiting, {})
+_Waiting: Any = Annotated[WaitingAnswer | None, Meta(description="Why it has not started; null once it has.")]
 _FEATURES = {
     part.name: part.view.model if part.view else model_of(__name__, part.kind, {}, part.hidden) | None
     for part in parts()
 }
-Run = model_of(
+RunAnswer = model_of(
     __name__,
     runs.Run,
     {
         "run": str,
         "waiting": _Waiting,
         "elastic": _Elastic,
-        "history": list[Moment],
-        "notes": list[Note],
-        "audit": list[Audited],
+        "history": list[MomentAnswer],
+        "notes": list[NoteAnswer],
+        "audit": list[AuditedAnswer],
         "metrics": Metrics,
         **_SUMMARY,
-        "cost": Cost | None,
+        "cost": CostAnswer | None,
         "git": _Git,
         **_FEATURES,
     },
     _RUN_SKIPS,
 )
-Drop = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
-Decision = model_of(__name__, clusters.Decision, {}, ("cluster",))
+DropAnswer = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
+DecisionAnswer = model_of(__name__, clusters.Decision, {}, ("cluster",))
 
 
 class WaitingRun(Struct):
@@ -189,14 +189,14 @@ class WaitingRun(Struct):
 
 
 _ALSO = {
-    "decision": Decision | None,
+    "decision": DecisionAnswer | None,
     "waiting": Annotated[
         list[WaitingRun], Meta(description="The first 50 that wait for its nodes, the longest first.")
     ],
     "waiting_runs": Annotated[int, Meta(description="How many wait for its nodes.")],
 }
-Cluster = model_of(__name__, clusters.Cluster, _ALSO)
-Lease = model_of(__name__, lease_model.Lease, {"lease": str, "active": bool}, ("id",))
+ClusterAnswer = model_of(__name__, clusters.Cluster, _ALSO)
+LeaseAnswer = model_of(__name__, lease_model.Lease, {"lease": str, "active": bool}, ("id",))
 
 
 def drop(record: drops.Drop) -> Json:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import Group, Operation
+from shared.kernel.operation import Operation, OperationGroup
 
 CHANGES, VIEWS = "shared.api.runs", "shared.api.run_views"
 
-GROUP = Group(
+GROUP = OperationGroup(
     "Runs",
     (
         Operation(

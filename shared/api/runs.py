@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from shared.api import queries
 from shared.api.imports import imported
-from shared.api.records import Run
+from shared.api.records import RunAnswer
 from shared.api.requests import NO_CHANGES, Changes, CreateQuery, ImportRequest, NoteRequest, TagsRequest, read_member
 from shared.api.run_answers import DryRun, Evicted, Imported
 from shared.kernel.encode import Json
@@ -66,12 +66,12 @@ def continue_run(
     return accepted(retry_and_continue.continue_run(ports, run, body.parameters, *by))
 
 
-def note_run(ports: AllPorts, run: RunName, body: NoteRequest, by: Person) -> Annotated[Json, Run]:
+def note_run(ports: AllPorts, run: RunName, body: NoteRequest, by: Person) -> Annotated[Json, RunAnswer]:
     notes_and_tags.add_note(ports.runs, ports.clock, run, body.text.strip(), by)
     return queries.run(ports, run)
 
 
-def tag_run(ports: AllPorts, run: RunName, body: TagsRequest, by: Person) -> Annotated[Json, Run]:
+def tag_run(ports: AllPorts, run: RunName, body: TagsRequest, by: Person) -> Annotated[Json, RunAnswer]:
     notes_and_tags.change_tags(ports, run, body.set, body.remove, by)
     return queries.run(ports, run)
 

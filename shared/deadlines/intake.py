@@ -11,10 +11,10 @@ from statistics import median
 from typing import Any
 
 from shared.deadlines.kinds import holding
-from shared.deadlines.model import Date, Due, Pace, span
+from shared.deadlines.model import Date, DeadlineTerms, Pace, span
 from shared.deadlines.outlook import Outlook, outlook, terms_of
 from shared.deadlines.tiers import tiers_of
-from shared.deadlines.wish import Wish, wish_of_request, wish_of_route, wish_of_tags
+from shared.deadlines.wish import RequestedDate, wish_of_request, wish_of_route, wish_of_tags
 from shared.kernel.errors import Impossible
 from shared.money.admission import seconds_before
 from shared.money.ports import MoneyPorts
@@ -44,7 +44,7 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
     )
     expected = outlook(terms, tiers.pool, left, work)
     _check_promise(run, work, expected, done_by)
-    due = Due(
+    due = DeadlineTerms(
         done_by=done_by,
         takes_seconds=work,
         low_cluster=tiers.low.cluster,
@@ -73,7 +73,7 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
     )
 
 
-def _wish(run: Run, origin: Origin) -> Wish:
+def _wish(run: Run, origin: Origin) -> RequestedDate:
     """The request's wish, completed from the job's tags, then from the route."""
     wish = wish_of_tags(run.asked.request.tags, run.created_at)
     if origin.request:
@@ -81,7 +81,7 @@ def _wish(run: Run, origin: Origin) -> Wish:
     return wish.over(wish_of_route(origin.route)) if origin.route else wish
 
 
-def _work(ports: MoneyPorts, run: Run, wish: Wish) -> float:
+def _work(ports: MoneyPorts, run: Run, wish: RequestedDate) -> float:
     before = () if wish.takes_seconds else seconds_before(ports, run)
     work = wish.takes_seconds or (median(before) if before else 0.0)
     if not work:
@@ -115,7 +115,7 @@ def date_of(run: Run) -> dict[str, Any] | None:
     }
 
 
-def _words(due: Due, allowed: float | None) -> str:
+def _words(due: DeadlineTerms, allowed: float | None) -> str:
     """The cost of meeting the deadline, in one sentence."""
     ends = f" Its budget ends it at ${allowed:,.2f}, even before its date." if allowed else ""
     return (

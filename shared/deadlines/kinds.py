@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from shared.deadlines.holding import Holding
 from shared.deadlines.members import OfMembers
-from shared.deadlines.one_job import OneJob
+from shared.deadlines.one_job import HoldingOfOneJob
 from shared.kernel.errors import Impossible
 from shared.runs.model import ELASTIC, Run
 from shared.runs.progress.workloads import workload
 
-_HOLDING: dict[str, Holding] = {"": OneJob(), ELASTIC: OfMembers()}
+_HOLDING: dict[str, Holding] = {"": HoldingOfOneJob(), ELASTIC: OfMembers()}
 
 
 def holding(run: Run) -> Holding:

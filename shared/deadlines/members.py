@@ -11,7 +11,7 @@ from msgspec.structs import replace as with_
 from shared.deadlines.changes_of_nodes import next_cluster, waits_for_nodes
 from shared.deadlines.holding import HeldNodes, NodeChanges, Steps
 from shared.deadlines.model import Date
-from shared.deadlines.plan import Hold
+from shared.deadlines.plan import NodeChoice
 from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Member, Run, RunState, Size
 from shared.runs.names import member_job
 from shared.runs.node_use import WAITING
@@ -29,11 +29,11 @@ class OfMembers:
         running = sum(m.state is RunState.RUNNING for m in (*low, *dedicated))
         missing = [m for m in low if m.state is not RunState.RUNNING]
         since = min((m.asked_at or m.at for m in missing), default=None) or max(m.at for m in low)
-        standing_in = bool(dedicated) and date.pace.holds is not Hold.ONE
+        standing_in = bool(dedicated) and date.pace.holds is not NodeChoice.ONE
         in_danger = running > 0 and bool(missing)
         return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
 
-    def steer(self, run: Run, date: Date, hold: Hold, _roomy: str, now: datetime) -> Steps:
+    def steer(self, run: Run, date: Date, hold: NodeChoice, _roomy: str, now: datetime) -> Steps:
         """Start and end members so that the run holds `hold`.
 
         Low-priority members stay in their queue, which costs nothing. Dedicated members replace members without a node,
@@ -43,7 +43,11 @@ class OfMembers:
         elastic = run.jobs.elastic
         low, _ = _by_tier(elastic)
         missing = sum(m.state is not RunState.RUNNING for m in low)
-        dedicated = {Hold.BOTH: elastic.dedicated, Hold.DEDICATED: missing or len(low), Hold.ONE: 1}.get(hold, 0)
+        dedicated = {
+            NodeChoice.BOTH: elastic.dedicated,
+            NodeChoice.DEDICATED: missing or len(low),
+            NodeChoice.ONE: 1,
+        }.get(hold, 0)
         by_index = {m.index: m for m in elastic.members} | _dedicated(elastic, date, dedicated, now)
         by_index |= {m.index: with_(m, moves_to=_next_place(date, m, now)) for m in low if m.state in WAITING}
         members = tuple(by_index[index] for index in sorted(by_index))

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 
 from shared.clusters.model import Cluster
-from shared.deadlines.pool import Pool, Spell, learn
+from shared.deadlines.pool import Pool, PoolPeriod, learn
 from shared.kernel.errors import Impossible
 from shared.kernel.suggest import there_are
 from shared.money.admission import newest_runs, price_of
@@ -94,7 +94,7 @@ def _in_tier(
     raise Impossible(words, "one_tier")
 
 
-def _seen(runs: list[Run], cluster: str, now: datetime) -> tuple[list[Spell], list[float]]:
+def _seen(runs: list[Run], cluster: str, now: datetime) -> tuple[list[PoolPeriod], list[float]]:
     """The spells of the cluster's nodes in these runs, and the seconds that each run's first nodes took."""
     spells, waits = [], []
     for run in runs:
@@ -105,10 +105,10 @@ def _seen(runs: list[Run], cluster: str, now: datetime) -> tuple[list[Spell], li
         for (state, begin), (after, end) in pairwise(moments):
             seconds = (end - begin).total_seconds()
             if state is RunState.RUNNING:
-                spells.append(Spell(True, seconds, after is RunState.QUEUED))
+                spells.append(PoolPeriod(True, seconds, after is RunState.QUEUED))
                 first = False
             elif state in WAITING and after is RunState.RUNNING and first:
                 waits.append(seconds)
             elif state is RunState.QUEUED and not first:
-                spells.append(Spell(False, seconds, after is RunState.RUNNING))
+                spells.append(PoolPeriod(False, seconds, after is RunState.RUNNING))
     return spells, waits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from shared.jobs.command import LAUNCHER, Group, Reference
+from shared.jobs.command import LAUNCHER, Reference, ReferenceGroup
 from shared.jobs.kinds import KINDS, kind_of
 from shared.jobs.limits import over_limits
 from shared.jobs.location import DROPS_STORE, OUTPUT_STORE, Location, Pattern, Where, is_of_this_machine, is_relative
@@ -127,7 +127,7 @@ def _check_members(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
 
 def _values_it_lacks(job: JobSpec) -> list[Reference]:
     """References in the command to inputs and outputs that the job does not have."""
-    names = {Group.INPUT: job.inputs, Group.OUTPUT: job.outputs}
+    names = {ReferenceGroup.INPUT: job.inputs, ReferenceGroup.OUTPUT: job.outputs}
     return [each for each in dict.fromkeys(job.command.required) if each.name not in names[each.group]]
 
 

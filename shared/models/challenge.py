@@ -18,12 +18,12 @@ from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.person import Person
 from shared.models import champion_test, promote
 from shared.models.champion_test import challenger_of
-from shared.models.decide import Asked, OtherChampion
+from shared.models.decide import ChangeRequest, OtherChampion
 from shared.models.facts import AliasMoved, ChallengeLost
 from shared.models.find import version_named
 from shared.models.goal import goal_for, value_of, whose_word
 from shared.models.messages import Challenge
-from shared.models.model import Change, Version, What
+from shared.models.model import Change, ChangeKind, Version
 from shared.models.ports import ModelPorts
 from shared.models.reproduce import REPRODUCES
 from shared.runs.model import Run, RunState
@@ -36,7 +36,7 @@ REMEMBERED = 1000  # newest lines of the history, among which a decision is look
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ChallengeResult:
     """Whether the challenger wins, and the reason as a sentence."""
 
     wins: bool
@@ -114,8 +114,8 @@ def _decision(ports: ModelPorts, rule: RouteModel, run: str) -> Change | None:
     for line in ports.models.history(rule.name, REMEMBERED):
         if line.alias != rule.alias:
             continue
-        if (line.what is What.LOST and line.run == run) or (
-            line.what is What.ALIAS and version is not None and line.after == version.number
+        if (line.what is ChangeKind.LOST and line.run == run) or (
+            line.what is ChangeKind.ALIAS and version is not None and line.after == version.number
         ):
             return line
     return None
@@ -123,7 +123,7 @@ def _decision(ports: ModelPorts, rule: RouteModel, run: str) -> Change | None:
 
 def _state(ports: ModelPorts, rule: RouteModel, run: Run, line: Change) -> None:
     """State the decision again, in case a crash after its write prevented that."""
-    fact = ChallengeLost(rule.name, run.name, line.why) if line.what is What.LOST else AliasMoved(line)
+    fact = ChallengeLost(rule.name, run.name, line.why) if line.what is ChangeKind.LOST else AliasMoved(line)
     ports.happened(fact)
 
 
@@ -138,19 +138,19 @@ def _judge(ports: ModelPorts, rule: RouteModel, run: Run) -> None:
         goals = {rule.metric: goal_for(rule, run, model)}
         verdict = _verdict(ports, rule, run, champion, Goal(goals[rule.metric]))
     except Impossible as exc:
-        verdict = Verdict(False, str(exc))
+        verdict = ChallengeResult(False, str(exc))
     if verdict is None:
         return
     judged = promote.Judged(alias, goals)
     if verdict.wins:
         try:
-            asked = Asked(ports.clock(), BY, verdict.why)
+            asked = ChangeRequest(ports.clock(), BY, verdict.why)
             promote.promote_run(ports, run.name, rule.name, rule.alias, asked, judged=judged)
         except (Conflict, Impossible, NotFound) as exc:
-            verdict = Verdict(False, f"It won, and can't be promoted. {exc}")
+            verdict = ChallengeResult(False, f"It won, and can't be promoted. {exc}")
     if not verdict.wins:
         if model:
-            promote.keep(ports, rule.name, rule.alias, judged, run.name, Asked(ports.clock(), BY, verdict.why))
+            promote.keep(ports, rule.name, rule.alias, judged, run.name, ChangeRequest(ports.clock(), BY, verdict.why))
         ports.happened(ChallengeLost(rule.name, run.name, verdict.why))
 
 
@@ -161,7 +161,9 @@ def _archived(runs: Runs, name: str) -> Run:
     return run
 
 
-def _verdict(ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | None, goal: Goal) -> Verdict | None:
+def _verdict(
+    ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | None, goal: Goal
+) -> ChallengeResult | None:
     """Return the verdict; None while the champion is being tested on the run's data."""
     before = ports.runs.get(champion.run).value if champion else None
     if (
@@ -175,30 +177,34 @@ def _verdict(ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | 
     try:
         test = champion_test.test_of(ports, champion, run, rule.test)
     except (Conflict, Impossible) as exc:
-        return Verdict(False, f"{champion} can't be tested on {_data(run)}. {exc}")
+        return ChallengeResult(False, f"{champion} can't be tested on {_data(run)}. {exc}")
     if test.archive.at is None and test.archive.gave_up_at is None:
         return None
     if test.progress.state is not RunState.COMPLETED or (old := value_of(rule.metric, test)) is None:
         what = (
             f"has no metric {rule.metric}" if test.progress.state is RunState.COMPLETED else f"is {test.progress.state}"
         )
-        return Verdict(False, f"{champion} could not be tested on {_data(run)}: run {test.name} {what}. {BY_HAND}")
+        return ChallengeResult(
+            False, f"{champion} could not be tested on {_data(run)}: run {test.name} {what}. {BY_HAND}"
+        )
     return _compared(rule, run, champion, old, goal)
 
 
-def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | None, goal: Goal) -> Verdict:
+def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | None, goal: Goal) -> ChallengeResult:
     """Decide by the metric of the model that each run left whether the run replaces the champion."""
     value = value_of(rule.metric, run)
     if value is None:
-        return Verdict(False, f"It has no metric {rule.metric}.")
+        return ChallengeResult(False, f"It has no metric {rule.metric}.")
     if champion is None or before is None:
         word = whose_word(rule.metric, run)
-        return Verdict(True, f"{rule.metric} {value:g} ({goal}, {word}); there was no {rule.name}@{rule.alias}.")
+        return ChallengeResult(
+            True, f"{rule.metric} {value:g} ({goal}, {word}); there was no {rule.name}@{rule.alias}."
+        )
     old = value_of(rule.metric, before)
     if old is None:
-        return Verdict(False, f"{champion} has no metric {rule.metric} to compare with.")
+        return ChallengeResult(False, f"{champion} has no metric {rule.metric} to compare with.")
     if not _same_data(run, before):
-        return Verdict(
+        return ChallengeResult(
             False,
             f"{rule.metric} is {value:g}, {champion} had {old:g}, on other data: {_data(before)}, not {_data(run)}. "
             f"{BY_HAND} With model.challenger.test the route would have the champion tested on these.",
@@ -206,13 +212,13 @@ def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | No
     return _compared(rule, run, champion, old, goal)
 
 
-def _compared(rule: RouteModel, run: Run, champion: Version, old: float, goal: Goal) -> Verdict:
+def _compared(rule: RouteModel, run: Run, champion: Version, old: float, goal: Goal) -> ChallengeResult:
     value = value_of(rule.metric, run) or 0.0
     gain = old - value if goal is Goal.MINIMIZE else value - old
     words = f"{rule.metric} {value:g} ({goal}, {whose_word(rule.metric, run)}), {champion} has {old:g} on the same data"
     if gain > 0 and gain >= rule.by:
-        return Verdict(True, f"{words}.")
-    return Verdict(False, f"{words}; to win it must be better by {rule.by:g}.")
+        return ChallengeResult(True, f"{words}.")
+    return ChallengeResult(False, f"{words}; to win it must be better by {rule.by:g}.")
 
 
 def _same_data(run: Run, before: Run) -> bool:

@@ -23,7 +23,7 @@ NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 TAKEN = ("latest", "best")  # reserved words that select a run, as in mnist@latest
 
 
-class What(StrEnum):
+class ChangeKind(StrEnum):
     """What a line of the history tells."""
 
     VERSION = "version"  # a version was made
@@ -96,7 +96,7 @@ class Change:
 
     model: str
     order: int
-    what: What
+    what: ChangeKind
     at: datetime
     alias: str = ""
     before: int = 0

@@ -22,11 +22,11 @@ from shared.kernel.versioned import Stored
 from shared.models import file_content
 from shared.models.bom import BOM, bom
 from shared.models.card import CARD, card
-from shared.models.decide import Asked, kept, pointed, pointed_from, undone, with_version, without
+from shared.models.decide import ChangeRequest, kept, pointed, pointed_from, undone, with_version, without
 from shared.models.evidence import Evidence, gather
 from shared.models.facts import AliasMoved
 from shared.models.find import model_named, version_named
-from shared.models.model import Alias, Change, Model, Version, What, check_alias, check_name
+from shared.models.model import Alias, Change, ChangeKind, Model, Version, check_alias, check_name
 from shared.models.ports import ModelPorts, Models, Write
 from shared.models.provenance import PROVENANCE, provenance
 from shared.models.signature import SIGNATURE, key_digest, root_digest, signed
@@ -55,7 +55,7 @@ def promote_run(
     run: str,
     name: str,
     alias: str,
-    asked: Asked,
+    asked: ChangeRequest,
     allow_code: bool = False,
     judged: Judged | None = None,
 ) -> Version:
@@ -82,7 +82,9 @@ def promote_run(
     return ports.models.version(name, version.number) or version
 
 
-def point(ports: ModelPorts, name: str, number: int, alias: str, asked: Asked, judged: Judged | None = None) -> Model:
+def point(
+    ports: ModelPorts, name: str, number: int, alias: str, asked: ChangeRequest, judged: Judged | None = None
+) -> Model:
     """Point an alias at a version. Raises NotFound for a version that does not exist or was released.
 
     A repeat does not move the alias, but repeats the reactions to the move, in case a crash after the write prevented
@@ -101,17 +103,17 @@ def point(ports: ModelPorts, name: str, number: int, alias: str, asked: Asked, j
     return _changed(ports, name, alias, move)
 
 
-def keep(ports: ModelPorts, name: str, alias: str, judged: Judged, run: str, asked: Asked) -> Model:
+def keep(ports: ModelPorts, name: str, alias: str, judged: Judged, run: str, asked: ChangeRequest) -> Model:
     """Record that a run was judged, and the alias stayed. Raises OtherChampion if the alias moved meanwhile."""
     return _changed(ports, name, alias, lambda model: kept(model, alias, judged.alias, run, asked))
 
 
-def undo(ports: ModelPorts, name: str, alias: str, asked: Asked) -> Model:
+def undo(ports: ModelPorts, name: str, alias: str, asked: ChangeRequest) -> Model:
     """Point an alias at its previous version. A repeat goes one version further back."""
     return _changed(ports, name, alias, lambda model: undone(model, alias, asked))
 
 
-def let_go(ports: ModelPorts, name: str, number: int, asked: Asked) -> Version:
+def let_go(ports: ModelPorts, name: str, number: int, asked: ChangeRequest) -> Version:
     """Release a version, so that its run and its data may be removed. Raises Conflict while an alias points at it."""
 
     def write(stored: Stored[Model]) -> Version:
@@ -157,7 +159,7 @@ def _make(
     stored: Stored[Model] | None,
     evidence: Evidence,
     name: str,
-    asked: Asked,
+    asked: ChangeRequest,
     judged: Judged | None,
 ) -> Version:
     """Create the new version. Raises Changed if someone else changed the model first."""
@@ -173,7 +175,7 @@ def _make(
     return version
 
 
-def _prove(ports: ModelPorts, evidence: Evidence, name: str, number: int, asked: Asked) -> Version:
+def _prove(ports: ModelPorts, evidence: Evidence, name: str, number: int, asked: ChangeRequest) -> Version:
     """Write the proof and return the version that it describes."""
     statement = provenance(evidence, name, number, asked)
     materials = bom(evidence, name, number, asked)
@@ -214,7 +216,7 @@ def _remove_proof(blobs: Blobs, version: Version) -> None:
     blobs.remove(OUTPUT_CONTAINER, [blob.name for blob in blobs.list(Place(OUTPUT_CONTAINER, f"{version.proof}/"))])
 
 
-def _still_there(ports: ModelPorts, version: Version, asked: Asked) -> None:
+def _still_there(ports: ModelPorts, version: Version, asked: ChangeRequest) -> None:
     """Raise Conflict if the run was removed meanwhile, after releasing the version again. `remove_run` makes the same
     check.
     """
@@ -249,7 +251,7 @@ def _changed(ports: ModelPorts, name: str, alias: str, move: Move) -> Model:
 
     after, lines = compare_and_set(ports.clock, f"Model {name}", lambda: _stored(ports.models, name), write)
     for line in lines:
-        if line.what in (What.ALIAS, What.UNDO):
+        if line.what in (ChangeKind.ALIAS, ChangeKind.UNDO):
             ports.happened(AliasMoved(line))
     return after
 

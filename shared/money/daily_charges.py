@@ -15,7 +15,7 @@ from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.memory import Memory, Topic
 from shared.kernel.person import NOBODY, Person
 from shared.money.admission import clusters, prices
-from shared.money.ledger import IDLE_TAIL, Hold, Share, Users, default_seconds, split
+from shared.money.ledger import IDLE_TAIL, LeasedNodes, Share, Users, default_seconds, split
 from shared.money.model import Day, Row
 from shared.money.paid import HOLDS, Paid, paid
 from shared.money.ports import MoneyPorts
@@ -24,7 +24,7 @@ from shared.money.sampled import DAY, Sampled, start_of_day
 from shared.runs.decide import is_over
 from shared.runs.features import price_on
 from shared.runs.model import Run
-from shared.runs.node_use import Spell, Use
+from shared.runs.node_use import ClusterUse, NodeSpan
 from shared.runs.ports import RunFilter
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import matching
@@ -55,12 +55,12 @@ CLOSED_DAYS = Topic[list[Day] | None]("closed days", most=MOST_DAYS, keeps=_is_w
 
 
 @dataclass(frozen=True)
-class Known:
+class ChargeInputs:
     """The input for the charges of some days: runs, leases, prices, and each cluster's project."""
 
     runs: dict[str, Run]
-    uses: dict[str, list[Use]]
-    leases: dict[str, tuple[Hold, Person, str]]  # with owner and project
+    uses: dict[str, list[ClusterUse]]
+    leases: dict[str, tuple[LeasedNodes, Person, str]]  # with owner and project
     prices: Prices
     projects: dict[str, str]
     region: str
@@ -130,20 +130,20 @@ def _kept_day(ports: MoneyPorts, day: str) -> list[Day] | None:
     return ports.memory.answer(CLOSED_DAYS, ports.clock(), lambda: ports.books.day(day), day)
 
 
-def _known(ports: MoneyPorts, since: datetime, now: datetime) -> Known:
+def _known(ports: MoneyPorts, since: datetime, now: datetime) -> ChargeInputs:
     runs = {run.name: run for run in _runs(ports, since)}
-    uses: dict[str, list[Use]] = defaultdict(list)
+    uses: dict[str, list[ClusterUse]] = defaultdict(list)
     for run in runs.values():
         for use in workload(run).uses(run, now):
             uses[use.cluster].append(use)
     made = ports.leases.made_between(since - LONGEST_POSSIBLE, now)
     leases = {lease.id: (_hold(lease), Person(lease.owner, lease.owner_id), lease.project) for lease in made}
     projects = {name: cluster.project for name, cluster in clusters(ports).items()}
-    return Known(runs, uses, leases, prices(ports), projects, ports.money.region)
+    return ChargeInputs(runs, uses, leases, prices(ports), projects, ports.money.region)
 
 
-def _hold(lease: Lease) -> Hold:
-    return Hold(lease.id, lease.cluster, Spell(lease.made_at, lease.ended_at, lease.nodes))
+def _hold(lease: Lease) -> LeasedNodes:
+    return LeasedNodes(lease.id, lease.cluster, NodeSpan(lease.made_at, lease.ended_at, lease.nodes))
 
 
 def _runs(ports: MoneyPorts, since: datetime) -> Iterator[Run]:
@@ -178,13 +178,13 @@ def _counts(samples: Sampled, since: datetime, until: datetime) -> Counts:
     return {name: samples.between(name, since - HOLDS, until) for name in samples.clusters}
 
 
-def _day_of_all(facts: Known, counts: Counts, since: datetime, until: datetime) -> list[Day]:
+def _day_of_all(facts: ChargeInputs, counts: Counts, since: datetime, until: datetime) -> list[Day]:
     """Return the charges of each cluster that had a node."""
     paid_by_cluster = {name: paid(its, facts.uses.get(name, ()), since, until) for name, its in counts.items()}
     return [_day(facts, cluster, had, until) for cluster, had in paid_by_cluster.items() if had]
 
 
-def _day(facts: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
+def _day(facts: ChargeInputs, cluster: str, had: list[Paid], until: datetime) -> Day:
     holds = [hold for hold, _, _ in facts.leases.values() if hold.cluster == cluster]
     shares: list[Share] = []
     seconds: dict[tuple[str, str], float] = defaultdict(float)
@@ -215,13 +215,13 @@ def _day(facts: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
     )
 
 
-def _row(facts: Known, cluster: str, share: tuple[str, str], node_seconds: float, dollars: float | None) -> Row:
+def _row(facts: ChargeInputs, cluster: str, share: tuple[str, str], node_seconds: float, dollars: float | None) -> Row:
     kind, who = share
     owner, project = _payer(facts, cluster, who)
     return Row(kind, who, owner.name, project, node_seconds, dollars, owner.id)
 
 
-def _price(facts: Known, cluster: str, share: Share, hourly: float | None) -> float | None:
+def _price(facts: ChargeInputs, cluster: str, share: Share, hourly: float | None) -> float | None:
     """Return the price of a node hour; for a run, the price at its submission."""
     run = facts.runs.get(share.who)
     if run and (price := price_on(run, cluster)) is not None:
@@ -229,7 +229,7 @@ def _price(facts: Known, cluster: str, share: Share, hourly: float | None) -> fl
     return run.money.price if run and run.money.price else hourly
 
 
-def _payer(facts: Known, cluster: str, who: str) -> tuple[Person, str]:
+def _payer(facts: ChargeInputs, cluster: str, who: str) -> tuple[Person, str]:
     """Return the owner and the project of a run, of a lease, or of unexplained time."""
     if run := facts.runs.get(who):
         return Person(run.people.owner, run.people.owner_id), run.money.project or facts.projects.get(cluster, "")

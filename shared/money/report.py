@@ -46,7 +46,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Report:
+class GroupedCosts:
     """Cost lines grouped as requested, most expensive first; their total; and each day by kind."""
 
     lines: list[Line]
@@ -66,7 +66,7 @@ _KEY: dict[str, Callable[[Day, Row], Key]] = {
 }
 
 
-def report(days: Iterable[Day], by: str, until: datetime) -> Report:
+def report(days: Iterable[Day], by: str, until: datetime) -> GroupedCosts:
     """Group the rows of these days by run, cluster, project or owner. The last day ends at `until`.
 
     Each row of the books is in exactly one line. Rows without a run, project or owner have the key ''. An owner is an
@@ -84,7 +84,7 @@ def report(days: Iterable[Day], by: str, until: datetime) -> Report:
         lines = [_with_others(line, [d for d in days_in_order if d.cluster == line.key], until) for line in lines]
     lines.sort(key=lambda line: (-line.spent, -line.node_hours, line.key))
     total = _with_others(_line("", [row for its in rows.values() for row in its]), days_in_order, until)
-    return Report(_at_most(lines), total, dict(sorted(by_day.items())))
+    return GroupedCosts(_at_most(lines), total, dict(sorted(by_day.items())))
 
 
 def _line(key: str, rows: Iterable[Row], name: str = "") -> Line:

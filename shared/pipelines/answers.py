@@ -12,7 +12,7 @@ from shared.pipelines.workload import steps_of
 from shared.runs.model import Run
 
 
-class Step(Struct):
+class StepAnswer(Struct):
     """A step of a pipeline. `state`: waiting, skipped (it never began), or that of its job."""
 
     step: str

@@ -7,7 +7,7 @@ is in shared/jobs/readers/pipeline.py.
 from __future__ import annotations
 
 from shared.kernel.parts import FeaturePart, View
-from shared.pipelines.answers import Step, shown_steps
+from shared.pipelines.answers import StepAnswer, shown_steps
 from shared.pipelines.model import PipelineSteps
 from shared.pipelines.workload import PipelineJob
 from shared.runs.features import Feature
@@ -16,7 +16,7 @@ STEPS = FeaturePart(
     "steps",
     PipelineSteps,
     column="pipeline",  # the previous version has the steps alone in the column `steps`
-    view=View(list[Step], shown_steps),
+    view=View(list[StepAnswer], shown_steps),
     was_there=lambda row: row.get("steps", "") not in ("", "[]"),
 )
 FEATURE = Feature(parts=(STEPS,), workloads=(PipelineJob(),))

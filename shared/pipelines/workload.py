@@ -13,7 +13,7 @@ from shared.jobs.spec import JobSpec
 from shared.pipelines.decide import as_told, steps_at_first, why_failed
 from shared.pipelines.model import PipelineSteps, Step
 from shared.runs.model import Run, RunState
-from shared.runs.node_use import Spell, Use, end_of
+from shared.runs.node_use import ClusterUse, NodeSpan, end_of
 from shared.runs.ports import RunPorts
 from shared.runs.progress.one_job import OneJob
 from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted
@@ -33,15 +33,16 @@ class PipelineJob(OneJob):
     def jobs(self, run: Run) -> dict[int, str]:
         return super().jobs(run) | {number: step.job for number, step in enumerate(steps_of(run), 1) if step.job}
 
-    def uses(self, run: Run, now: datetime) -> list[Use]:
+    def uses(self, run: Run, now: datetime) -> list[ClusterUse]:
         """The nodes of each step while it ran, on the step's cluster."""
-        ran: dict[str, tuple[Spell, ...]] = {run.asked.cluster: ()}
+        ran: dict[str, tuple[NodeSpan, ...]] = {run.asked.cluster: ()}
         for step in steps_of(run):
             cluster, end = step.cluster or run.asked.cluster, step.ended or end_of(run) or now
             if step.nodes and step.began and step.began < end:
-                ran[cluster] = (*ran.get(cluster, ()), Spell(step.began, end, step.nodes))
+                ran[cluster] = (*ran.get(cluster, ()), NodeSpan(step.began, end, step.nodes))
         return [
-            Use(run.name, cluster, run.created_at, ran=spells, ended=end_of(run)) for cluster, spells in ran.items()
+            ClusterUse(run.name, cluster, run.created_at, ran=spells, ended=end_of(run))
+            for cluster, spells in ran.items()
         ]
 
     def submit(self, ports: RunPorts, run: Run) -> Submitted:

@@ -192,7 +192,7 @@ class Cost(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(frozen=True)
-class Asked:
+class Requested:
     """The request: the job and its origin. Written once, when the run is recorded.
 
     `request` is the job before its code and environment have ids. `drop` and `route` are empty for a run that was
@@ -238,7 +238,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Jobs:
+class RunJobs:
     """The run's jobs in Azure ML. The submission and the workloads write this part."""
 
     job: str = ""  # the name of the current job; '' until the run is submitted
@@ -338,9 +338,9 @@ class Run:
 
     name: str
     created_at: datetime
-    asked: Asked = part(Asked, required=True)
+    asked: Requested = part(Requested, required=True)
     progress: Progress = part(Progress)
-    jobs: Jobs = part(Jobs)
+    jobs: RunJobs = part(RunJobs)
     money: Money = part(Money)
     archive: Archive = part(Archive)
     people: People = part(People)

@@ -27,7 +27,7 @@ _STATES = {
 }
 
 
-class Trial(Struct):
+class TrialAnswer(Struct):
     number: int
     run: Annotated[str, Meta(description="'' for one that somebody asked for in the study, and tells themselves.")]
     state: RunState
@@ -40,7 +40,7 @@ class Trial(Struct):
 class Trials(Struct):
     metric: str
     maximize: bool
-    trials: list[Trial]
+    trials: list[TrialAnswer]
     importance: Annotated[
         dict[str, float], Meta(description="The part of each parameter in what is good; empty while trials are few.")
     ]

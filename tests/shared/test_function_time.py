@@ -22,10 +22,10 @@ from shared.kernel.index_settings import ROOT
 from shared.kernel.person import NOBODY
 from shared.kernel.storage import Blob, Place
 from shared.messages.declared import QUEUES
-from shared.notices.model import Channel, Kind, Subscription
+from shared.notices.model import Channel, NoticeKind, Subscription
 from shared.notices.ports import Post
-from shared.removals.model import What
-from shared.removals.remove import Asked, clear, remove_run
+from shared.removals.model import RemovalKind
+from shared.removals.remove import RemovalRequest, clear, remove_run
 from shared.runs.content import survey
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
@@ -139,7 +139,7 @@ def a_removal_of_many_files(world: World) -> Done:
     run = ended(world, FILES)
     world.run_until_idle()
     slow(world)
-    asked = remove_run(world.system, world.removals, run.name, Asked(NOBODY))
+    asked = remove_run(world.system, world.removals, run.name, RemovalRequest(NOBODY))
     return lambda: world.removals.get(asked.what, asked.name, asked.asked_at).done_at  # type: ignore[union-attr]
 
 
@@ -189,7 +189,7 @@ def a_model_that_is_brought_back(world: World) -> Done:
     world.system = replace(world.system, routes={"mnist": replace(ROUTE, template=template)})
     run = ended(world, FILES)
     world.run_until_idle()
-    clear(world.system, world.removals, What.COPIES, run.name, Asked(NOBODY))
+    clear(world.system, world.removals, RemovalKind.COPIES, run.name, RemovalRequest(NOBODY))
     world.run_until_idle()
     wish = RunRequest(template="mnist", data="drops/mnist/a", from_run=run.name)
     second = create_run(world.system, wish, "second").name
@@ -200,7 +200,7 @@ def a_model_that_is_brought_back(world: World) -> Done:
 def an_event_for_many_subscribers(world: World) -> Done:
     for number in range(FILES):
         name = f"s{number:04}"
-        kinds = (Kind.POISON,)
+        kinds = (NoticeKind.POISON,)
         world.notices.add(Subscription(name, kinds, Channel.WEBHOOK, "https://example.com/x", world.clock()))
     tell(world.system, "MessagePoisoned", "archives/0", {"queue": "archives"})
     slow(world)

@@ -24,9 +24,9 @@ from shared.kernel.errors import TrainyardError
 from shared.kernel.operation import Operation
 from shared.kernel.person import Person
 from shared.kernel.reply import Caller, Reply
-from shared.models.decide import Asked
+from shared.models.decide import ChangeRequest
 from shared.models.promote import promote_run
-from shared.notices.subscribe import Wish, subscribe
+from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.intake import create
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
@@ -68,7 +68,9 @@ def world(tmp_path: Path) -> World:
 
 def everything_happens(world: World) -> dict[str, list[str]]:
     """A run of every kind, one of them failed; a model; a schedule; notices. Returns names for the paths of the API."""
-    subscribe(world.system, world.post, Wish(["completed", "failed", "model"], "https://example.com/x"), ANN)
+    subscribe(
+        world.system, world.post, SubscriptionSpec(["completed", "failed", "model"], "https://example.com/x"), ANN
+    )
     world.complete("1.bin", job_file=yaml.safe_dump(VARIABLES))
     requests = [
         RunRequest(job=JOB), RunRequest(job=PIPELINE), RunRequest(template="team", data="drops/mnist/a"),
@@ -102,7 +104,7 @@ def promoted(world: World) -> list[str]:
     for run in world.runs.newest(50):
         try:
             name = f"m-{run.name}"[:40]
-            promote_run(world.system, run.name, name, "production", Asked(world.clock(), ANN), allow_code=True)
+            promote_run(world.system, run.name, name, "production", ChangeRequest(world.clock(), ANN), allow_code=True)
             names.append(name)
         except TrainyardError:
             continue

@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
-from shared.deadlines.plan import Hold
+from shared.deadlines.plan import NodeChoice
 from shared.drops.model import Drop, DropState
 from shared.events.messages import Announce
 from shared.jobs.spec import LEFT_OUTPUT as LEFT
@@ -21,11 +21,12 @@ from shared.runs.model import DEDICATED_FROM, FINAL, Run, RunState
 from shared.runs.names import member_job, run_of_job
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
-from shared.sweeps.model import Standing
+from shared.sweeps.model import SweepSummary
 from tests.fakes.parts import sweep_of
 from tests.fakes.world import World
 from tests.simulation.ports import SimulatedJobs
 from tests.simulation.promotions import check_history, check_proofs
+from tests.simulation.removals import Requested
 from tests.simulation.scheduler import Violation
 from tests.simulation.sweeps import check_begun
 
@@ -45,9 +46,12 @@ class Oracle:
         self.decisions = 0
         self.overlapped: set[str] = set()  # ClusterAtZero that sweeps at the same time may have left out
         self.checks = 0
+        self.requested = Requested(world)
 
-    def before(self, port: str, method: str) -> None:
-        """Remember what the invocation will read."""
+    def before(self, port: str, method: str, args: tuple[Any, ...]) -> None:
+        """Remember what the invocation will read, and check what it is about to delete."""
+        if method == "remove_listed":
+            self.requested.removing(args[0], args[1])
         if (sweep := self.simulation.scheduler.current) is None:
             return
         if (port, method) == ("drops", "open"):
@@ -68,9 +72,12 @@ class Oracle:
 
     def _drops_replace(self, args: tuple[Any, ...], result: Any) -> None:
         self._drop_is(result.value)
+        self.requested.marked(args[1].value, result.value)
 
     def _drops_delete(self, args: tuple[Any, ...], result: Any) -> None:
         self.opened.pop(args[0].value.key, None)
+
+    _drops_forget = _drops_delete
 
     def _drop_is(self, drop: Drop) -> None:
         require(drop.code and drop.why, f"drop {drop.key} is {drop.state} without a code and a reason")
@@ -123,9 +130,9 @@ class Oracle:
         self.simulation.counts["looks at dates"] += 1
         due, pace = date.due, date.pace
         slack = (due.done_by - date.pace.paced_at).total_seconds() - due.takes_seconds * (1 - pace.done_share)
-        sure = slack >= 2 * due.change_seconds or pace.holds is Hold.DEDICATED
+        sure = slack >= 2 * due.change_seconds or pace.holds is NodeChoice.DEDICATED
         require(sure, f"run {run.name} holds {pace.holds}, and has {slack:.0f} s more than it needs")
-        if run.jobs.elastic and pace.holds in (Hold.LOW, Hold.NONE):
+        if run.jobs.elastic and pace.holds in (NodeChoice.LOW, NodeChoice.NONE):
             require(not run.jobs.elastic.dedicated, f"run {run.name} holds {pace.holds}, and dedicated nodes too")
 
     def handled(self, message: Message | None) -> None:
@@ -170,7 +177,7 @@ class Oracle:
 
     def _announced(self, kind: str, data: dict[str, Any]) -> None:
         if kind == "RunSubmitted":
-            sweep = self.world.runs.rows[data["run"]].value.feature(Standing) is not None
+            sweep = self.world.runs.rows[data["run"]].value.feature(SweepSummary) is not None
             require(sweep or self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
     def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
@@ -265,13 +272,13 @@ class Oracle:
     def healed(self) -> None:
         """Raise Violation unless everything has ended and was announced."""
         for run in [row.value for row in self.world.runs.rows.values()]:
-            if run.archive.at is not None:
+            if run.archive.at is not None and run.removed.at is None:
                 self._archived(run)
             self._trained_on(run)
             known = set(workload(run).jobs(run).values())
             for job in self._jobs_of(run.name):
                 require(job in known, f"job {job} is none of run {run.name}'s")
-            if run.progress.state is RunState.COMPLETED and not run.feature(Standing):
+            if run.progress.state is RunState.COMPLETED and not run.feature(SweepSummary):
                 ended = [self.world.jobs.jobs[job].raw for job in self._jobs_of(run.name)]
                 require("Completed" in ended, f"run {run.name} is completed, its jobs are {ended}")
         self._contents()

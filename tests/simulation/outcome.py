@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.sweeps.model import Standing
+from shared.removals.model import RemovalKind
+from shared.sweeps.model import SweepSummary
 from tests.fakes.parts import sweep_of
 from tests.fakes.world import World
 
@@ -33,13 +34,14 @@ class Outcome:
             self.counts["resubmissions"] += run.jobs.elastic.resubmitted if run.jobs.elastic else 0
             self.counts["retries"] += bool(run.asked.retry_of)
             self.counts["jobs started again"] += run.progress.attempts > 1
-            if sweep_of(run) or run.feature(Standing) is not None:
+            if sweep_of(run) or run.feature(SweepSummary) is not None:
                 self.counts[f"{'trials' if sweep_of(run) else 'sweeps'} {run.progress.state}"] += 1
                 self.counts["trials that lost"] += "at interval" in run.cancel.why
             self.counts["archives given up"] += run.archive.gave_up_at is not None
         for drop in [row.value for row in world.drops.rows.values()]:
             self.counts[f"drops {drop.state}"] += 1
             self.counts["further generations"] += max(0, drop.generation - 1)
+        self.counts["removals of drops"] += sum(each.what is RemovalKind.DROP for each in world.removals.rows.values())
         self.counts["versions"] += len(world.models.made)
         self.counts["versions let go"] += sum(version.let_go_at is not None for version in world.models.made.values())
         self.counts["aliases moved"] += sum(bool(line.alias) for line in world.models.lines.values())

@@ -8,7 +8,7 @@ from shared.jobs.build import build
 from shared.jobs.readers.variables import without_values
 from shared.runs.features import before_start
 from shared.runs.intake.insert_run import run_name
-from shared.runs.intake.parse_request import Asked, first_record, in_words, read_request
+from shared.runs.intake.parse_request import ParsedRequest, first_record, in_words, read_request
 from shared.runs.intake.request import RunRequest
 from shared.runs.intake.start_blockers import data_reasons, empty_mounts, looked_over
 from shared.runs.model import Run
@@ -58,7 +58,7 @@ def plan(ports: RunPorts, request: RunRequest) -> dict[str, Any]:
     }
 
 
-def _told(parsed_request: Asked) -> dict[str, Any]:
+def _told(parsed_request: ParsedRequest) -> dict[str, Any]:
     """The report of a translated job: the result of each field's translation."""
     findings = parsed_request.written.findings if parsed_request.written else None
     return {} if findings is None else {"report": findings}

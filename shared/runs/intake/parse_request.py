@@ -36,7 +36,7 @@ RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # for a run without a route
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParsedRequest:
     """A parsed request: the parts of its job, and the minimum nodes and resubmissions of an elastic run.
 
     `written` is the result of reading a complete job document.
@@ -49,7 +49,7 @@ class Asked:
     written: Written | None = None
 
 
-def read_request(ports: RunPorts, request: RunRequest, name: str) -> Asked:
+def read_request(ports: RunPorts, request: RunRequest, name: str) -> ParsedRequest:
     """Parse the request for a run of this name.
 
     Raises Impossible for an unknown trainer, template or model, or an invalid document.
@@ -82,10 +82,10 @@ def read_request(ports: RunPorts, request: RunRequest, name: str) -> Asked:
         from_model=model_of(ports, request.from_run) if request.from_run else None,
         tags={**request.tags, **_tags(request.template, data)},
     )
-    return Asked(request, order, (fewest, int(resubmissions)), route.name if route else "", written)
+    return ParsedRequest(request, order, (fewest, int(resubmissions)), route.name if route else "", written)
 
 
-def first_record(ports: RunPorts, asked: Asked) -> Run:
+def first_record(ports: RunPorts, asked: ParsedRequest) -> Run:
     """The first record of the run. Raises Impossible with all problems of the job, and the first problem's code."""
     built, now = build(asked.order), ports.clock()
     if built.job is None or built.problems:
@@ -115,7 +115,7 @@ def first_record(ports: RunPorts, asked: Asked) -> Run:
 _OVER_THE_JOB = ("nodes", "cluster", "experiment", "timeout_seconds")
 
 
-def in_words(asked: Asked, problem: Problem) -> str:
+def in_words(asked: ParsedRequest, problem: Problem) -> str:
     """The problem's text, with the names of fields that the request uses."""
     given = problem.path in _OVER_THE_JOB and getattr(asked.request, problem.path) is not None
     return f"{problem.path if given else path_of(problem.path)} {problem.message}"
@@ -182,6 +182,6 @@ def _tags(route: str | None, data: Data | None) -> dict[str, str]:
     return {name: value for name, value in tags.items() if value}
 
 
-def _how_asked(parsed_request: Asked) -> str:
+def _how_asked(parsed_request: ParsedRequest) -> str:
     summary = parsed_request.written.summary if parsed_request.written else ""
     return f"Asked for over HTTP. {summary}".strip()

@@ -15,7 +15,7 @@ from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.runs.decide import is_over
 from shared.runs.model import DEDICATED_FROM, ELASTIC, FINAL, Elastic, Member, Run, RunState
 from shared.runs.names import member_job
-from shared.runs.node_use import Use
+from shared.runs.node_use import ClusterUse
 from shared.runs.ports import RunPorts
 from shared.runs.progress.capabilities import HasMembers, MembersView
 from shared.runs.progress.elastic_policy import (
@@ -63,7 +63,7 @@ class ElasticJobs(Workload, HasMembers):
     def losses(self, run: Run) -> int:
         return _elastic(run).resubmitted
 
-    def uses(self, run: Run, now: datetime) -> list[Use]:
+    def uses(self, run: Run, now: datetime) -> list[ClusterUse]:
         return uses_of_members(run, now)
 
     def bounds(self, run: Run) -> tuple[int, int]:

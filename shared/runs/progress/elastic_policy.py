@@ -25,7 +25,7 @@ from shared.jobs.spec import JobSpec, on_each_node
 from shared.runs import old_sentences
 from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size
 from shared.runs.names import member_job
-from shared.runs.node_use import Spell, Use, use_of_one_job
+from shared.runs.node_use import ClusterUse, NodeSpan, use_of_one_job
 
 MISSING_FOR = timedelta(days=1)  # a job that Azure ML can't find counts as lost after this time
 GRACE = timedelta(minutes=2)  # time for members to end by themselves after one member reports that the training is done
@@ -76,7 +76,7 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
     )
 
 
-def uses_of_members(run: Run, now: datetime) -> list[Use]:
+def uses_of_members(run: Run, now: datetime) -> list[ClusterUse]:
     """The run's use of each of its clusters: as many nodes as members ran there."""
     assert run.jobs.elastic is not None
     elastic = run.jobs.elastic
@@ -92,14 +92,14 @@ def _at(sizes: Sequence[Size], at: datetime) -> int:
     return next((size.nodes for size in reversed(sizes) if size.at <= at), 0)
 
 
-def _use(run: Run, of: Sequence[Size], now: datetime) -> Use:
+def _use(run: Run, of: Sequence[Size], now: datetime) -> ClusterUse:
     """The run's use of one cluster. The members wait for each other during the whole run."""
     as_one = use_of_one_job(run, now)
     spells = sorted((*as_one.waited, *as_one.ran), key=lambda spell: spell.begin)
-    waited = (Spell(spells[0].begin, max(spell.end for spell in spells), run.asked.nodes),) if spells else ()
+    waited = (NodeSpan(spells[0].begin, max(spell.end for spell in spells), run.asked.nodes),) if spells else ()
     sizes = [(size.nodes, size.at) for size in of]
     ran = tuple(
-        Spell(begin, end, nodes)
+        NodeSpan(begin, end, nodes)
         for (nodes, begin), (_, end) in pairwise([*sizes, (0, as_one.ended or now)])
         if nodes and begin < end
     )

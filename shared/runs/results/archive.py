@@ -40,7 +40,7 @@ from shared.runs.progress.workloads import workload
 from shared.runs.results import metric_files, mlflow_metrics
 from shared.runs.results.metric_files import Mark
 from shared.runs.results.node_facts import hardware, read_node_facts
-from shared.runs.results.outputs import Output, archive_folder, outputs
+from shared.runs.results.outputs import RunOutput, archive_folder, outputs
 from shared.runs.results.saved_metrics import Saved, read_saved
 
 log = logging.getLogger(__name__)
@@ -178,7 +178,7 @@ class _Found:
 
     def copies(self, run: Run) -> Iterator[Copy]:
         for some in _of_one_folder(outputs(run)):
-            counts = Counter[Output]()
+            counts = Counter[RunOutput]()
             try:
                 for output, copy in self._copies(some):
                     self.expected[copy.to_name] = copy.source
@@ -203,7 +203,7 @@ class _Found:
         written = {name.removeprefix(f"{self.folder}/"): blob.last_modified for name, blob in self.expected.items()}
         return sorted(name for name, at in written.items() if at and at > until and not name.startswith("logs/"))
 
-    def _copies(self, some: list[Output]) -> Iterator[tuple[Output, Copy]]:
+    def _copies(self, some: list[RunOutput]) -> Iterator[tuple[RunOutput, Copy]]:
         """The existing files of outputs in one folder. The outputs in a job's own folder share one listing."""
         if some[0].job and not some[0].path:
             own = self.ports.jobs.folder(some[0].job)
@@ -216,7 +216,7 @@ class _Found:
         for output in some:
             yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))
 
-    def _declared(self, output: Output) -> Iterator[Copy]:
+    def _declared(self, output: RunOutput) -> Iterator[Copy]:
         place = self.ports.jobs.place(output.path)
         if output.is_file:
             name = place.prefix.rstrip("/")
@@ -227,12 +227,12 @@ class _Found:
         for blob in self.ports.blobs.list(place):
             yield self._copy(output, blob, place)
 
-    def _copy(self, output: Output, blob: Blob, place: Place) -> Copy:
+    def _copy(self, output: RunOutput, blob: Blob, place: Place) -> Copy:
         target = f"{self.folder}/{output.folder}{blob.name.removeprefix(place.prefix)}"
         return Copy(blob, place.container, OUTPUT_CONTAINER, target)
 
 
-def _of_one_folder(run_outputs: Iterable[Output]) -> Iterator[list[Output]]:
+def _of_one_folder(run_outputs: Iterable[RunOutput]) -> Iterator[list[RunOutput]]:
     """Outputs grouped by folder: those in a job's own folder together, all others separately."""
     for _, some in groupby(
         run_outputs, key=lambda output: (output.job, place_text(output.path), "" if output.job else output.name)
@@ -240,7 +240,7 @@ def _of_one_folder(run_outputs: Iterable[Output]) -> Iterator[list[Output]]:
         yield list(some)
 
 
-def _fate(output: Output, count: int) -> dict[str, Any]:
+def _fate(output: RunOutput, count: int) -> dict[str, Any]:
     fate: dict[str, Any] = {
         "name": output.name,
         "state": "archived" if count else "empty",

@@ -14,7 +14,7 @@ from shared.jobs.route_model import RouteModel
 from shared.kernel.memory import Memory
 from shared.kernel.storage import Sent
 from shared.messages.declared import QUEUES
-from shared.notices.model import Channel, Delivery, DeliveryState, Kind, Notice, Subscription
+from shared.notices.model import Channel, Delivery, DeliveryState, Notice, NoticeKind, Subscription
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 
@@ -102,8 +102,10 @@ def test_what_nobody_else_sends_again_is_tried_for_a_day(world: World) -> None:
     rule = RouteModel("digits", "test_accuracy")
     routes = {"mnist": replace(ROUTE, model=rule)}
     world.system = replace(world.system, audience=world.notices, routes=routes, memory=Memory())  # other settings
-    notice = Notice("e", Kind.FAILED, "It failed", world.clock(), {}, "", "mnist")
-    world.notices.add(Subscription("n", (Kind.FAILED,), Channel.WEBHOOK, "https://x.example", world.clock(), "ada"))
+    notice = Notice("e", NoticeKind.FAILED, "It failed", world.clock(), {}, "", "mnist")
+    world.notices.add(
+        Subscription("n", (NoticeKind.FAILED,), Channel.WEBHOOK, "https://x.example", world.clock(), "ada")
+    )
     event = {"kind": "RunLost", "subject": run, "at": world.clock().isoformat(), "data": {"run": run}}
     world.notices.insert(Delivery("n", notice))
     messages: dict[str, dict[str, Any]] = {

@@ -20,13 +20,13 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadSetting, Conflict, Impossible
 from shared.kernel.person import Person
 from shared.models.challenge import challenge, is_decided, judge
-from shared.models.decide import Asked
+from shared.models.decide import ChangeRequest
 from shared.models.goal import goal_for
 from shared.models.messages import Challenge
 from shared.models.model import Model, Version
 from shared.models.promote import point, promote_run, undo
 from shared.models.reproduce import compare, reproduce
-from shared.notices.subscribe import Wish, subscribe
+from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.model import Archive, Run
 from tests.fakes.world import ROUTE, TEMPLATE, World, trainers_folder
 
@@ -161,7 +161,7 @@ def test_a_champion_of_other_data_is_tested_on_its_challengers(testing: World, o
 
 def test_a_champion_that_cannot_be_tested_stays(testing: World) -> None:
     """A test that fails, and data that changed before it began, are reasons to stay; the notice says which."""
-    subscribe(testing.system, testing.post, Wish(["model"], "https://example.com/model"))
+    subscribe(testing.system, testing.post, SubscriptionSpec(["model"], "https://example.com/model"))
     first = dropped(testing, 0.90)
     dropped(testing, 0.95, b"other")
     test = champion_test(testing)
@@ -277,7 +277,7 @@ def test_an_undone_decision_stays_undone(world: World) -> None:
     """After an undo, a further delivery of the same message moves nothing; nor does one after a person's own move."""
     dropped(world, 0.90)
     better = again(world, 0.95, "better")
-    asked = Asked(world.clock(), Person("ann"))
+    asked = ChangeRequest(world.clock(), Person("ann"))
     undo(world.system, "churn", "production", asked)
     before = world.models.rows["churn"]
     challenge(world.system, Challenge(better.name))
@@ -292,7 +292,7 @@ def test_a_lost_challenge_is_judged_once(world: World) -> None:
     dropped(world, 0.80)
     again(world, 0.95, "better")
     lost = again(world, 0.90, "lost")
-    undo(world.system, "churn", "production", Asked(world.clock(), Person("ann")))
+    undo(world.system, "churn", "production", ChangeRequest(world.clock(), Person("ann")))
     challenge(world.system, Challenge(lost.name))
     assert champion(world) != lost.name
     assert is_decided(world.system, Challenge(lost.name))
@@ -304,14 +304,14 @@ def test_the_alias_moves_only_from_the_champion_that_was_judged(world: World, mo
     first, best = dropped(world, 0.80), again(world, 0.95, "best")
     one = world.models.version("churn", 1)
     assert one
-    point(world.system, "churn", 1, "production", Asked(world.clock(), Person("ann")))
+    point(world.system, "churn", 1, "production", ChangeRequest(world.clock(), Person("ann")))
     late = train_again(world.system, KEY, "late")
     really, moves = world.models.version, [2]
 
     def overtaken(name: str, number: int) -> Version | None:
         found = really(name, number)
         if moves and number == 3:  # the version of `late` was made, the alias not yet moved
-            point(world.system, name, moves.pop(), "production", Asked(world.clock(), Person("ann")))
+            point(world.system, name, moves.pop(), "production", ChangeRequest(world.clock(), Person("ann")))
         return found
 
     monkeypatch.setattr(world.models, "version", overtaken)
@@ -383,5 +383,5 @@ def test_a_person_may_promote_what_lost(world: World) -> None:
     """The champion's rule binds the challenger alone."""
     dropped(world, 0.9)
     lost = again(world, 0.5, "worse")
-    promote_run(world.system, lost.name, "churn", "production", Asked(world.clock(), Person("ann")))
+    promote_run(world.system, lost.name, "churn", "production", ChangeRequest(world.clock(), Person("ann")))
     assert champion(world) == lost.name

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 from shared.clusters import lease_actions, sweep
-from shared.clusters.lease_model import Wish
+from shared.clusters.lease_model import LeaseSpec
 from shared.clusters.messages import CheckCluster
 from shared.clusters.model import Cluster
 from shared.clusters.samples import Sample
@@ -189,7 +189,9 @@ class Month:
         try:
             match self.dice.randint(0, 9):
                 case 0:
-                    wish = Wish(seconds=60.0 * self.dice.randint(10, 600), why="tuning", nodes=self.dice.randint(1, 2))
+                    wish = LeaseSpec(
+                        seconds=60.0 * self.dice.randint(10, 600), why="tuning", nodes=self.dice.randint(1, 2)
+                    )
                     lease_actions.lease(system, name, wish, Person(self.dice.choice(["ann", "bob"])))
                 case 1:
                     pool.declared = replace(pool.declared, min_nodes=1)  # by hand, and forgotten

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.clusters.samples import Sample
-from shared.money.ledger import Hold, Share, default_seconds, split
+from shared.money.ledger import LeasedNodes, Share, default_seconds, split
 from shared.money.paid import HOLDS, STARTING, Paid, paid
 from shared.runs.model import Elastic, Moment, Run, RunState, Size
-from shared.runs.node_use import Spell, Use, use_of_one_job
+from shared.runs.node_use import ClusterUse, NodeSpan, use_of_one_job
 from shared.runs.progress.workloads import workload
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -26,12 +26,12 @@ def sample(minutes: float, nodes: int) -> Sample:
     return Sample("gpu", at(minutes), "Standard_NC4as_T4_v3", "low_priority", nodes, idle=nodes)
 
 
-def spell(begin: float, end: float, nodes: int) -> Spell:
-    return Spell(at(begin), at(end), nodes)
+def spell(begin: float, end: float, nodes: int) -> NodeSpan:
+    return NodeSpan(at(begin), at(end), nodes)
 
 
-def use(run: str, waited: Spell, ran: Spell) -> Use:
-    return Use(run, "gpu", waited.begin, (waited,), (ran,), ran.end)
+def use(run: str, waited: NodeSpan, ran: NodeSpan) -> ClusterUse:
+    return ClusterUse(run, "gpu", waited.begin, (waited,), (ran,), ran.end)
 
 
 def told(shares: list[Share]) -> list[tuple[str, str, float, float, int]]:
@@ -60,7 +60,7 @@ def test_who_comes_first() -> None:
         use("trains", spell(-10, 0, 1), spell(0, 10, 1)),
         use("waits", spell(0, 10, 1), spell(10, 11, 1)),
     ]
-    lease = Hold("lease", "gpu", spell(0, 10, 1))
+    lease = LeasedNodes("lease", "gpu", spell(0, 10, 1))
     kinds = {n: [(s.kind, s.who) for s in split(spell(0, 10, n), runs, [lease])] for n in (1, 2, 3, 5)}
     assert kinds[1] == [("training", "trains")]
     assert kinds[2] == [*kinds[1], ("allocation", "waits")]
@@ -100,7 +100,7 @@ def test_nodes_that_came_before_anybody_looked_are_paid() -> None:
 minutes = st.integers(0, 120)
 spells = st.tuples(minutes, minutes, st.integers(1, 4)).map(lambda t: spell(min(t[:2]), max(t[:2]) + 1, t[2]))
 uses = st.builds(
-    lambda name, begin, wait, run, nodes, over: Use(
+    lambda name, begin, wait, run, nodes, over: ClusterUse(
         f"run-{name}",
         "gpu",
         at(begin),
@@ -114,9 +114,9 @@ uses = st.builds(
 
 @given(st.lists(uses, max_size=5, unique_by=lambda u: u.run), st.lists(spells, max_size=2), spells)
 @settings(max_examples=150)
-def test_every_node_second_is_charged_once(runs: list[Use], leases: list[Spell], had: Spell) -> None:
+def test_every_node_second_is_charged_once(runs: list[ClusterUse], leases: list[NodeSpan], had: NodeSpan) -> None:
     """At each moment the shares add up to the nodes that were paid, and nobody gets more than they wanted."""
-    holds = [Hold(f"lease-{i}", "gpu", hold) for i, hold in enumerate(leases)]
+    holds = [LeasedNodes(f"lease-{i}", "gpu", hold) for i, hold in enumerate(leases)]
     shares = split(had, runs, holds)
     wanted = {run.run: run.nodes for run in runs} | {hold.lease: hold.spell.nodes for hold in holds}
     moments = {had.begin, *(s.begin for s in shares), *(s.end for s in shares)} - {had.end}
@@ -195,7 +195,7 @@ moments = st.integers(0, 300)
 counted = st.lists(st.tuples(moments, st.integers(0, 3)), min_size=1, max_size=6, unique_by=lambda pair: pair[0])
 
 
-def there(minute: int, counts: list[tuple[int, int]], runs: list[Use]) -> int:
+def there(minute: int, counts: list[tuple[int, int]], runs: list[ClusterUse]) -> int:
     """The nodes of one minute: as many as the last count had, and more where runs began to run after it."""
     looked, nodes = max(((at, nodes) for at, nodes in counts if at <= minute), default=(-60, 0))
     next_look = min((at for at, _ in counts if at > minute), default=360)
@@ -216,11 +216,11 @@ def there(minute: int, counts: list[tuple[int, int]], runs: list[Use]) -> int:
 @given(counted, st.lists(uses, max_size=4, unique_by=lambda u: u.run), st.lists(spells, max_size=2))
 @settings(max_examples=150)
 def test_an_independent_integral_finds_the_same(
-    counts: list[tuple[int, int]], runs: list[Use], leases: list[Spell]
+    counts: list[tuple[int, int]], runs: list[ClusterUse], leases: list[NodeSpan]
 ) -> None:
     """Minute by minute: what was counted or must have come since, and of that what trained, waited or was leased."""
     samples = [sample(minute, nodes) for minute, nodes in sorted(counts)]
-    holds = [Hold(f"l{number}", "gpu", each) for number, each in enumerate(leases)]
+    holds = [LeasedNodes(f"l{number}", "gpu", each) for number, each in enumerate(leases)]
     shares = [s for part in paid(samples, runs, at(0), at(360)) for s in split(part.spell, runs, holds)]
     expected: Counter[str] = Counter()
     for minute in range(360):

@@ -15,7 +15,7 @@ from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Impossible
 from shared.runs.intake.from_job import run_of
 from shared.runs.model import Run, RunState
-from shared.runs.node_use import Use, use_of_one_job
+from shared.runs.node_use import ClusterUse, use_of_one_job
 from shared.runs.ports import RunPorts
 from shared.runs.progress import workloads
 from shared.runs.progress.capabilities import HasMembers
@@ -87,7 +87,7 @@ class Labeled(OneJob):
         ports.jobs.submit(resolve(job, ids))
         return Submitted(ids, (run.name,))
 
-    def uses(self, run: Run, now: datetime) -> list[Use]:
+    def uses(self, run: Run, now: datetime) -> list[ClusterUse]:
         return [use_of_one_job(run, now)]
 
     def job_folder(self, run: Run, job: str) -> str:

@@ -18,14 +18,14 @@ from shared.deadlines.intake import with_date
 from shared.deadlines.look import share_of_epochs
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
-from shared.deadlines.plan import Hold
+from shared.deadlines.plan import NodeChoice
 from shared.jobs.limits import Limits
 from shared.jobs.readers.azureml import read_job
 from shared.kernel.errors import Conflict, Impossible
 from shared.money.charge_costs import keep_books
 from shared.money.policy import Budget, Policy
 from shared.money.prices import Price, Prices
-from shared.notices.subscribe import Wish, subscribe
+from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.features import Origin
 from shared.runs.intake import create
 from shared.runs.intake.dry_run import dry_run
@@ -257,7 +257,7 @@ def test_one_dedicated_member_keeps_the_state(tmp_path: Path) -> None:
     for _ in range(13 * 60):
         azure.minutes(1)
         run = world.runs.get(run.name).value
-        alone = date_of(run).pace.holds is Hold.ONE
+        alone = date_of(run).pace.holds is NodeChoice.ONE
         most = max(most, run.jobs.elastic.dedicated) if alone and run.jobs.elastic else most
     assert run.progress.state is RunState.COMPLETED, run.progress.reason
     assert run.progress.history[-1].at <= (date_of(run).due.done_by or run.created_at)
@@ -333,7 +333,7 @@ def test_a_budget_binds_it(tmp_path: Path) -> None:
 def test_larger_work_than_was_said_is_told_at_once(world: World) -> None:
     """A run whose metrics show that it takes longer than was said moves to dedicated nodes and says when it will be
     done, as soon as that is known."""
-    subscribe(world.system, world.post, Wish(["late"], "https://example.org/hook"))
+    subscribe(world.system, world.post, SubscriptionSpec(["late"], "https://example.org/hook"))
     run = ask(world)
     azure = Azure(world, run.name, 7 * HOUR, 1, lambda: 1)
     azure.minutes(3 * 60)
