@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from shared.jobs.metric_goal import MAXIMIZED, MINIMIZED, Goal, goal_of
@@ -26,3 +28,11 @@ def test_only_whole_words_tell(metric: str, goal: Goal | None) -> None:
 def test_the_lists_have_no_word_in_common() -> None:
     """Else a word would mean both."""
     assert not MINIMIZED & MAXIMIZED
+
+
+def test_the_page_lists_every_word() -> None:
+    """The published tables of docs/models.md have exactly the words that the code knows."""
+    page = Path("docs/models.md").read_text("utf-8")
+    for goal, words in ((Goal.MINIMIZE, MINIMIZED), (Goal.MAXIMIZE, MAXIMIZED)):
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| {goal} |")]
+        assert row.split("|")[2].strip() == ", ".join(sorted(words))
