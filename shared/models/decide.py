@@ -10,7 +10,6 @@ from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import NOBODY, Person
 from shared.models.model import Alias, Change, ChangeKind, Model, Version
 
-NO_GOALS: Mapping[str, str] = {}
 MOST_EARLIER = 50  # versions to which repeated undos can move an alias back
 
 
@@ -30,9 +29,9 @@ class OtherChampion(Exception):
     """The alias does not stand any more where it stood when the champion was judged."""
 
 
-def with_version(model: Model, number: int, asked: ChangeRequest, goals: Mapping[str, str] = NO_GOALS) -> Changed:
+def with_version(model: Model, number: int, asked: ChangeRequest, goals: Mapping[str, str] | None = None) -> Changed:
     """Return the model with its next version. A goal that the model has stays."""
-    model = replace(model, latest=number, goals={**goals, **model.goals})
+    model = replace(model, latest=number, goals={**(goals or {}), **model.goals})
     after, change = _told(model, asked, ChangeKind.VERSION, after=number)
     return after, [change]
 

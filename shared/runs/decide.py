@@ -131,7 +131,6 @@ OVERDUE_GRACE = timedelta(minutes=5)  # Azure ML ends a job at its limit, but ma
 IDLE_PERCENT = 5.0
 NEARLY = 0.9  # share of the time limit: our history starts later than Azure ML's clock
 METRICS_KEPT = 200  # names; more names indicate a bug in the trainer
-NO_GOALS: Mapping[str, str] = {}
 WHEN = ("time", "step", "epoch")  # columns that say when a row was written; not metrics
 
 
@@ -144,7 +143,7 @@ class Folded:
     best_steps: dict[str, float] = field(default_factory=dict)
 
 
-def fold_metrics(rows: Iterable[Mapping[str, Any]], goals: Mapping[str, str] = NO_GOALS) -> Folded:
+def fold_metrics(rows: Iterable[Mapping[str, Any]], goals: Mapping[str, str] | None = None) -> Folded:
     """Fold the rows of a run. The best is the lowest value where `goals`, else the metric's name, say so."""
     folded = Folded()
     last, best, steps = folded.last, folded.best, folded.best_steps
@@ -154,7 +153,7 @@ def fold_metrics(rows: Iterable[Mapping[str, Any]], goals: Mapping[str, str] = N
             if name in WHEN or number is None or (name not in last and len(last) >= METRICS_KEPT):
                 continue
             last[name] = number
-            lowest = goals.get(name, goal_of(name)) == Goal.MINIMIZE
+            lowest = (goals or {}).get(name, goal_of(name)) == Goal.MINIMIZE
             if name not in best or (number < best[name] if lowest else number > best[name]):
                 best[name] = number
                 steps.pop(name, None)
