@@ -65,6 +65,16 @@ class FeaturePart(Generic[P]):
         return columns(self.kind) if self.was_there else {}
 
 
+@dataclass(frozen=True)
+class FeatureStore(Generic[P]):
+    """The key of a feature's own store of type P: `ports.store(key)` returns the store.
+
+    `stores(clients)` of `shared/adapters/<feature>/stores.py` builds the stores of the feature, by their names.
+    """
+
+    name: str
+
+
 def part(kind: type[Any], required: bool = False) -> Any:
     """A field that holds a part of this kind. Unless `required`, all fields of the part have defaults."""
     return field(metadata={"part": kind}) if required else field(default_factory=kind, metadata={"part": kind})
