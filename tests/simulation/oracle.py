@@ -285,7 +285,7 @@ class Oracle:
     def _told(self) -> None:
         aside = self.simulation.host.poison.get(Announce.queue, [])
         told = {(event.kind, event.subject) for event in self.world.events.published}
-        told |= {(message["kind"], message["subject"]) for message in map(json.loads, aside)}
+        told |= {(message["kind"], message["subject"]) for message in map(json.loads, aside) if "kind" in message}
         for key, row in self.world.drops.rows.items():
             for generation in range(1, row.value.generation + 1):
                 subject = f"{key}/{generation}"
