@@ -11,13 +11,15 @@ from datetime import UTC, datetime
 
 from shared.clusters.model import Cluster
 
+TIMER, EVENT = "timer", "event"  # what caused a check of the cluster
+
 
 @dataclass(frozen=True)
 class Sample:
     """The nodes of a cluster at a moment, by what they did. Preempted nodes are gone and cost nothing.
 
     `target` is the size that Azure ML is scaling the cluster to; `allocation` is Azure ML's state, Steady or Resizing.
-    `seen_by` is sweep or event.
+    `seen_by` is timer or event (sweep in old rows).
     """
 
     cluster: str
@@ -31,7 +33,7 @@ class Sample:
     leaving: int = 0
     unusable: int = 0
     allocation: str = ""
-    seen_by: str = "sweep"
+    seen_by: str = TIMER
 
     @property
     def nodes(self) -> int:
@@ -39,7 +41,7 @@ class Sample:
         return self.running + self.idle + self.preparing + self.leaving + self.unusable
 
 
-def sample_of(cluster: Cluster, at: datetime, seen_by: str = "sweep") -> Sample:
+def sample_of(cluster: Cluster, at: datetime, seen_by: str = TIMER) -> Sample:
     """Return the sample of a cluster in its state at this moment."""
     return Sample(
         cluster=cluster.name,
