@@ -18,6 +18,7 @@ from shared.drops.decide import (
     one_too_many,
     why_not_a_drop,
 )
+from shared.drops.facts import DropWaitsForRemoval
 from shared.drops.messages import CheckDrop, FileUploaded
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import AlreadyAdded, DropPorts
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 
 AFTER_SECONDS = 1.0  # a short delay, so that another invocation continues
 BEGIN = SoFar()
+REMOVAL_SECONDS = 5.0  # until the next check of a drop that waits for a removal
+REMOVAL_LOST_AFTER = timedelta(minutes=1)  # a removal usually takes seconds
 MOST = 20_000_000  # files per drop; listing this many takes minutes to an hour
 
 
@@ -124,12 +127,22 @@ def _look(ports: DropPorts, stored: Stored[Drop], last: bool = False, so_far: So
         if stored.value.state is DropState.SEALING:  # this may be the message for the final check
             send_check(ports.queues, stored.value, SETTLED_SECONDS, last=True)
             finish_sealing(ports, stored)
+        elif stored.value.state is DropState.OPEN and stored.value.removed_at:
+            _wait_for_removal(ports, stored.value, last)
         elif stored.value.state is DropState.OPEN:
             _judge(ports, stored, last, so_far)
         elif last:  # the process that closed the drop queued this message
             _look_once_more(ports, stored, so_far)
     except Changed:
         log.info("drop %s: another look was quicker", stored.value.key)
+
+
+def _wait_for_removal(ports: DropPorts, drop: Drop, last: bool) -> None:
+    """Check the drop again later: what a pending removal deletes must not become part of the next generation."""
+    if drop.removed_at and ports.clock() - drop.removed_at > REMOVAL_LOST_AFTER:
+        ports.happened(DropWaitsForRemoval(drop))
+    if not last:
+        send_check(ports.queues, drop, REMOVAL_SECONDS)
 
 
 def _listed(ports: DropPorts, drop: Drop, last: bool, so_far: SoFar, listing: PackedListing) -> Survey | None:

@@ -18,7 +18,8 @@ from shared.runs.intake.request import RunName
 Json = dict[str, Any]
 MOST_SHOWN = 50
 
-RemovalAnswer = model_of(__name__, model.Removal, {})
+_SKIPS = ("reach",)
+RemovalAnswer = model_of(__name__, model.Removal, {}, _SKIPS)
 
 
 class Holder(Struct):
@@ -35,17 +36,17 @@ class UsageAnswer(Struct):
 
 
 def remove_run(ports: RemovalPorts, removals: Removals, run: RunName, by: Person) -> Annotated[Json, RemovalAnswer]:
-    return plain_fields(remove.remove_run(ports, removals, run, remove.RemovalRequest(by)))
+    return plain_fields(remove.remove_run(ports, removals, run, remove.RemovalRequest(by)), _SKIPS)
 
 
 def remove_drop(
     ports: RemovalPorts, removals: Removals, route: str, name: str, by: Person
 ) -> Annotated[Json, RemovalAnswer]:
-    return plain_fields(remove.remove_drop(ports, removals, DropKey(route, name), remove.RemovalRequest(by)))
+    return plain_fields(remove.remove_drop(ports, removals, DropKey(route, name), remove.RemovalRequest(by)), _SKIPS)
 
 
 def list_removals(removals: Removals) -> Annotated[list[Json], list[RemovalAnswer]]:
-    return [plain_fields(each) for each in removals.newest()]
+    return [plain_fields(each, _SKIPS) for each in removals.newest()]
 
 
 def get_retention(ports: RemovalPorts) -> Annotated[list[Json], list[PlannedRemoval]]:

@@ -26,6 +26,7 @@ from tests.fakes.parts import sweep_of
 from tests.fakes.world import World
 from tests.simulation.ports import SimulatedJobs
 from tests.simulation.promotions import check_history, check_proofs
+from tests.simulation.removals import Requested
 from tests.simulation.scheduler import Violation
 from tests.simulation.sweeps import check_begun
 
@@ -45,9 +46,12 @@ class Oracle:
         self.decisions = 0
         self.overlapped: set[str] = set()  # ClusterAtZero that checks at the same time may have left out
         self.checks = 0
+        self.requested = Requested(world)
 
-    def before(self, port: str, method: str) -> None:
-        """Remember what the invocation will read."""
+    def before(self, port: str, method: str, args: tuple[Any, ...]) -> None:
+        """Remember what the invocation will read, and check what it is about to delete."""
+        if method == "remove_listed":
+            self.requested.removing(args[0], args[1])
         if (sweep := self.simulation.scheduler.current) is None:
             return
         if (port, method) == ("drops", "open"):
@@ -68,9 +72,12 @@ class Oracle:
 
     def _drops_replace(self, args: tuple[Any, ...], result: Any) -> None:
         self._drop_is(result.value)
+        self.requested.marked(args[1].value, result.value)
 
     def _drops_delete(self, args: tuple[Any, ...], result: Any) -> None:
         self.opened.pop(args[0].value.key, None)
+
+    _drops_forget = _drops_delete
 
     def _drop_is(self, drop: Drop) -> None:
         require(drop.code and drop.why, f"drop {drop.key} is {drop.state} without a code and a reason")
@@ -265,7 +272,7 @@ class Oracle:
     def healed(self) -> None:
         """Raise Violation unless everything has ended and was announced."""
         for run in [row.value for row in self.world.runs.rows.values()]:
-            if run.archive.at is not None:
+            if run.archive.at is not None and run.removed.at is None:
                 self._archived(run)
             self._trained_on(run)
             known = set(workload(run).jobs(run).values())

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.removals.model import RemovalKind
 from shared.sweeps.model import SweepSummary
 from tests.fakes.parts import sweep_of
 from tests.fakes.world import World
@@ -40,6 +41,7 @@ class Outcome:
         for drop in [row.value for row in world.drops.rows.values()]:
             self.counts[f"drops {drop.state}"] += 1
             self.counts["further generations"] += max(0, drop.generation - 1)
+        self.counts["removals of drops"] += sum(each.what is RemovalKind.DROP for each in world.removals.rows.values())
         self.counts["versions"] += len(world.models.made)
         self.counts["versions let go"] += sum(version.let_go_at is not None for version in world.models.made.values())
         self.counts["aliases moved"] += sum(bool(line.alias) for line in world.models.lines.values())

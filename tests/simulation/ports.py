@@ -150,7 +150,7 @@ class Port:
         simulation.scheduler.pause()
         word = simulation.faults.word(simulation.random, self._name)
         simulation.note(f"{self._name}.{method}", (*args, *kwargs.items()), word)
-        simulation.oracle.before(self._name, method)
+        simulation.oracle.before(self._name, method, args)
         if word == "half" and (half := getattr(self._target, f"half_{method}", None)):
             half(*args, **kwargs)
             raise Crash(f"half-way through {method}")

@@ -34,7 +34,7 @@ from tests.fakes.parts import sweep_of
 from tests.fakes.ports import Clock, FakeBlobs
 from tests.fakes.studies import MemoryJournal
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World
-from tests.simulation import sweeps, tiers
+from tests.simulation import removals, sweeps, tiers
 from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.host import Host
 from tests.simulation.oracle import Oracle, fingerprint_now
@@ -44,7 +44,7 @@ from tests.simulation.promotions import somebodys_wish
 from tests.simulation.scheduler import Scheduler, Violation
 from tests.simulation.tiers import in_tiers
 
-DATES, SWEEPS = "dates", "sweeps"  # what a schedule may have beside the rest
+DATES, SWEEPS, REMOVALS = "dates", "sweeps", "removals"  # what a schedule may have beside the rest
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
 CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
@@ -79,11 +79,12 @@ class Simulation:
     """`run` plays the schedule of this seed. With `traced` every step is written down.
 
     `also`: with `dates` people ask for runs with dates too, between a dedicated cluster and the low-priority ones; with
-    `sweeps` for sweeps.
+    `sweeps` for sweeps; with `removals` they remove drops and runs, and upload again.
     """
 
     def __init__(self, seed: int, trainers: Path, traced: bool = False, also: str = "") -> None:
         self.random, self.dated, self.swept = Random(seed), also == DATES, also == SWEEPS
+        self.removing = also == REMOVALS
         self.outcome = Outcome(seed)
         self.traced, self.counts = traced, self.outcome.counts
         self.faults = Faults.drawn(self.random)
@@ -101,7 +102,8 @@ class Simulation:
         self.world = self._world(trainers)
         self.oracle = Oracle(self.world, self)
         self.host = Host(self, workers)
-        behind = {name: getattr(self.world, name) for name in PORTS} | {"blobs": PagedBlobs(self.world.blobs)}
+        names = [*PORTS, "removals"] if self.removing else PORTS
+        behind = {name: getattr(self.world, name) for name in names} | {"blobs": PagedBlobs(self.world.blobs)}
         ports: dict[str, Any] = {name: Port(name, port, self) for name, port in behind.items()}
         self.system = replace(self.world.system, **ports)
         if self.swept and self.random.random() < 0.3:
@@ -185,6 +187,7 @@ class Simulation:
             (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
             *([(partial(tiers.ask, self), 2.0)] if self.dated else []),
             *([(partial(sweeps.ask, self), 0.5), (partial(sweeps.tell, self), 8.0)] if self.swept else []),
+            *([(partial(removals.ask, self), 8.0)] if self.removing else []),
         ]  # fmt: skip
 
     def _make_faults(self) -> None:
