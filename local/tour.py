@@ -87,8 +87,8 @@ STEPS = (
     ),
     Step(
         "Lose a node",
-        "A longer run. Once it trains, `evict` takes one of its nodes as Azure takes a low-priority one. The run goes\n"
-        "back to the queue and on from its checkpoint; watch the epochs in the log.",
+        "A longer run. Once it trains, `evict` takes one of its nodes as Azure takes a low-priority one. The job\n"
+        "fails, and another job continues the run from its checkpoint; watch the epochs in the log.",
         [
             ("submit", "mnist", "--data", f"drops/{DROP}", "-p", "epochs=12"),
             Tour.await_training,

@@ -37,9 +37,9 @@ def advance(run: Run, state: RunState, now: datetime, why: str = "", failure: Fa
     return replace(run, progress=progress)
 
 
-def first_moment(run: Run) -> tuple[Moment, ...]:
-    """The initial history of a run of a sealed drop."""
-    return (Moment(RunState.RECEIVED, run.created_at, f"Drop {run.asked.drop} was sealed."),)
+def first_moment(run: Run, remark: str = "") -> tuple[Moment, ...]:
+    """The initial history of a run of a sealed drop, with a remark about the run."""
+    return (Moment(RunState.RECEIVED, run.created_at, f"Drop {run.asked.drop} was sealed. {remark}".strip()),)
 
 
 def why_step(run: Run, status: JobStatus, now: datetime) -> str:

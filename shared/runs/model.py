@@ -106,6 +106,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     member has waited for a node. `waited` is the duration, in seconds, of the latest finished wait.
 
     `failure` explains why the current job failed, or records that the job lost its node and waits for another node.
+    `evictions` counts the member's jobs that failed because Azure took their node.
     """
 
     index: int
@@ -119,10 +120,17 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     asked_at: datetime | None = None
     waited: float = 0.0
     failure: JobFailure | None = None
+    evictions: int = 0
 
     @property
     def is_dedicated(self) -> bool:
         return self.index >= DEDICATED_FROM
+
+    @property
+    def is_evicted(self) -> bool:
+        """Whether the current job failed because Azure took its node."""
+        lost = self.failure is not None and self.failure.code is FailureCode.LOST_NODES
+        return lost and self.state is RunState.FAILED
 
 
 class Loss(msgspec.Struct, frozen=True, array_like=True):
@@ -146,7 +154,8 @@ class Elastic:
     """The elastic part of a run: single-node jobs, called members, that share a rendezvous named after the run.
 
     At least `min_nodes` and at most `Run.nodes` members train together. `resubmissions` is the maximum number of
-    replacement jobs; no replacement is submitted after `deadline`. `losses` holds the newest losses.
+    replacement jobs, not counting replacements of evicted jobs; no replacement is submitted after `deadline`. `losses`
+    holds the newest losses.
     """
 
     min_nodes: int
@@ -162,7 +171,7 @@ class Elastic:
 
     @property
     def resubmitted(self) -> int:
-        return sum(member.attempt - 1 for member in self.members if not member.is_dedicated)
+        return sum(member.attempt - 1 - member.evictions for member in self.members if not member.is_dedicated)
 
 
 class Placed(msgspec.Struct, frozen=True, array_like=True):

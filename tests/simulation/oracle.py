@@ -180,7 +180,7 @@ class Oracle:
             sweep = self.world.runs.rows[data["run"]].value.feature(SweepSummary) is not None
             require(sweep or self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
-    def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
+    def _decisions_record(self, args: tuple[Any, ...], result: Any) -> None:
         """One of two concurrent checks may read before the other records its decision, and skip a ClusterAtZero."""
         require(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
         sweep = self.simulation.scheduler.current

@@ -6,8 +6,9 @@ join the training, and the training continues without members that die. A preemp
 some seconds, but not the job.
 
 A member whose job ends before the training is done gets a new job, as long as the run has resubmissions left and its
-deadline has not passed. The exit code of a job says how it ended, and elastic.launch chooses the exit code: 0 only if
-the training is done. The run ends when all members have ended, with the result that this module decides.
+deadline has not passed. A job that Azure evicted uses no resubmission: the deadline bounds the cost. The exit code of a
+job says how it ended, and elastic.launch chooses the exit code: 0 only if the training is done. The run ends when all
+members have ended, with the result that this module decides.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def _going_on(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
     late, alive = now >= elastic.deadline, _alive(elastic.members)
     ended_members = (m for m in elastic.members if m.state in FINAL and m.index < DEDICATED_FROM + elastic.dedicated)
     gone = sorted(ended_members, key=lambda m: m.at)
-    replaced = gone if run.is_steered else gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
+    replaced = gone if run.is_steered else _affordable(elastic, gone)
     if len(alive) + len(replaced) >= elastic.min_nodes and not late:
         members = tuple(with_next_job(m, now) if m in replaced else m for m in elastic.members)
         return MembersPlan(replace(elastic, members=members), _together(_alive(members)), "")
@@ -158,6 +159,13 @@ def _going_on(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
         return _ending(elastic, RunState.FAILED, why, alive)
     job = member_job(run.name, ended.index, ended.attempt)
     return _ending(elastic, RunState.FAILED, f"{why} {job}: {ended.why}", alive, (run, ended))
+
+
+def _affordable(elastic: Elastic, gone: Sequence[Member]) -> list[Member]:
+    """The ended members that may get another job: all evicted ones, and others while resubmissions are left."""
+    evicted = [member for member in gone if member.is_evicted]
+    others = [member for member in gone if not member.is_evicted]
+    return evicted + others[: max(0, elastic.resubmissions - elastic.resubmitted)]
 
 
 def _too_few(elastic: Elastic, alive: tuple[Member, ...]) -> str:
@@ -209,6 +217,7 @@ def with_next_job(member: Member, now: datetime) -> Member:
     return with_(
         member,
         attempt=member.attempt + 1,
+        evictions=member.evictions + member.is_evicted,
         state=RunState.RECEIVED,
         at=now,
         cluster=member.moves_to or member.cluster,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.adapters.azureml.failures import JOB_RULES
 from shared.api import queries
 from shared.jobs.readers.azureml import read_job
 from shared.kernel.errors import Conflict, Impossible, NotFound
@@ -28,6 +29,8 @@ from tests.fakes.parts import changed
 from tests.fakes.world import ELASTIC, ROUTE, World, trainers_folder
 
 ROUTE_1_TO_3 = replace(ROUTE, template=read_job(ELASTIC), trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
+
+PREEMPTED = JOB_RULES[0].example  # Azure ML's words
 
 
 @pytest.fixture
@@ -111,6 +114,22 @@ def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
     go(world, f"{run}-m0-1", "Running")
     assert (again := world.only_run().jobs.elastic)
     assert again.members[0].why == "It lost its node, and has another."
+
+
+def test_evictions_use_no_resubmission(world: World) -> None:
+    """A member whose job fails as preempted is replaced as often as Azure takes its node; other failures count."""
+    run = start(world)
+    for attempt in range(1, 6):  # more often than the route's 2 resubmissions
+        go(world, f"{run}-m0-{attempt}", "Running")
+        go(world, f"{run}-m0-{attempt}", "Failed", PREEMPTED)
+    go(world, f"{run}-m1-1", "Running")
+    go(world, f"{run}-m1-1", "Failed", "Execution failed. User process 'python' exited with status code 1.")
+    found = world.only_run()
+    assert states(found) == ["6 submitted", "2 submitted", "1 submitted"]
+    assert found.jobs.elastic
+    assert found.jobs.elastic.resubmitted == 1
+    assert found.jobs.elastic.members[0].evictions == 5
+    assert len(found.jobs.elastic.losses) == 6
 
 
 def test_the_run_is_completed_when_the_training_says_so(world: World) -> None:

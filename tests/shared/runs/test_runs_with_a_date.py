@@ -287,6 +287,11 @@ def test_what_it_costs_is_said_before_it_starts(world: World) -> None:
         ),
         ({"takes_seconds": None}, "unknown_work", "--takes 5h"),
         ({"takes_seconds": 25 * HOUR, "within_seconds": 40 * HOUR}, "over_time_limit", "its time limit is 20 h"),
+        (
+            {"takes_seconds": 8 * 24 * HOUR, "within_seconds": 12 * 24 * HOUR},
+            "over_time_limit",
+            "takes 192 h 00 min, and Azure ML ends a job on low-priority nodes after 7 days. Use more nodes",
+        ),
         ({"done_by": "yesterday", "within_seconds": None}, "bad_date", "'yesterday'; write a moment such as"),
         ({"done_by": "2020-01-01T18:00", "within_seconds": None}, "too_soon", "which has passed"),
         ({"done_by": "18:00"}, "bad_date", "both say when"),
