@@ -30,8 +30,13 @@ from shared.runs.views import summary
 
 
 class Best(Struct):
+    """The metric that tells most about a run, as the training saw it at its best and as the saved model has it."""
+
     metric: str
-    value: float
+    value: Annotated[float, Meta(description="The best value that the training saw.")]
+    step: Annotated[float | None, Meta(description="The step of the best value; null where the rows name none.")]
+    of_model: Annotated[float, Meta(description="The value of the saved model.")]
+    by: Annotated[str, Meta(description="Who says `of_model`: trainer, or last value where the trainer does not.")]
 
 
 class MomentAnswer(Struct):
@@ -44,6 +49,11 @@ class MomentAnswer(Struct):
 class Metrics(Struct):
     last: dict[str, float]
     best: dict[str, float]
+    best_steps: Annotated[dict[str, float], Meta(description="The step of each best value, where it is known.")]
+    of_model: Annotated[
+        dict[str, float], Meta(description="Of the saved model: by the trainer's word, otherwise the last values.")
+    ]
+    by_trainer: Annotated[list[str], Meta(description="The metrics of the saved model that the trainer said.")]
 
 
 class NoteAnswer(Struct):
@@ -124,6 +134,8 @@ _RUN_SKIPS = (
     "reads",
     "last_metrics",
     "best_metrics",
+    "best_steps",
+    "saved_metrics",
     "archive_tries",
     "moves_to",
     "moves_why",
@@ -131,7 +143,7 @@ _RUN_SKIPS = (
 )
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
 _SUMMARY: dict[str, Any] = {
-    "best": Annotated[Best | None, Meta(description="The metric that tells most, and its best value.")],
+    "best": Annotated[Best | None, Meta(description="The metric that tells most.")],
     "duration_seconds": Annotated[float | None, Meta(description="From its first node's start; null before that.")],
     "cause": Annotated[str, Meta(description="Why it failed or was canceled, in one sentence.")],
     "reason": Annotated[str, Meta(description="The same at length, with the end of the log that explains a failure.")],
@@ -200,7 +212,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "elastic": _members(record),
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
-        "metrics": {"last": record.archive.last_metrics, "best": record.archive.best_metrics},
+        "metrics": _metrics(record.archive),
         **_summary(record),
         "git": git(record.asked.request),
         "notes": [{"text": n.text, "by": n.by, "by_id": n.by_id, "at": plain(n.at)} for n in record.people.notes],
@@ -209,6 +221,27 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
             {"state": m.state, "at": plain(m.at), "why": m.why, "failure": str(m.failure or "")}
             for m in record.progress.history
         ],
+    }
+
+
+def _metrics(archive: runs.Archive) -> Json:
+    return {
+        "last": archive.last_metrics,
+        "best": archive.best_metrics,
+        "best_steps": archive.best_steps,
+        "of_model": archive.of_model,
+        "by_trainer": sorted(archive.saved_metrics),
+    }
+
+
+def _best(archive: runs.Archive, metric: str, value: float) -> Json:
+    of_model = archive.of_model.get(metric, value)
+    return {
+        "metric": metric,
+        "value": value,
+        "step": archive.best_steps.get(metric),
+        "of_model": of_model,
+        "by": archive.said_by(metric),
     }
 
 
@@ -228,7 +261,7 @@ def _added(record: runs.Run, part: FeaturePart[Any]) -> Any:
 def _summary(record: runs.Run) -> Json:
     best = summary.best_metric(record)
     return {
-        "best": best and {"metric": best[0], "value": best[1]},
+        "best": best and _best(record.archive, *best),
         "duration_seconds": summary.duration_seconds(record, datetime.now(UTC)),
         "cause": summary.cause(record),
         "reason": summary.reason_with_log(record),

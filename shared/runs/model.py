@@ -30,6 +30,7 @@ from shared.kernel.parts import column, from_columns, of_features, part
 from shared.runs.codes import CancelCode, Deed
 
 P = TypeVar("P")
+BY_TRAINER, LAST_VALUE = "trainer", "last value"  # where the metrics of a model are from
 ELASTIC = "elastic"  # a kind of runs
 
 
@@ -280,12 +281,26 @@ class Archive:
     output: str = ""  # output/<experiment>/<run>, once archiving has started
     last_metrics: dict[str, float] = field(default_factory=dict)
     best_metrics: dict[str, float] = field(default_factory=dict)
+    best_steps: dict[str, float] = field(default_factory=dict)  # the step of each best value, where it is known
+    # Metrics of the saved weights, and the step at which these were saved, by the trainer's word; goals by metric
+    saved_metrics: dict[str, float] = field(default_factory=dict)
+    saved_step: int | None = None
+    goals: dict[str, str] = field(default_factory=dict)
     # GPUs, driver and CUDA, or the processor, as reported by the trainer; '' if nothing was reported
     hardware: str = ""
     at: datetime | None = column("archived_at", None)
     tries: int = column("archive_tries", 0)
     error: str = column("archive_error", "")  # why the last attempt to archive failed
     gave_up_at: datetime | None = None  # when archiving was abandoned
+
+    @property
+    def of_model(self) -> dict[str, float]:
+        """The metrics of the model that the run left: by the trainer's word, otherwise the last values."""
+        return {**self.last_metrics, **self.saved_metrics}
+
+    def said_by(self, metric: str) -> str:
+        """Where the value in `of_model` is from."""
+        return BY_TRAINER if metric in self.saved_metrics else LAST_VALUE
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ def test_a_run_fails_when_its_resubmissions_are_used_up(world: World) -> None:
     assert found.progress.failure
     assert found.progress.failure.log == "std_log_process_0.txt"
     assert len(world.jobs.jobs) == 5
-    assert found.archive.at or world.queues.visible("archives") or found.archive.output
+    assert found.archive.at or world.queues.visible("background") or found.archive.output
 
 
 def test_bad_data_fails_the_run_at_once(world: World) -> None:

@@ -379,11 +379,11 @@ def test_epochs_tell_how_much_is_done() -> None:
 def test_repeated_messages_make_no_second_chain(world: World) -> None:
     """A look whose token is not the row's does nothing: however often a message comes, one look follows another."""
     run = ask(world)
-    before = len(world.queues.messages["run-looks"])
+    before = len(world.queues.messages["checks"])
     for token in ("", "old"):
         world.queues.send(CheckPace(run.name, token))
     world.run_until_idle()
-    assert len(world.queues.messages["run-looks"]) == before
+    assert len(world.queues.messages["checks"]) == before
     assert isinstance(world.jobs, FakeJobs)
 
 
