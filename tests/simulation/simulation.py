@@ -17,6 +17,7 @@ from typing import Any
 from shared.adapters.studies import JournalStudies
 from shared.clusters.model import Cluster
 from shared.clusters.scaling import scale_clusters
+from shared.elastic.api import evict
 from shared.events import incoming
 from shared.jobs.readers.azureml import read_job
 from shared.kernel.drop_key import DropKey
@@ -26,7 +27,6 @@ from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import FINAL
 from shared.runs.names import run_of_job
-from shared.runs.progress import submit
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
 from shared.system import System
@@ -310,7 +310,7 @@ class Simulation:
 
     def _evict(self) -> None:
         if run := self._some_run():
-            self.host.call("evict", partial(submit.evict, self.system, run, self.random.randrange(3)))
+            self.host.call("evict", partial(evict, self.system, run, self.random.randrange(3)))
 
     # --- the healing -----------------------------------------------------------------------------------------------
 
