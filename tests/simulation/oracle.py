@@ -39,7 +39,7 @@ class Oracle:
         self.put: dict[str, int] = {}  # jobs: the step in which they were put
         self.trained: dict[tuple[str, str], str] = {}
         self.decisions = 0
-        self.overlapped: set[str] = set()  # ClusterAtZero that sweeps at the same time may have left out
+        self.overlapped: set[str] = set()  # ClusterAtZero that checks at the same time may have left out
         self.checks = 0
         self.requested = Requested(world)
         self.rules = all_rules()
@@ -52,7 +52,7 @@ class Oracle:
             return
         if (port, method) == ("drops", "open"):
             sweep.looked_at = self.simulation.scheduler.steps
-        elif (port, method) == ("sweeps", "latest"):
+        elif (port, method) == ("decisions", "latest"):
             sweep.decisions_read = self.decisions
 
     def after(self, port: str, method: str, args: tuple[Any, ...], result: Any) -> None:
@@ -150,8 +150,8 @@ class Oracle:
             jobless = not workload(self.world.runs.rows[data["run"]].value).has_own_nodes
             check(jobless or self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
-    def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
-        """One of two concurrent sweeps may read before the other records its decision, and skip a ClusterAtZero."""
+    def _decisions_record(self, args: tuple[Any, ...], result: Any) -> None:
+        """One of two concurrent checks may read before the other records its decision, and skip a ClusterAtZero."""
         check(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
         sweep = self.simulation.scheduler.current
         if sweep is not None and args[0].action == "to-zero" and not args[0].replaces:
@@ -297,11 +297,11 @@ class Oracle:
             archived = run.archive.at is None or ("RunArchived", run.name) in told
             check(archived, f"RunArchived {run.name} was never told")
         for cluster in self.world.clusters.clusters:
-            for decision in self.world.sweeps.history(cluster)[:-1]:
+            for decision in self.world.decisions.history(cluster)[:-1]:
                 subject = f"{cluster}/{decision.at.isoformat()}"
                 if decision.code != "at_zero" or ("ClusterAtZero", subject) in told:
                     continue
-                self.simulation.counts["ClusterAtZero left out between two sweeps"] += 1
+                self.simulation.counts["ClusterAtZero left out between two checks"] += 1
                 check(subject in self.overlapped, f"ClusterAtZero {subject} was never told")
 
 
