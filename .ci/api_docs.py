@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT))
 
 from shared.api.registry import GROUPS, OPERATIONS  # noqa: E402
 from shared.api.signature import signature  # noqa: E402
-from shared.kernel.operation import ANYONE, CODER, CONTRIBUTOR, READER, Group, Operation  # noqa: E402
+from shared.kernel.operation import ANYONE, CODER, CONTRIBUTOR, READER, Operation, OperationGroup  # noqa: E402
 
 BEGIN = "<!-- made by .ci/generate.py from the declarations of operations; do not edit -->"
 END = "<!-- end of what .ci/generate.py made -->"
@@ -31,7 +31,7 @@ def _with(page: Path, part: str) -> str:
     return f"{before}{BEGIN}\n{part}\n{END}{after}"
 
 
-def _group(group: Group) -> str:
+def _group(group: OperationGroup) -> str:
     about = [group.about, ""] if group.about else []
     return "\n".join([f"### {group.title}", "", *about, *map(_operation, group.operations)])
 

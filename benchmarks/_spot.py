@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from shared.deadlines.plan import HOUR, Hold, Standing, Terms
-from shared.deadlines.pool import Spell
+from shared.deadlines.plan import HOUR, NodeChoice, Terms, WorkLeft
+from shared.deadlines.pool import PoolPeriod
 
-Policy = Callable[[Standing], Hold]
-LOST = {Hold.LOW: Hold.NONE, Hold.BOTH: Hold.DEDICATED}  # what is left when low-priority nodes are taken
+Policy = Callable[[WorkLeft], NodeChoice]
+LOST = {
+    NodeChoice.LOW: NodeChoice.NONE,
+    NodeChoice.BOTH: NodeChoice.DEDICATED,
+}  # what is left when low-priority nodes are taken
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,13 @@ def read_windows(path: Path) -> tuple[float, dict[str, list[Window]]]:
     return data["step_seconds"], windows
 
 
-def spells(steps: Sequence[bool | None], seconds: float) -> Iterator[Spell]:
+def spells(steps: Sequence[bool | None], seconds: float) -> Iterator[PoolPeriod]:
     """The spells of a trace. The last one goes on; one before a gap ended nobody knows when."""
     runs = [(state, sum(1 for _ in same)) for state, same in groupby(steps)]
     afters = [state for state, _ in runs[1:]] + [None]
     for (state, length), after in zip(runs, afters, strict=False):
         if state is not None:
-            yield Spell(state, length * seconds, after is not None)
+            yield PoolPeriod(state, length * seconds, after is not None)
 
 
 def age_at_start(window: Window) -> int:
@@ -80,7 +83,7 @@ def play(policy: Policy, window: Window, terms: Terms, left: float, work: float)
 
 def play_regions(policy: Policy, windows: Sequence[Window], terms: Terms, left: float, work: float) -> Outcome:
     """The same with several pools. Where its own takes the node, the next is of the one that has had some longest."""
-    holds, starting, dollars, here = Hold.NONE, 0.0, 0.0, 0
+    holds, starting, dollars, here = NodeChoice.NONE, 0.0, 0.0, 0
     ages = [age_at_start(window) for window in windows]
     for number in range(len(windows[0].steps)):
         if left <= 0:
@@ -92,25 +95,25 @@ def play_regions(policy: Policy, windows: Sequence[Window], terms: Terms, left: 
             holds, starting = LOST[holds], 0.0
         if holds not in LOST:
             here = max(range(len(windows)), key=lambda pool: (there[pool], ages[pool]))
-        chosen = policy(Standing(left, work, holds, there[here], ages[here] * terms.step, starting))
+        chosen = policy(WorkLeft(left, work, holds, there[here], ages[here] * terms.step, starting))
         assert there[here] or chosen not in LOST, f"{chosen} was chosen in a step without nodes"
-        starting = 0.0 if chosen is Hold.NONE else starting if chosen is holds else terms.change
-        lost = min(starting, terms.step) if chosen is not Hold.BOTH else 0.0
-        used = 0.0 if chosen is Hold.NONE else min(terms.step, work + lost)
+        starting = 0.0 if chosen is NodeChoice.NONE else starting if chosen is holds else terms.change
+        lost = min(starting, terms.step) if chosen is not NodeChoice.BOTH else 0.0
+        used = 0.0 if chosen is NodeChoice.NONE else min(terms.step, work + lost)
         dollars += price(terms, chosen, used, starting) / HOUR
         work -= max(0.0, used - lost)
         if work <= 1e-6:
             return Outcome(dollars, left - used)
         starting = max(0.0, starting - terms.step)
-        holds = Hold.LOW if chosen is Hold.BOTH and not starting else chosen
+        holds = NodeChoice.LOW if chosen is NodeChoice.BOTH and not starting else chosen
         left -= terms.step
     return Outcome(dollars, -work)
 
 
-def price(terms: Terms, chosen: Hold, used: float, starting: float) -> float:
-    if chosen is Hold.BOTH:
+def price(terms: Terms, chosen: NodeChoice, used: float, starting: float) -> float:
+    if chosen is NodeChoice.BOTH:
         return terms.low * used + terms.dedicated * min(starting, used)
-    return used * (terms.dedicated if chosen is Hold.DEDICATED else terms.low)
+    return used * (terms.dedicated if chosen is NodeChoice.DEDICATED else terms.low)
 
 
 def bound(window: Window, terms: Terms, left: float, work: float) -> float:

@@ -8,10 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._spot import Policy, Window, play, price
-from shared.deadlines.plan import HOUR, Hold, Standing, Terms
+from shared.deadlines.plan import HOUR, NodeChoice, Terms, WorkLeft
 
-COLORS = {Hold.LOW: "#2da44e", Hold.DEDICATED: "#cf222e", Hold.BOTH: "#bf8700", Hold.NONE: "#d0d7de"}
-NAMES = {Hold.LOW: "low priority", Hold.DEDICATED: "dedicated", Hold.BOTH: "both", Hold.NONE: "none"}
+COLORS = {
+    NodeChoice.LOW: "#2da44e",
+    NodeChoice.DEDICATED: "#cf222e",
+    NodeChoice.BOTH: "#bf8700",
+    NodeChoice.NONE: "#d0d7de",
+}
+NAMES = {
+    NodeChoice.LOW: "low priority",
+    NodeChoice.DEDICATED: "dedicated",
+    NodeChoice.BOTH: "both",
+    NodeChoice.NONE: "none",
+}
 BLUE, GREY = "#0969da", "#57606a"
 
 
@@ -28,15 +38,18 @@ class Moment:
 
 def draw(policy: Policy, window: Window, terms: Terms, left: float, work: float, path: Path) -> None:
     """Play the window and draw it. The line is the least progress from which dedicated nodes alone keep the date."""
-    seen: list[tuple[Standing, Hold]] = []
+    seen: list[tuple[WorkLeft, NodeChoice]] = []
 
-    def watched(now: Standing) -> Hold:
+    def watched(now: WorkLeft) -> NodeChoice:
         seen.append((now, policy(now)))
         return seen[-1][1]
 
     outcome = play(watched, window, terms, left, work)
     hours = [(left - now.left) / HOUR for now, _ in seen]
-    paid = [price(terms, held, terms.step, now.starting) / HOUR if held is not Hold.NONE else 0.0 for now, held in seen]
+    paid = [
+        price(terms, held, terms.step, now.starting) / HOUR if held is not NodeChoice.NONE else 0.0
+        for now, held in seen
+    ]
     figure, (nodes, progress, dollars) = _three(left / HOUR)
     for hold, color in COLORS.items():
         at = [hour for hour, (_, held) in zip(hours, seen, strict=True) if held is hold]
@@ -45,7 +58,7 @@ def draw(policy: Policy, window: Window, terms: Terms, left: float, work: float,
     progress.plot(hours, [(work - now.work) / HOUR for now, _ in seen], color=BLUE, label="done")
     ends = [0, left / HOUR]
     line = [(work + terms.reserve - (left - hour * HOUR)) / HOUR for hour in ends]
-    progress.plot(ends, line, "--", color=COLORS[Hold.DEDICATED], label="its line")
+    progress.plot(ends, line, "--", color=COLORS[NodeChoice.DEDICATED], label="its line")
     progress.set_ylim(0, work / HOUR)
     progress.set_ylabel("hours of work")
     dollars.plot(hours, [sum(paid[: number + 1]) for number in range(len(paid))], color=BLUE, label="paid")
@@ -61,11 +74,13 @@ def draw_moments(seen: Sequence[Moment], left: float, work: float, dedicated: fl
     at = [moment.seconds for moment in seen]
     figure, (nodes, progress, dollars) = _three(max(left, at[-1]))
     low, sure = [moment.low for moment in seen], [moment.dedicated for moment in seen]
-    colors = [COLORS[Hold.LOW], COLORS[Hold.DEDICATED]]
-    nodes.stackplot(at, low, sure, labels=[NAMES[Hold.LOW], NAMES[Hold.DEDICATED]], colors=colors, step="post")
+    colors = [COLORS[NodeChoice.LOW], COLORS[NodeChoice.DEDICATED]]
+    nodes.stackplot(
+        at, low, sure, labels=[NAMES[NodeChoice.LOW], NAMES[NodeChoice.DEDICATED]], colors=colors, step="post"
+    )
     progress.plot(at, [100 * moment.share for moment in seen], color=BLUE, label="done")
     line = [100 * (1 - (left - second) / work) for second in (0, left)]
-    progress.plot([0, left], line, "--", color=COLORS[Hold.DEDICATED], label="the least for its date")
+    progress.plot([0, left], line, "--", color=COLORS[NodeChoice.DEDICATED], label="the least for its date")
     progress.set_ylim(0, 100)
     progress.set_ylabel("% of the work")
     dollars.plot(at, [moment.dollars for moment in seen], color=BLUE, label="all nodes that were up")

@@ -5,19 +5,25 @@ from __future__ import annotations
 
 from benchmarks._spot import Policy
 from shared.deadlines.decide import is_safe
-from shared.deadlines.plan import Hold, Standing, Terms
+from shared.deadlines.plan import NodeChoice, Terms, WorkLeft
 
 
-def dedicated_only(_: Standing) -> Hold:
-    return Hold.DEDICATED
+def dedicated_only(_: WorkLeft) -> NodeChoice:
+    return NodeChoice.DEDICATED
 
 
 def until_the_last_moment(terms: Terms) -> Policy:
     """Low-priority nodes whenever there are some, else none; dedicated ones once nothing else meets the date."""
 
-    def policy(now: Standing) -> Hold:
-        wish = Hold.LOW if now.available else Hold.DEDICATED if now.holds is Hold.DEDICATED else Hold.NONE
-        return wish if is_safe(terms, now, wish) else Hold.DEDICATED
+    def policy(now: WorkLeft) -> NodeChoice:
+        wish = (
+            NodeChoice.LOW
+            if now.available
+            else NodeChoice.DEDICATED
+            if now.holds is NodeChoice.DEDICATED
+            else NodeChoice.NONE
+        )
+        return wish if is_safe(terms, now, wish) else NodeChoice.DEDICATED
 
     return policy
 
@@ -29,12 +35,12 @@ def uniform_progress(terms: Terms, left: float, work: float, hysteresis: bool = 
     is ahead of the line by two changes.
     """
 
-    def policy(now: Standing) -> Hold:
+    def policy(now: WorkLeft) -> NodeChoice:
         done, gone, pace = work - now.work, left - now.left, work / left
         ahead = pace * (gone + 2 * terms.change) if hysteresis else 0.0
-        if now.holds is Hold.DEDICATED and done < ahead:
-            return Hold.DEDICATED
-        wish = Hold.LOW if now.available else Hold.DEDICATED if done < pace * gone else Hold.NONE
-        return wish if is_safe(terms, now, wish) else Hold.DEDICATED
+        if now.holds is NodeChoice.DEDICATED and done < ahead:
+            return NodeChoice.DEDICATED
+        wish = NodeChoice.LOW if now.available else NodeChoice.DEDICATED if done < pace * gone else NodeChoice.NONE
+        return wish if is_safe(terms, now, wish) else NodeChoice.DEDICATED
 
     return policy

@@ -13,7 +13,7 @@ from functools import partial
 
 from benchmarks._spot import LOST, Outcome, Policy, Window, age_at_start, play, price
 from shared.deadlines.decide import choose
-from shared.deadlines.plan import HOUR, Hold, Plan, Standing, Terms
+from shared.deadlines.plan import HOUR, NodeChoice, Plan, Terms, WorkLeft
 from shared.deadlines.pool import Pool
 
 NODES = 4
@@ -23,7 +23,7 @@ NODES = 4
 class _Member:
     window: Window
     age: int
-    holds: Hold = Hold.NONE
+    holds: NodeChoice = NodeChoice.NONE
     starting: float = 0.0
 
     def step(self, number: int, policy: Policy, left: float, work: float, terms: Terms) -> tuple[float, float]:
@@ -32,12 +32,12 @@ class _Member:
         self.age = self.age + 1 if not number or available is self.window.steps[number - 1] else 1
         if not available and self.holds in LOST:
             self.holds, self.starting = LOST[self.holds], 0.0
-        chosen = policy(Standing(left, work, self.holds, available, self.age * terms.step, self.starting))
-        starting = 0.0 if chosen is Hold.NONE else self.starting if chosen is self.holds else terms.change
-        lost = min(starting, terms.step) if chosen is not Hold.BOTH else 0.0
+        chosen = policy(WorkLeft(left, work, self.holds, available, self.age * terms.step, self.starting))
+        starting = 0.0 if chosen is NodeChoice.NONE else self.starting if chosen is self.holds else terms.change
+        lost = min(starting, terms.step) if chosen is not NodeChoice.BOTH else 0.0
         self.starting = max(0.0, starting - terms.step)
-        self.holds = Hold.LOW if chosen is Hold.BOTH and not self.starting else chosen
-        if chosen is Hold.NONE:
+        self.holds = NodeChoice.LOW if chosen is NodeChoice.BOTH and not self.starting else chosen
+        if chosen is NodeChoice.NONE:
             return 0.0, 0.0
         return terms.step - lost, price(terms, chosen, terms.step, starting) / HOUR
 

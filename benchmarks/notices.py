@@ -25,8 +25,8 @@ from typing import Any
 from benchmarks._options import options
 from shared.adapters.outgoing.sending import NoticeSender
 from shared.notices import deliver
-from shared.notices.model import DeliveryState, Kind, Notice
-from shared.notices.subscribe import Wish, subscribe
+from shared.notices.model import DeliveryState, Notice, NoticeKind
+from shared.notices.subscribe import SubscriptionSpec, subscribe
 from tests.fakes.world import World, trainers_folder
 
 REFUSED, CUT, UNHEARD = 0.25, 0.45, 0.50  # bounds of the lot that is drawn for each request
@@ -60,10 +60,10 @@ def measure(events: int, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, _served(endpoint) as address:
         world = World(trainers_folder(Path(folder)))
         world.sender = NoticeSender(None, inside=True)  # type: ignore[assignment]
-        made = subscribe(world.system, world.post, Wish(["completed"], address))
+        made = subscribe(world.system, world.post, SubscriptionSpec(["completed"], address))
         began = world.clock()
         for number in range(events):
-            notice = Notice(f"e{number}", Kind.COMPLETED, "A run completed.", began)
+            notice = Notice(f"e{number}", NoticeKind.COMPLETED, "A run completed.", began)
             deliver.begin(world.system.queues, world.post, made, notice)
         _deliver(world)
         rows = [row.value for row in world.notices.rows.values()]
@@ -84,7 +84,7 @@ def measure(events: int, seed: int) -> dict[str, Any]:
 
 def _deliver(world: World) -> None:
     """Let time pass until no delivery waits for its next try."""
-    while waiting := world.queues.messages.get("deliveries", []):
+    while waiting := world.queues.messages.get("background", []):
         world.clock.now = max(world.clock.now, min(message.visible_at for message in waiting))
         world.run_until_idle()
 

@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from types import ModuleType
 
 FEATURES = (
+    "shared.pipelines",
+    "shared.elastic",
     "shared.deadlines",
     "shared.sweeps",
 )

@@ -25,6 +25,7 @@ from shared.models.messages import Challenge
 from shared.money import facts as money
 from shared.notices.decide import crossed, is_idle_too_long
 from shared.ports import AllPorts
+from shared.removals import remove
 from shared.runs import data
 from shared.runs import facts as runs
 from shared.runs.features import features
@@ -101,6 +102,11 @@ def announce_sealed(ports: AllPorts, fact: drops.DropSealed) -> None:
     announce(ports, "DropSealed", f"{drop.key}/{drop.generation}", {"drop": str(drop.key), "run": drop.run})
 
 
+def finish_removal(ports: AllPorts, fact: drops.DropWaitsForRemoval) -> None:
+    """Resend the removal for which the drop waits."""
+    remove.finish(ports, fact.drop)
+
+
 def announce_at_zero(ports: AllPorts, fact: clusters.ClusterAtZero) -> None:
     name = fact.cluster.name
     announce(ports, "ClusterAtZero", f"{name}/{fact.at.isoformat()}", {"cluster": name})
@@ -161,6 +167,7 @@ IN_THE_SAME_WRITE: dict[type[Fact], tuple[Callable[[AllPorts, Any], Run], ...]] 
 _OF_EVERY_RUN: dict[type[Fact], tuple[Callable[[AllPorts, Any], None], ...]] = {
     drops.DropComplete: (recording.record_run,),
     drops.DropSealed: (announce_sealed,),
+    drops.DropWaitsForRemoval: (finish_removal,),
     runs.RunRecorded: (submit,),
     runs.RunSubmitted: (announce_submitted,),
     runs.RunStarted: (look_at_cluster,),

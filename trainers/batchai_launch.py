@@ -35,6 +35,7 @@ SPEC = "TRAINYARD_BATCHAI"
 ROOT = ".batchai"  # in the working directory, which is the node's own
 MEETING_SECONDS = 3600.0  # the other nodes may still run their preparation
 POLL_SECONDS = 0.1
+SHOWN_DELETED = 10  # names of files
 PORT = 6105  # of the first node, where Azure ML names none: the one that it names for PyTorch
 VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 NO_HOROVOD = """\
@@ -244,6 +245,8 @@ def prepared(spec, paths, root, process, variables):
         file.write(AT_THE_END)
     for mount in spec["mounts"]:
         lay_out(mount, paths, variables)
+    with open(os.path.join(root, "links"), "w") as file:
+        json.dump({mount["into"]: links_in(mount_folder(mount, variables)) for mount in spec["mounts"]}, file)
     if spec.get("preparation"):
         around = dict(variables, **local_path(root)) if LOCAL in os.environ else variables
         status = shell(spec["preparation"], around, variables["AZ_BATCHAI_JOB_TEMP"]).wait()
@@ -304,6 +307,13 @@ def link(source, folder, own):
             os.symlink(there, here)
 
 
+def links_in(top):
+    # type: (str) -> List[str]
+    """The links below a folder: what a mount held when the job began."""
+    paths = (os.path.join(folder, name) for folder, folders, names in os.walk(top) for name in folders + names)
+    return sorted(os.path.relpath(path, top) for path in paths if os.path.islink(path))
+
+
 def mount_folder(mount, variables):
     # type: (Dict[str, Any], Dict[str, str]) -> str
     return os.path.join(variables[mount["root"]], *mount["path"].split("/"))
@@ -314,8 +324,11 @@ def keep_strays(spec, paths, root):
     """Copy what was written into a mount outside of the known output folders."""
     roots = {"AZ_BATCHAI_MOUNT_ROOT": os.path.join(root, "mounts")}
     roots["AZ_BATCHAI_JOB_MOUNT_ROOT"] = os.path.join(root, "job-mounts")
+    with open(os.path.join(root, "links")) as listed:
+        held = json.load(listed)
     for mount in spec["mounts"]:
         top = mount_folder(mount, roots)
+        report_deleted(mount, [path for path in held[mount["into"]] if not os.path.lexists(os.path.join(top, path))])
         for folder, _, names in os.walk(top):
             for name in names:
                 file = os.path.join(folder, name)
@@ -324,6 +337,16 @@ def keep_strays(spec, paths, root):
                     target = os.path.join(paths["mounts"], mount["into"], below)
                     make(os.path.dirname(target))
                     shutil.copyfile(file, target)
+
+
+def report_deleted(mount, deleted):
+    # type: (Dict[str, Any], List[str]) -> None
+    """Say that what the job deleted from a mount is still there: the mounts of Azure ML are read-only."""
+    if deleted:
+        more = " and {} more".format(len(deleted) - SHOWN_DELETED) if len(deleted) > SHOWN_DELETED else ""
+        names = ", ".join(deleted[:SHOWN_DELETED])
+        print("Mount {}: deleted for this job only, because mounts are read-only: {}{}. Delete these files where they "
+              "are stored.".format(mount["path"], names, more))  # fmt: skip
 
 
 def note(root, name):

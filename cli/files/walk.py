@@ -1,4 +1,6 @@
-"""The files of a folder that is sent. What a link names is sent only if it is a file of the same folder."""
+"""The files of a folder that is sent. The target of a link is sent only if it is a file of the same folder that is not
+left out.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ NAMED = 5
 def files_below(folder: Path, leave_out: Callable[[str], bool] = lambda _: False) -> list[tuple[str, Path]]:
     """(name below the folder, path) of each file, by name. `leave_out` is asked about names; a folder's ends with /.
 
-    Raises CliError for links that lead out of the folder, to a folder, or to nothing: they are neither followed nor
-    passed over in silence.
+    Raises CliError for links that lead out of the folder, to a folder, to a file that is left out, or to nothing: they
+    are neither followed nor passed over in silence.
     """
     root, refused = folder.resolve(), []
     files: list[tuple[str, Path]] = []
     for name, path in _walk(folder, "", leave_out):
-        if path.is_symlink() and (reason := _fault(path, root)):
+        if path.is_symlink() and (reason := _fault(path, root, leave_out)):
             refused.append(f"{name} {reason}")
         elif path.is_file():
             files.append((name, path))
@@ -47,11 +49,15 @@ def _walk(folder: Path, below: str, leave_out: Callable[[str], bool]) -> Iterato
                 yield name, path
 
 
-def _fault(link: Path, root: Path) -> str:
+def _fault(link: Path, root: Path, leave_out: Callable[[str], bool]) -> str:
     try:
         target = link.resolve(strict=True)
     except (OSError, RuntimeError):  # RuntimeError: a circle, before Python 3.13
         return f"leads to {link.readlink()}, which is not there"
     if not target.is_relative_to(root):
         return f"leads out of it, to {target}"
-    return "leads to a folder" if target.is_dir() else ""
+    if target.is_dir():
+        return "leads to a folder"
+    below = target.relative_to(root).as_posix()
+    folders = [f"{folder.as_posix()}/" for folder in list(Path(below).parents)[:-1]]
+    return f"leads to {below}, which is left out" if any(map(leave_out, [below, *folders])) else ""

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shared.api.records import Cluster, Drop, Run
+from shared.api.records import ClusterAnswer, DropAnswer, RunAnswer
 
 
-class Problem(Struct):
+class ProblemDetails(Struct):
     """An error in the format of RFC 9457. `code` is stable; `detail` says what to do."""
 
     type: str
@@ -19,20 +19,6 @@ class Problem(Struct):
     status: int
     detail: str
     code: str
-
-
-class RouteReport(Struct):
-    route: str
-    cluster: str
-    problem: Annotated[str, Meta(description="What would stop its jobs; empty for nothing.")]
-
-
-class Registered(Struct):
-    """What every job needs, by its ids in Azure ML, and how the routes stand."""
-
-    code: str
-    environment: str
-    routes: list[RouteReport]
 
 
 class Trainer(Struct):
@@ -43,7 +29,7 @@ class Trainer(Struct):
     parameters: Annotated[dict[str, Any], Meta(description="A JSON Schema; parameters that are not named in it fail.")]
 
 
-class Route(Struct):
+class RouteAnswer(Struct):
     route: str
     trains: Annotated[bool, Meta(description="Whether its drops become runs; else they are data for jobs.")]
     trainer: str
@@ -60,11 +46,6 @@ class Route(Struct):
     experiment: str
     job_files: Annotated[bool, Meta(description="Whether a drop may bring a job file.")]
     parameters: Annotated[dict[str, Any], Meta(description="A JSON Schema of what a job file's inputs may set.")]
-
-
-class Found(Struct):
-    run: Annotated[str, Meta(description="Empty for a drop that made none yet.")]
-    drop: Annotated[str, Meta(description="Empty where the name is a run's.")]
 
 
 class CheckedRoute(Struct):
@@ -118,13 +99,6 @@ class Me(Struct):
     may_change: Annotated[bool, Meta(description="Whether this caller may do more than look.")]
 
 
-class GivenBack(Struct):
-    queue: str
-    messages: int
-    dead_letters: int
-    left: Annotated[list[str], Meta(description="Dead letters that are no queue's, or can't be read; they stay.")]
-
-
 class Scaled(Struct):
     cluster: str
     action: str
@@ -140,6 +114,6 @@ class Status(Struct):
     checks: dict[str, str]
     queues: dict[str, Queue]
     poison: dict[str, list[str]]
-    drops: list[Drop]
-    runs: list[Run]
-    clusters: list[Cluster]
+    drops: list[DropAnswer]
+    runs: list[RunAnswer]
+    clusters: list[ClusterAnswer]

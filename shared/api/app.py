@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from shared.api import answers, catalogue, openapi, status
 from shared.api.requests import ReplayQuery, RouteCheck
-from shared.jobs.register import register
+from shared.jobs.register import Registered, register
 from shared.kernel.encode import Json
 from shared.kernel.reply import Caller, Reply
 from shared.messages import replay as poison
@@ -38,7 +38,7 @@ def get_me(caller: Caller) -> Annotated[Json, answers.Me]:
     return {"auth": caller.auth, "name": name, "id": object_id, "may_change": caller.may_change}
 
 
-def replay(ports: AllPorts, queue: QueueName, query: ReplayQuery) -> Annotated[Json, answers.GivenBack]:
+def replay(ports: AllPorts, queue: QueueName, query: ReplayQuery) -> Annotated[Json, poison.ReplayedMessages]:
     return asdict(poison.give_back(ports.blobs, ports.queues, queue, query.dry_run))
 
 
@@ -46,7 +46,7 @@ def list_trainers(ports: AllPorts) -> Annotated[list[Json], list[answers.Trainer
     return catalogue.trainers(ports)
 
 
-def list_routes(ports: AllPorts) -> Annotated[list[Json], list[answers.Route]]:
+def list_routes(ports: AllPorts) -> Annotated[list[Json], list[answers.RouteAnswer]]:
     return catalogue.routes(ports)
 
 
@@ -54,5 +54,5 @@ def check_route(ports: AllPorts, route: RouteName, body: RouteCheck) -> Annotate
     return catalogue.check(ports, route, body)
 
 
-def register_assets(ports: AllPorts) -> Annotated[Json, answers.Registered]:
+def register_assets(ports: AllPorts) -> Annotated[Json, Registered]:
     return asdict(register(ports.jobs, ports.trainers, ports.routes, ports.clusters.list()))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import ANYONE, Group, Operation
+from shared.kernel.operation import ANYONE, Operation, OperationGroup
 
 ANSWERS = "shared.api.app"
 
-SUBMITTABLE = Group(
+SUBMITTABLE = OperationGroup(
     "Trainers and routes",
     (
         Operation(
@@ -33,7 +33,7 @@ SUBMITTABLE = Group(
     ),
 )  # fmt: skip
 
-APP = Group(
+APP = OperationGroup(
     "The app",
     (
         Operation(

@@ -9,6 +9,7 @@ from shared.drops.seal import route_problems
 from shared.jobs.parameters import Parameters, Schema
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import trainer_names, trainer_template
+from shared.jobs.readers.variables import without_values
 from shared.jobs.route import Route, choices
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
@@ -80,4 +81,5 @@ def check(ports: AllPorts, name: str, asked: RouteCheck) -> Json:
     if job is None or problems:
         words = "\n".join(": ".join(filter(None, (path_of(p.path), p.message))) for p in problems)
         raise Impossible(words, problems[0].code)
-    return {"route": name, "trains": route.trains, "job": ports.jobs.document(job) if route.trains else {}}
+    shown = ports.jobs.document(without_values(job)) if route.trains else {}
+    return {"route": name, "trains": route.trains, "job": shown}

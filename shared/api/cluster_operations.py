@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import Group, Operation
+from shared.kernel.operation import Operation, OperationGroup
 
 ANSWERS = "shared.api.clusters"
 
-GROUP = Group(
+GROUP = OperationGroup(
     "Clusters",
     (
         Operation(

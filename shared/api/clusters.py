@@ -19,7 +19,7 @@ ClusterName = Annotated[str, Meta(pattern=f"^{NAME.pattern}$")]
 LeaseName = Annotated[str, Meta(pattern=f"^{lease_model.LEASE_ID.pattern}$")]
 
 
-def list_clusters(ports: AllPorts) -> Annotated[list[Json], list[records.Cluster]]:
+def list_clusters(ports: AllPorts) -> Annotated[list[Json], list[records.ClusterAnswer]]:
     return status.clusters(ports)
 
 
@@ -27,20 +27,22 @@ def list_nodes(ports: AllPorts, query: nodes.NodesQuery) -> Annotated[Json, node
     return nodes.nodes(ports, query)
 
 
-def list_leases(ports: AllPorts) -> Annotated[list[Json], list[records.Lease]]:
+def list_leases(ports: AllPorts) -> Annotated[list[Json], list[records.LeaseAnswer]]:
     return status.leases(ports)
 
 
-def make_lease(ports: AllPorts, cluster: ClusterName, body: LeaseRequest, by: Person) -> Annotated[Json, records.Lease]:
-    wish = lease_model.Wish(int(body.nodes), body.seconds, body.why)
+def make_lease(
+    ports: AllPorts, cluster: ClusterName, body: LeaseRequest, by: Person
+) -> Annotated[Json, records.LeaseAnswer]:
+    wish = lease_model.LeaseSpec(int(body.nodes), body.seconds, body.why)
     return records.lease(lease_actions.lease(ports, cluster, wish, by), ports.clock())
 
 
-def extend_lease(ports: AllPorts, lease: LeaseName, body: LeaseExtension) -> Annotated[Json, records.Lease]:
+def extend_lease(ports: AllPorts, lease: LeaseName, body: LeaseExtension) -> Annotated[Json, records.LeaseAnswer]:
     return records.lease(lease_actions.extend(ports, lease, body.seconds), ports.clock())
 
 
-def release_lease(ports: AllPorts, lease: LeaseName, by: Person) -> Annotated[Json, records.Lease]:
+def release_lease(ports: AllPorts, lease: LeaseName, by: Person) -> Annotated[Json, records.LeaseAnswer]:
     return records.lease(lease_actions.release(ports, lease, by), ports.clock())
 
 

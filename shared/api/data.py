@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from shared.drops import diff, versions
 from shared.drops import model as drops
-from shared.drops.diff import DataFile as _DataFile
+from shared.drops.diff import DataFile
 from shared.kernel.drop_key import DropKey
 from shared.kernel.encode import model_of, plain_fields
 from shared.ports import AllPorts
@@ -26,8 +26,8 @@ _Ref = Annotated[
     ),
 ]
 
-Generation = model_of(__name__, drops.Generation, {}, ("folder",))
-DataFile = model_of(__name__, diff.DataFile, {})
+GenerationAnswer = model_of(__name__, drops.Generation, {}, ("folder",))
+DataFileAnswer = model_of(__name__, diff.DataFile, {})
 
 
 class DiffQuery(Struct):
@@ -40,25 +40,25 @@ class FilesQuery(Struct):
     offset: Annotated[int, Meta(ge=0, le=1 << 30, description="How many files to leave out, in order of path.")] = 0
 
 
-class Files(Struct):
+class FilesAnswer(Struct):
     of: str
     count: int
     bytes: int
-    files: Annotated[list[DataFile], Meta(description="By path, up to 1,000 a page.")]  # type: ignore[valid-type]
+    files: Annotated[list[DataFileAnswer], Meta(description="By path, up to 1,000 a page.")]  # type: ignore[valid-type]
 
 
-class Part(Struct):
+class FilesPart(Struct):
     count: int
     bytes: int
-    files: Annotated[list[DataFile], Meta(description="The first 1,000 of them.")]  # type: ignore[valid-type]
+    files: Annotated[list[DataFileAnswer], Meta(description="The first 1,000 of them.")]  # type: ignore[valid-type]
 
 
 class Diff(Struct):
     a: str
     b: str
-    added: Part
-    changed: Annotated[Part, Meta(description="As b has them.")]
-    gone: Part
+    added: FilesPart
+    changed: Annotated[FilesPart, Meta(description="As b has them.")]
+    gone: FilesPart
     same: int
 
 
@@ -84,7 +84,7 @@ def difference(ports: AllPorts, query: DiffQuery) -> Json:
     return {"a": query.a, "b": query.b, **parts, "same": file_difference.same}
 
 
-def _part(data_files: tuple[_DataFile, ...]) -> Json:
+def _part(data_files: tuple[DataFile, ...]) -> Json:
     return {
         "count": len(data_files),
         "bytes": versions.total(data_files),
@@ -92,5 +92,5 @@ def _part(data_files: tuple[_DataFile, ...]) -> Json:
     }
 
 
-def _file(file: _DataFile) -> Json:
+def _file(file: DataFile) -> Json:
     return {f.name: getattr(file, f.name) for f in fields(file)}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import CODER, Group, Operation
+from shared.kernel.operation import CODER, Operation, OperationGroup
 
 ANSWERS = "shared.api.drops"
 
-GROUP = Group(
+GROUP = OperationGroup(
     "Drops and data",
     (
         Operation(

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from shared.api import data, queries
 from shared.api.answers import Folder, Uploads
-from shared.api.records import Drop
+from shared.api.records import DropAnswer
 from shared.api.requests import DropsQuery, FolderRequest, UploadRequest, files, offered
 from shared.drops import retrain
 from shared.drops import uploads as drop_uploads
@@ -27,15 +27,17 @@ RouteName = Annotated[str, Meta(min_length=1)]
 DropName = Annotated[str, Meta(min_length=1)]
 
 
-def list_drops(ports: AllPorts, query: DropsQuery) -> Annotated[list[Json], list[Drop]]:
+def list_drops(ports: AllPorts, query: DropsQuery) -> Annotated[list[Json], list[DropAnswer]]:
     return queries.drops(ports, query)
 
 
-def get_drop(ports: AllPorts, route: RouteName, name: DropName) -> Annotated[Json, Drop]:
+def get_drop(ports: AllPorts, route: RouteName, name: DropName) -> Annotated[Json, DropAnswer]:
     return queries.drop(ports, route, name)
 
 
-def list_generations(ports: AllPorts, route: RouteName, name: DropName) -> Annotated[list[Json], list[data.Generation]]:
+def list_generations(
+    ports: AllPorts, route: RouteName, name: DropName
+) -> Annotated[list[Json], list[data.GenerationAnswer]]:
     return data.generations(ports, DropKey(route, name))
 
 
@@ -45,7 +47,7 @@ def train_again(
     return accepted(retrain.train_again(ports, DropKey(route, name), key, *by))
 
 
-def list_files(ports: AllPorts, query: data.FilesQuery) -> Annotated[Json, data.Files]:
+def list_files(ports: AllPorts, query: data.FilesQuery) -> Annotated[Json, data.FilesAnswer]:
     return data.files(ports, query)
 
 

@@ -10,7 +10,7 @@ from shared.jobs.batchai.cluster import read_cluster
 from shared.jobs.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts_of
 from shared.jobs.batchai.given import BatchAI
 from shared.jobs.batchai.project import read_project
-from shared.jobs.batchai.report import Report
+from shared.jobs.batchai.report import TranslationReport
 from shared.kernel.errors import Impossible
 from shared.ports import AllPorts
 from shared.runs.intake.dry_run import plan
@@ -30,7 +30,7 @@ def imported(ports: AllPorts, request: ImportRequest) -> dict[str, Any]:
         compute, mounts = read_cluster(request.document, request.cluster or "", given.storage_account or "")
         return {"kind": kind, "compute": compute, "report": _said(mounts.report)}
     if kind == PROJECT:
-        report = Report()
+        report = TranslationReport()
         project = read_project(request.document, report)
         facts = {name: value for name, value in dataclasses.asdict(project).items() if name != "mounts"}
         return {"kind": kind, "project": facts, "report": _said(report)}
@@ -39,7 +39,7 @@ def imported(ports: AllPorts, request: ImportRequest) -> dict[str, Any]:
     )
 
 
-def _said(report: Report) -> list[dict[str, Any]]:
+def _said(report: TranslationReport) -> list[dict[str, Any]]:
     if report.problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in report.problems), "bad_batchai")
-    return [finding.said() for finding in report.findings]
+    return [dataclasses.asdict(finding) for finding in report.findings]

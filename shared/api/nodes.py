@@ -37,7 +37,7 @@ class NodeSample(Struct):
 class ClusterNodes(Struct):
     cluster: str
     samples: list[NodeSample]
-    decisions: Annotated[list[records.Decision], Meta(description="Those that changed something, newest first.")]
+    decisions: Annotated[list[records.DecisionAnswer], Meta(description="Those that changed something, newest first.")]
 
 
 class NodesReport(Struct):

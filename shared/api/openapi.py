@@ -66,7 +66,7 @@ def document() -> Json:
     declared = [signature(operation) for operation in OPERATIONS]
     models = [m for s in declared for m in (s.query, s.body, *s.answers.values()) if m is not None]
     schemas, components = msgspec.json.schema_components(
-        [*models, answers.Problem], ref_template="#/components/schemas/{name}"
+        [*models, answers.ProblemDetails], ref_template="#/components/schemas/{name}"
     )
     components["RunRequest"]["oneOf"] = [
         _names("trainer", "string"),
@@ -157,6 +157,6 @@ def _good(operation: Operation, status: int, schema_of: dict[str, Json]) -> Json
 
 
 def _bad(status: int) -> Json:
-    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
     # The host and App Service send these without a body, before the app is called.
     return {"description": PROBLEMS[status], **({} if status in (401, 500) else {"content": content})}

@@ -103,10 +103,10 @@ def find(ports: AllPorts, name: str) -> dict[str, Any]:
     return {"run": target.run, "drop": target.drop}
 
 
-def _found(ports: AllPorts, name: str) -> find_name.Found:
+def _found(ports: AllPorts, name: str) -> find_name.FoundName:
     """Resolve a name. `churn@production` is the run of that version, if there is such a model."""
     if run := run_of(ports.models, name):
-        return find_name.Found(run)
+        return find_name.FoundName(run, "")
     return find_name.find(ports, name)
 
 

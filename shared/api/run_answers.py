@@ -7,12 +7,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from shared.api.records import Run
-from shared.kernel.encode import Reason
+from shared.api.records import RunAnswer
+from shared.jobs.batchai.report import Finding
 from shared.runs.features import said_before_start
+from shared.runs.ports import Reason
 
 
-class Difference(Struct):
+class ComparedValue(Struct):
     name: str
     values: Annotated[list[Any], Meta(description="One a run, in their order; null where it has none.")]
 
@@ -21,16 +22,6 @@ class ComparedMetric(Struct):
     name: str
     values: list[float | None]
     best: Annotated[int | None, Meta(description="Which run has the best of them; null if all are the same.")]
-
-
-class Finding(Struct):
-    """What became of a field of a Batch AI document. `lossy`: the job does not do all that was asked for."""
-
-    field: str
-    meant: str
-    instead: str
-    decide: str
-    lossy: bool
 
 
 class Costs(Struct):
@@ -72,13 +63,13 @@ class Imported(Struct):
 
 
 class Compared(Struct):
-    runs: list[Run]
-    different: Annotated[list[Difference], Meta(description="What is not the same in all of them.")]
+    runs: list[RunAnswer]
+    different: Annotated[list[ComparedValue], Meta(description="What is not the same in all of them.")]
     metrics: Annotated[list[ComparedMetric], Meta(description="The best value of each metric in each run.")]
 
 
-class RunPage(Struct):
-    runs: list[Run]  # generated from the record
+class RunPageAnswer(Struct):
+    runs: list[RunAnswer]  # generated from the record
     token: Annotated[str | None, Meta(description="Ask with it for the next page; null after the last.")] = (
         msgspec.field(name="continue")
     )
@@ -108,7 +99,7 @@ class NewLog(Struct):
 
 
 class Live(Struct):
-    run: Run
+    run: RunAnswer
     metrics: NewPoints
     log: NewLog | None
 
@@ -118,7 +109,7 @@ class Curves(Struct):
         dict[str, dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]]],
         Meta(description="Points of each metric of each run: step, value, Unix time or null."),
     ]
-    records: list[Run]
+    records: list[RunAnswer]
 
 
 class Artifact(Struct):
@@ -128,7 +119,7 @@ class Artifact(Struct):
     etag: str
 
 
-class Output(Struct, omit_defaults=True):
+class OutputAnswer(Struct, omit_defaults=True):
     """What became of an output that the job declared: archived, empty, left where it is, or missing."""
 
     name: str
@@ -143,10 +134,5 @@ class Output(Struct, omit_defaults=True):
 class Artifacts(Struct):
     complete: bool
     files: list[Artifact]
-    outputs: list[Output]
+    outputs: list[OutputAnswer]
     pictures: Annotated[dict[str, str], Meta(description="Addresses of the first pictures by name, if asked for.")]
-
-
-class Evicted(Struct):
-    run: str
-    job: str

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import Group, Operation
+from shared.kernel.operation import Operation, OperationGroup
 
 CHANGES, VIEWS = "shared.api.runs", "shared.api.run_views"
 
-GROUP = Group(
+GROUP = OperationGroup(
     "Runs",
     (
         Operation(
@@ -83,12 +83,6 @@ GROUP = Group(
             "Change the run's tags",
             "Give `{\"set\": {\"team\": \"vision\"}, \"remove\": [\"draft\"]}`. The tag `project` can't change",
             problems=(404, 422),
-        ),
-        Operation(
-            "evict_member", "POST", "runs/{run}/members/{member}/evict", CHANGES,
-            "End the job of an elastic run's member",
-            "The run goes on as if the member had [lost its node](elastic.md)",
-            status=202, problems=(404, 409, 422), no_key="each call ends the member's job of that moment.",
         ),
         Operation(
             "find", "GET", "find", VIEWS,

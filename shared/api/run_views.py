@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from shared.api import live, queries, rows
-from shared.api.answers import Found
 from shared.api.log_ranges import log_answer, wanted_range
-from shared.api.records import Run
+from shared.api.records import RunAnswer
 from shared.api.requests import (
     ArtifactsQuery,
     CompareQuery,
@@ -18,7 +17,8 @@ from shared.api.requests import (
     MetricsQuery,
     RunsQuery,
 )
-from shared.api.run_answers import Artifacts, Compared, Curves, Live, RunPage, Series
+from shared.api.run_answers import Artifacts, Compared, Curves, Live, RunPageAnswer, Series
+from shared.drops.find_name import FoundName
 from shared.kernel.encode import Json
 from shared.kernel.reply import Reply
 from shared.ports import AllPorts
@@ -28,7 +28,7 @@ from shared.runs.results import artifacts
 from shared.runs.views import logs, metrics
 
 
-def list_runs(ports: AllPorts, query: RunsQuery) -> Annotated[Json, RunPage]:
+def list_runs(ports: AllPorts, query: RunsQuery) -> Annotated[Json, RunPageAnswer]:
     return queries.runs(ports, query)
 
 
@@ -36,11 +36,11 @@ def list_rows(ports: AllPorts, query: rows.RowsQuery) -> Annotated[Json, rows.Ro
     return rows.rows(ports, query)
 
 
-def get_run(ports: AllPorts, run: RunName) -> Annotated[Json, Run]:
+def get_run(ports: AllPorts, run: RunName) -> Annotated[Json, RunAnswer]:
     return queries.run(ports, run)
 
 
-def find(ports: AllPorts, query: FindQuery) -> Annotated[Json, Found]:
+def find(ports: AllPorts, query: FindQuery) -> Annotated[Json, FoundName]:
     return queries.find(ports, query.name)
 
 

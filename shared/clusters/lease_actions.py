@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from shared.clusters.lease_model import Lease, Wish, lease_id
+from shared.clusters.lease_model import Lease, LeaseSpec, lease_id
 from shared.clusters.look import ask_for_both_looks, ask_for_look
 from shared.clusters.model import INSTANCE, Cluster
 from shared.clusters.ports import ClusterPorts, Leases
@@ -18,7 +18,7 @@ from shared.kernel.settings import Rules
 from shared.kernel.versioned import Stored
 
 
-def lease(ports: ClusterPorts, cluster: str, wish: Wish, owner: Person) -> Lease:
+def lease(ports: ClusterPorts, cluster: str, wish: LeaseSpec, owner: Person) -> Lease:
     """Lease nodes of a cluster to this owner. Queue two checks: one scales the cluster up now, the other lets it go at
     the end.
 

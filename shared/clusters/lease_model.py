@@ -13,7 +13,7 @@ LONGEST_POSSIBLE = timedelta(days=31)  # no administrator can allow more
 
 
 @dataclass(frozen=True)
-class Wish:
+class LeaseSpec:
     """A request to keep nodes up for some time."""
 
     nodes: int

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 CLUSTER, INSTANCE = "cluster", "instance"
+LOW_PRIORITY = "low_priority"  # the tier of nodes that Azure may evict: Spot nodes, since 31 March 2026
 
 
 class AllocationCode(StrEnum):

@@ -20,7 +20,7 @@ RECENT = 100  # newest runs read to find when each cluster was last used
 
 
 @dataclass(frozen=True)
-class Use:
+class ClustersInUse:
     """The use of all clusters, by cluster name."""
 
     busy: dict[str, str]
@@ -30,7 +30,7 @@ class Use:
     states: frozenset[RunState]  # states of the live runs
 
 
-def use(ports: ClusterPorts) -> Use:
+def use(ports: ClusterPorts) -> ClustersInUse:
     """Read what needs clusters now. Drops are read first, so a drop that becomes a run meanwhile is seen either way."""
     expected = _expected(ports.drops, ports.routes)
     recent = ports.runs.newest(RECENT)
@@ -40,10 +40,12 @@ def use(ports: ClusterPorts) -> Use:
     busy = {cluster: f"Job {job} is queued or running." for job, cluster in ports.jobs.active()}
     live = sorted(ports.runs.live(), key=lambda run: LIVE.index(run[2]))
     busy |= {cluster: f"Run {name} is {state}." for name, cluster, state in live}
-    return Use(busy, expected, _last_used(recent), tuple(ports.leases.open()), frozenset(state for _, _, state in live))
+    return ClustersInUse(
+        busy, expected, _last_used(recent), tuple(ports.leases.open()), frozenset(state for _, _, state in live)
+    )
 
 
-def need(budgets: Budgets, cluster: Cluster, usage: Use, warnings: Iterable[str] = ()) -> Need:
+def need(budgets: Budgets, cluster: Cluster, usage: ClustersInUse, warnings: Iterable[str] = ()) -> Need:
     """Return one cluster's use."""
     name = cluster.name
     leases = tuple(lease for lease in usage.leases if lease.cluster == name)

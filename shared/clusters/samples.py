@@ -1,23 +1,28 @@
 """Node counts of a cluster at a moment, from which its cost is computed. Pure.
 
-The jobs' times miss the allocation before a job and the idle tail after it. Between two samples a cluster is assumed to
-have the nodes of the earlier sample.
+The jobs' times miss the allocation before a job and the idle tail after it. Between two samples, at most HOLDS apart, a
+cluster is assumed to have the nodes of the earlier sample.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from shared.clusters.model import Cluster
+
+COUNTED_EVERY = timedelta(minutes=5)  # the period of the sweep
+HOLDS = 3 * COUNTED_EVERY  # maximum validity of a count if no other follows: two sweeps in a row may fail
+STEADY = "Steady"  # Azure ML's allocation state of a cluster that is not changing its size
 
 
 @dataclass(frozen=True)
 class Sample:
     """The nodes of a cluster at a moment, by what they did. Preempted nodes are gone and cost nothing.
 
-    `target` is the size that Azure ML is scaling the cluster to; `allocation` is Azure ML's state, Steady or Resizing.
-    `seen_by` is sweep or event.
+    `target` is the size that Azure ML is scaling the cluster to, `maximum` the most nodes that it may have (0 in
+    samples of versions that did not record it). `allocation` is Azure ML's state, Steady or Resizing, since
+    `allocation_since`. `seen_by` is sweep or event.
     """
 
     cluster: str
@@ -32,6 +37,8 @@ class Sample:
     unusable: int = 0
     allocation: str = ""
     seen_by: str = "sweep"
+    maximum: int = 0
+    allocation_since: datetime | None = None
 
     @property
     def nodes(self) -> int:
@@ -54,6 +61,8 @@ def sample_of(cluster: Cluster, at: datetime, seen_by: str = "sweep") -> Sample:
         unusable=cluster.unusable_nodes,
         allocation=cluster.allocation,
         seen_by=seen_by,
+        maximum=cluster.max_nodes,
+        allocation_since=cluster.allocation_since,
     )
 
 

@@ -17,7 +17,7 @@ from shared.clusters.facts import ClusterAtZero, ClusterIdles
 from shared.clusters.lease_model import Lease, nodes_held
 from shared.clusters.messages import CheckCluster
 from shared.clusters.model import INSTANCE, Cluster, Decision
-from shared.clusters.needs import Use, need, use
+from shared.clusters.needs import ClustersInUse, need, use
 from shared.clusters.ports import ClusterPorts, Leases
 from shared.clusters.run_warnings import move, watch
 from shared.clusters.samples import sample_of
@@ -74,7 +74,7 @@ class _Pass:
     """One check of all clusters."""
 
     ports: ClusterPorts
-    usage: Use
+    usage: ClustersInUse
     seen_by: str
     warnings: Mapping[str, list[str]] = field(default_factory=dict)
 

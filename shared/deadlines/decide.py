@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from shared.deadlines.plan import Hold, Plan, Standing, Terms
+from shared.deadlines.plan import NodeChoice, Plan, Terms, WorkLeft
 from shared.deadlines.pool import Pool, kind_of_age
 
 
-def choose(plan: Plan, now: Standing) -> Hold:
+def choose(plan: Plan, now: WorkLeft) -> NodeChoice:
     """The plan's choice, if dedicated nodes alone can still meet the deadline afterwards; otherwise dedicated nodes.
 
     A run that could meet its deadline with dedicated nodes alone at the start therefore meets it, whatever the pool
     does.
     """
     best = plan.best(now)
-    return best if is_safe(plan.terms, now, best) else Hold.DEDICATED
+    return best if is_safe(plan.terms, now, best) else NodeChoice.DEDICATED
 
 
-def is_safe(terms: Terms, now: Standing, hold: Hold) -> bool:
+def is_safe(terms: Terms, now: WorkLeft, hold: NodeChoice) -> bool:
     """Whether dedicated nodes alone can still meet the deadline if no low-priority node is left at the next check."""
-    if hold is Hold.NONE:
+    if hold is NodeChoice.NONE:
         return now.slack - terms.step >= terms.reserve
-    if hold is Hold.LOW:
-        starting = now.starting if now.holds is Hold.LOW else terms.change
+    if hold is NodeChoice.LOW:
+        starting = now.starting if now.holds is NodeChoice.LOW else terms.change
         lost = min(starting, terms.step)
         return now.slack - lost >= terms.reserve or now.work + lost <= terms.step
-    return hold is Hold.DEDICATED or (now.holds in (Hold.DEDICATED, Hold.BOTH) and now.slack >= terms.reserve)
+    return hold is NodeChoice.DEDICATED or (
+        now.holds in (NodeChoice.DEDICATED, NodeChoice.BOTH) and now.slack >= terms.reserve
+    )
 
 
 def keeper_pays(terms: Terms, pool: Pool, age: float, nodes: int, pause: float) -> bool:

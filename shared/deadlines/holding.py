@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from shared.deadlines.model import Date
-from shared.deadlines.plan import Hold
+from shared.deadlines.plan import NodeChoice
 from shared.runs.model import Run
 
 
@@ -49,7 +49,7 @@ class Holding(Protocol):
     def nodes(self, run: Run, date: Date, now: datetime) -> HeldNodes:
         """The nodes that the run holds now."""
 
-    def steer(self, run: Run, date: Date, hold: Hold, roomy: str, now: datetime) -> Steps:
+    def steer(self, run: Run, date: Date, hold: NodeChoice, roomy: str, now: datetime) -> Steps:
         """The steps to this holding; `date.pace.holds_why` is the reason.
 
         `roomy` is the low-priority cluster with the most nodes that are up and idle.
@@ -57,3 +57,6 @@ class Holding(Protocol):
 
     def changes(self, run: Run, date: Date) -> NodeChanges:
         """How the run's nodes came and went."""
+
+    def mended(self, run: Run, date: Date) -> Run:
+        """The run completed with what a row of the previous version lacks."""

@@ -11,10 +11,11 @@ from statistics import median
 from typing import Any
 
 from shared.deadlines.kinds import holding
-from shared.deadlines.model import Date, Due, Pace, span
+from shared.deadlines.model import Date, DeadlineTerms, Pace, span
 from shared.deadlines.outlook import Outlook, outlook, terms_of
 from shared.deadlines.tiers import tiers_of
-from shared.deadlines.wish import Wish, wish_of_request, wish_of_route, wish_of_tags
+from shared.deadlines.wish import RequestedDate, wish_of_request, wish_of_route, wish_of_tags
+from shared.jobs.limits import DAY, LOW_PRIORITY_JOB_DAYS
 from shared.kernel.errors import Impossible
 from shared.money.admission import seconds_before
 from shared.money.ports import MoneyPorts
@@ -44,7 +45,7 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
     )
     expected = outlook(terms, tiers.pool, left, work)
     _check_promise(run, work, expected, done_by)
-    due = Due(
+    due = DeadlineTerms(
         done_by=done_by,
         takes_seconds=work,
         low_cluster=tiers.low.cluster,
@@ -73,7 +74,7 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
     )
 
 
-def _wish(run: Run, origin: Origin) -> Wish:
+def _wish(run: Run, origin: Origin) -> RequestedDate:
     """The request's wish, completed from the job's tags, then from the route."""
     wish = wish_of_tags(run.asked.request.tags, run.created_at)
     if origin.request:
@@ -81,7 +82,7 @@ def _wish(run: Run, origin: Origin) -> Wish:
     return wish.over(wish_of_route(origin.route)) if origin.route else wish
 
 
-def _work(ports: MoneyPorts, run: Run, wish: Wish) -> float:
+def _work(ports: MoneyPorts, run: Run, wish: RequestedDate) -> float:
     before = () if wish.takes_seconds else seconds_before(ports, run)
     work = wish.takes_seconds or (median(before) if before else 0.0)
     if not work:
@@ -93,6 +94,12 @@ def _work(ports: MoneyPorts, run: Run, wish: Wish) -> float:
 def _check_promise(run: Run, work: float, expected: Outlook, done_by: datetime) -> None:
     if (done_by - run.created_at).total_seconds() < expected.seconds:
         raise Impossible(_too_soon(run, work, expected, done_by), "too_soon")
+    if work > LOW_PRIORITY_JOB_DAYS * DAY:
+        words = (
+            f"It takes {span(work)}, and Azure ML ends a job on low-priority nodes after {LOW_PRIORITY_JOB_DAYS} days. "
+            "Use more nodes, or submit it without a date to a cluster with dedicated nodes."
+        )
+        raise Impossible(words, "over_time_limit")
     if run.asked.timeout_seconds and run.asked.timeout_seconds < work:
         words = f"It takes {span(work)}, and its time limit is {span(run.asked.timeout_seconds)}."
         raise Impossible(words, "over_time_limit")
@@ -115,7 +122,7 @@ def date_of(run: Run) -> dict[str, Any] | None:
     }
 
 
-def _words(due: Due, allowed: float | None) -> str:
+def _words(due: DeadlineTerms, allowed: float | None) -> str:
     """The cost of meeting the deadline, in one sentence."""
     ends = f" Its budget ends it at ${allowed:,.2f}, even before its date." if allowed else ""
     return (

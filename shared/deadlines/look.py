@@ -20,7 +20,7 @@ from shared.deadlines.kinds import holding
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date, Pace, span
 from shared.deadlines.outlook import plan_for, terms_of
-from shared.deadlines.plan import Hold, Plan, Standing
+from shared.deadlines.plan import NodeChoice, Plan, WorkLeft
 from shared.kernel.errors import TrainyardError
 from shared.kernel.versioned import Stored
 from shared.money.ports import MoneyPorts
@@ -77,7 +77,7 @@ def _steer(ports: MoneyPorts, stored: Stored[Run], date: Date, following: str) -
     roomy = max(date.due.low_clusters, key=lambda name: idle.get(name, 0))
     pace = judge(run, date, _share(run, series), idle.get(roomy, 0), now)
     date = replace(date, pace=replace(pace, next_look=following))
-    steps = holding(run).steer(run, date, pace.holds or Hold.NONE, roomy, now)
+    steps = holding(run).steer(run, date, pace.holds or NodeChoice.NONE, roomy, now)
     if pace.late_since == now and pace.done_at:
         ports.happened(RunWillBeLate(run, pace.done_at, pace.holds_why))
     after = ports.runs.update(stored, steps.run.having(date))
@@ -104,8 +104,8 @@ def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) ->
     work, left = takes * (1 - now_done), (due.done_by - now).total_seconds()
     standing = _standing(run, date, nodes, free, work, left, now)
     hold = choose(plan, standing)
-    if hold in (Hold.NONE, Hold.LOW) and _one_keeps(run, date, nodes, plan, standing):
-        hold = Hold.ONE
+    if hold in (NodeChoice.NONE, NodeChoice.LOW) and _one_keeps(run, date, nodes, plan, standing):
+        hold = NodeChoice.ONE
     done_at = now + timedelta(seconds=work + (0.0 if nodes.works else date.change_seconds))
     late = done_at > due.done_by
     return replace(
@@ -120,36 +120,38 @@ def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) ->
     )
 
 
-def _one_keeps(run: Run, date: Date, nodes: HeldNodes, plan: Plan, now: Standing) -> bool:
+def _one_keeps(run: Run, date: Date, nodes: HeldNodes, plan: Plan, now: WorkLeft) -> bool:
     """Whether one dedicated node should keep the members' state, until returning members have joined it."""
-    joining = date.pace.holds is Hold.ONE and nodes.low_runs and now.age < date.change_seconds
+    joining = date.pace.holds is NodeChoice.ONE and nodes.low_runs and now.age < date.change_seconds
     pays = keeper_pays(plan.terms, date.due.pool, now.age, run.asked.nodes, date.pace.pause_measured)
     return joining or (nodes.in_danger and pays)
 
 
-def _standing(run: Run, date: Date, nodes: HeldNodes, free: int, work: float, left: float, now: datetime) -> Standing:
+def _standing(run: Run, date: Date, nodes: HeldNodes, free: int, work: float, left: float, now: datetime) -> WorkLeft:
     """The inputs for the plan. Awaited nodes count as available for up to twice the usual time."""
     age, change = (now - nodes.low_since).total_seconds(), date.change_seconds
     coming = nodes.on_low and not nodes.low_runs and age < 2 * change
     available = nodes.low_runs or coming or (not nodes.on_low and free >= run.asked.nodes)
     # The low-priority nodes work, even if dedicated nodes are still held
     replaced = nodes.on_low and nodes.low_runs and age >= change
-    holds = Hold.DEDICATED if nodes.dedicated and not replaced else Hold.LOW if available else Hold.NONE
+    holds = (
+        NodeChoice.DEDICATED if nodes.dedicated and not replaced else NodeChoice.LOW if available else NodeChoice.NONE
+    )
     starting = 0.0 if nodes.works else max(0.0, change - age)
-    return Standing(left, work, holds, available, age, starting)
+    return WorkLeft(left, work, holds, available, age, starting)
 
 
-def _why(hold: Hold, now: Standing, plan: Plan, late: bool, done_at: datetime) -> str:
+def _why(hold: NodeChoice, now: WorkLeft, plan: Plan, late: bool, done_at: datetime) -> str:
     spare = f"{span(max(0.0, now.slack))} more than it needs"
     if late:
         return f"The work is larger than was said: on dedicated nodes it will be done at {done_at:%Y-%m-%d %H:%M} UTC."
-    if hold is Hold.DEDICATED and now.slack < plan.terms.reserve + plan.terms.step:
+    if hold is NodeChoice.DEDICATED and now.slack < plan.terms.reserve + plan.terms.step:
         return f"Dedicated nodes: only {spare}, so nothing else keeps the date."
-    if hold is Hold.DEDICATED:
+    if hold is NodeChoice.DEDICATED:
         return f"Dedicated nodes: waiting for low-priority ones is expected to cost more. It has {spare}."
-    if hold is Hold.ONE:
+    if hold is NodeChoice.ONE:
         return f"One dedicated node keeps the state until low-priority ones are back: it has {spare}."
-    if hold is Hold.NONE or not now.available:
+    if hold is NodeChoice.NONE or not now.available:
         return f"It waits for low-priority nodes: it has {spare}."
     return f"Low-priority nodes, while there are some: it has {spare}."
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from shared.deadlines.plan import Hold
+from shared.deadlines.plan import NodeChoice
 from shared.deadlines.pool import Pool
 from shared.kernel.parts import column, part
 
 
 @dataclass(frozen=True)
-class Due:
+class DeadlineTerms:
     """The run's deadline, the clusters from which it may choose, and the expected costs in dollars.
 
     Written once, when the run is recorded. `pool` describes how low-priority nodes came and went until then. Prices are
@@ -48,7 +48,7 @@ class Pace:
 
     done_share: float = 0.0  # completed share of the work, from 0 to 1
     line_share: float = 0.0  # share that must be completed by now, so that dedicated nodes alone can meet the deadline
-    holds: Hold | None = None
+    holds: NodeChoice | None = None
     holds_why: str = ""
     done_at: datetime | None = column("expected_done_at", None)  # expected end, with dedicated nodes from now on
     paced_at: datetime | None = None  # time of the last check
@@ -63,7 +63,7 @@ class Pace:
 class Date:
     """A run's deadline, and its pace. A run without this part has no deadline."""
 
-    due: Due = part(Due, required=True)
+    due: DeadlineTerms = part(DeadlineTerms, required=True)
     pace: Pace = part(Pace)
 
     @property

@@ -9,13 +9,13 @@ from itertools import pairwise, takewhile
 from shared.deadlines.changes_of_nodes import next_cluster, waits_for_nodes
 from shared.deadlines.holding import HeldNodes, NodeChanges, Steps
 from shared.deadlines.model import Date
-from shared.deadlines.plan import Hold
+from shared.deadlines.plan import NodeChoice
 from shared.runs.model import Run, RunState
 from shared.runs.names import plain_job
 from shared.runs.node_use import WAITING
 
 
-class OneJob:
+class HoldingOfOneJob:
     """See Holding."""
 
     overlaps = False
@@ -25,8 +25,8 @@ class OneJob:
         since = _waits_since(run, date) if on_low and not runs else run.progress.history[-1].at
         return HeldNodes(on_low, on_low and runs, since, not on_low, runs)
 
-    def steer(self, run: Run, date: Date, hold: Hold, roomy: str, now: datetime) -> Steps:
-        target = date.due.dedicated_cluster if hold is Hold.DEDICATED else _low_cluster(run, date, roomy, now)
+    def steer(self, run: Run, date: Date, hold: NodeChoice, roomy: str, now: datetime) -> Steps:
+        target = date.due.dedicated_cluster if hold is NodeChoice.DEDICATED else _low_cluster(run, date, roomy, now)
         if run.jobs.resubmit or (target == run.on_cluster and not run.jobs.moves_to):
             return Steps(run)
         moving = replace(
@@ -42,6 +42,9 @@ class OneJob:
         ]
         waits = [(_cluster_at(run, asked), (began - asked).total_seconds()) for asked, began in starts]
         return NodeChanges(waits_for_nodes(date, waits), tuple(began for _, began in starts))
+
+    def mended(self, run: Run, _date: Date) -> Run:
+        return run
 
 
 def _low_cluster(run: Run, date: Date, roomy: str, now: datetime) -> str:

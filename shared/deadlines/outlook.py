@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from shared.deadlines.plan import HOUR, Hold, Plan, Standing, Terms
+from shared.deadlines.plan import HOUR, NodeChoice, Plan, Terms, WorkLeft
 from shared.deadlines.pool import Pool
 
 LOOKS = 200  # approximate number of checks until the deadline; the plan's steps
@@ -43,7 +43,7 @@ def outlook(terms: Terms, pool: Pool, left: float, work: float) -> Outlook:
     if left < seconds:
         return Outlook(worst, worst, worst, seconds)
     best = min(worst, terms.low * (work + terms.change) / HOUR)
-    now = Standing(left, work, Hold.NONE, True, 0.0)
+    now = WorkLeft(left, work, NodeChoice.NONE, True, 0.0)
     return Outlook(best, worst, min(worst, max(best, plan_for(terms, pool, left, left - work).cost(now))), seconds)
 
 

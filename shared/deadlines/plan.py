@@ -25,7 +25,7 @@ HOUR = 3600.0
 Row = list[float]
 
 
-class Hold(StrEnum):
+class NodeChoice(StrEnum):
     """What is held until the next look. `BOTH`: dedicated nodes at work, until low-priority ones are ready. `ONE`: a
     dedicated node beside what low-priority ones are left, so that the members' state outlives these.
     """
@@ -37,7 +37,7 @@ class Hold(StrEnum):
     BOTH = "both"
 
 
-HELD = (Hold.NONE, Hold.LOW, Hold.DEDICATED)
+HELD = (NodeChoice.NONE, NodeChoice.LOW, NodeChoice.DEDICATED)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Standing:
+class WorkLeft:
     """The state of the work: seconds until the deadline, seconds of work left, what is held, what is available.
 
     `starting`: seconds until the requested nodes start to work. `age`: seconds for which the pool has provided nodes,
@@ -67,7 +67,7 @@ class Standing:
 
     left: float
     work: float
-    holds: Hold
+    holds: NodeChoice
     available: bool
     age: float
     starting: float = 0.0
@@ -95,7 +95,7 @@ class Plan:
         self._cell = terms.step / self._a_step
         self._width = int(spare / self._cell + 1e-9) + 1
         self._moves = [_moves(pool, state, terms.step) for state in range(2 * KINDS)]
-        self._best: dict[tuple[int, int, Hold], list[Hold]] = {}
+        self._best: dict[tuple[int, int, NodeChoice], list[NodeChoice]] = {}
         zero = [0.0] * self._width
         self._values = [{hold: [zero] * (2 * KINDS) for hold in HELD}]
         for steps in range(1, max(1, math.ceil(left / terms.step)) + 1):
@@ -103,24 +103,24 @@ class Plan:
             states = [self._choices(steps, state, paid) for state in range(2 * KINDS)]
             self._values.append({hold: [_least(choices[hold]) for choices in states] for hold in HELD})
 
-    def best(self, standing: Standing) -> Hold:
+    def best(self, standing: WorkLeft) -> NodeChoice:
         """What to hold until the next check, within the limits of the reserve."""
         steps, cell, state = self._place(standing)
         if cell < 0:
-            return Hold.DEDICATED
+            return NodeChoice.DEDICATED
         key = steps, state, standing.holds
         if key not in self._best:
             self._best[key] = _cheapest(self._choices(steps, state, self._paid(steps))[_held(standing.holds)])
         return self._best[key][cell]
 
-    def cost(self, standing: Standing) -> float:
+    def cost(self, standing: WorkLeft) -> float:
         """The expected cost of the remaining work, in dollars."""
         steps, cell, state = self._place(standing)
         if cell < 0:
             return self.terms.dedicated * standing.work / HOUR
         return self._values[steps][_held(standing.holds)][state][cell]
 
-    def _place(self, standing: Standing) -> tuple[int, int, int]:
+    def _place(self, standing: WorkLeft) -> tuple[int, int, int]:
         steps = min(len(self._values) - 1, max(1, int(standing.left / self.terms.step + 1e-9)))
         cell = math.floor((standing.slack - self.terms.reserve) / self._cell + 1e-9)
         return steps, min(cell, self._width - 1), standing.available * KINDS + kind_of_age(standing.age)
@@ -138,34 +138,37 @@ class Plan:
             [NEVER for _ in below],
         )
 
-    def _choices(self, steps: int, state: int, paid: _Paid) -> dict[Hold, dict[Hold, Row]]:
+    def _choices(self, steps: int, state: int, paid: _Paid) -> dict[NodeChoice, dict[NodeChoice, Row]]:
         """For each current holding and each choice, the cost until the end, by slack."""
         terms, available = self.terms, state >= KINDS
-        idle = ([NEVER] * self._a_step + self._next(steps, state, Hold.NONE))[: self._width]
-        staying = self._next(steps, state, Hold.DEDICATED)
-        to_dedicated = {Hold.NONE: idle, Hold.DEDICATED: _sum(paid.dedicated, self._later(staying, paid.alone))}
-        on_dedicated = {Hold.DEDICATED: _sum(paid.dedicated, staying), Hold.NONE: idle}
+        idle = ([NEVER] * self._a_step + self._next(steps, state, NodeChoice.NONE))[: self._width]
+        staying = self._next(steps, state, NodeChoice.DEDICATED)
+        to_dedicated = {
+            NodeChoice.NONE: idle,
+            NodeChoice.DEDICATED: _sum(paid.dedicated, self._later(staying, paid.alone)),
+        }
+        on_dedicated = {NodeChoice.DEDICATED: _sum(paid.dedicated, staying), NodeChoice.NONE: idle}
         if not available:
-            return {Hold.NONE: to_dedicated, Hold.LOW: to_dedicated, Hold.DEDICATED: on_dedicated}
-        riding = self._next(steps, state, Hold.LOW)
+            return {NodeChoice.NONE: to_dedicated, NodeChoice.LOW: to_dedicated, NodeChoice.DEDICATED: on_dedicated}
+        riding = self._next(steps, state, NodeChoice.LOW)
         to_low = _sum(paid.low, self._later(riding, paid.never))
-        on_dedicated[Hold.LOW] = to_low
+        on_dedicated[NodeChoice.LOW] = to_low
         if terms.overlaps:
-            met = self._next(steps, state, Hold.BOTH) if terms.change >= terms.step else riding
+            met = self._next(steps, state, NodeChoice.BOTH) if terms.change >= terms.step else riding
             share = min(1.0, terms.change / terms.step)
-            on_dedicated[Hold.BOTH] = _sum(_sum(paid.low, [share * cost for cost in paid.dedicated]), met)
+            on_dedicated[NodeChoice.BOTH] = _sum(_sum(paid.low, [share * cost for cost in paid.dedicated]), met)
         return {
-            Hold.NONE: {**to_dedicated, Hold.LOW: to_low},
-            Hold.LOW: {**to_dedicated, Hold.LOW: _sum(paid.low, riding)},
-            Hold.DEDICATED: on_dedicated,
+            NodeChoice.NONE: {**to_dedicated, NodeChoice.LOW: to_low},
+            NodeChoice.LOW: {**to_dedicated, NodeChoice.LOW: _sum(paid.low, riding)},
+            NodeChoice.DEDICATED: on_dedicated,
         }
 
-    def _next(self, steps: int, state: int, hold: Hold) -> Row:
+    def _next(self, steps: int, state: int, hold: NodeChoice) -> Row:
         """The expected cost of the rest after a step with this holding. Low-priority nodes may be gone by then."""
         values = self._values[steps - 1]
         (ends, other), (stays, same), (ages, older) = self._moves[state]
-        if_lost = {Hold.LOW: Hold.NONE, Hold.BOTH: Hold.DEDICATED}.get(hold, hold)
-        kept = Hold.LOW if hold is Hold.BOTH else hold
+        if_lost = {NodeChoice.LOW: NodeChoice.NONE, NodeChoice.BOTH: NodeChoice.DEDICATED}.get(hold, hold)
+        kept = NodeChoice.LOW if hold is NodeChoice.BOTH else hold
         rows = values[if_lost][other], values[kept][same], values[kept][older]
         return [ends * x + stays * y + ages * z for x, y, z in zip(*rows, strict=True)]
 
@@ -193,21 +196,21 @@ def _moves(pool: Pool, state: int, step: float) -> tuple[tuple[float, int], ...]
     return (ends, other), ((1 - ends) * (1 - ages), state), ((1 - ends) * ages, state + 1)
 
 
-def _held(hold: Hold) -> Hold:
-    return Hold.DEDICATED if hold is Hold.BOTH else hold
+def _held(hold: NodeChoice) -> NodeChoice:
+    return NodeChoice.DEDICATED if hold is NodeChoice.BOTH else hold
 
 
 def _sum(costs: Row, rest: Row) -> Row:
     return [x + y for x, y in zip(costs, rest, strict=True)]
 
 
-def _least(choices: dict[Hold, Row]) -> Row:
+def _least(choices: dict[NodeChoice, Row]) -> Row:
     least, *others = choices.values()
     for row in others:
         least = [x if x < y else y for x, y in zip(least, row, strict=True)]
     return least
 
 
-def _cheapest(choices: dict[Hold, Row]) -> list[Hold]:
+def _cheapest(choices: dict[NodeChoice, Row]) -> list[NodeChoice]:
     holds = list(choices)
     return [holds[costs.index(min(costs))] for costs in zip(*choices.values(), strict=True)]

@@ -24,7 +24,7 @@ SUREST = 0.95  # no end is more certain than this within a period
 
 
 @dataclass(frozen=True)
-class Spell:
+class PoolPeriod:
     """A number of seconds with nodes, or without nodes.
 
     `ended`: the opposite kind of spell followed, as far as known.
@@ -52,7 +52,7 @@ def kind_of_age(seconds: float) -> int:
     return bisect_left(AGES, seconds)
 
 
-def learn(spells: Iterable[Spell]) -> Pool:
+def learn(spells: Iterable[PoolPeriod]) -> Pool:
     """The model of a pool with these spells."""
     ends = [[0.0] * len(_MIDDLES) for _ in ASSUMED]
     periods = [[0.0] * len(_MIDDLES) for _ in ASSUMED]

@@ -7,8 +7,8 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
-from shared.clusters.model import Cluster
-from shared.deadlines.pool import Pool, Spell, learn
+from shared.clusters.model import LOW_PRIORITY, Cluster
+from shared.deadlines.pool import Pool, PoolPeriod, learn
 from shared.kernel.errors import Impossible
 from shared.kernel.suggest import there_are
 from shared.money.admission import newest_runs, price_of
@@ -17,7 +17,7 @@ from shared.runs.decide import has_run
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import WAITING
 
-LOW, DEDICATED = "low_priority", "dedicated"
+LOW, DEDICATED = LOW_PRIORITY, "dedicated"
 CHANGE = 300.0  # seconds until new nodes work, without any observation
 LEAST_CHANGE = 2.0
 
@@ -94,7 +94,7 @@ def _in_tier(
     raise Impossible(words, "one_tier")
 
 
-def _seen(runs: list[Run], cluster: str, now: datetime) -> tuple[list[Spell], list[float]]:
+def _seen(runs: list[Run], cluster: str, now: datetime) -> tuple[list[PoolPeriod], list[float]]:
     """The spells of the cluster's nodes in these runs, and the seconds that each run's first nodes took."""
     spells, waits = [], []
     for run in runs:
@@ -105,10 +105,10 @@ def _seen(runs: list[Run], cluster: str, now: datetime) -> tuple[list[Spell], li
         for (state, begin), (after, end) in pairwise(moments):
             seconds = (end - begin).total_seconds()
             if state is RunState.RUNNING:
-                spells.append(Spell(True, seconds, after is RunState.QUEUED))
+                spells.append(PoolPeriod(True, seconds, after is RunState.QUEUED))
                 first = False
             elif state in WAITING and after is RunState.RUNNING and first:
                 waits.append(seconds)
             elif state is RunState.QUEUED and not first:
-                spells.append(Spell(False, seconds, after is RunState.RUNNING))
+                spells.append(PoolPeriod(False, seconds, after is RunState.RUNNING))
     return spells, waits

@@ -21,7 +21,7 @@ _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
 @dataclass(frozen=True)
-class Wish:
+class RequestedDate:
     """A wish. At most one of `done_by` and `within_seconds` is set; 0 seconds mean "not set"."""
 
     done_by: datetime | None = None
@@ -36,32 +36,32 @@ class Wish:
             raise Impossible(f"done_by is {self.done_by:%Y-%m-%d %H:%M} UTC, which has passed.", "too_soon")
         return self.done_by
 
-    def over(self, below: Wish) -> Wish:
+    def over(self, below: RequestedDate) -> RequestedDate:
         """This wish, completed from the wish below."""
         takes = self.takes_seconds or below.takes_seconds
         if self.done_by or self.within_seconds:
-            return Wish(self.done_by, self.within_seconds, takes)
-        return Wish(below.done_by, below.within_seconds, takes)
+            return RequestedDate(self.done_by, self.within_seconds, takes)
+        return RequestedDate(below.done_by, below.within_seconds, takes)
 
 
-def wish_of_request(request: RunRequest, now: datetime) -> Wish:
+def wish_of_request(request: RunRequest, now: datetime) -> RequestedDate:
     """The wish in the request's own fields."""
     if request.done_by and request.within_seconds:
         raise Impossible("done_by and within_seconds both say when it must be done; give one.", "bad_date")
     done_by = moment(request.done_by, now) if request.done_by else None
-    return Wish(done_by, request.within_seconds or 0.0, request.takes_seconds or 0.0)
+    return RequestedDate(done_by, request.within_seconds or 0.0, request.takes_seconds or 0.0)
 
 
-def wish_of_route(route: Route) -> Wish:
-    return Wish(None, route.within_seconds, route.takes_seconds)
+def wish_of_route(route: Route) -> RequestedDate:
+    return RequestedDate(None, route.within_seconds, route.takes_seconds)
 
 
-def wish_of_tags(tags: Mapping[str, str], now: datetime) -> Wish:
+def wish_of_tags(tags: Mapping[str, str], now: datetime) -> RequestedDate:
     """The wish in a job's tags. Raises Impossible for an invalid tag."""
     if tags.get("done_by") and tags.get("within"):
         raise Impossible("The tags done_by and within both say when it must be done; keep one.", "bad_date")
     done_by = moment(tags["done_by"], now) if tags.get("done_by") else None
-    return Wish(done_by, *(_span(name, tags[name]) if tags.get(name) else 0.0 for name in ("within", "takes")))
+    return RequestedDate(done_by, *(_span(name, tags[name]) if tags.get(name) else 0.0 for name in ("within", "takes")))
 
 
 def moment(text: str, now: datetime) -> datetime:

@@ -29,7 +29,6 @@ def open_drop(
         code="collecting",
         why="Uploads are arriving.",
         event_form=event_form or before.event_form,
-        removed_at=None,
     )
     write(ports.drops, stored, opened)
     send_check(ports.queues, opened, look_after)

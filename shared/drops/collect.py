@@ -10,7 +10,7 @@ from shared.drops.checks import open_drop, send_check, write
 from shared.drops.decide import (
     SETTLED_SECONDS,
     OnUpload,
-    Verdict,
+    VerdictKind,
     becomes_loose,
     first_look,
     judge_drop,
@@ -18,9 +18,10 @@ from shared.drops.decide import (
     one_too_many,
     why_not_a_drop,
 )
+from shared.drops.facts import DropWaitsForRemoval
 from shared.drops.messages import CheckDrop, FileUploaded
 from shared.drops.model import Drop, DropState
-from shared.drops.ports import DropPorts, Taken
+from shared.drops.ports import AlreadyAdded, DropPorts
 from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.jobs.route import Route, Routes
 from shared.kernel.compare_and_set import compare_and_set
@@ -29,12 +30,14 @@ from shared.kernel.errors import Changed
 from shared.kernel.parsing import convert
 from shared.kernel.versioned import Stored
 from shared.runs.content import SoFar, Survey, survey_in_time
-from shared.runs.data import Listing
+from shared.runs.data import PackedListing
 
 log = logging.getLogger(__name__)
 
 AFTER_SECONDS = 1.0  # a short delay, so that another invocation continues
 BEGIN = SoFar()
+REMOVAL_SECONDS = 5.0  # until the next check of a drop that waits for a removal
+REMOVAL_LOST_AFTER = timedelta(minutes=1)  # a removal usually takes seconds
 MOST = 20_000_000  # files per drop; listing this many takes minutes to an hour
 
 
@@ -57,7 +60,7 @@ def note_upload(ports: DropPorts, blob_name: str, at: datetime | None, form: str
     def write(stored: Stored[Drop] | None) -> None:
         try:
             _take(ports, stored, upload)
-        except Taken as exc:
+        except AlreadyAdded as exc:
             _take(ports, exc.there, upload)
 
     compare_and_set(ports.clock, f"Drop {key}", lambda: ports.drops.get(key), write, first=first)
@@ -124,6 +127,8 @@ def _look(ports: DropPorts, stored: Stored[Drop], last: bool = False, so_far: So
         if stored.value.state is DropState.SEALING:  # this may be the message for the final check
             send_check(ports.queues, stored.value, SETTLED_SECONDS, last=True)
             finish_sealing(ports, stored)
+        elif stored.value.state is DropState.OPEN and stored.value.removed_at:
+            _wait_for_removal(ports, stored.value, last)
         elif stored.value.state is DropState.OPEN:
             _judge(ports, stored, last, so_far)
         elif last:  # the process that closed the drop queued this message
@@ -132,7 +137,15 @@ def _look(ports: DropPorts, stored: Stored[Drop], last: bool = False, so_far: So
         log.info("drop %s: another look was quicker", stored.value.key)
 
 
-def _listed(ports: DropPorts, drop: Drop, last: bool, so_far: SoFar, listing: Listing) -> Survey | None:
+def _wait_for_removal(ports: DropPorts, drop: Drop, last: bool) -> None:
+    """Check the drop again later: what a pending removal deletes must not become part of the next generation."""
+    if drop.removed_at and ports.clock() - drop.removed_at > REMOVAL_LOST_AFTER:
+        ports.happened(DropWaitsForRemoval(drop))
+    if not last:
+        send_check(ports.queues, drop, REMOVAL_SECONDS)
+
+
+def _listed(ports: DropPorts, drop: Drop, last: bool, so_far: SoFar, listing: PackedListing) -> Survey | None:
     """The survey of the drop; None if another message continues the listing."""
     seen = survey_in_time(ports.blobs, drop.key, ports.clock, so_far, listing.add)
     if isinstance(seen, Survey):
@@ -147,7 +160,7 @@ def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) ->
     if route is None:
         write(ports.drops, stored, _rejected(ports, stored, drop.key, "", ports.clock()))
         return
-    now, listing = ports.clock(), Listing(whole=not so_far.blobs)
+    now, listing = ports.clock(), PackedListing(whole=not so_far.blobs)
     if so_far.blobs >= MOST:
         why = f"It holds over {MOST:,} files. Upload fewer, larger files, such as archives."
         reject(ports.drops, Stored(replace(drop, newest=now, looked_at=now), stored.etag), "too_many_files", why)
@@ -156,23 +169,23 @@ def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) ->
     if seen is None:
         return
     verdict = judge_drop(drop, seen, route, now)
-    loose = verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen)
+    loose = verdict.verdict is VerdictKind.SEAL and becomes_loose(drop, seen)
     if loose and not ports.drops.take_loose(drop.key, route.single_files):
         verdict, loose = one_too_many(route), False
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
-    if verdict.verdict is Verdict.WAIT:
+    if verdict.verdict is VerdictKind.WAIT:
         if not last:
             send_check(ports.queues, drop, verdict.wait)
         return
-    if verdict.verdict is Verdict.FORGET:
+    if verdict.verdict is VerdictKind.FORGET:
         ports.drops.delete(stored)
         return
     send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
     sent_at = ports.clock()
     looked = replace(drop, newest=seen.newest or drop.newest, looked_at=now, listed=seen.fingerprint)
-    if verdict.verdict is Verdict.UNCHANGED:
+    if verdict.verdict is VerdictKind.UNCHANGED:
         ports.drops.replace(replace(looked, state=DropState.SEALED, code=verdict.code, why=verdict.why), stored)
-    elif verdict.verdict is Verdict.REJECT:
+    elif verdict.verdict is VerdictKind.REJECT:
         reject(ports.drops, Stored(looked, stored.etag), verdict.code, verdict.why)
     else:
         complete = Complete(seen, verdict, route, listing)
@@ -189,7 +202,7 @@ def _look_once_more(ports: DropPorts, stored: Stored[Drop], so_far: SoFar) -> No
     Nothing is written otherwise. A duplicate event that arrives much later opens the drop for one unnecessary check.
     """
     drop = stored.value
-    seen = _listed(ports, drop, True, so_far, Listing(whole=False)) if so_far.blobs < MOST else None
+    seen = _listed(ports, drop, True, so_far, PackedListing(whole=False)) if so_far.blobs < MOST else None
     route = _route(ports.routes, drop.key)
     if route is not None and seen and seen.fingerprint != drop.listed and seen.newest is not None:
         open_drop(ports, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))

@@ -105,7 +105,7 @@ def first_look(before: Drop | None, path: str, at: datetime, route: Route) -> fl
     return 0.0 if closes(path) else min(route.quiet_seconds, route.max_wait_seconds)
 
 
-class Verdict(StrEnum):
+class VerdictKind(StrEnum):
     SEAL = "seal"
     WAIT = "wait"
     REJECT = "reject"
@@ -117,7 +117,7 @@ class Verdict(StrEnum):
 class DropVerdict:
     """The decision about an open drop, with a reason for its owner. `wait`: seconds until the next check."""
 
-    verdict: Verdict
+    verdict: VerdictKind
     code: str
     why: str
     wait: float = 0.0
@@ -136,10 +136,10 @@ def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVer
     - the maximum wait is over
     """
     if seen.blobs == 0 and drop.generation == 0:
-        return DropVerdict(Verdict.FORGET, "gone", "Every blob of it was deleted before it closed.")
+        return DropVerdict(VerdictKind.FORGET, "gone", "Every blob of it was deleted before it closed.")
     if _nothing_new(drop, seen):
         content = f"run {drop.run}" if drop.run else f"generation {drop.generation}"
-        return DropVerdict(Verdict.UNCHANGED, "unchanged", f"Its content is that of {content}.")
+        return DropVerdict(VerdictKind.UNCHANGED, "unchanged", f"Its content is that of {content}.")
     waited, quiet = _ages(drop, seen, now)
     closed = _closed_by(drop, seen, route, waited, quiet)
     if closed is None:
@@ -147,14 +147,14 @@ def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVer
         if _fresh(drop, seen, JOB_FILES):
             wait = min(wait, route.settle_seconds - quiet)
         why = f"Closes after {route.quiet_seconds:g} s without an upload."
-        return DropVerdict(Verdict.WAIT, "collecting", why, max(wait, 0.1))
+        return DropVerdict(VerdictKind.WAIT, "collecting", why, max(wait, 0.1))
     if problem := drop.key.problem() or seen.problem:
-        return DropVerdict(Verdict.REJECT, "bad_name", problem)
+        return DropVerdict(VerdictKind.REJECT, "bad_name", problem)
     if seen.single_file and (loose := why_not_a_drop(drop.key, "", route, {})):
-        return DropVerdict(Verdict.REJECT, *loose)
+        return DropVerdict(VerdictKind.REJECT, *loose)
     if seen.data_blobs == 0:
-        return DropVerdict(Verdict.REJECT, "empty", "It holds only a marker. Upload the data, then the marker.")
-    return DropVerdict(Verdict.SEAL, *closed)
+        return DropVerdict(VerdictKind.REJECT, "empty", "It holds only a marker. Upload the data, then the marker.")
+    return DropVerdict(VerdictKind.SEAL, *closed)
 
 
 def becomes_loose(drop: Drop, seen: Survey) -> bool:
@@ -165,7 +165,7 @@ def becomes_loose(drop: Drop, seen: Survey) -> bool:
 def one_too_many(route: Route) -> DropVerdict:
     """The verdict on a loose file if the route has reached its maximum number of such runs."""
     why = f"Route {route.name!r} makes at most {route.single_files} runs of loose files. Upload files into a folder."
-    return DropVerdict(Verdict.REJECT, "too_many_files", why)
+    return DropVerdict(VerdictKind.REJECT, "too_many_files", why)
 
 
 def _nothing_new(drop: Drop, seen: Survey) -> bool:

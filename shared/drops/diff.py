@@ -34,7 +34,7 @@ class DataFile:
 
 
 @dataclass(frozen=True)
-class Difference:
+class DataDiff:
     """The changes from the first list to the second. A changed file has the values of the second list."""
 
     added: tuple[DataFile, ...]
@@ -63,14 +63,14 @@ def files_of(key: DropKey, blobs: Iterable[Blob]) -> list[DataFile]:
     return files
 
 
-def compare(before: Iterable[DataFile], after: Iterable[DataFile]) -> Difference:
+def compare(before: Iterable[DataFile], after: Iterable[DataFile]) -> DataDiff:
     """The difference between the lists, each part in the order of paths."""
     old, new = {file.path: file for file in before}, {file.path: file for file in after}
     both = sorted(old.keys() & new.keys())
     changed = tuple(
         new[path] for path in both if (old[path].size, old[path].content) != (new[path].size, new[path].content)
     )
-    return Difference(
+    return DataDiff(
         tuple(new[path] for path in sorted(new.keys() - old.keys())),
         changed,
         tuple(old[path] for path in sorted(old.keys() - new.keys())),

@@ -20,3 +20,10 @@ class DropSealed(Fact):
     """The drop's content is fixed, and its run has a row. Published before the drop's row says so."""
 
     drop: Drop
+
+
+@dataclass(frozen=True)
+class DropWaitsForRemoval(Fact):
+    """An open drop can't be sealed, because a removal that was requested some time ago is not done."""
+
+    drop: Drop

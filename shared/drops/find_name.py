@@ -20,7 +20,7 @@ from shared.runs.model import Run, RunState
 from shared.runs.names import RUN_NAME
 from shared.runs.ports import RunFilter, Runs
 from shared.runs.views.run_list import matching
-from shared.runs.views.summary import lower_is_better, metric_named
+from shared.runs.views.summary import lower_is_better, metric_named, model_metrics
 
 SHOWN = 8  # names to list for an ambiguous prefix
 LOOKED_AT = 1000  # newest runs that are searched for the best one
@@ -28,14 +28,14 @@ REMEMBERED = 200  # names that are searched for a similar name
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundName:
     """A run, or a drop with its run; the run may be ''."""
 
     run: str
-    drop: str = ""
+    drop: str
 
 
-def find(ports: DropPorts, text: str) -> Found:
+def find(ports: DropPorts, text: str) -> FoundName:
     """Resolve the text. Raises NotFound with similar names, and Conflict for an ambiguous prefix."""
     name = text.strip().removeprefix("drops/").strip("/")
     if "@" in name:
@@ -43,21 +43,21 @@ def find(ports: DropPorts, text: str) -> Found:
     if "/" in name:
         return _drop(ports.runs, ports.drops, name)
     if RUN_NAME.fullmatch(name) and (run_names := ports.runs.beginning_with(name, SHOWN + 1)):
-        return Found(name if name in run_names else _only(text, run_names))
+        return FoundName(name if name in run_names else _only(text, run_names), "")
     raise _nothing(ports.runs, ports.drops, text)
 
 
-def _drop(runs: Runs, drops: Drops, name: str) -> Found:
+def _drop(runs: Runs, drops: Drops, name: str) -> FoundName:
     route, _, rest = name.partition("/")
     key = DropKey(route, rest)
     if stored := drops.get(key):
-        return Found(stored.value.run, name)
+        return FoundName(stored.value.run, name)
     following = drops.listed(route, key, SHOWN + 1)  # names with this prefix come first
     alike = [drop for drop in following if drop.key.name.startswith(rest)]
     if not alike:
         raise _nothing(runs, drops, name)
     only = _only(name, [str(drop.key) for drop in alike])
-    return Found(next(drop.run for drop in alike if str(drop.key) == only), only)
+    return FoundName(next(drop.run for drop in alike if str(drop.key) == only), only)
 
 
 def _only(text: str, names: list[str]) -> str:
@@ -67,7 +67,7 @@ def _only(text: str, names: list[str]) -> str:
     raise Conflict(f"{text!r} is the beginning of {', '.join(names[:SHOWN])}{more}. Write more of it.", "ambiguous")
 
 
-def _chosen(ports: DropPorts, name: str) -> Found:
+def _chosen(ports: DropPorts, name: str) -> FoundName:
     """Resolve `where@which`: the newest or best run of a route, experiment or drop; without `where`, of all runs."""
     where, _, which = name.partition("@")
     if "/" in where and which.isdigit():
@@ -83,10 +83,10 @@ def _chosen(ports: DropPorts, name: str) -> Found:
         of = f" of {where!r}" if where else ""
         raise NotFound(f"There is no {'completed ' if kind == 'best' else ''}run{of} yet.{_meant(ports.routes, where)}")
     best = runs[0] if kind == "latest" else _best(runs, metric)
-    return Found(best.name)
+    return FoundName(best.name, "")
 
 
-def _generation(runs: Runs, drops: Drops, name: str, number: int) -> Found:
+def _generation(runs: Runs, drops: Drops, name: str, number: int) -> FoundName:
     data = _drop(runs, drops, name)
     stored = drops.get(DropKey.of(data.drop))
     drop = stored.value if stored else None
@@ -100,20 +100,20 @@ def _generation(runs: Runs, drops: Drops, name: str, number: int) -> Found:
     return data
 
 
-def _newest_drop(drops: Drops, route: str) -> Found:
+def _newest_drop(drops: Drops, route: str) -> FoundName:
     closed = closed_since(drops, route)
     if not closed:
         raise NotFound(f"No drop of route {route} has closed yet.")
-    return Found(closed[-1].run, str(closed[-1].key))
+    return FoundName(closed[-1].run, str(closed[-1].key))
 
 
 def _best(runs: list[Run], metric: str) -> Run:
-    having = [(run, full) for run in runs if (full := metric_named(metric, run.archive.best_metrics))]
+    having = [(run, full) for run in runs if (full := metric_named(metric, model_metrics(run)))]
     if not having:
-        names = {name for run in runs for name in run.archive.best_metrics}
+        names = {name for run in runs for name in model_metrics(run)}
         raise NotFound(f"No run has a metric {metric!r}.{did_you_mean(metric, names)} There are: {there_are(names)}.")
-    value = {run.name: run.archive.best_metrics[full] for run, full in having}
-    choose = min if lower_is_better(metric) else max
+    value = {run.name: model_metrics(run)[full] for run, full in having}
+    choose = min if lower_is_better(having[0][1], having[0][0]) else max
     return choose((run for run, _ in having), key=lambda run: value[run.name])
 
 

@@ -58,7 +58,7 @@ class Drop:
     why: str = ""  # why the drop is open, sealed or rejected, in words for its owner
     code: str = ""  # a stable code for `why`
     owner: str = ""  # uploader of the sealed content, self-reported
-    removed_at: datetime | None = None  # when someone requested the drop's removal; a later upload opens the drop again
+    removed_at: datetime | None = None  # since when a removal is to be carried out; the drop is not sealed before
     event_form: str = ""  # form of the drop's first event: "CloudEvent, base64"; empty if no event arrived
 
 

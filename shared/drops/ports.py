@@ -13,7 +13,7 @@ from shared.kernel.versioned import Stored
 from shared.runs.ports import RunPorts
 
 
-class Taken(Changed):
+class AlreadyAdded(Changed):
     """Another call added the same record first; `there` is the added record."""
 
     def __init__(self, there: Stored[Drop]) -> None:

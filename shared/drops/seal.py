@@ -26,7 +26,7 @@ from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.runs.content import JOB_FILES, Survey, survey
-from shared.runs.data import Listing, keep_listing
+from shared.runs.data import PackedListing, keep_listing
 from shared.runs.names import run_name
 
 
@@ -37,7 +37,7 @@ class Complete:
     seen: Survey
     verdict: DropVerdict
     route: Route
-    listing: Listing
+    listing: PackedListing
 
 
 def seal(ports: DropPorts, stored: Stored[Drop], complete: Complete) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from shared.drops.diff import DataFile, DataRef, Difference, compare, files_of, read_ref
+from shared.drops.diff import DataDiff, DataFile, DataRef, compare, files_of, read_ref
 from shared.drops.model import Drop, Generation, generation_of
 from shared.drops.ports import DropPorts, Drops
 from shared.jobs.route import Routes
@@ -42,7 +42,7 @@ def files(ports: DropPorts, ref: str) -> list[DataFile]:
     return _of_generation(ports, data_ref)
 
 
-def diff(ports: DropPorts, before: str, after: str) -> Difference:
+def diff(ports: DropPorts, before: str, after: str) -> DataDiff:
     """The differences between the files of `before` and the files of `after`."""
     return compare(files(ports, before), files(ports, after))
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 LAUNCHER = "elastic.launch"  # the launcher in trainers/elastic, with which a job finds the other jobs of its run
 
 
-class Group(StrEnum):
+class ReferenceGroup(StrEnum):
     """The target of a reference: an input (data, or a parameter's value) or an output."""
 
     INPUT = "inputs"
@@ -24,7 +24,7 @@ class Group(StrEnum):
 class Reference:
     """The value of an input or output: for a parameter its value, for data and outputs the path on the node."""
 
-    group: Group
+    group: ReferenceGroup
     name: str
 
     def __str__(self) -> str:

@@ -9,12 +9,12 @@ from typing import Protocol
 from shared.jobs.limits import Limits
 from shared.jobs.pipeline_checks import pipeline_faults
 from shared.jobs.problem import Problem
-from shared.jobs.readers.pipeline import Step, steps
+from shared.jobs.readers.pipeline import WrittenStep, steps
 from shared.jobs.readers.pipeline_document import JOBS, on_one_cluster
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
 
 
-class Kind(Protocol):
+class JobKind(Protocol):
     """One kind of job.
 
     `runs_a_command`: the job itself runs a command, on its own nodes and with its own inputs. Otherwise the jobs within
@@ -27,7 +27,7 @@ class Kind(Protocol):
     def on_its_cluster(self, job: JobSpec) -> JobSpec:
         """The job, with all its inner jobs on the cluster that the job itself names."""
 
-    def parts(self, job: JobSpec) -> tuple[Step, ...]:
+    def parts(self, job: JobSpec) -> tuple[WrittenStep, ...]:
         """The jobs within this job, in file order."""
 
     def part_faults(self, job: JobSpec, limits: Limits) -> Iterator[Problem]:
@@ -42,7 +42,7 @@ class _Command:
     def on_its_cluster(self, job: JobSpec) -> JobSpec:
         return job
 
-    def parts(self, _job: JobSpec) -> tuple[Step, ...]:
+    def parts(self, _job: JobSpec) -> tuple[WrittenStep, ...]:
         return ()
 
     def part_faults(self, _job: JobSpec, _limits: Limits) -> Iterator[Problem]:
@@ -55,16 +55,16 @@ class _Pipeline:
     def on_its_cluster(self, job: JobSpec) -> JobSpec:
         return replace(job, rest={**job.rest, JOBS: on_one_cluster(job.rest.get(JOBS))})
 
-    def parts(self, job: JobSpec) -> tuple[Step, ...]:
+    def parts(self, job: JobSpec) -> tuple[WrittenStep, ...]:
         return steps(job)
 
     def part_faults(self, job: JobSpec, limits: Limits) -> Iterator[Problem]:
         return pipeline_faults(job, limits)
 
 
-KINDS: dict[str, Kind] = {COMMAND: _Command(), PIPELINE: _Pipeline()}
+KINDS: dict[str, JobKind] = {COMMAND: _Command(), PIPELINE: _Pipeline()}
 
 
-def kind_of(job: JobSpec) -> Kind:
+def kind_of(job: JobSpec) -> JobKind:
     """The job's kind. An unsupported kind counts as a command until it is rejected."""
     return KINDS.get(job.kind, KINDS[COMMAND])

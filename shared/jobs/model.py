@@ -89,7 +89,7 @@ class JobStatus:
     failure: JobFailure = UNKNOWN_FAILURE
 
 
-class Part(StrEnum):
+class JobFolderPart(StrEnum):
     """A part of the files in a job's own folder."""
 
     LOGS = "logs"  # output of the job's processes, one file per rank
@@ -110,18 +110,18 @@ class JobFolder:
     outputs: str
     own: tuple[str, ...] = ()
 
-    def inside(self, part: Part) -> Place:
+    def inside(self, part: JobFolderPart) -> Place:
         """The folder with this part; for the rest, the whole folder."""
-        below = {Part.LOGS: self.logs, Part.OUTPUTS: self.outputs}.get(part, "")
+        below = {JobFolderPart.LOGS: self.logs, JobFolderPart.OUTPUTS: self.outputs}.get(part, "")
         return Place(self.place.container, f"{self.place.prefix}{below}")
 
-    def part_of(self, name: str) -> Part | None:
+    def part_of(self, name: str) -> JobFolderPart | None:
         """The part to which this name in the folder belongs; None for a file of the backend."""
         if name.startswith(self.logs):
-            return Part.LOGS
+            return JobFolderPart.LOGS
         if name.startswith(self.outputs):
-            return Part.OUTPUTS
-        return None if name.startswith(self.own) else Part.REST
+            return JobFolderPart.OUTPUTS
+        return None if name.startswith(self.own) else JobFolderPart.REST
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from shared.jobs.limits import Limits, over_limits
 from shared.jobs.location import Asset, is_of_this_machine, is_relative
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
-from shared.jobs.readers.pipeline import Step, steps
+from shared.jobs.readers.pipeline import WrittenStep, steps
 from shared.jobs.readers.pipeline_document import DEEPEST, SWEEP
 from shared.jobs.readers.place_text import PLACE_FORM
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec, Layer
@@ -42,7 +42,7 @@ def pipeline_faults(job: JobSpec, limits: Limits) -> Iterator[Problem]:
     yield from _of_the_graph({step.name: step for step in all_steps})
 
 
-def _of_step(step: Step, limits: Limits) -> Iterator[Problem]:
+def _of_step(step: WrittenStep, limits: Limits) -> Iterator[Problem]:
     yield from step.problems
     if step.name.count(".") > DEEPEST:
         yield Problem("", f"lies in more than {DEEPEST} pipelines within pipelines.")
@@ -64,7 +64,7 @@ def _of_step(step: Step, limits: Limits) -> Iterator[Problem]:
             yield Problem(f"inputs.{name}.path", f"{value.path!r} is on your machine; use {PLACE_FORM}.")
 
 
-def _of_component(step: Step, limits: Limits) -> Iterator[Problem]:
+def _of_component(step: WrittenStep, limits: Limits) -> Iterator[Problem]:
     if step.component and not isinstance(step.component, Asset):
         yield Problem("component", f"{step.component!r} is a file that was not sent with the job.")
     if step.component and limits.environments is not None:
@@ -75,7 +75,7 @@ def _of_component(step: Step, limits: Limits) -> Iterator[Problem]:
         yield Problem("environment", "is missing; each step, or its component, names its own.")
 
 
-def _of_the_graph(by_name: Mapping[str, Step]) -> Iterator[Problem]:
+def _of_the_graph(by_name: Mapping[str, WrittenStep]) -> Iterator[Problem]:
     """Steps that need a missing step, or that need each other."""
     graph: dict[str, set[str]] = {}
     for name, step in by_name.items():

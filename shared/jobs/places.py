@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from shared.jobs.command import Group, Reference
+from shared.jobs.command import Reference, ReferenceGroup
 from shared.jobs.data import Data
 from shared.jobs.location import OUTPUT_STORE, Location, Pattern, Placeholder, Where, is_relative
 from shared.jobs.order import JobOrder
@@ -17,8 +17,8 @@ from shared.jobs.spec import (
     FROM_MODEL,
     FROM_MODEL_TAG,
     DataInput,
+    JobOutput,
     JobSpec,
-    Output,
     Value,
     output_path,
 )
@@ -72,16 +72,16 @@ def starting_from(job: JobSpec, folder: Where) -> tuple[JobSpec, list[Problem]]:
         why = f"can't be used: the trainer's job has no tag {FROM_MODEL_TAG} with the flag that takes a model's folder."
         return job, [Problem("from_run", why, "no_start")]
     inputs = {**job.inputs, FROM_MODEL: DataInput(folder, FOLDER)}
-    command = job.command.followed_by(f"{flag} ", Reference(Group.INPUT, FROM_MODEL))
+    command = job.command.followed_by(f"{flag} ", Reference(ReferenceGroup.INPUT, FROM_MODEL))
     return replace(job, inputs=inputs, command=command), []
 
 
-def places_of(run: str, outputs: Mapping[str, Output]) -> dict[str, Output]:
+def places_of(run: str, outputs: Mapping[str, JobOutput]) -> dict[str, JobOutput]:
     """Every output with its place: its own path, else a folder (or a file) of the run."""
     return {name: _placed(run, name, output) for name, output in outputs.items()}
 
 
-def _placed(run: str, name: str, output: Output) -> Output:
+def _placed(run: str, name: str, output: JobOutput) -> JobOutput:
     if not output.path:
         return replace(output, path=output_path(run, name, output.kind == FILE))
     if not isinstance(output.path, Pattern):

@@ -22,7 +22,7 @@ class RouteReport:
 
     route: str
     cluster: str
-    problem: str = ""
+    problem: str
 
 
 @dataclass(frozen=True)

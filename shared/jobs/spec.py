@@ -47,7 +47,7 @@ class DataInput:
 
 
 @dataclass(frozen=True)
-class Output:
+class JobOutput:
     """An output of a job. Without a `path`, it goes to a folder of the run; see places.py."""
 
     path: Where | Pattern = ""
@@ -105,7 +105,7 @@ class JobSpec:
     timeout_seconds: int = 0
     shared_memory: str = ""
     inputs: Mapping[str, Value | DataInput] = field(default_factory=dict)
-    outputs: Mapping[str, Output] = field(default_factory=dict)
+    outputs: Mapping[str, JobOutput] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)  # environment variables of the processes
     tags: Mapping[str, str] = field(default_factory=dict)
     properties: Opaque = field(default_factory=dict)
@@ -175,7 +175,7 @@ def again(job: JobSpec, old: str, new: str, tag: str = "trainyard.retry_of", sha
     return replace(job, name=new, tags={**job.tags, tag: old}, outputs=outputs)
 
 
-def _moved(output: Output, name: str, new: str) -> Output:
+def _moved(output: JobOutput, name: str, new: str) -> JobOutput:
     """The output in the new run's folder, if it is in the folder of any run."""
     path = output.path
     if not isinstance(path, Location) or path.store != OUTPUT_STORE or path.workspace:

@@ -17,7 +17,7 @@ from shared.kernel.errors import BadSetting
 
 
 @dataclass(frozen=True)
-class Size:
+class VmSize:
     """The hardware of a VM size.
 
     The numbers are GPUs, GiB of memory per GPU, and GiB of memory per VM. `instead` is the successor of a size that
@@ -37,89 +37,89 @@ class Size:
 
 SIZES = {
     # T4; series ncast4v3-series
-    "Standard_NC4as_T4_v3": Size(1, 16, 28),
-    "Standard_NC8as_T4_v3": Size(1, 16, 56),
-    "Standard_NC16as_T4_v3": Size(1, 16, 110),
-    "Standard_NC64as_T4_v3": Size(4, 16, 440),
+    "Standard_NC4as_T4_v3": VmSize(1, 16, 28),
+    "Standard_NC8as_T4_v3": VmSize(1, 16, 56),
+    "Standard_NC16as_T4_v3": VmSize(1, 16, 110),
+    "Standard_NC64as_T4_v3": VmSize(4, 16, 440),
     # A100; series nca100v4-series
-    "Standard_NC24ads_A100_v4": Size(1, 80, 220),
-    "Standard_NC48ads_A100_v4": Size(2, 80, 440),
-    "Standard_NC96ads_A100_v4": Size(4, 80, 880),
+    "Standard_NC24ads_A100_v4": VmSize(1, 80, 220),
+    "Standard_NC48ads_A100_v4": VmSize(2, 80, 440),
+    "Standard_NC96ads_A100_v4": VmSize(4, 80, 880),
     # H100; series ncadsh100v5-series
-    "Standard_NC40ads_H100_v5": Size(1, 94, 320),
-    "Standard_NC80adis_H100_v5": Size(2, 94, 640),
+    "Standard_NC40ads_H100_v5": VmSize(1, 94, 320),
+    "Standard_NC80adis_H100_v5": VmSize(2, 94, 640),
     # 8 GPUs and InfiniBand; series ndasra100v4-series, ndma100v4-series, ndh100v5-series, nd-h200-v5-series
-    "Standard_ND96asr_v4": Size(8, 40, 900, infiniband=True),
-    "Standard_ND96amsr_A100_v4": Size(8, 80, 1900, infiniband=True),
-    "Standard_ND96isr_H100_v5": Size(8, 80, 1900, infiniband=True),
-    "Standard_ND96isr_H200_v5": Size(8, 141, 1850, infiniband=True),
+    "Standard_ND96asr_v4": VmSize(8, 40, 900, infiniband=True),
+    "Standard_ND96amsr_A100_v4": VmSize(8, 80, 1900, infiniband=True),
+    "Standard_ND96isr_H100_v5": VmSize(8, 80, 1900, infiniband=True),
+    "Standard_ND96isr_H200_v5": VmSize(8, 141, 1850, infiniband=True),
     # A10; series nvadsa10v5-series. The first three have a part of a GPU, which appears as one GPU
-    "Standard_NV6ads_A10_v5": Size(1, 4, 55),
-    "Standard_NV12ads_A10_v5": Size(1, 8, 110),
-    "Standard_NV18ads_A10_v5": Size(1, 12, 220),
-    "Standard_NV36ads_A10_v5": Size(1, 24, 440),
-    "Standard_NV36adms_A10_v5": Size(1, 24, 880),
-    "Standard_NV72ads_A10_v5": Size(2, 24, 880),
+    "Standard_NV6ads_A10_v5": VmSize(1, 4, 55),
+    "Standard_NV12ads_A10_v5": VmSize(1, 8, 110),
+    "Standard_NV18ads_A10_v5": VmSize(1, 12, 220),
+    "Standard_NV36ads_A10_v5": VmSize(1, 24, 440),
+    "Standard_NV36adms_A10_v5": VmSize(1, 24, 880),
+    "Standard_NV72ads_A10_v5": VmSize(2, 24, 880),
     # processors alone
-    "Standard_D2_v3": Size(0, 0, 8),
-    "Standard_D4_v3": Size(0, 0, 16),
-    "Standard_D8_v3": Size(0, 0, 32),
-    "Standard_E2_v3": Size(0, 0, 16),
-    "Standard_E4_v3": Size(0, 0, 32),
-    "Standard_E8_v3": Size(0, 0, 64),
-    "Standard_E16_v3": Size(0, 0, 128),
-    "Standard_E32_v3": Size(0, 0, 256),
-    "Standard_HB120rs_v3": Size(0, 0, 448, infiniband=True),
+    "Standard_D2_v3": VmSize(0, 0, 8),
+    "Standard_D4_v3": VmSize(0, 0, 16),
+    "Standard_D8_v3": VmSize(0, 0, 32),
+    "Standard_E2_v3": VmSize(0, 0, 16),
+    "Standard_E4_v3": VmSize(0, 0, 32),
+    "Standard_E8_v3": VmSize(0, 0, 64),
+    "Standard_E16_v3": VmSize(0, 0, 128),
+    "Standard_E32_v3": VmSize(0, 0, 256),
+    "Standard_HB120rs_v3": VmSize(0, 0, 448, infiniband=True),
     # K80
-    "Standard_NC6": Size(1, 12, 56, instead="Standard_NC8as_T4_v3"),
-    "Standard_NC12": Size(2, 12, 112, instead="Standard_NC64as_T4_v3"),
-    "Standard_NC24": Size(4, 12, 224, instead="Standard_NC64as_T4_v3"),
-    "Standard_NC24r": Size(4, 12, 224, infiniband=True, instead="Standard_NC64as_T4_v3"),
+    "Standard_NC6": VmSize(1, 12, 56, instead="Standard_NC8as_T4_v3"),
+    "Standard_NC12": VmSize(2, 12, 112, instead="Standard_NC64as_T4_v3"),
+    "Standard_NC24": VmSize(4, 12, 224, instead="Standard_NC64as_T4_v3"),
+    "Standard_NC24r": VmSize(4, 12, 224, infiniband=True, instead="Standard_NC64as_T4_v3"),
     # P100
-    "Standard_NC6s_v2": Size(1, 16, 112, instead="Standard_NC24ads_A100_v4"),
-    "Standard_NC12s_v2": Size(2, 16, 224, instead="Standard_NC48ads_A100_v4"),
-    "Standard_NC24s_v2": Size(4, 16, 448, instead="Standard_NC96ads_A100_v4"),
-    "Standard_NC24rs_v2": Size(4, 16, 448, infiniband=True, instead="Standard_NC96ads_A100_v4"),
+    "Standard_NC6s_v2": VmSize(1, 16, 112, instead="Standard_NC24ads_A100_v4"),
+    "Standard_NC12s_v2": VmSize(2, 16, 224, instead="Standard_NC48ads_A100_v4"),
+    "Standard_NC24s_v2": VmSize(4, 16, 448, instead="Standard_NC96ads_A100_v4"),
+    "Standard_NC24rs_v2": VmSize(4, 16, 448, infiniband=True, instead="Standard_NC96ads_A100_v4"),
     # P40; series nd-series
-    "Standard_ND6s": Size(1, 24, 112, instead="Standard_NC24ads_A100_v4"),
-    "Standard_ND12s": Size(2, 24, 224, instead="Standard_NC48ads_A100_v4"),
-    "Standard_ND24s": Size(4, 24, 448, instead="Standard_NC96ads_A100_v4"),
-    "Standard_ND24rs": Size(4, 24, 448, infiniband=True, instead="Standard_NC96ads_A100_v4"),
+    "Standard_ND6s": VmSize(1, 24, 112, instead="Standard_NC24ads_A100_v4"),
+    "Standard_ND12s": VmSize(2, 24, 224, instead="Standard_NC48ads_A100_v4"),
+    "Standard_ND24s": VmSize(4, 24, 448, instead="Standard_NC96ads_A100_v4"),
+    "Standard_ND24rs": VmSize(4, 24, 448, infiniband=True, instead="Standard_NC96ads_A100_v4"),
     # V100; series ncv3-series and ndv2-series
-    "Standard_NC6s_v3": Size(1, 16, 112, instead="Standard_NC24ads_A100_v4"),
-    "Standard_NC12s_v3": Size(2, 16, 224, instead="Standard_NC48ads_A100_v4"),
-    "Standard_NC24s_v3": Size(4, 16, 448, instead="Standard_NC96ads_A100_v4"),
-    "Standard_NC24rs_v3": Size(4, 16, 448, infiniband=True, instead="Standard_NC96ads_A100_v4"),
-    "Standard_ND40s_v2": Size(8, 32, 672, instead="Standard_ND96asr_v4"),
-    "Standard_ND40rs_v2": Size(8, 32, 672, infiniband=True, instead="Standard_ND96asr_v4"),
+    "Standard_NC6s_v3": VmSize(1, 16, 112, instead="Standard_NC24ads_A100_v4"),
+    "Standard_NC12s_v3": VmSize(2, 16, 224, instead="Standard_NC48ads_A100_v4"),
+    "Standard_NC24s_v3": VmSize(4, 16, 448, instead="Standard_NC96ads_A100_v4"),
+    "Standard_NC24rs_v3": VmSize(4, 16, 448, infiniband=True, instead="Standard_NC96ads_A100_v4"),
+    "Standard_ND40s_v2": VmSize(8, 32, 672, instead="Standard_ND96asr_v4"),
+    "Standard_ND40rs_v2": VmSize(8, 32, 672, infiniband=True, instead="Standard_ND96asr_v4"),
     # M60; series nv-series and nvv3-series. A card has two GPUs; the page of the NV-series counts cards
-    "Standard_NV6": Size(1, 8, 56, instead="Standard_NC8as_T4_v3"),
-    "Standard_NV12": Size(2, 8, 112, instead="Standard_NC64as_T4_v3"),
-    "Standard_NV24": Size(4, 8, 224, instead="Standard_NC64as_T4_v3"),
-    "Standard_NV6s_v2": Size(1, 8, 112, instead="Standard_NV36ads_A10_v5"),
-    "Standard_NV12s_v2": Size(2, 8, 224, instead="Standard_NV72ads_A10_v5"),
-    "Standard_NV24s_v2": Size(4, 8, 448, instead="Standard_NC96ads_A100_v4"),
-    "Standard_NV12s_v3": Size(1, 8, 112, instead="Standard_NV36ads_A10_v5"),
-    "Standard_NV24s_v3": Size(2, 8, 224, instead="Standard_NV72ads_A10_v5"),
-    "Standard_NV48s_v3": Size(4, 8, 448, instead="Standard_NC96ads_A100_v4"),
+    "Standard_NV6": VmSize(1, 8, 56, instead="Standard_NC8as_T4_v3"),
+    "Standard_NV12": VmSize(2, 8, 112, instead="Standard_NC64as_T4_v3"),
+    "Standard_NV24": VmSize(4, 8, 224, instead="Standard_NC64as_T4_v3"),
+    "Standard_NV6s_v2": VmSize(1, 8, 112, instead="Standard_NV36ads_A10_v5"),
+    "Standard_NV12s_v2": VmSize(2, 8, 224, instead="Standard_NV72ads_A10_v5"),
+    "Standard_NV24s_v2": VmSize(4, 8, 448, instead="Standard_NC96ads_A100_v4"),
+    "Standard_NV12s_v3": VmSize(1, 8, 112, instead="Standard_NV36ads_A10_v5"),
+    "Standard_NV24s_v3": VmSize(2, 8, 224, instead="Standard_NV72ads_A10_v5"),
+    "Standard_NV48s_v3": VmSize(4, 8, 448, instead="Standard_NC96ads_A100_v4"),
     # processors alone
-    "Standard_A1": Size(0, 0, 1.75, instead="Standard_D2_v3"),
-    "Standard_A2": Size(0, 0, 3.5, instead="Standard_D2_v3"),
-    "Standard_A3": Size(0, 0, 7, instead="Standard_D4_v3"),
-    "Standard_A4": Size(0, 0, 14, instead="Standard_D8_v3"),
-    "Standard_A5": Size(0, 0, 14, instead="Standard_E2_v3"),
-    "Standard_A6": Size(0, 0, 28, instead="Standard_E4_v3"),
-    "Standard_A7": Size(0, 0, 56, instead="Standard_E8_v3"),
-    "Standard_A8": Size(0, 0, 56, infiniband=True, instead="Standard_E8_v3"),
-    "Standard_A9": Size(0, 0, 112, infiniband=True, instead="Standard_E16_v3"),
-    "Standard_A10": Size(0, 0, 56, instead="Standard_E8_v3"),
-    "Standard_A11": Size(0, 0, 112, instead="Standard_E16_v3"),
-    "Standard_H8": Size(0, 0, 56, instead="Standard_E8_v3"),
-    "Standard_H8m": Size(0, 0, 112, instead="Standard_E16_v3"),
-    "Standard_H16": Size(0, 0, 112, instead="Standard_E16_v3"),
-    "Standard_H16m": Size(0, 0, 224, instead="Standard_E32_v3"),
-    "Standard_H16r": Size(0, 0, 112, infiniband=True, instead="Standard_HB120rs_v3"),
-    "Standard_H16mr": Size(0, 0, 224, infiniband=True, instead="Standard_HB120rs_v3"),
+    "Standard_A1": VmSize(0, 0, 1.75, instead="Standard_D2_v3"),
+    "Standard_A2": VmSize(0, 0, 3.5, instead="Standard_D2_v3"),
+    "Standard_A3": VmSize(0, 0, 7, instead="Standard_D4_v3"),
+    "Standard_A4": VmSize(0, 0, 14, instead="Standard_D8_v3"),
+    "Standard_A5": VmSize(0, 0, 14, instead="Standard_E2_v3"),
+    "Standard_A6": VmSize(0, 0, 28, instead="Standard_E4_v3"),
+    "Standard_A7": VmSize(0, 0, 56, instead="Standard_E8_v3"),
+    "Standard_A8": VmSize(0, 0, 56, infiniband=True, instead="Standard_E8_v3"),
+    "Standard_A9": VmSize(0, 0, 112, infiniband=True, instead="Standard_E16_v3"),
+    "Standard_A10": VmSize(0, 0, 56, instead="Standard_E8_v3"),
+    "Standard_A11": VmSize(0, 0, 112, instead="Standard_E16_v3"),
+    "Standard_H8": VmSize(0, 0, 56, instead="Standard_E8_v3"),
+    "Standard_H8m": VmSize(0, 0, 112, instead="Standard_E16_v3"),
+    "Standard_H16": VmSize(0, 0, 112, instead="Standard_E16_v3"),
+    "Standard_H16m": VmSize(0, 0, 224, instead="Standard_E32_v3"),
+    "Standard_H16r": VmSize(0, 0, 112, infiniband=True, instead="Standard_HB120rs_v3"),
+    "Standard_H16mr": VmSize(0, 0, 224, infiniband=True, instead="Standard_HB120rs_v3"),
 }
 _KNOWN = {name.lower(): size for name, size in SIZES.items()}
 _SIZE = re.compile(r"Standard_[A-Za-z0-9_-]{1,60}", re.IGNORECASE)
@@ -131,7 +131,7 @@ def is_size(name: str) -> bool:
     return bool(_SIZE.fullmatch(name))
 
 
-def known(name: str) -> Size | None:
+def known(name: str) -> VmSize | None:
     """The size with this name, in any case; None for a size that is not in the table."""
     return _KNOWN.get(name.lower())
 

@@ -13,17 +13,10 @@ from shared.kernel.parts import columns, flat
 Json = dict[str, Any]
 
 
-class Reason(msgspec.Struct):
-    """Why something can't be done now: a code, and a sentence for people."""
-
-    code: str
-    message: str
-
-
 def model_of(module: str, record: type[Any], also: dict[str, Any], skip: tuple[str, ...] = (), name: str = "") -> Any:
     """Response model: the record's fields minus `skip`, plus `also`. `module` is the module that declares the model."""
     field_types = {name: each.hint for name, each in columns(record).items() if name not in skip}
-    return msgspec.defstruct(name or record.__name__, [*(field_types | also).items()], module=module)
+    return msgspec.defstruct(name or f"{record.__name__}Answer", [*(field_types | also).items()], module=module)
 
 
 def plain_fields(record: Any, skip: tuple[str, ...] = ()) -> Json:

@@ -34,7 +34,7 @@ class Topic(Generic[T]):
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _CachedAnswer:
     at: datetime
     value: Any
 
@@ -44,7 +44,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._answers: dict[str, OrderedDict[Hashable, _Answer]] = {}
+        self._answers: dict[str, OrderedDict[Hashable, _CachedAnswer]] = {}
         self._reading: dict[tuple[str, Hashable], tuple[int, Future[Any]]] = {}  # with the id of the reading thread
 
     def answer(self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable = ()) -> T:
@@ -70,13 +70,15 @@ class Memory:
         """Return the single object of this topic, which `make` creates on the first call."""
         return self.answer(topic, datetime.min, make)
 
-    def _last(self, topic: Topic[T], key: Hashable) -> _Answer | None:
+    def _last(self, topic: Topic[T], key: Hashable) -> _CachedAnswer | None:
         answers = self._answers.get(topic.name, OrderedDict())
         if key in answers:
             answers.move_to_end(key)
         return answers.get(key)
 
-    def _read(self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable, last: _Answer | None) -> T:
+    def _read(
+        self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable, last: _CachedAnswer | None
+    ) -> T:
         _, reading = self._reading[topic.name, key]
         try:
             value = self._new_or_last(topic, now, read, key, last)
@@ -90,7 +92,7 @@ class Memory:
                 del self._reading[topic.name, key]
 
     def _new_or_last(
-        self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable, last: _Answer | None
+        self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable, last: _CachedAnswer | None
     ) -> T:
         try:
             value = read()
@@ -99,10 +101,10 @@ class Memory:
                 raise
             return cast("T", last.value)
         if topic.keeps(value):
-            self._keep(topic, key, _Answer(now, value))
+            self._keep(topic, key, _CachedAnswer(now, value))
         return value
 
-    def _keep(self, topic: Topic[T], key: Hashable, answer: _Answer) -> None:
+    def _keep(self, topic: Topic[T], key: Hashable, answer: _CachedAnswer) -> None:
         with self._lock:
             answers = self._answers.setdefault(topic.name, OrderedDict())
             answers[key] = answer

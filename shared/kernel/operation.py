@@ -54,7 +54,7 @@ class Operation(NamedTuple):
         return self.needs
 
 
-class Group(NamedTuple):
+class OperationGroup(NamedTuple):
     """The operations of one feature, which form one section of docs/api.md. `title` and `about` are Markdown."""
 
     title: str

@@ -33,6 +33,14 @@ class Column:
 
 
 @dataclass(frozen=True)
+class View:
+    """How answers show a part: the type of the field, and a function from the record to the field's value."""
+
+    model: Any
+    say: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
 class FeaturePart(Generic[P]):
     """What a feature adds to a record: a value of type `kind`, shown under `name`, in the column `column` or `name`.
 
@@ -45,6 +53,7 @@ class FeaturePart(Generic[P]):
     kind: type[P]
     column: str = ""  # set where `name` is the name of an old column
     hidden: tuple[str, ...] = ()  # fields that answers leave out
+    view: View | None = None  # None: answers show the fields of the part, or null
     was_there: Callable[[Mapping[str, Any]], bool] | None = None  # None for a part without old columns
 
     @property

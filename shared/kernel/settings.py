@@ -83,7 +83,7 @@ class Workspace:
 
 
 @dataclass(frozen=True)
-class Topic:
+class EventTopic:
     endpoint: str
     key: str = field(default="", repr=False)
 
@@ -113,7 +113,7 @@ class Settings:
     storage: Storage
     workspace: Workspace
     routes_file: Path
-    topic: Topic | None
+    topic: EventTopic | None
     mail: Mail | None = None
     notices_inside: bool = False
     batchai_account: str = ""
@@ -143,7 +143,7 @@ class Settings:
             ),
             routes_file=routes_file(env),
             rendezvous=_https(env, "TRAINYARD_RENDEZVOUS"),
-            topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
+            topic=EventTopic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
             mail=_mail(env),
             notices_inside=_notices_inside(env),
             batchai_account=env.get("AZURE_BATCHAI_STORAGE_ACCOUNT", ""),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from shared.kernel.errors import BadInput, NotFound
@@ -25,7 +25,7 @@ OBITUARY = {"deadletterreason", "deliveryattempts", "lastdeliveryoutcome", "publ
 
 
 @dataclass(frozen=True)
-class GivenBack:
+class ReplayedMessages:
     """How many poison messages and dead letters were replayed to a queue, at most MOST of each.
 
     `left` are the names of dead-letter files that belong to no queue, or that belong to this queue and are unreadable;
@@ -33,24 +33,25 @@ class GivenBack:
     """
 
     queue: str
-    messages: int = 0
-    dead_letters: int = 0
-    left: tuple[str, ...] = ()
+    messages: int
+    dead_letters: int
+    left: tuple[str, ...]
 
 
-def give_back(blobs: Blobs, queues: Queues, queue: str, dry_run: bool = False) -> GivenBack:
+def give_back(blobs: Blobs, queues: Queues, queue: str, dry_run: bool = False) -> ReplayedMessages:
     """Replay the messages, or with `dry_run` only count them. Raises NotFound with the names of the queues."""
     if queue not in QUEUES:
         raise NotFound(f"There is no queue {queue[:80]!r}. Queues: {', '.join(QUEUES)}.")
     poison = f"{queue}{POISON}"
-    dead_letters = _dead_letters(blobs, queues, queue, dry_run)
+    events, left = _dead_letters(blobs, queues, queue, dry_run)
     messages = queues.counts([poison])[poison] if dry_run else queues.give_back(poison, queue, MOST)
-    return replace(dead_letters, messages=messages)
+    return ReplayedMessages(queue, messages, events, left)
 
 
-def _dead_letters(blobs: Blobs, queues: Queues, queue: str, dry_run: bool) -> GivenBack:
-    """Replay the dead letters. Event Grid names their files SUBSCRIPTION/year/..., in Azure below the topic; a
-    subscription has its queue's name.
+def _dead_letters(blobs: Blobs, queues: Queues, queue: str, dry_run: bool) -> tuple[int, tuple[str, ...]]:
+    """Replay the dead letters. Return the number of their events, and the names of the files that stay.
+
+    Event Grid names the files SUBSCRIPTION/year/..., in Azure below the topic. A subscription has its queue's name.
     """
     files, events, left = 0, 0, []
     for name, whose in _files(blobs):
@@ -63,7 +64,7 @@ def _dead_letters(blobs: Blobs, queues: Queues, queue: str, dry_run: bool) -> Gi
             files, events = files + 1, events + len(its)
             if not dry_run:
                 _send(blobs, queues, queue, name, its)
-    return GivenBack(queue, dead_letters=events, left=tuple(left))
+    return events, tuple(left)
 
 
 def _files(blobs: Blobs) -> Iterator[tuple[str, str]]:

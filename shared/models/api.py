@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
 
 from shared.kernel.encode import model_of, plain, plain_fields
@@ -16,7 +15,7 @@ from shared.kernel.reply import Reply
 from shared.models import model as models
 from shared.models import promote, reproduce
 from shared.models import why as whys
-from shared.models.decide import Asked
+from shared.models.decide import ChangeRequest
 from shared.models.evidence import MODELS
 from shared.models.find import aliases_of, model_named, version_of
 from shared.models.ports import ModelPorts
@@ -58,7 +57,7 @@ class LetGoRequest(Struct, forbid_unknown_fields=True):
 _NO_REASON = LetGoRequest()
 
 
-class Alias(Struct):
+class AliasAnswer(Struct):
     alias: str
     version: int
     at: str
@@ -69,25 +68,25 @@ class Alias(Struct):
 
 
 _ALSO: dict[str, Any] = {"aliases": list[str], "promoted_at": str}
-Version = model_of(__name__, models.Version, _ALSO, ("at", "let_go_at", "proof"))
-Change = model_of(__name__, models.Change, {}, ("model",))
+VersionAnswer = model_of(__name__, models.Version, _ALSO, ("at", "let_go_at", "proof"))
+ChangeAnswer = model_of(__name__, models.Change, {}, ("model",))
 
 
-class Model(Struct):
+class ModelAnswer(Struct):
     model: str
     latest: Annotated[int, Meta(description="The number of the newest version that was ever made.")]
-    aliases: list[Alias]
+    aliases: list[AliasAnswer]
 
 
-class ModelPage(Model):
-    versions: Annotated[list[Version], Meta(description="The newest first, up to 100.")]  # type: ignore[valid-type]
-    history: Annotated[list[Change], Meta(description="The newest first, up to 100.")]  # type: ignore[valid-type]
+class ModelPage(ModelAnswer):
+    versions: Annotated[list[VersionAnswer], Meta(description="The newest first, up to 100.")]  # type: ignore[valid-type]
+    history: Annotated[list[ChangeAnswer], Meta(description="The newest first, up to 100.")]  # type: ignore[valid-type]
 
 
 class Chain(Struct):
     """The links from the alias to the data. `state`: good, bad or unknown."""
 
-    version: Version  # type: ignore[valid-type]
+    version: VersionAnswer  # type: ignore[valid-type]
     links: list[whys.Link]
     holds: Annotated[bool, Meta(description="False if a link is bad.")]
 
@@ -99,14 +98,10 @@ class Key(Struct):
     sha256: str
 
 
-Comparison = msgspec.defstruct(
-    "Comparison",
-    [("run", str), ("equal", bool), ("weights", dict[str, bool]), ("others", list[str]), ("differs", list[str])],
-    module=__name__,
-)
+ComparisonAnswer = model_of(__name__, reproduce.Comparison, {"run": str})
 
 
-def list_models(ports: ModelPorts) -> Annotated[list[Json], list[Model]]:
+def list_models(ports: ModelPorts) -> Annotated[list[Json], list[ModelAnswer]]:
     return [_head(model) for model in ports.models.all()]
 
 
@@ -117,22 +112,24 @@ def get_model(ports: ModelPorts, model: ModelName) -> Annotated[Json, ModelPage]
     return _head(named) | {"versions": versions, "history": history}
 
 
-def get_version(ports: ModelPorts, model: ModelName, version: VersionName) -> Annotated[Json, Version]:
+def get_version(ports: ModelPorts, model: ModelName, version: VersionName) -> Annotated[Json, VersionAnswer]:
     return _version(model_named(ports.models, model), version_of(ports.models, model, version))
 
 
-def promote_run(ports: ModelPorts, model: ModelName, body: PromoteRequest, by: Person) -> Annotated[Json, Version]:
-    asked = Asked(ports.clock(), by, body.why)
+def promote_run(
+    ports: ModelPorts, model: ModelName, body: PromoteRequest, by: Person
+) -> Annotated[Json, VersionAnswer]:
+    asked = ChangeRequest(ports.clock(), by, body.why)
     version = promote.promote_run(ports, body.run, model, body.alias, asked, body.allow_code)
     return _version(model_named(ports.models, model), version)
 
 
 def move_alias(
     ports: ModelPorts, model: ModelName, alias: AliasName, body: AliasRequest, by: Person
-) -> Annotated[Json, Model]:
+) -> Annotated[Json, ModelAnswer]:
     if body.undo == (body.version is not None):
         raise Impossible("Give one of version and undo.", "bad_request")
-    asked = Asked(ports.clock(), by, body.why)
+    asked = ChangeRequest(ports.clock(), by, body.why)
     if body.version is None:
         return _head(promote.undo(ports, model, alias, asked))
     return _head(promote.point(ports, model, body.version, alias, asked))
@@ -140,9 +137,9 @@ def move_alias(
 
 def let_go_version(
     ports: ModelPorts, model: ModelName, version: VersionName, by: Person, body: LetGoRequest = _NO_REASON
-) -> Annotated[Json, Version]:
+) -> Annotated[Json, VersionAnswer]:
     number = version_of(ports.models, model, version).number
-    released = promote.let_go(ports, model, number, Asked(ports.clock(), by, body.why))
+    released = promote.let_go(ports, model, number, ChangeRequest(ports.clock(), by, body.why))
     return _version(model_named(ports.models, model), released)
 
 
@@ -174,7 +171,7 @@ def reproduce_version(
 
 def compare_reproduction(
     ports: ModelPorts, model: ModelName, version: VersionName, run: RunName
-) -> Annotated[Json, Comparison]:
+) -> Annotated[Json, ComparisonAnswer]:
     return {"run": run, **asdict(reproduce.compare(ports, version_of(ports.models, model, version), run))}
 
 

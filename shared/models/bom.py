@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
-from shared.models.decide import Asked
+from shared.models.decide import ChangeRequest
 from shared.models.evidence import Evidence
 from shared.models.provenance import packages
 
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 BOM = "bom.json"
 
 
-def bom(evidence: Evidence, name: str, number: int, asked: Asked) -> bytes:
+def bom(evidence: Evidence, name: str, number: int, asked: ChangeRequest) -> bytes:
     """Return the document as JSON. The library is imported here because its import takes a third of a second."""
     from cyclonedx.output import make_outputter
     from cyclonedx.schema import OutputFormat, SchemaVersion
@@ -39,7 +39,7 @@ def components(document: Json, kind: str) -> list[Json]:
     return [each for each in document.get("components", []) if each.get("type") == kind]
 
 
-def _made(evidence: Evidence, name: str, number: int, asked: Asked) -> Bom:
+def _made(evidence: Evidence, name: str, number: int, asked: ChangeRequest) -> Bom:
     from cyclonedx.model.bom import Bom, BomMetaData
 
     model = _model(evidence, name, number)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import NOBODY, Person
-from shared.models.model import Alias, Change, Model, Version, What
+from shared.models.model import Alias, Change, ChangeKind, Model, Version
 
 MOST_EARLIER = 50  # versions to which repeated undos can move an alias back
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChangeRequest:
     """The person who changes a model, the time, and the reason."""
 
     at: datetime
@@ -24,13 +25,18 @@ class Asked:
 Changed = tuple[Model, list[Change]]
 
 
-def with_version(model: Model, number: int, asked: Asked) -> Changed:
-    """Return the model with its next version."""
-    after, change = _told(replace(model, latest=number), asked, What.VERSION, after=number)
+class OtherChampion(Exception):
+    """The alias does not stand any more where it stood when the champion was judged."""
+
+
+def with_version(model: Model, number: int, asked: ChangeRequest, goals: Mapping[str, str] | None = None) -> Changed:
+    """Return the model with its next version. A goal that the model has stays."""
+    model = replace(model, latest=number, goals={**(goals or {}), **model.goals})
+    after, change = _told(model, asked, ChangeKind.VERSION, after=number)
     return after, [change]
 
 
-def pointed(model: Model, number: int, alias: str, asked: Asked) -> Changed:
+def pointed(model: Model, number: int, alias: str, asked: ChangeRequest) -> Changed:
     """Return the model with its alias on this version. Nothing changes if the alias is already there."""
     old = model.aliases.get(alias)
     if old and old.number == number:
@@ -38,11 +44,29 @@ def pointed(model: Model, number: int, alias: str, asked: Asked) -> Changed:
     earlier = (*old.earlier, old.number)[-MOST_EARLIER:] if old else ()
     moved = Alias(number, asked.at, asked.by.name, asked.by.id, asked.why, earlier)
     before = old.number if old else 0
-    after, change = _told(_with(model, alias, moved), asked, What.ALIAS, alias, before, number)
+    after, change = _told(_with(model, alias, moved), asked, ChangeKind.ALIAS, alias, before, number)
     return after, [change]
 
 
-def undone(model: Model, alias: str, asked: Asked) -> Changed:
+def pointed_from(model: Model, number: int, alias: str, judged: Alias | None, asked: ChangeRequest) -> Changed:
+    """Return the model with its alias on this version. Raises OtherChampion unless the alias stands as it was judged:
+    on the same version, since the same move.
+    """
+    if model.aliases.get(alias) != judged:
+        raise OtherChampion
+    return pointed(model, number, alias, asked)
+
+
+def kept(model: Model, alias: str, judged: Alias | None, run: str, asked: ChangeRequest) -> Changed:
+    """Return the model with the line that a run was judged, and the alias stayed. Raises OtherChampion as above."""
+    if model.aliases.get(alias) != judged:
+        raise OtherChampion
+    number = judged.number if judged else 0
+    after, change = _told(model, asked, ChangeKind.LOST, alias, number, number)
+    return after, [replace(change, run=run)]
+
+
+def undone(model: Model, alias: str, asked: ChangeRequest) -> Changed:
     """Return the model with its alias on the previous version, or without the alias if there was none. Raises
     NotFound.
     """
@@ -52,11 +76,11 @@ def undone(model: Model, alias: str, asked: Asked) -> Changed:
         )
     number = old.earlier[-1] if old.earlier else 0
     moved = Alias(number, asked.at, asked.by.name, asked.by.id, asked.why, old.earlier[:-1]) if number else None
-    after, change = _told(_with(model, alias, moved), asked, What.UNDO, alias, old.number, number)
+    after, change = _told(_with(model, alias, moved), asked, ChangeKind.UNDO, alias, old.number, number)
     return after, [change]
 
 
-def without(model: Model, version: Version, asked: Asked) -> Changed:
+def without(model: Model, version: Version, asked: ChangeRequest) -> Changed:
     """Return the model after a version is released. Raises Conflict while an alias points at the version."""
     if names := sorted(name for name, alias in model.aliases.items() if alias.number == version.number):
         raise Conflict(
@@ -67,7 +91,7 @@ def without(model: Model, version: Version, asked: Asked) -> Changed:
         name: _going_back_to(alias, tuple(n for n in alias.earlier if n != version.number))
         for name, alias in model.aliases.items()
     }
-    after, change = _told(replace(model, aliases=aliases), asked, What.LET_GO, before=version.number)
+    after, change = _told(replace(model, aliases=aliases), asked, ChangeKind.LET_GO, before=version.number)
     return after, [change]
 
 
@@ -81,7 +105,7 @@ def _with(model: Model, name: str, alias: Alias | None) -> Model:
 
 
 def _told(
-    model: Model, asked: Asked, what: What, alias: str = "", before: int = 0, after: int = 0
+    model: Model, asked: ChangeRequest, what: ChangeKind, alias: str = "", before: int = 0, after: int = 0
 ) -> tuple[Model, Change]:
     order = model.changes + 1
     line = Change(model.name, order, what, asked.at, alias, before, after, asked.by.name, asked.by.id, asked.why)

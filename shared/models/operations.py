@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import Group, Operation
+from shared.kernel.operation import Operation, OperationGroup
 
 ANSWERS = "shared.models.api"
 VERSION = "models/{model}/versions/{version}"
 
-GROUP = Group(
+GROUP = OperationGroup(
     "[Models](models.md)",
     (
         Operation("list_models", "GET", "models", ANSWERS, "The models, with their aliases"),

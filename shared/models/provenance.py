@@ -10,7 +10,7 @@ from shared.jobs.location import DROPS_STORE, Location
 from shared.jobs.readers.git import source_of
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import Environment
-from shared.models.decide import Asked
+from shared.models.decide import ChangeRequest
 from shared.models.evidence import Evidence
 from shared.models.signature import STATEMENT
 from shared.runs.model import Run, RunState
@@ -22,7 +22,7 @@ PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "urn:trainyard:training:v1"
 
 
-def provenance(evidence: Evidence, name: str, number: int, asked: Asked) -> Json:
+def provenance(evidence: Evidence, name: str, number: int, asked: ChangeRequest) -> Json:
     """Return the statement. Its subjects are the model's files; its predicate describes everything they were made
     from.
     """

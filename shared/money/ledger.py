@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from shared.runs.node_use import Spell, Use
+from shared.runs.node_use import ClusterUse, NodeSpan
 
 KINDS = ("training", "allocation", "idle", "lease", "unexplained")
 IDLE_TAIL = timedelta(minutes=30)  # nodes that idle longer than this after a run are unexplained
@@ -28,12 +28,12 @@ _SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
-class Hold:
+class LeasedNodes:
     """A lease: the nodes of a cluster that it keeps warm, and for how long."""
 
     lease: str
     cluster: str
-    spell: Spell
+    spell: NodeSpan
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,17 @@ class Share:
 class Users:
     """The runs of a cluster, oldest first, to charge many stretches of its time."""
 
-    def __init__(self, uses: Iterable[Use]) -> None:
+    def __init__(self, uses: Iterable[ClusterUse]) -> None:
         ordered = sorted(uses, key=lambda use: (use.created, use.run))
         self.ran = [use for use in ordered if use.ran]
         self.waited = [use for use in ordered if use.waited]
 
 
-def split(had: Spell, uses: Users | Sequence[Use], holds: Sequence[Hold] = ()) -> list[Share]:
+def split(had: NodeSpan, uses: Users | Sequence[ClusterUse], holds: Sequence[LeasedNodes] = ()) -> list[Share]:
     """Charge every node of this stretch of a cluster to the cluster's runs and leases."""
     there = _There.of(had, uses if isinstance(uses, Users) else Users(uses), holds)
     cuts = sorted({had.begin, had.end, *(at for at in there.moments() if had.begin < at < had.end)})
-    return _joined([share for cut in pairwise(cuts) for share in _charge(Spell(*cut, had.nodes), there)])
+    return _joined([share for cut in pairwise(cuts) for share in _charge(NodeSpan(*cut, had.nodes), there)])
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class _Tail:
     who: str
     nodes: int
 
-    def touches(self, had: Spell) -> bool:
+    def touches(self, had: NodeSpan) -> bool:
         return had.begin - IDLE_TAIL < self.begin < had.end
 
 
@@ -83,13 +83,13 @@ class _Tail:
 class _There:
     """Everyone that may want a node during a stretch, in order."""
 
-    ran: list[Use]
-    waited: list[Use]
+    ran: list[ClusterUse]
+    waited: list[ClusterUse]
     ended: list[_Tail]
-    holds: Sequence[Hold]
+    holds: Sequence[LeasedNodes]
 
     @classmethod
-    def of(cls, had: Spell, users: Users, holds: Sequence[Hold]) -> _There:
+    def of(cls, had: NodeSpan, users: Users, holds: Sequence[LeasedNodes]) -> _There:
         tails = [_Tail(use.ended, use.run, use.nodes) for use in users.ran if use.ended]
         tails += [_Tail(hold.spell.end, hold.lease, hold.spell.nodes) for hold in holds]
         return cls(
@@ -115,7 +115,7 @@ class _There:
         yield from (("idle", t.who, t.nodes) for t in self.ended if t.begin <= at < t.begin + IDLE_TAIL)
 
 
-def _charge(had: Spell, there: _There) -> Iterator[Share]:
+def _charge(had: NodeSpan, there: _There) -> Iterator[Share]:
     left = had.nodes
     for kind, who, nodes_needed in there.wants(had.begin):
         if not left:
@@ -127,7 +127,7 @@ def _charge(had: Spell, there: _There) -> Iterator[Share]:
         yield Share("unexplained", "", had.begin, had.end, left)
 
 
-def _oldest_waiting(had: Spell, waited: list[Use]) -> Iterator[Use]:
+def _oldest_waiting(had: NodeSpan, waited: list[ClusterUse]) -> Iterator[ClusterUse]:
     """Yield the oldest waiting runs that could get a node; none is left for the runs after them."""
     left = had.nodes
     for use in waited:
@@ -140,11 +140,11 @@ def _oldest_waiting(had: Spell, waited: list[Use]) -> Iterator[Use]:
             left -= touching[0].nodes
 
 
-def _touches(spell: Spell, had: Spell) -> bool:
+def _touches(spell: NodeSpan, had: NodeSpan) -> bool:
     return spell.begin < had.end and spell.end > had.begin
 
 
-def _nodes_at(spells: Iterable[Spell], at: datetime) -> int:
+def _nodes_at(spells: Iterable[NodeSpan], at: datetime) -> int:
     return max((spell.nodes for spell in spells if spell.begin <= at < spell.end), default=0)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import Group, Operation
+from shared.kernel.operation import Operation, OperationGroup
 
-GROUP = Group(
+GROUP = OperationGroup(
     "Money",
     (
         Operation(

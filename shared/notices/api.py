@@ -11,13 +11,13 @@ from shared.kernel.encode import model_of, plain_fields
 from shared.kernel.person import Person
 from shared.kernel.reply import Reply
 from shared.notices import model, subscribe
-from shared.notices.model import Channel, DeliveryState, Kind
+from shared.notices.model import Channel, DeliveryState, NoticeKind
 from shared.notices.ports import NoticePorts, Post
 
 Json = dict[str, Any]
 
 SubscriptionName = Annotated[str, Meta(pattern="^[a-z0-9-]{1,40}$")]
-_KINDS = ", ".join(kind for kind in Kind if kind is not Kind.TEST)
+_KINDS = ", ".join(kind for kind in NoticeKind if kind is not NoticeKind.TEST)
 
 
 class SubscriptionRequest(Struct, forbid_unknown_fields=True):
@@ -29,11 +29,11 @@ class SubscriptionRequest(Struct, forbid_unknown_fields=True):
     route: Annotated[str, Meta(max_length=200)] = ""
     experiment: Annotated[str, Meta(max_length=255)] = ""
 
-    def wish(self) -> subscribe.Wish:
-        return subscribe.Wish(self.on, self.to, self.channel or "", self.route, self.experiment)
+    def wish(self) -> subscribe.SubscriptionSpec:
+        return subscribe.SubscriptionSpec(self.on, self.to, self.channel or "", self.route, self.experiment)
 
 
-Subscription = model_of(
+SubscriptionAnswer = model_of(
     __name__,
     model.Subscription,
     {"to": Annotated[str, Meta(description="As much of it as may be shown.")]},
@@ -48,9 +48,9 @@ class NewSubscription(Struct):
     secret: Annotated[str, Meta(description="Signs what is sent to a webhook; shown this once. Else empty.")]
 
 
-class Delivery(Struct):
+class DeliveryAnswer(Struct):
     event: str
-    kind: Kind
+    kind: NoticeKind
     title: str
     at: datetime
     state: DeliveryState
@@ -69,7 +69,7 @@ class Tested(Struct):
     event: str
 
 
-def list_subscriptions(post: Post) -> Annotated[list[Json], list[Subscription]]:
+def list_subscriptions(post: Post) -> Annotated[list[Json], list[SubscriptionAnswer]]:
     return [_shown(each) for each in post.notices.all()]
 
 
@@ -90,7 +90,7 @@ def test_subscription(ports: NoticePorts, post: Post, subscription: Subscription
     return {"id": subscription, "event": subscribe.send_test(ports, post, subscription)}
 
 
-def list_deliveries(post: Post, subscription: SubscriptionName) -> Annotated[list[Json], list[Delivery]]:
+def list_deliveries(post: Post, subscription: SubscriptionName) -> Annotated[list[Json], list[DeliveryAnswer]]:
     """Return the deliveries of an existing or deleted subscription. Raises NotFound."""
     newest = post.notices.newest(subscription)
     if not newest:

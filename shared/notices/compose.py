@@ -8,21 +8,25 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from shared.kernel.errors import NotFound, Unavailable
-from shared.notices.model import Kind, Notice
+from shared.notices.model import Notice, NoticeKind
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.ports import Runs
-from shared.runs.views.summary import first_line
+from shared.runs.views.summary import first_line, model_metrics
 
 METRICS_TOLD = 4
-_KINDS = {RunState.COMPLETED: Kind.COMPLETED, RunState.FAILED: Kind.FAILED, RunState.CANCELED: Kind.CANCELED}
+_KINDS = {
+    RunState.COMPLETED: NoticeKind.COMPLETED,
+    RunState.FAILED: NoticeKind.FAILED,
+    RunState.CANCELED: NoticeKind.CANCELED,
+}
 _Maker = Callable[[Runs, Notice, dict[str, Any]], Notice | None]
 
 
 def compose(runs: Runs, kind: str, subject: str, at: datetime, data: dict[str, Any]) -> Notice | None:
     """Return the notice for an event; None for a kind without notices, or if its run no longer exists."""
     made = _MAKERS.get(kind)
-    return made(runs, Notice(f"{kind}:{subject}", Kind.TEST, "", at), data) if made else None
+    return made(runs, Notice(f"{kind}:{subject}", NoticeKind.TEST, "", at), data) if made else None
 
 
 def _archived(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
@@ -40,14 +44,14 @@ def _given_up(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None
     if run is None:
         return None
     words = {"archive error": run.archive.error}
-    return _of_run(notice, run, Kind.FAILED, f"The archive of run {run.name} was given up.", words)
+    return _of_run(notice, run, NoticeKind.FAILED, f"The archive of run {run.name} was given up.", words)
 
 
 def _evicted(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
     run = _run(runs, data)
     if run is None:
         return None
-    return _of_run(notice, run, Kind.EVICTED, f"Run {run.name} lost its nodes {data.get('evictions')} times.", {})
+    return _of_run(notice, run, NoticeKind.EVICTED, f"Run {run.name} lost its nodes {data.get('evictions')} times.", {})
 
 
 def _late(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
@@ -55,46 +59,50 @@ def _late(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
     if run is None:
         return None
     hint = "Let it go on, cancel it, or continue it on more nodes."
-    return _of_run(notice, run, Kind.LATE, f"Run {run.name} will be late: {data.get('why', '')}", {"what to do": hint})
+    return _of_run(
+        notice, run, NoticeKind.LATE, f"Run {run.name} will be late: {data.get('why', '')}", {"what to do": hint}
+    )
 
 
 def _idle(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"Cluster {data.get('cluster')} has {_nodes(data.get('nodes'))} and had nothing to do for an hour."
-    return _plain(notice, Kind.IDLE, title, data)
+    return _plain(notice, NoticeKind.IDLE, title, data)
 
 
 def _budget(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = str(data.get("why") or f"The budget of {data.get('project')}: its limit came near.")
-    return _plain(notice, Kind.BUDGET, title, {name: value for name, value in data.items() if name != "why"})
+    return _plain(notice, NoticeKind.BUDGET, title, {name: value for name, value in data.items() if name != "why"})
 
 
 def _poison(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"A message of the queue {data.get('queue')} failed five times and was set aside."
     hint = "`status` shows it, `admin replay` gives it back once the cause is mended."
-    return _plain(notice, Kind.POISON, title, {"queue": data.get("queue"), "what to do": hint})
+    return _plain(notice, NoticeKind.POISON, title, {"queue": data.get("queue"), "what to do": hint})
 
 
 def _alias(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     model, alias, after = data.get("model"), data.get("alias"), data.get("after")
     title = f"{model}@{alias} is {model}/{after} now." if after else f"Model {model} has no alias {alias} any more."
     facts = {"before": data.get("before") or "none", "by": data.get("by"), "why": data.get("why")}
-    return _plain(notice, Kind.MODEL, title, facts)
+    return _plain(notice, NoticeKind.MODEL, title, facts)
 
 
 def _lost(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"Run {data.get('run')} did not become {data.get('model')}'s champion."
-    return _plain(notice, Kind.MODEL, title, {"why": data.get("why")})
+    return _plain(notice, NoticeKind.MODEL, title, {"why": data.get("why")})
 
 
 def _schedule(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"Schedule {data.get('schedule')} could not start its run: {data.get('why')}"
     facts = {name: value for name, value in data.items() if name not in ("schedule", "why")}
     hint = f"`schedule log {data.get('schedule')}` shows its firings; the next one is tried all the same."
-    return replace(_plain(notice, Kind.SCHEDULE, title, facts | {"what to do": hint}), route=str(data.get("route", "")))
+    return replace(
+        _plain(notice, NoticeKind.SCHEDULE, title, facts | {"what to do": hint}), route=str(data.get("route", ""))
+    )
 
 
 def _test(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
-    return _plain(notice, Kind.TEST, "This is a test of a Trainyard subscription.", data)
+    return _plain(notice, NoticeKind.TEST, "This is a test of a Trainyard subscription.", data)
 
 
 _MAKERS: dict[str, _Maker] = {
@@ -120,18 +128,18 @@ def _run(runs: Runs, data: dict[str, Any]) -> Run | None:
         return None
 
 
-def _plain(notice: Notice, kind: Kind, title: str, facts: dict[str, Any]) -> Notice:
+def _plain(notice: Notice, kind: NoticeKind, title: str, facts: dict[str, Any]) -> Notice:
     return Notice(notice.id, kind, title, notice.at, {name: str(value) for name, value in facts.items()})
 
 
-def _of_run(notice: Notice, run: Run, kind: Kind, title: str, facts: dict[str, str]) -> Notice:
-    best = [f"{name} {value:.4g}" for name, value in list(run.archive.best_metrics.items())[:METRICS_TOLD]]
+def _of_run(notice: Notice, run: Run, kind: NoticeKind, title: str, facts: dict[str, str]) -> Notice:
+    best = [f"{name} {value:.4g}" for name, value in list(model_metrics(run).items())[:METRICS_TOLD]]
     run_facts = {
-        "why": first_line(run) if kind is not Kind.COMPLETED else "",
+        "why": first_line(run) if kind is not NoticeKind.COMPLETED else "",
         "experiment": run.asked.experiment,
         "cluster": f"{run.asked.cluster}, {_nodes(run.asked.nodes)}",
         "took": _took(run),
-        "best": ", ".join(best),
+        "metrics": ", ".join(best),
         "owner": run.people.owner,
     }
     return Notice(notice.id, kind, title, notice.at, run_facts | facts, run.name, run.asked.route, run.asked.experiment)

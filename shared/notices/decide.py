@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from shared.kernel.errors import Impossible
-from shared.notices.model import Kind, Notice, Subscription
+from shared.notices.model import Notice, NoticeKind, Subscription
 
 TRIES = 24  # an endpoint that fails half of the time fails 24 times in a row once in 17 million deliveries
 KEPT = timedelta(days=90)  # deliveries, for `notify log`; far longer than an event can be repeated
@@ -29,9 +29,9 @@ def pause(tries: int, retry_after: float = 0.0) -> float:
     return float(min(max(_FIRST * 2.0 ** (tries - 1), retry_after), _LONGEST))
 
 
-def read_kinds(names: list[str]) -> tuple[Kind, ...]:
+def read_kinds(names: list[str]) -> tuple[NoticeKind, ...]:
     """Return the requested kinds, without repeats. Raises Impossible with the allowed kinds."""
-    choices = [kind for kind in Kind if kind is not Kind.TEST]
+    choices = [kind for kind in NoticeKind if kind is not NoticeKind.TEST]
     unknown = [name for name in names if name not in choices]
     if unknown or not names:
         raise Impossible(f"on is {', '.join(unknown) or 'empty'}; choose from {', '.join(choices)}.", "bad_kind")

@@ -15,7 +15,7 @@ from enum import StrEnum
 _WEB = re.compile(r"(https?)://(?:[^/?#]*@)?(\[[0-9a-fA-F:.]*\]|[\w.-]+)")
 
 
-class Kind(StrEnum):
+class NoticeKind(StrEnum):
     """The kinds of notices."""
 
     COMPLETED = "completed"
@@ -43,7 +43,7 @@ class Notice:
     """A notice. `facts` are names and values for people, in display order."""
 
     id: str
-    kind: Kind
+    kind: NoticeKind
     title: str
     at: datetime
     facts: dict[str, str] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Subscription:
     """
 
     id: str
-    on: tuple[Kind, ...]
+    on: tuple[NoticeKind, ...]
     channel: Channel
     to: str = field(repr=False)
     created_at: datetime

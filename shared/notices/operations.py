@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import Group, Operation
+from shared.kernel.operation import Operation, OperationGroup
 
 ANSWERS = "shared.notices.api"
 
-GROUP = Group(
+GROUP = OperationGroup(
     "[Notices](schedules-and-notices.md)",
     (
         Operation(

@@ -13,11 +13,11 @@ import json
 from datetime import datetime
 from typing import Any
 
-from shared.notices.model import Channel, Kind, Notice, Subscription
+from shared.notices.model import Channel, Notice, NoticeKind, Subscription
 
 SECRET_PREFIX = "whsec_"  # noqa: S105  # prefix of a Standard Webhooks secret
-_MARK = {Kind.COMPLETED: "✅", Kind.FAILED: "❌", Kind.CANCELED: "🚫", Kind.TEST: "👋"}
-_COLOUR = {Kind.COMPLETED: "Good", Kind.FAILED: "Attention", Kind.TEST: "Accent"}
+_MARK = {NoticeKind.COMPLETED: "✅", NoticeKind.FAILED: "❌", NoticeKind.CANCELED: "🚫", NoticeKind.TEST: "👋"}
+_COLOUR = {NoticeKind.COMPLETED: "Good", NoticeKind.FAILED: "Attention", NoticeKind.TEST: "Accent"}
 _FACT_LIMIT = 1000  # characters
 
 

@@ -21,7 +21,7 @@ _SECRET_BYTES = 32
 
 
 @dataclass(frozen=True)
-class Wish:
+class SubscriptionSpec:
     """A requested subscription."""
 
     on: list[str]
@@ -32,7 +32,7 @@ class Wish:
 
 
 def subscribe(
-    ports: NoticePorts, post: Post, wish: Wish, owner: Person = NOBODY, key: str | None = None
+    ports: NoticePorts, post: Post, wish: SubscriptionSpec, owner: Person = NOBODY, key: str | None = None
 ) -> Subscription:
     """Store a subscription. The same key returns the same subscription, as long as it exists.
 

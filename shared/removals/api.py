@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -12,23 +11,15 @@ from shared.kernel.encode import model_of, plain_fields
 from shared.kernel.person import Person
 from shared.removals import model, remove, retention
 from shared.removals import usage as space
-from shared.removals.model import What
+from shared.removals.decide import PlannedRemoval
 from shared.removals.ports import RemovalPorts, Removals
 from shared.runs.intake.request import RunName
 
 Json = dict[str, Any]
 MOST_SHOWN = 50
 
-Removal = model_of(__name__, model.Removal, {})
-
-
-class Going(Struct):
-    """What retention will let go, when at the earliest, and why."""
-
-    what: What
-    name: str
-    at: datetime
-    why: str
+_SKIPS = ("reach",)
+RemovalAnswer = model_of(__name__, model.Removal, {}, _SKIPS)
 
 
 class Holder(Struct):
@@ -38,32 +29,34 @@ class Holder(Struct):
     files: int
 
 
-class Usage(Struct):
+class UsageAnswer(Struct):
     kinds: Annotated[dict[str, int], Meta(description="Bytes of drops, archives, checkpoints, copies and logs.")]
     holders: Annotated[list[Holder], Meta(description="What takes most, up to 50.")]
     complete: Annotated[bool, Meta(description="False if there was no time to count all.")]
 
 
-def remove_run(ports: RemovalPorts, removals: Removals, run: RunName, by: Person) -> Annotated[Json, Removal]:
-    return plain_fields(remove.remove_run(ports, removals, run, remove.Asked(by)))
+def remove_run(ports: RemovalPorts, removals: Removals, run: RunName, by: Person) -> Annotated[Json, RemovalAnswer]:
+    return plain_fields(remove.remove_run(ports, removals, run, remove.RemovalRequest(by)), _SKIPS)
 
 
-def remove_drop(ports: RemovalPorts, removals: Removals, route: str, name: str, by: Person) -> Annotated[Json, Removal]:
-    return plain_fields(remove.remove_drop(ports, removals, DropKey(route, name), remove.Asked(by)))
+def remove_drop(
+    ports: RemovalPorts, removals: Removals, route: str, name: str, by: Person
+) -> Annotated[Json, RemovalAnswer]:
+    return plain_fields(remove.remove_drop(ports, removals, DropKey(route, name), remove.RemovalRequest(by)), _SKIPS)
 
 
-def list_removals(removals: Removals) -> Annotated[list[Json], list[Removal]]:
-    return [plain_fields(each) for each in removals.newest()]
+def list_removals(removals: Removals) -> Annotated[list[Json], list[RemovalAnswer]]:
+    return [plain_fields(each, _SKIPS) for each in removals.newest()]
 
 
-def get_retention(ports: RemovalPorts) -> Annotated[list[Json], list[Going]]:
+def get_retention(ports: RemovalPorts) -> Annotated[list[Json], list[PlannedRemoval]]:
     return [
         {"what": str(each.what), "name": each.name, "at": each.at.isoformat(), "why": each.why}
         for each in retention.plan(ports)
     ]
 
 
-def get_usage(ports: RemovalPorts) -> Annotated[Json, Usage]:
+def get_usage(ports: RemovalPorts) -> Annotated[Json, UsageAnswer]:
     used = space.usage(ports)
     holders = [
         {"kind": kind, "name": name, "bytes": size, "files": used.files[kind, name]}

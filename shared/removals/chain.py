@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shared.jobs.location import Location
 from shared.kernel.errors import NotFound
-from shared.removals.model import What
+from shared.removals.model import RemovalKind
 from shared.runs.model import Run
 from shared.runs.names import asked_run_name
 from shared.runs.ports import Runs
@@ -30,7 +30,7 @@ def earlier(runs: Runs, run: Run) -> list[Run]:
     return chain
 
 
-def own_paths(runs: Runs, what: What, run: Run) -> set[Location]:
+def own_paths(runs: Runs, what: RemovalKind, run: Run) -> set[Location]:
     """Return the output paths that a removal of this run deletes: its own outputs, and those that only this run still
     needed.
 
@@ -38,12 +38,12 @@ def own_paths(runs: Runs, what: What, run: Run) -> set[Location]:
     """
     before, after = earlier(runs, run), later(runs, run)
     folders = [f"/trainyard/{each.name}/" for each in (*before, run, *after)]
-    users = after if what is What.CHECKPOINTS else [*before, *after]
+    users = after if what is RemovalKind.CHECKPOINTS else [*before, *after]
     needed = {path for user in users if _keeps(user, what) for path in _paths(user)}
     return {path for path in _paths(run) if path not in needed and any(folder in f"/{path.path}" for folder in folders)}
 
 
-def _keeps(run: Run, what: What) -> bool:
+def _keeps(run: Run, what: RemovalKind) -> bool:
     return run.removed.at is None and str(what) not in run.removed.cleared
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from shared.drops.model import Drop, DropState
 from shared.jobs.route import Retention
-from shared.removals.model import What
+from shared.removals.model import RemovalKind
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 
@@ -16,37 +16,39 @@ TOLD_BEFORE = timedelta(days=7)  # the plan shows what will be deleted within th
 
 
 @dataclass(frozen=True)
-class Going:
+class PlannedRemoval:
     """What will be deleted, the earliest time, and the reason."""
 
-    what: What
+    what: RemovalKind
     name: str
     at: datetime
     why: str
 
 
-def of_run(run: Run, rules: Retention) -> Iterator[Going]:
+def of_run(run: Run, rules: Retention) -> Iterator[PlannedRemoval]:
     """Yield what of an archived run will be deleted. The last run of a chain decides about shared checkpoints."""
     if run.archive.at is None or run.removed.at is not None or run.archive.gave_up_at is not None:
         return
     kinds = (
-        (What.CHECKPOINTS, rules.checkpoints, run.progress.state is RunState.COMPLETED),
-        (What.COPIES, rules.copies, True),
+        (RemovalKind.CHECKPOINTS, rules.checkpoints, run.progress.state is RunState.COMPLETED),
+        (RemovalKind.COPIES, rules.copies, True),
     )
     for what, days, may_go in kinds:
         if days and may_go and str(what) not in run.removed.cleared:
             at = run.archive.at + timedelta(days=days)
-            yield Going(
+            yield PlannedRemoval(
                 what, run.name, at, f"{what} of an archived run are kept for {days:g} days on route {run.asked.route}."
             )
 
 
-def of_drop(drop: Drop, rules: Retention) -> Going | None:
+def of_drop(drop: Drop, rules: Retention) -> PlannedRemoval | None:
     """Return when the drop will be deleted, unless a run keeps its data (`keeps_data`)."""
     if not rules.drops or drop.state is not DropState.SEALED or drop.sealed_at is None:
         return None
     at = drop.sealed_at + timedelta(days=rules.drops)
-    return Going(What.DROP, str(drop.key), at, f"Drops of route {drop.key.route} are kept for {rules.drops:g} days.")
+    return PlannedRemoval(
+        RemovalKind.DROP, str(drop.key), at, f"Drops of route {drop.key.route} are kept for {rules.drops:g} days."
+    )
 
 
 def keeps_data(run: Run) -> bool:

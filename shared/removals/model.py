@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from shared.kernel.storage import Place
 
-class What(StrEnum):
+
+class RemovalKind(StrEnum):
     RUN = "run"  # archive, checkpoints, and the job's own outputs and logs; the record stays, but is not listed
     CHECKPOINTS = "checkpoints"  # of a completed run
     COPIES = "copies"  # outputs and logs in the job's own folders, which the archive also has
@@ -15,13 +17,29 @@ class What(StrEnum):
 
 
 @dataclass(frozen=True)
-class Removal:
-    """A requested removal. `by` is the requester, `by_id` the requester's object id in Entra ID.
+class Reach:
+    """The blobs that a removal may delete: those that were there when the removal was requested.
 
-    `done_at` is when the removal was complete.
+    A blob of the drop, or in one of `places`, is in reach if it was last written by `written_by`, or has the etag that
+    the list in the folder `listing` of the output container names. `token` identifies the opening of the drop: the
+    drop's record is deleted only while it has this token.
     """
 
-    what: What
+    written_by: datetime
+    places: tuple[Place, ...] = ()
+    listing: str = ""
+    token: str = ""
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A requested removal, and what it may delete. `by` is the requester, `by_id` the requester's object id in Entra
+    ID.
+
+    `done_at` is when the removal was complete. `reach` is None in records of the previous version.
+    """
+
+    what: RemovalKind
     name: str
     asked_at: datetime
     by: str = ""
@@ -30,3 +48,4 @@ class Removal:
     bytes: int = 0
     done_at: datetime | None = None
     by_id: str = ""
+    reach: Reach | None = None

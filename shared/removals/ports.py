@@ -7,7 +7,7 @@ from typing import Protocol
 
 from shared.drops.ports import DropPorts
 from shared.kernel.drop_key import DropKey
-from shared.removals.model import Removal, What
+from shared.removals.model import Removal, RemovalKind
 
 
 class Named(Protocol):
@@ -26,7 +26,7 @@ class Removals(Protocol):
     def put(self, removal: Removal) -> None:
         """Write the record, replacing a record with the same object and time."""
 
-    def get(self, what: What, name: str, asked_at: datetime) -> Removal | None:
+    def get(self, what: RemovalKind, name: str, asked_at: datetime) -> Removal | None:
         """Return the record, or None."""
 
     def newest(self, limit: int = 100) -> list[Removal]:

@@ -1,7 +1,8 @@
 """Remove runs and drops: request a removal, and carry it out.
 
-A request writes the record, marks the run, and sends a message. The handler may crash and be repeated, because deleting
-a missing blob does nothing. Files uploaded after the request stay.
+A request marks the run or the drop, writes the record with the removal's reach, and sends a message. The handler may
+crash and be repeated, because deleting a missing blob does nothing. A removal is in force while the mark is there. A
+drop that is uploaded to again is not sealed before its removal is done.
 """
 
 from __future__ import annotations
@@ -10,30 +11,27 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 
-from shared.drops.decide import SETTLED_SECONDS
-from shared.drops.model import DropState
+from shared.drops.model import Drop, DropState
 from shared.drops.ports import Drops
-from shared.jobs.ports import Jobs
-from shared.jobs.spec import LEFT_OUTPUT
 from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import NOBODY, Person
-from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
-from shared.kernel.storage import Blob, Blobs, Place, Queues
+from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.storage import Blob, Queues
 from shared.kernel.versioned import Stored
-from shared.removals.chain import own_paths
 from shared.removals.messages import CarryOutRemoval
-from shared.removals.model import Removal, What
+from shared.removals.model import Reach, Removal, RemovalKind
 from shared.removals.ports import Named, RemovalPorts, Removals
+from shared.removals.reach import in_reach, listing_kept, of_drop, of_run
 from shared.runs.content import drop_blobs
-from shared.runs.data import LISTING, kept_listing
+from shared.runs.data import LISTING
 from shared.runs.decide import is_over, reads
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.ports import Runs
-from shared.runs.results.outputs import archive_folder, outputs
 from shared.runs.views.run_list import in_state
 
 log = logging.getLogger(__name__)
@@ -48,17 +46,17 @@ PATIENCE = timedelta(
 
 
 @dataclass(frozen=True)
-class Asked:
+class RemovalRequest:
     """Who requests a removal, and why."""
 
     by: Person = NOBODY
-    why: str = "Asked for."
+    why: str = "RemovalRequest for."
 
-    def removal(self, what: What, name: str, at: datetime) -> Removal:
-        return Removal(what, name, at, self.by.name, self.why, by_id=self.by.id)
+    def removal(self, what: RemovalKind, name: str, at: datetime, reach: Reach) -> Removal:
+        return Removal(what, name, at, self.by.name, self.why, by_id=self.by.id, reach=reach)
 
 
-def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked) -> Removal:
+def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: RemovalRequest) -> Removal:
     """Request the removal of everything that the run left. The run's record stays. A repeat returns the same removal.
 
     Raises Conflict while the run, or a run that continues it, has not ended.
@@ -75,13 +73,14 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Asked)
         return ports.runs.update(stored, replace(stored.value, removed=removed)), None
 
     marked, earlier = compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), mark)
+    reach = of_run(ports.runs, ports.jobs, RemovalKind.RUN, marked.value, earlier or now)
     if earlier:
-        return _ask_again(ports.queues, removals, asked.removal(What.RUN, name, earlier))
+        return _ask_again(ports.queues, removals, asked.removal(RemovalKind.RUN, name, earlier, reach))
     if promoted := ports.named.needing_run(name):  # promoted meanwhile; a promotion checks the mark in the same way
         removed = replace(marked.value.removed, at=None, by="", by_id="")
         ports.runs.update(marked, replace(marked.value, removed=removed))
         _check_unnamed(promoted, f"Run {name}")
-    return _ask(ports.queues, removals, asked.removal(What.RUN, name, now))
+    return _ask(ports.queues, removals, asked.removal(RemovalKind.RUN, name, now, reach))
 
 
 def _check_needless(runs: Runs, named: Named, run: Run) -> None:
@@ -104,32 +103,54 @@ def _ask_again(queues: Queues, removals: Removals, removal: Removal) -> Removal:
     return known or _ask(queues, removals, removal)
 
 
-def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: Asked) -> Removal:
-    """Request the removal of a drop's files and record. Raises Conflict while the drop is open, or a run of it has not
-    ended.
+def remove_drop(ports: RemovalPorts, removals: Removals, key: DropKey, asked: RemovalRequest) -> Removal:
+    """Request the removal of a drop's files and record. A repeat returns the same removal.
+
+    Raises Conflict while the drop is open, or a run of it has not ended.
     """
     stored = ports.drops.get(key)
     if stored is None:
         raise NotFound(f"No upload to drops/{key} was seen.")
-    if stored.value.state in (DropState.OPEN, DropState.SEALING):
-        raise Conflict(f"Drop {key} is {stored.value.state}. {stored.value.why}", "drop_open")
+    drop, now = stored.value, stored.value.removed_at or ports.clock()
+    removal = asked.removal(RemovalKind.DROP, str(key), now, of_drop(drop, now))
+    if drop.state in (DropState.OPEN, DropState.SEALING):
+        raise Conflict(f"Drop {key} is {drop.state}. {drop.why}", "drop_open")
+    if drop.removed_at is not None:
+        return _ask_again(ports.queues, removals, removal)
     if user := next((run for run in _live(ports.runs) if reads(run, key)), None):
         raise Conflict(f"Run {user.name} trains on drop {key} and is {user.progress.state}.", "needed")
     _check_unnamed(ports.named.needing_drop(key), f"Drop {key}")
-    now = ports.clock()
-    ports.drops.replace(replace(stored.value, removed_at=now), stored)  # so that no run trains on it meanwhile
-    return _ask(ports.queues, removals, asked.removal(What.DROP, str(key), now))
+    ports.drops.replace(replace(drop, removed_at=now), stored)  # so that no run trains on it meanwhile
+    return _ask(ports.queues, removals, removal)
 
 
-def clear(ports: RemovalPorts, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
-    """Request the removal of an archived run's checkpoints or copies. Raises Conflict while a run starts from its
-    model.
+def clear(ports: RemovalPorts, removals: Removals, what: RemovalKind, name: str, asked: RemovalRequest) -> Removal:
+    """Request the removal of an archived run's checkpoints or copies. Raises Conflict while a run needs them.
+
+    The mark on the run is written before the check, so that a run that is requested meanwhile is seen by this check,
+    or sees the mark and brings the model back from the archive.
     """
-    if what is What.COPIES and (user := next((run for run in _live(ports.runs) if run.asked.from_run == name), None)):
-        raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.progress.state}.", "needed")
-    if what is What.COPIES:  # Azure ML's registry refers to the copies
-        _check_unnamed(ports.named.needing_run(name), f"What the job of run {name} wrote")
-    return _ask(ports.queues, removals, asked.removal(what, name, ports.clock()))
+    now = ports.clock()
+    reach = of_run(ports.runs, ports.jobs, what, ports.runs.get(name).value, now)
+    mark_cleared(ports.runs, ports.clock, name, what, True)
+    try:
+        _check_unused(ports, what, name)
+    except Conflict:
+        mark_cleared(ports.runs, ports.clock, name, what, False)
+        raise
+    return _ask(ports.queues, removals, asked.removal(what, name, now, reach))
+
+
+def _check_unused(ports: RemovalPorts, what: RemovalKind, name: str) -> None:
+    """Raise Conflict if a run starts from these copies, or continues from these checkpoints, or a model needs them."""
+    if what is RemovalKind.CHECKPOINTS:
+        users = (run for run in _live(ports.runs) if run.asked.continues == name)
+    else:
+        users = (run for run in _live(ports.runs) if run.asked.from_run == name)
+    if user := next(users, None):
+        raise Conflict(f"Run {user.name} begins with the {what} of run {name}, and is {user.progress.state}.", "needed")
+    if what is RemovalKind.COPIES:  # Azure ML's registry refers to the copies
+        _check_unnamed(ports.named.needing_run(name), f"RemovalKind the job of run {name} wrote")
 
 
 def _check_unnamed(versions: list[str], what: str) -> None:
@@ -145,24 +166,39 @@ def _check_unnamed(versions: list[str], what: str) -> None:
 
 def carry_out(ports: RemovalPorts, message: CarryOutRemoval) -> None:
     """Carry out a removal and record that it is done. After PATIENCE, a new message continues the rest."""
-    removals, what, name, asked_at = ports.removals, message.what, message.name, message.asked_at
-    removal = removals.get(what, name, asked_at)
+    removals, what, name = ports.removals, message.what, message.name
+    removal = removals.get(what, name, message.asked_at)
     if removal is None or removal.done_at is not None:
         return
-    files, size, until = removal.files, removal.bytes, ports.clock() + PATIENCE
-    for container, blobs in _going(ports, removal):
+    if not _is_in_force(ports, removal):
+        removals.put(replace(removal, done_at=ports.clock()))
+        log.info("%s %s: its removal of %s is not in force", what, name, removal.asked_at)
+        return
+    reach, until = removal.reach or _reach_now(ports, removal), ports.clock() + PATIENCE
+    files, size = removal.files, removal.bytes
+    for container, blobs in _going(ports, removal, reach):
         files, size = files + len(blobs), size + sum(blob.size for blob in blobs)
         ports.blobs.remove_listed(container, blobs)
         if ports.clock() > until:
             removals.put(replace(removal, files=files, bytes=size))
             _send(ports.queues, removal)
             return
-    if what is What.DROP:
-        _forget_drop(ports, DropKey.of(name), asked_at)
-    elif what is not What.RUN:
-        _mark_cleared(ports.runs, ports.clock, name, what)
+    if what is RemovalKind.DROP:
+        _forget_drop(ports, DropKey.of(name), reach)
     removals.put(replace(removal, files=files, bytes=size, done_at=ports.clock()))
     log.info("%s %s: removed %d files, %d bytes. %s", what, name, files, size, removal.why)
+
+
+def finish(ports: RemovalPorts, drop: Drop) -> None:
+    """Resend the removal for which an open drop waits. If the removal's request ended before its record was written,
+    take the mark off the drop.
+    """
+    assert drop.removed_at is not None
+    removal = ports.removals.get(RemovalKind.DROP, str(drop.key), drop.removed_at)
+    if removal and removal.done_at is None:
+        _send(ports.queues, removal)
+    elif stored := ports.drops.get(drop.key):
+        _take_mark_off(ports.drops, stored, drop.removed_at)
 
 
 def send_again(ports: RemovalPorts, removals: Removals) -> None:
@@ -171,21 +207,6 @@ def send_again(ports: RemovalPorts, removals: Removals) -> None:
     for removal in removals.newest(SENT_AGAIN):
         if removal.done_at is None and LOST_AFTER <= now - removal.asked_at < SENT_FOR:
             _send(ports.queues, removal)
-
-
-def places(runs: Runs, jobs: Jobs, what: What, run: Run) -> Iterator[Place]:
-    """Yield the places that this removal of a run deletes. Places that a continuing run needs stay."""
-    if what is What.RUN:
-        yield Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/")
-    own = own_paths(runs, what, run)
-    for output in outputs(run):
-        left = output.name == LEFT_OUTPUT
-        if (what is What.CHECKPOINTS and not left) or (what is What.COPIES and left):
-            continue
-        if output.part:
-            yield jobs.folder(output.job).inside(output.part)
-        elif output.path in own:
-            yield jobs.place(output.path)
 
 
 def _ask(queues: Queues, removals: Removals, removal: Removal) -> Removal:
@@ -198,53 +219,47 @@ def _send(queues: Queues, removal: Removal) -> None:
     queues.send(CarryOutRemoval(removal.what, removal.name, removal.asked_at))
 
 
-def _going(ports: RemovalPorts, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
-    """Yield batches of blobs to delete, with their container. The listing of a generation's files stays as long as its
+def _is_in_force(ports: RemovalPorts, removal: Removal) -> bool:
+    """Return whether the run or the drop still has the mark of this removal."""
+    if removal.what is RemovalKind.DROP:
+        stored = ports.drops.get(DropKey.of(removal.name))
+        return stored is not None and stored.value.removed_at == removal.asked_at
+    run = ports.runs.get(removal.name).value
+    if removal.what is RemovalKind.RUN:
+        return run.removed.at == removal.asked_at
+    return str(removal.what) in run.removed.cleared
+
+
+def _reach_now(ports: RemovalPorts, removal: Removal) -> Reach:
+    """Return the reach of a removal that the previous version recorded and that is still in force."""
+    if removal.what is not RemovalKind.DROP:
+        run = ports.runs.get(removal.name).value
+        return of_run(ports.runs, ports.jobs, removal.what, run, removal.asked_at)
+    stored = ports.drops.get(DropKey.of(removal.name))
+    return of_drop(stored.value, removal.asked_at) if stored else Reach(removal.asked_at)
+
+
+def _going(ports: RemovalPorts, removal: Removal, reach: Reach) -> Iterator[tuple[str, list[Blob]]]:
+    """Yield batches of blobs to delete, with their container. The list of a generation's files stays as long as its
     drop.
     """
-    if removal.what is What.DROP:
-        key = DropKey.of(removal.name)
-        yield from _batches(DROPS_CONTAINER, _closed_with(ports.drops, ports.blobs, key, removal.asked_at))
-        return
-    run = ports.runs.get(removal.name).value
-    for place in places(ports.runs, ports.jobs, removal.what, run):
-        blobs = ports.blobs.list(place)
-        keep = f"{archive_folder(run)}/{LISTING}" if run.asked.drop else ""
-        yield from _batches(place.container, (blob for blob in blobs if blob.name != keep))
-
-
-def _closed_with(drops: Drops, blobs: Blobs, key: DropKey, asked_at: datetime) -> Iterator[Blob]:
-    """Yield the drop's blobs as listed when the drop closed. A blob written since then belongs to a new upload.
-
-    Without a kept listing, yield the blobs from well before the request, because blob times have no fractions of a
-    second.
-    """
-    generations = drops.generations(key, 1)
-    listed = kept_listing(blobs, generations[0].folder) if generations else None
-    etags = None if listed is None else {blob.name: blob.etag.strip('"') for blob in listed}
-    before = asked_at - timedelta(seconds=SETTLED_SECONDS)
-    for blob in drop_blobs(blobs, key):
-        as_listed = etags is not None and etags.get(blob.name) == blob.etag.strip('"')
-        old = etags is None and (blob.last_modified is None or blob.last_modified <= before)
-        if as_listed or old:
-            yield blob
-
-
-def _batches(container: str, blobs: Iterator[Blob]) -> Iterator[tuple[str, list[Blob]]]:
-    batch: list[Blob] = []
-    for blob in blobs:
-        batch.append(blob)
-        if len(batch) == _BATCH:
+    is_drop = removal.what is RemovalKind.DROP
+    keep = "" if is_drop else listing_kept(ports.runs.get(removal.name).value)
+    for container, blobs in in_reach(ports.blobs, reach, DropKey.of(removal.name) if is_drop else None):
+        going = (blob for blob in blobs if blob.name != keep)
+        while batch := list(islice(going, _BATCH)):
             yield container, batch
-            batch = []
-    if batch:
-        yield container, batch
 
 
-def _forget_drop(ports: RemovalPorts, key: DropKey, asked_at: datetime) -> None:
-    """Delete the drop's record, its generations and their listings, unless something was uploaded meanwhile."""
+def _forget_drop(ports: RemovalPorts, key: DropKey, reach: Reach) -> None:
+    """Delete the drop's record, its generations and their listings. A drop that was uploaded to meanwhile stays, and
+    may be sealed again.
+    """
     stored = ports.drops.get(key)
-    if stored is None or (stored.value.opened_at > asked_at):
+    if stored is None:
+        return
+    if stored.value.token != reach.token and next(drop_blobs(ports.blobs, key), None) is not None:
+        _take_mark_off(ports.drops, stored, stored.value.removed_at)
         return
     for generation in ports.drops.generations(key):
         run = _run(ports.runs, generation.run) if generation.run else None
@@ -253,10 +268,16 @@ def _forget_drop(ports: RemovalPorts, key: DropKey, asked_at: datetime) -> None:
     ports.drops.forget(stored)
 
 
-def _mark_cleared(runs: Runs, clock: Clock, name: str, what: What) -> None:
+def _take_mark_off(drops: Drops, stored: Stored[Drop], asked_at: datetime | None) -> None:
+    if asked_at is not None and stored.value.removed_at == asked_at:
+        drops.replace(replace(stored.value, removed_at=None), stored)
+
+
+def mark_cleared(runs: Runs, clock: Clock, name: str, what: RemovalKind, cleared: bool) -> None:
     def write(stored: Stored[Run]) -> None:
-        cleared = tuple(sorted({*stored.value.removed.cleared, str(what)}))
-        runs.update(stored, replace(stored.value, removed=replace(stored.value.removed, cleared=cleared)))
+        others = {each for each in stored.value.removed.cleared if each != str(what)}
+        kinds = tuple(sorted({*others, str(what)} if cleared else others))
+        runs.update(stored, replace(stored.value, removed=replace(stored.value.removed, cleared=kinds)))
 
     compare_and_set(clock, f"Run {name}", lambda: runs.get(name), write)
 

@@ -18,10 +18,10 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import Person
 from shared.removals.chain import later
-from shared.removals.decide import TOLD_BEFORE, Going, keeps_data, of_drop, of_run
-from shared.removals.model import What
+from shared.removals.decide import TOLD_BEFORE, PlannedRemoval, keeps_data, of_drop, of_run
+from shared.removals.model import RemovalKind
 from shared.removals.ports import Named, RemovalPorts, Removals
-from shared.removals.remove import Asked, clear, remove_drop
+from shared.removals.remove import RemovalRequest, clear, remove_drop
 from shared.runs.model import Run
 from shared.runs.ports import Runs
 from shared.runs.views.run_list import newest_first
@@ -31,18 +31,18 @@ log = logging.getLogger(__name__)
 PAGE = 1000
 
 
-def plan(ports: RemovalPorts) -> list[Going]:
+def plan(ports: RemovalPorts) -> list[PlannedRemoval]:
     """Return what will be deleted within a week, soonest first."""
     return sorted(_going(ports, ports.clock() + TOLD_BEFORE), key=lambda going: going.at)
 
 
-def enforce(ports: RemovalPorts, removals: Removals) -> list[Going]:
+def enforce(ports: RemovalPorts, removals: Removals) -> list[PlannedRemoval]:
     """Request the removals that are due, and return them. A removal that is refused now is retried in the next pass."""
     done = []
     for going in _going(ports, ports.clock()):
-        request = Asked(Person("retention"), going.why)
+        request = RemovalRequest(Person("retention"), going.why)
         try:
-            if going.what is What.DROP:
+            if going.what is RemovalKind.DROP:
                 remove_drop(ports, removals, DropKey.of(going.name), request)
             else:
                 clear(ports, removals, going.what, going.name, request)
@@ -54,7 +54,7 @@ def enforce(ports: RemovalPorts, removals: Removals) -> list[Going]:
     return done
 
 
-def _going(ports: RemovalPorts, by: datetime) -> Iterator[Going]:
+def _going(ports: RemovalPorts, by: datetime) -> Iterator[PlannedRemoval]:
     """Yield what will be deleted by then: first of each run, then the drops that no run keeps."""
     rules = {route.name: route.retention for route in ports.routes.values()}
     if not any(each.checkpoints or each.copies or each.drops for each in rules.values()):
@@ -84,9 +84,9 @@ def _is_kept(drop: DropKey, kept: set[str]) -> bool:
     return key in kept or drop.route in kept or any(place.startswith(f"{key}/") for place in kept)
 
 
-def _is_needed(runs: Runs, named: Named, run: Run, what: What) -> bool:
+def _is_needed(runs: Runs, named: Named, run: Run, what: RemovalKind) -> bool:
     """Return whether a kept run continues from these checkpoints, or a model's version refers to these copies."""
-    return _shared(runs, run) if what is What.CHECKPOINTS else bool(named.needing_run(run.name))
+    return _shared(runs, run) if what is RemovalKind.CHECKPOINTS else bool(named.needing_run(run.name))
 
 
 def _shared(runs: Runs, run: Run) -> bool:

@@ -106,7 +106,7 @@ class SoFar:
 
 def survey(key: DropKey, blobs: Iterable[Blob]) -> Survey:
     """Survey the blobs in bounded memory. The service lists blobs in the same order at every call."""
-    look = _Look(key, SoFar())
+    look = _Survey(key, SoFar())
     for blob in blobs:
         look.at(blob, "")
     return look.whole()
@@ -120,7 +120,7 @@ def survey_in_time(
     The survey continues after `told`, and calls `seen` with each blob. Raises ListingTooLong if no progress was
     possible.
     """
-    look, began, saved = _Look(key, told), clock(), told
+    look, began, saved = _Survey(key, told), clock(), told
     pages = blobs.paged(Place(DROPS_CONTAINER, key.prefix()), told.page)
     ahead = (each for each in pages if each[1].name.encode() > told.last.encode())
     try:
@@ -144,7 +144,7 @@ def _of_drop(blobs: Blobs, key: DropKey, told: SoFar, inside: Iterator[tuple[str
     return (("", blob) for blob in _exact(blobs, key))
 
 
-class _Look:
+class _Survey:
     """A survey in progress."""
 
     def __init__(self, key: DropKey, told: SoFar) -> None:

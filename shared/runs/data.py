@@ -32,7 +32,7 @@ from shared.runs.messages import CheckData
 from shared.runs.model import Run, RunState
 from shared.runs.ports import Datasets, RunPorts
 from shared.runs.progress.workloads import workload
-from shared.runs.trained_on import Difference, TrainedOn, Verdict, differences, judge
+from shared.runs.trained_on import ChangedFile, DataVerdict, TrainedOn, differences, judge
 
 LISTING = "data.json.gz"
 MOST_LISTED = 100_000  # blobs; for a larger drop, the fingerprint shows whether it changed, but not which blobs
@@ -42,7 +42,7 @@ _GZIP = 16 + zlib.MAX_WBITS  # zlib's value for the gzip format
 log = logging.getLogger(__name__)
 
 
-class Listing:
+class PackedListing:
     """A list of blobs as compressed JSON, some 40 bytes per blob, filled during the listing."""
 
     def __init__(self, whole: bool = True) -> None:
@@ -65,7 +65,7 @@ class Listing:
         return bytes(self._packed) + self._packer.compress(b"\n]" if self.count else b"[]") + self._packer.flush()
 
 
-def keep_listing(blobs: Blobs, folder: str, listing: Listing) -> None:
+def keep_listing(blobs: Blobs, folder: str, listing: PackedListing) -> None:
     """Write the list once, beside the run's future archive: the manifest records its size and etag."""
     if data := listing.data():
         blobs.write_once(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
@@ -159,7 +159,7 @@ def _doubting(run: Run, noted: Run) -> Run:
     return run if noted.progress.trained_on is TrainedOn.RECORDED else noted
 
 
-def _noted(run: Run, verdict: Verdict | None) -> Run:
+def _noted(run: Run, verdict: DataVerdict | None) -> Run:
     """The run with this verdict on its data. An earlier, more severe verdict stays."""
     order, noted = list(TrainedOn), _known(run)
     if verdict is None or (noted and order.index(verdict.trained_on) <= order.index(noted)):
@@ -171,19 +171,19 @@ def _blobs(blobs: Blobs, run: Run) -> Iterator[Blob]:
     return drop_blobs(blobs, DropKey.of(run.asked.drop))
 
 
-def _verdict(ports: RunPorts, run: Run) -> Verdict | None:
+def _verdict(ports: RunPorts, run: Run) -> DataVerdict | None:
     try:
         return _compared(ports, run, None, in_time(_blobs(ports.blobs, run), ports.clock))
     except ListingTooLong as exc:
-        return Verdict(TrainedOn.UNKNOWN, f"Whether drop {run.asked.drop} changed is not known. {exc}")
+        return DataVerdict(TrainedOn.UNKNOWN, f"Whether drop {run.asked.drop} changed is not known. {exc}")
 
 
-def _compared(ports: RunPorts, run: Run, jobs: Collection[str] | None, blobs: Iterable[Blob]) -> Verdict | None:
+def _compared(ports: RunPorts, run: Run, jobs: Collection[str] | None, blobs: Iterable[Blob]) -> DataVerdict | None:
     """The verdict on the named jobs, or on all jobs if `jobs` is None; None if no job ever had nodes."""
     differences = _differences(ports, run, blobs) or _gone_again(ports.datasets, run)
     trained = has_run(run) or run.progress.state in (RunState.RUNNING, RunState.COMPLETED) or jobs is not None
     if not differences and trained:
-        return Verdict(TrainedOn.RECORDED)
+        return DataVerdict(TrainedOn.RECORDED)
     times = [ports.jobs.times(job) for job in (workload(run).jobs(run).values() if jobs is None else jobs)]
     if not trained and not any(each.began for each in times):
         return None
@@ -196,7 +196,7 @@ def _may_read_before(run: Run) -> bool:
     return any("download" in given.mode for given in inputs if below_drops(given.path))
 
 
-def _differences(ports: RunPorts, run: Run, blobs: Iterable[Blob]) -> list[Difference]:
+def _differences(ports: RunPorts, run: Run, blobs: Iterable[Blob]) -> list[ChangedFile]:
     present: dict[str, Blob] = {}
     drop = DropKey.of(run.asked.drop)
     marker = f"{drop.prefix()}{SUCCESS_MARKER}"  # the marker says "complete" and is not content
@@ -204,17 +204,17 @@ def _differences(ports: RunPorts, run: Run, blobs: Iterable[Blob]) -> list[Diffe
     recorded = kept_listing(ports.blobs, _folder(ports.datasets, run)) if len(present) <= MOST_LISTED else None
     if recorded is None:  # no list says which files changed: judge the drop as one file
         same = True if seen.fingerprint == run.asked.fingerprint else None
-        return [Difference(f"drops/{run.asked.drop}", seen.newest, same)]
+        return [ChangedFile(f"drops/{run.asked.drop}", seen.newest, same)]
     return list(differences({blob.name: blob for blob in recorded if blob.name != marker}, present))
 
 
-def _gone_again(datasets: Datasets, run: Run) -> list[Difference]:
+def _gone_again(datasets: Datasets, run: Run) -> list[ChangedFile]:
     """A difference for content that was added since and is deleted again: a job may have read it."""
     now = datasets.of(DropKey.of(run.asked.drop))
     later = now is not None and 0 < run.asked.generation < now.generation
     if now and later:
-        return [Difference(f"what generation {now.generation} of the drop brought", None)]
-    return [Difference("what opened the drop again", None)] if now and now.collecting else []
+        return [ChangedFile(f"what generation {now.generation} of the drop brought", None)]
+    return [ChangedFile("what opened the drop again", None)] if now and now.collecting else []
 
 
 def _folder(datasets: Datasets, run: Run) -> str:

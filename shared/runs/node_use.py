@@ -13,7 +13,7 @@ WAITING = (RunState.SUBMITTED, RunState.QUEUED)
 
 
 @dataclass(frozen=True)
-class Spell:
+class NodeSpan:
     """A number of nodes in use, or waited for, from `begin` to just before `end`."""
 
     begin: datetime
@@ -22,7 +22,7 @@ class Spell:
 
 
 @dataclass(frozen=True)
-class Use:
+class ClusterUse:
     """A run's use of one cluster: when the run waited for nodes, and when it ran.
 
     `ended` is None until the run ends.
@@ -31,8 +31,8 @@ class Use:
     run: str
     cluster: str
     created: datetime
-    waited: tuple[Spell, ...] = ()
-    ran: tuple[Spell, ...] = ()
+    waited: tuple[NodeSpan, ...] = ()
+    ran: tuple[NodeSpan, ...] = ()
     ended: datetime | None = None
 
     @property
@@ -41,7 +41,7 @@ class Use:
         return max((spell.nodes for spell in self.ran), default=0)
 
 
-def use_of_one_job(run: Run, now: datetime) -> Use:
+def use_of_one_job(run: Run, now: datetime) -> ClusterUse:
     """The use of the cluster by a run of one job until now: all of the run's nodes whenever the job ran.
 
     A completed run that was never observed running counts as running for a moment at its end.
@@ -52,28 +52,30 @@ def use_of_one_job(run: Run, now: datetime) -> Use:
         (state, begin, end) for (state, begin), (_, end) in pairwise([*moments, (run.progress.state, ended or now)])
     ]
     waited = tuple(
-        Spell(begin, end, run.asked.nodes) for state, begin, end in spells if state in WAITING and begin < end
+        NodeSpan(begin, end, run.asked.nodes) for state, begin, end in spells if state in WAITING and begin < end
     )
     ran = tuple(
-        Spell(begin, end, run.asked.nodes) for state, begin, end in spells if state is RunState.RUNNING and begin < end
+        NodeSpan(begin, end, run.asked.nodes)
+        for state, begin, end in spells
+        if state is RunState.RUNNING and begin < end
     )
     if ended and not ran and run.progress.state is RunState.COMPLETED:
-        ran = (Spell(ended, ended, run.asked.nodes),)
-    return Use(run.name, run.asked.cluster, run.created_at, waited, ran, ended)
+        ran = (NodeSpan(ended, ended, run.asked.nodes),)
+    return ClusterUse(run.name, run.asked.cluster, run.created_at, waited, ran, ended)
 
 
-def worked_seconds(uses: Iterable[Use], nodes: int) -> float:
+def worked_seconds(uses: Iterable[ClusterUse], nodes: int) -> float:
     """The seconds that `nodes` nodes would need for the same node-seconds as these uses."""
     spells = (spell for use in uses for spell in use.ran)
     return sum(spell.nodes * (spell.end - spell.begin).total_seconds() for spell in spells) / nodes
 
 
-def by_place(use: Use, places: Sequence[Placed]) -> list[Use]:
+def by_place(use: ClusterUse, places: Sequence[Placed]) -> list[ClusterUse]:
     """Split the use of a run whose jobs were on several clusters in turn into one use per cluster."""
     if len(places) < 2:
         return [replace(use, cluster=places[0].cluster) if places else use]
     ends = [place.at for place in places[1:]] + [datetime.max.replace(tzinfo=UTC)]
-    uses: dict[str, Use] = {}
+    uses: dict[str, ClusterUse] = {}
     for place, until in zip(places, ends, strict=True):
         begin = place.at if uses else min(place.at, use.created)
         before = uses.get(place.cluster, replace(use, cluster=place.cluster, waited=(), ran=()))
@@ -82,7 +84,7 @@ def by_place(use: Use, places: Sequence[Placed]) -> list[Use]:
     return list(uses.values())
 
 
-def _within(spells: Iterable[Spell], begin: datetime, end: datetime) -> tuple[Spell, ...]:
+def _within(spells: Iterable[NodeSpan], begin: datetime, end: datetime) -> tuple[NodeSpan, ...]:
     cut = (replace(spell, begin=max(spell.begin, begin), end=min(spell.end, end)) for spell in spells)
     return tuple(spell for spell in cut if spell.begin < spell.end)
 

@@ -32,7 +32,7 @@ class TrainedOn(StrEnum):
 
 
 @dataclass(frozen=True)
-class Difference:
+class ChangedFile:
     """A file that was written, added or deleted since it was recorded.
 
     `written` is the time of the last write, None if the file is deleted. `same`: whether the bytes are the same; None
@@ -49,23 +49,23 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DataVerdict:
     """The verdict, and an explanation for people, '' if all data is as recorded."""
 
     trained_on: TrainedOn
     why: str = ""
 
 
-def differences(recorded: Mapping[str, Blob], present: Mapping[str, Blob]) -> Iterator[Difference]:
+def differences(recorded: Mapping[str, Blob], present: Mapping[str, Blob]) -> Iterator[ChangedFile]:
     """The files whose etags differ from the recorded etags, by name."""
     for name in sorted(recorded.keys() | present.keys()):
         before, now = recorded.get(name), present.get(name)
         if now is None:
-            yield Difference(name, None)
+            yield ChangedFile(name, None)
         elif before is None:
-            yield Difference(name, now.last_modified, same=False)
+            yield ChangedFile(name, now.last_modified, same=False)
         elif before.etag.strip('"') != now.etag.strip('"'):
-            yield Difference(name, now.last_modified, _same_bytes(before, now))
+            yield ChangedFile(name, now.last_modified, _same_bytes(before, now))
 
 
 def _same_bytes(before: Blob, now: Blob) -> bool | None:
@@ -74,7 +74,7 @@ def _same_bytes(before: Blob, now: Blob) -> bool | None:
     return before.md5 == now.md5 if before.md5 and now.md5 else None
 
 
-def judge(drop: str, found: Sequence[Difference], jobs: Sequence[JobTimes], made: datetime) -> Verdict:
+def judge(drop: str, found: Sequence[ChangedFile], jobs: Sequence[JobTimes], made: datetime) -> DataVerdict:
     """The verdict on these differences for a run that was made at `made` and had these jobs.
 
     Jobs that never started don't count. One job that read other data is proof, however unclear the other jobs and
@@ -84,15 +84,17 @@ def judge(drop: str, found: Sequence[Difference], jobs: Sequence[JobTimes], made
     other = [d.name for d in found if d.same is False and any(d.in_place(began) for began in begun)]
     if other:
         held = f"Drop {drop} held other data when the job started than when the run was made"
-        return Verdict(TrainedOn.OTHER, f"{held}: {_some(other)}.")
+        return DataVerdict(TrainedOn.OTHER, f"{held}: {_some(other)}.")
     doubts = [d for d in found if not (d.same and d.in_place(made))]
     if not doubts:
-        return Verdict(TrainedOn.RECORDED)
+        return DataVerdict(TrainedOn.RECORDED)
     what = _some([f"{d.name} {_words(d)}" for d in doubts])
-    return Verdict(TrainedOn.UNKNOWN, f"Whether it trained on the recorded data can't be said: {what}. {_when(jobs)}")
+    return DataVerdict(
+        TrainedOn.UNKNOWN, f"Whether it trained on the recorded data can't be said: {what}. {_when(jobs)}"
+    )
 
 
-def _words(difference: Difference) -> str:
+def _words(difference: ChangedFile) -> str:
     if not difference.written:
         return "is gone"
     return f"was written {'again, with the same bytes, ' if difference.same else ''}at {_time(difference.written)}"

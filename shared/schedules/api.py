@@ -8,10 +8,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shared.kernel.encode import Reason, model_of, plain_fields
+from shared.jobs.readers.variables import document_without_values
+from shared.kernel.encode import model_of, plain_fields
 from shared.kernel.person import Person
 from shared.kernel.reply import Reply
 from shared.runs.intake.request import RunRequest
+from shared.runs.ports import Reason
 from shared.schedules import model, plan
 from shared.schedules.model import CatchUp, Overlap
 from shared.schedules.ports import SchedulePorts, Schedules
@@ -32,8 +34,8 @@ class ScheduleRequest(Struct, forbid_unknown_fields=True):
     catch_up: Annotated[CatchUp, Meta(description="What becomes of instants that were missed.")] = CatchUp.LATEST
     overlap: Annotated[Overlap, Meta(description="What becomes of one whose last run has not ended.")] = Overlap.SKIP
 
-    def wish(self, owner: Person) -> plan.Wish:
-        return plan.Wish(
+    def wish(self, owner: Person) -> plan.ScheduleSpec:
+        return plan.ScheduleSpec(
             self.run,
             self.cron,
             self.timezone,
@@ -50,8 +52,8 @@ class DryRunQuery(Struct):
     dry_run: Annotated[bool, Meta(description="Answer with the next instants and the job, and make nothing.")] = False
 
 
-Schedule = model_of(__name__, model.Schedule, {}, _SKIPS)
-Firing = model_of(__name__, model.Firing, {}, ("schedule", "order"))
+ScheduleAnswer = model_of(__name__, model.Schedule, {}, _SKIPS)
+FiringAnswer = model_of(__name__, model.Firing, {}, ("schedule", "order"))
 
 
 class Preview(Struct):
@@ -77,7 +79,7 @@ class RemovedSchedule(Struct):
     id: str
 
 
-def list_schedules(schedules: Schedules) -> Annotated[list[Json], list[Schedule]]:
+def list_schedules(schedules: Schedules) -> Annotated[list[Json], list[ScheduleAnswer]]:
     return [schedule_fields(each) for each in schedules.all()]
 
 
@@ -108,17 +110,17 @@ def remove_schedule(schedules: Schedules, schedule: ScheduleName) -> Annotated[J
 
 def pause_schedule(
     ports: SchedulePorts, schedules: Schedules, schedule: ScheduleName, by: Person
-) -> Annotated[Json, Schedule]:
+) -> Annotated[Json, ScheduleAnswer]:
     return schedule_fields(plan.pause(ports, schedules, schedule, True, by))
 
 
 def resume_schedule(
     ports: SchedulePorts, schedules: Schedules, schedule: ScheduleName, by: Person
-) -> Annotated[Json, Schedule]:
+) -> Annotated[Json, ScheduleAnswer]:
     return schedule_fields(plan.pause(ports, schedules, schedule, False, by))
 
 
-def list_firings(schedules: Schedules, schedule: ScheduleName) -> Annotated[list[Json], list[Firing]]:
+def list_firings(schedules: Schedules, schedule: ScheduleName) -> Annotated[list[Json], list[FiringAnswer]]:
     """Return the firings of an existing or deleted schedule. Raises NotFound."""
     firing_records = schedules.firings(schedule)
     if not firing_records and schedules.get(schedule) is None:
@@ -128,4 +130,5 @@ def list_firings(schedules: Schedules, schedule: ScheduleName) -> Annotated[list
 
 def schedule_fields(record: model.Schedule) -> Json:
     nobody = {"paused_at": None, "paused_by": "", "paused_by_id": ""}
-    return plain_fields(record, _SKIPS) | ({} if record.pauser_is_known else nobody)
+    request = {"request": document_without_values(record.request)}
+    return plain_fields(record, _SKIPS) | request | ({} if record.pauser_is_known else nobody)

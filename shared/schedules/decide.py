@@ -23,7 +23,7 @@ _FORM = 'five fields: minute, hour, day, month, weekday, such as "0 6 * * 1" for
 
 
 @dataclass(frozen=True)
-class Due:
+class DueFiring:
     """A firing that is due, and why it starts no run; '' if it starts one."""
 
     at: datetime
@@ -55,7 +55,7 @@ def next_instants(schedule: Schedule, after: datetime, count: int) -> list[datet
     return list(islice(instants(schedule.cron, schedule.timezone, after), count)) if schedule.cron else []
 
 
-def due(schedule: Schedule, now: datetime) -> list[Due]:
+def due(schedule: Schedule, now: datetime) -> list[DueFiring]:
     """Return the instants since the last decided one, oldest first, each with its outcome.
 
     An instant that is on time starts a run. Of the missed instants, `skip` starts none, `latest` starts the last of all
@@ -63,7 +63,7 @@ def due(schedule: Schedule, now: datetime) -> list[Due]:
     """
     passed = takewhile(lambda at: at <= now, instants(schedule.cron, schedule.timezone, schedule.decided_until))
     due_instants = list(islice(passed, MOST_AT_ONCE))
-    return [Due(at, _why_not(schedule.catch_up, at, due_instants[-1], now)) for at in due_instants]
+    return [DueFiring(at, _why_not(schedule.catch_up, at, due_instants[-1], now)) for at in due_instants]
 
 
 def _why_not(rule: CatchUp, at: datetime, last: datetime, now: datetime) -> str:

@@ -27,7 +27,7 @@ from shared.runs.names import asked_run_name
 from shared.runs.ports import Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.schedules.count import count
-from shared.schedules.decide import Due, due, enough_new, next_instants, order_of
+from shared.schedules.decide import DueFiring, due, enough_new, next_instants, order_of
 from shared.schedules.facts import ScheduleFailed
 from shared.schedules.messages import CheckSchedule
 from shared.schedules.model import Firing, Outcome, Overlap, Schedule, firing_key
@@ -91,7 +91,7 @@ def ask_for_overdue(ports: SchedulePorts, schedules: Schedules) -> None:
             ask_for_look(ports.queues, ports.clock, schedule.id, schedule.next_at)
 
 
-def _decide(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, each: Due) -> Firing:
+def _decide(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, each: DueFiring) -> Firing:
     """Return the decision for one firing: the recorded decision, else one computed now."""
     why = each.skip or _overlap(ports.runs, schedule)
     firing = Firing(schedule.id, order_of(each.at), each.at, ports.clock(), Outcome.STARTED)

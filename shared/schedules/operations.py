@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import Group, Operation
+from shared.kernel.operation import Operation, OperationGroup
 
 ANSWERS = "shared.schedules.api"
 
-GROUP = Group(
+GROUP = OperationGroup(
     "[Schedules](schedules-and-notices.md)",
     (
         Operation("list_schedules", "GET", "schedules", ANSWERS, "The schedules, with their next firings"),

@@ -26,7 +26,7 @@ SHOWN = 5  # next instants in a preview
 
 
 @dataclass(frozen=True)
-class Wish:
+class ScheduleSpec:
     """A requested schedule: a run, and either a calendar or a number of new files in a route."""
 
     request: RunRequest
@@ -40,14 +40,14 @@ class Wish:
     owner_id: str = ""
 
 
-def preview(ports: SchedulePorts, wish: Wish) -> dict[str, Any]:
+def preview(ports: SchedulePorts, wish: ScheduleSpec) -> dict[str, Any]:
     """Return the schedule's next instants, and the job that it would send now. Makes nothing."""
     schedule = _made(ports, wish)
     instants_ahead = next_instants(schedule, ports.clock(), SHOWN)
     return {"next": [at.isoformat() for at in instants_ahead], **_tried(ports, wish.request)}
 
 
-def add(ports: SchedulePorts, schedules: Schedules, wish: Wish, key: str | None = None) -> Schedule:
+def add(ports: SchedulePorts, schedules: Schedules, wish: ScheduleSpec, key: str | None = None) -> Schedule:
     """Store a schedule. The same key returns the same schedule, as long as it exists.
 
     Raises Impossible if its request can never start a run, Conflict if the key was used for a different request.
@@ -68,7 +68,7 @@ def add(ports: SchedulePorts, schedules: Schedules, wish: Wish, key: str | None 
     return schedule
 
 
-def _same(schedule: Schedule, wish: Wish) -> Schedule:
+def _same(schedule: Schedule, wish: ScheduleSpec) -> Schedule:
     """Return the existing schedule if this wish made it. Raises Conflict."""
     asked = (as_given(wish.request), wish.cron, wish.timezone, wish.route, wish.new_files, wish.catch_up, wish.overlap)
     made = (schedule.request, schedule.cron, schedule.timezone, schedule.route, schedule.new_files, schedule.catch_up)
@@ -122,7 +122,7 @@ def remove(schedules: Schedules, name: str) -> None:
         raise unknown(name)
 
 
-def _made(ports: SchedulePorts, wish: Wish) -> Schedule:
+def _made(ports: SchedulePorts, wish: ScheduleSpec) -> Schedule:
     """Return the schedule that the wish describes, without an id. Raises Impossible."""
     if bool(wish.cron) == bool(wish.new_files):
         raise Impossible("Give either cron or new_files: when is it to run?", "bad_schedule")

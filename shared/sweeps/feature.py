@@ -11,13 +11,13 @@ from shared.runs import facts as runs
 from shared.runs.features import Feature
 from shared.sweeps.checks import check_budget_has_prices
 from shared.sweeps.compare import trials_to_compare
-from shared.sweeps.model import Standing, TrialOf
+from shared.sweeps.model import SweepSummary, TrialOf
 from shared.sweeps.parent import SweepParent
 from shared.sweeps.reactions import look_at_its_sweep, look_at_sweep
 
 SWEEP = FeaturePart(
     "sweep",
-    Standing,
+    SweepSummary,
     column="sweep_standing",  # the previous version has the name of a trial's sweep in the column `sweep`
     hidden=("trials_beyond", "sweep_look"),
     was_there=lambda row: row.get("kind") == SweepParent.kind and row.get("trials_ended") is not None,

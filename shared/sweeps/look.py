@@ -22,7 +22,7 @@ from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.insert_run import record
 from shared.runs.model import Run, RunState
-from shared.runs.node_use import Use
+from shared.runs.node_use import ClusterUse
 from shared.runs.ports import RunFilter, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.transitions import transition
@@ -30,7 +30,7 @@ from shared.runs.progress.workloads import workload
 from shared.runs.views.metrics import Cursor, since
 from shared.sweeps.decide import best_trial, losers, to_start
 from shared.sweeps.messages import CheckSweep
-from shared.sweeps.model import Standing, Trial, TrialState, trial_run
+from shared.sweeps.model import SweepSummary, Trial, TrialState, trial_run
 from shared.sweeps.ports import Studies, Study, SweepPorts
 from shared.sweeps.sampling import draw, possible
 from shared.sweeps.trial_run import SWEEP_TAG, run_of_trial
@@ -59,7 +59,7 @@ def look_at_sweep(ports: SweepPorts, message: CheckSweep) -> None:
 
     def go_on(parent: Run) -> None:
         if sweep := parent.asked.request.sweep:
-            _Look(ports, studies, parent, sweep).go_on(books)
+            _SweepCheck(ports, studies, parent, sweep).go_on(books)
 
     compare_and_set(ports.clock, f"Sweep {name}", lambda: ports.runs.get(name).value, go_on, first=lambda: parent)
     _ask_for_next(ports.runs, ports.queues, name, number)
@@ -90,7 +90,7 @@ def _ask_for_next(runs: Runs, queues: Queues, name: str, number: int | None) -> 
 
 
 @dataclass
-class _Look:
+class _SweepCheck:
     ports: SweepPorts
     studies: Studies
     parent: Run
@@ -113,7 +113,7 @@ class _Look:
         trials = study.trials
         study.commit()
         closing = self._record_runs(trials, runs, closing)
-        self._write(trials, runs, Standing(dollars=round(dollars, 6), beyond=beyond, closing=closing))
+        self._write(trials, runs, SweepSummary(dollars=round(dollars, 6), beyond=beyond, closing=closing))
 
     def _run(self, trial: Trial) -> Run | None:
         try:
@@ -191,7 +191,7 @@ class _Look:
                 closing = closing or str(exc)
         return closing
 
-    def _write(self, trials: list[Trial], runs: dict[int, Run | None], standing: Standing) -> None:
+    def _write(self, trials: list[Trial], runs: dict[int, Run | None], standing: SweepSummary) -> None:
         """Write the summary of the trials, and the sweep's state."""
         closing = standing.closing
         best = best_trial(self.sweep, trials)
@@ -219,8 +219,8 @@ class _Look:
             transition(self.ports, self.parent.name, state, "", stands)
 
 
-def _standing(parent: Run) -> Standing:
-    return parent.feature(Standing) or Standing()
+def _standing(parent: Run) -> SweepSummary:
+    return parent.feature(SweepSummary) or SweepSummary()
 
 
 def _stop(ports: SweepPorts, trial: str, why: str) -> None:
@@ -232,7 +232,7 @@ def _stopped(run: Run) -> bool:
     return (run.cancel.code or old_sentences.cancel_code(run.cancel.why)) is CancelCode.SWEEP
 
 
-def _cost(run: Run, uses: list[Use]) -> float:
+def _cost(run: Run, uses: list[ClusterUse]) -> float:
     """The run's cost: from the books or, until they have it, from the price."""
     spells = [
         spell for use in uses for spell in ((*use.waited, *use.ran) if workload(run).pays_while_waiting else use.ran)

@@ -50,7 +50,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Standing:
+class SweepSummary:
     """The summary of a sweep's trials.
 
     The checks of the sweep write it; the study and the trials' runs have the details.

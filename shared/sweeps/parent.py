@@ -11,10 +11,10 @@ from datetime import datetime
 from shared.jobs.assets import Assets
 from shared.jobs.spec import JobSpec
 from shared.runs.model import Run
-from shared.runs.node_use import Use, end_of
+from shared.runs.node_use import ClusterUse, end_of
 from shared.runs.ports import RunPorts
 from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted, Workload
-from shared.sweeps.model import Standing
+from shared.sweeps.model import SweepSummary
 
 
 class SweepParent(Workload):
@@ -28,7 +28,7 @@ class SweepParent(Workload):
         """The new run, with only the parameters that are the same in all trials, and without nodes."""
         space = new.job.sweep.space if new.job.sweep else {}
         parameters = {name: value for name, value in new.job.values.items() if name not in space}
-        return replace(run, asked=replace(run.asked, parameters=parameters)).having(Standing())
+        return replace(run, asked=replace(run.asked, parameters=parameters)).having(SweepSummary())
 
     def jobs(self, _run: Run) -> dict[int, str]:
         return {}
@@ -50,8 +50,8 @@ class SweepParent(Workload):
     def overdue(self, _run: Run, _now: datetime) -> str | None:
         """None: the time limit applies to each trial."""
 
-    def uses(self, run: Run, _now: datetime) -> list[Use]:
-        return [Use(run.name, "", run.created_at, ended=end_of(run))]
+    def uses(self, run: Run, _now: datetime) -> list[ClusterUse]:
+        return [ClusterUse(run.name, "", run.created_at, ended=end_of(run))]
 
     def fewest_nodes(self, run: Run) -> int:
         return run.asked.request.node_count
@@ -69,5 +69,5 @@ class SweepParent(Workload):
 
     def archived_run(self, run: Run) -> str:
         """The run of the best trial; the sweep's own run before there is a best trial."""
-        standing = run.feature(Standing)
+        standing = run.feature(SweepSummary)
         return standing.best if standing and standing.best else run.name

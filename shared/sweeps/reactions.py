@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from shared.runs import facts as runs
 from shared.sweeps.messages import CheckSweep
-from shared.sweeps.model import Standing, TrialOf
+from shared.sweeps.model import SweepSummary, TrialOf
 from shared.sweeps.ports import SweepPorts
 
 
 def look_at_sweep(ports: SweepPorts, fact: runs.RunSubmitted | runs.CancelCarriedOut | runs.RunReconciled) -> None:
     """Check a sweep that starts, should end, or may have lost its next check."""
-    if standing := fact.run.feature(Standing):
+    if standing := fact.run.feature(SweepSummary):
         ports.queues.send(CheckSweep(fact.run.name, standing.look))
 
 

@@ -14,7 +14,7 @@ from shared.jobs.batchai.document import TOOLKITS, kind_of
 from shared.jobs.batchai.job import Beside
 from shared.jobs.batchai.mpirun import take_apart
 from shared.jobs.batchai.project import read_project
-from shared.jobs.batchai.report import Report
+from shared.jobs.batchai.report import TranslationReport
 from tests.batchai.documents import RECIPES, project, retinanet_cluster
 from tests.batchai.translating import translated
 
@@ -106,7 +106,7 @@ def leaves(value: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-def unaccounted(document: Json, report: Report, prefix: str = "") -> list[str]:
+def unaccounted(document: Json, report: TranslationReport, prefix: str = "") -> list[str]:
     """The leaves that neither landed nor are in the report, by themselves or with what holds them."""
     known = {*report.landed, *(f.field for f in report.findings), *(p.path for p in report.problems)} - {"properties"}
     missed = []
@@ -175,7 +175,7 @@ def test_every_field_of_a_cluster_lands_or_is_reported(inner: Json) -> None:
 @given(st.dictionaries(st.sampled_from([*project(), "other"]), anything), texts, anything)
 def test_no_text_is_too_strange(content: Json, line: str, whatever: Any) -> None:
     """A project of any content is read or refused; any line is taken apart or left; anything has a kind or none."""
-    report = Report()
+    report = TranslationReport()
     read_project(content, report, "")
     assert [leaf for leaf in unaccounted(content, report) if not empty(_at(content, leaf))] == []
     take_apart(line)

@@ -243,6 +243,19 @@ def test_a_run_keeps_what_it_writes_to_itself(tmp_path: Path) -> None:
     assert (tmp_path / "inputs/datalake/models/mymodel.pt").read_text() == "of another run"
 
 
+def test_a_run_is_told_that_it_deleted_nothing(tmp_path: Path) -> None:
+    """What a job deletes from a mount is gone from its own view only; the log says so, with the names."""
+    lines = f"rm {ROOT}/old/a.txt && rm -r {ROOT}/old/deep && touch {ROOT}/old/new.txt && rm {ROOT}/old/new.txt"
+    document: Json = {"properties": {"nodeCount": 1, "customToolkitSettings": {"commandLine": lines}}}
+    nodes = Nodes(tmp_path, document)
+    for name in ("a.txt", "b.txt", "deep/c.txt"):
+        nodes.lay(f"old/{name}", "kept")
+    [(status, output)] = nodes.run()
+    assert status == 0
+    assert "Mount old: deleted for this job only, because mounts are read-only: a.txt, deep/c.txt." in output
+    assert (tmp_path / "inputs/old/a.txt").read_text() == "kept"
+
+
 def test_variables_of_the_job_may_name_batch_ais(tmp_path: Path) -> None:
     """An environment variable, an input directory, and a line of one master node are expanded on the node."""
     properties = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.adapters.azureml.document import document
 from shared.jobs.batchai.job import BatchJob, Beside, read_job
-from shared.jobs.batchai.translate import SPEC, Source, shortened, translate
+from shared.jobs.batchai.translate import SPEC, MountSource, shortened, translate
 from shared.jobs.build import build
 from shared.jobs.limits import DAY, Limits
 from shared.jobs.order import JobOrder
@@ -21,7 +21,7 @@ def translated(content: Json, beside: Beside | None = None) -> tuple[Json, Batch
     beside = beside or Beside(account="ours")
     job = read_job(content, beside)
     shortened(job, DAY)
-    sources = {use.mount: Source(f"azureml://datastores/files/paths/{use.mount.path}/") for use in job.uses}
+    sources = {use.mount: MountSource(f"azureml://datastores/files/paths/{use.mount.path}/") for use in job.uses}
     return document(translate(job, sources, beside.environment, beside.files).job), job
 
 

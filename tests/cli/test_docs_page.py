@@ -16,7 +16,7 @@ import typer
 
 from cli import command_list, commands
 from cli.session import COMMON, groups, program
-from shared.notices.model import Kind
+from shared.notices.model import NoticeKind
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP: dict[str, Any] = typer.main.get_command(commands.load()).commands  # type: ignore[attr-defined]
@@ -41,7 +41,7 @@ def test_every_command_is_complete(name: str) -> None:
 def test_every_kind_of_notice_is_offered() -> None:
     """The help of `notify add --on` names each kind that there is, but the test that is asked for by hand."""
     option = next(param for param in COMMANDS["notify add"].params if param.name == "on")
-    assert set(re.findall(r"[a-z]+", option.help.partition(".")[0])) - {"or"} == set(Kind) - {Kind.TEST}
+    assert set(re.findall(r"[a-z]+", option.help.partition(".")[0])) - {"or"} == set(NoticeKind) - {NoticeKind.TEST}
 
 
 def test_every_command_lies_where_it_is_looked_for() -> None:

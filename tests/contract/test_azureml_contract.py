@@ -19,7 +19,7 @@ from shared.adapters.tables.asset_table import TableAssets
 from shared.jobs.batchai.job import Beside
 from shared.jobs.batchai.job import read_job as read_batchai
 from shared.jobs.location import Asset, Location
-from shared.jobs.model import ENDED, JobState, JobStatus, JobTimes, Part
+from shared.jobs.model import ENDED, JobFolderPart, JobState, JobStatus, JobTimes
 from shared.jobs.parameters import wrong_parameters
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.readers.place_text import read_place
@@ -284,7 +284,7 @@ def test_a_job_runs_in_its_registered_code(
     command = "python train.py && find . -type f | sort"
     real.jobs.submit(replace(real.job(name), command=read_command(command), code=code))
     assert real.until(name, *ENDED).state is JobState.COMPLETED
-    place = real.jobs.folder(name).inside(Part.LOGS)
+    place = real.jobs.folder(name).inside(JobFolderPart.LOGS)
     blobs = StorageBlobs(clients.blob)
     (log,) = [b.name for b in blobs.list(place)]
     lines = list(blobs.lines(place.container, log))

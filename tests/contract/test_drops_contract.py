@@ -16,7 +16,7 @@ from emulators.testing.azurite import Azurite
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables.drop_table import TableDrops
 from shared.drops.model import Drop, DropState
-from shared.drops.ports import Drops, Taken
+from shared.drops.ports import AlreadyAdded, Drops
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
@@ -97,7 +97,7 @@ def test_of_many_inserts_at_once_one_is_made(own_tables: StorageClients) -> None
         together.wait(30)
         try:
             return drops.insert(replace(drop(), token=token)).value.token
-        except Taken as exc:
+        except AlreadyAdded as exc:
             told.append(exc.there)
         except Changed:
             late.append(token)

@@ -22,7 +22,7 @@ from shared.adapters.outgoing.eventgrid import TopicEvents
 from shared.adapters.storage.account import StorageClients
 from shared.events.ports import Events
 from shared.kernel.errors import Unavailable
-from shared.kernel.settings import Topic
+from shared.kernel.settings import EventTopic
 from tests.fakes.ports import FakeEvents
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -100,7 +100,7 @@ def real(grid: process.Part, clients: StorageClients, monkeypatch: pytest.Monkey
         answer = requests.get(f"{grid.info['url']}/control/barrier?timeout=20", timeout=30)
         assert answer.status_code == 200
 
-    with closing(TopicEvents(Topic(f"{grid.info['url']}/topics/trainyard/api/events", KEY))) as events:
+    with closing(TopicEvents(EventTopic(f"{grid.info['url']}/topics/trainyard/api/events", KEY))) as events:
         yield RealWire(events, clients, "lifecycle", barrier)
 
 
@@ -149,7 +149,7 @@ def test_a_topic_that_is_ill_is_tried_twice(caplog: pytest.LogCaptureFixture) ->
 
     with HTTPServer(("127.0.0.1", 0), Ill) as topic, ThreadPoolExecutor(1) as thread:
         thread.submit(topic.serve_forever)
-        events = TopicEvents(Topic(f"http://127.0.0.1:{topic.server_port}/api/events", KEY))
+        events = TopicEvents(EventTopic(f"http://127.0.0.1:{topic.server_port}/api/events", KEY))
         try:
             with pytest.raises(Unavailable), closing(events):
                 events.publish("DropSealed", "drops/mnist/a", {}, "a/4", AT)
@@ -163,7 +163,7 @@ def test_a_topic_that_refuses_or_is_gone_is_unavailable(grid: process.Part, monk
     """A wrong key, or no topic at all, raises Unavailable, naming the event and not the key."""
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", grid.info["bundle"])
     for endpoint in (f"{grid.info['url']}/topics/trainyard/api/events", "https://127.0.0.1:9/api/events"):
-        with closing(TopicEvents(Topic(endpoint, "c2VjcmV0"))) as events:
+        with closing(TopicEvents(EventTopic(endpoint, "c2VjcmV0"))) as events:
             with pytest.raises(Unavailable, match="DropSealed of drops/mnist/a") as caught:
                 events.publish("DropSealed", "drops/mnist/a", {}, "a/3", AT)
             assert "c2VjcmV0" not in str(caught.value)

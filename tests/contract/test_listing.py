@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.scaling.blob_pages import page
-from shared.adapters.storage.listing import _Answer
+from shared.adapters.storage.listing import _ListedPage
 
 ODD = (
     '<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs>'
@@ -22,7 +22,7 @@ ODD = (
 @given(st.lists(st.integers(0, len(ODD)), max_size=6))
 def test_pieces_make_no_difference(cuts: list[int]) -> None:
     """Wherever the answer is cut, its blobs are the same: decoded names, bare etags, metadata."""
-    answer, edges = _Answer(), [0, *sorted(cuts), len(ODD)]
+    answer, edges = _ListedPage(), [0, *sorted(cuts), len(ODD)]
     pieces = [ODD[begin:end] for begin, end in itertools.pairwise(edges)]
     (blob,) = [blob for piece in pieces for blob in answer.read(piece)]
     assert (blob.name, blob.etag, blob.size, blob.md5) == ("a\ufffe/ü", "0x1", 3, "")
@@ -32,7 +32,7 @@ def test_pieces_make_no_difference(cuts: list[int]) -> None:
 
 def test_the_last_page_has_no_marker() -> None:
     """A page gives all its blobs with MD5 in hexadecimal, and '' as marker if it is the last one."""
-    answer = _Answer()
+    answer = _ListedPage()
     blobs = list(answer.read(page(0, 3, more=False).encode()))
     assert [blob.size for blob in blobs] == [0, 1, 2]
     assert blobs[0].md5 == "d41d8cd98f00b204e9800998ecf8427e"

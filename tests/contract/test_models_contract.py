@@ -12,13 +12,13 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables.model_table import TableModels
 from shared.kernel.errors import Changed
 from shared.kernel.person import Person
-from shared.models.decide import Asked, pointed, with_version
+from shared.models.decide import ChangeRequest, pointed, with_version
 from shared.models.model import Model, Version
 from shared.models.ports import Models, Write
 from tests.fakes.ports import FakeModels
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
-ASKED = Asked(NOW, Person("ann", "id"), "why")
+ASKED = ChangeRequest(NOW, Person("ann", "id"), "why")
 
 
 @pytest.fixture(params=["fake", "tables", "own_tables"])

@@ -10,7 +10,7 @@ import pytest
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables.notice_table import TableNotices
 from shared.kernel.errors import Changed
-from shared.notices.model import Channel, Delivery, DeliveryState, Kind, Notice, Subscription
+from shared.notices.model import Channel, Delivery, DeliveryState, Notice, NoticeKind, Subscription
 from shared.notices.ports import Notices
 from tests.fakes.ports import FakeNotices
 
@@ -26,13 +26,13 @@ def notices(request: pytest.FixtureRequest) -> Notices:
 
 
 def delivery(event: str, at: datetime = NOW) -> Delivery:
-    return Delivery("n-1", Notice(event, Kind.FAILED, "Größe", at, {"why": "no luck"}, "mnist-1", "mnist"))
+    return Delivery("n-1", Notice(event, NoticeKind.FAILED, "Größe", at, {"why": "no luck"}, "mnist-1", "mnist"))
 
 
 def test_a_subscription_comes_back_until_it_is_removed(notices: Notices) -> None:
     """Every field survives; it is listed by id, which is not given twice; removing it says whether it was there."""
     made = Subscription(
-        "n-1", (Kind.FAILED, Kind.IDLE), Channel.TEAMS, "https://x/y?z=ü", NOW, "ada", "mnist", "e", "s"
+        "n-1", (NoticeKind.FAILED, NoticeKind.IDLE), Channel.TEAMS, "https://x/y?z=ü", NOW, "ada", "mnist", "e", "s"
     )
     notices.add(made)
     notices.add(replace(made, id="n-0"))
@@ -101,9 +101,9 @@ def test_that_nobody_listens_is_believed_until_someone_subscribes(tables: Storag
     """`anyone` asks the table once in a while; whom this process adds counts at once."""
     notices = TableNotices(tables.table)
     assert not notices.anyone()
-    TableNotices(tables.table).add(Subscription("n-1", (Kind.FAILED,), Channel.TEAMS, "https://x/y", NOW, "ada"))
+    TableNotices(tables.table).add(Subscription("n-1", (NoticeKind.FAILED,), Channel.TEAMS, "https://x/y", NOW, "ada"))
     assert not notices.anyone()
-    notices.add(Subscription("n-2", (Kind.FAILED,), Channel.TEAMS, "https://x/y", NOW, "ada"))
+    notices.add(Subscription("n-2", (NoticeKind.FAILED,), Channel.TEAMS, "https://x/y", NOW, "ada"))
     assert notices.anyone()
 
 

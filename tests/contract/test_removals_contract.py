@@ -9,7 +9,7 @@ import pytest
 
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables.removal_table import TableRemovals
-from shared.removals.model import Removal, What
+from shared.removals.model import Removal, RemovalKind
 from shared.removals.ports import Removals
 from tests.fakes.ports import FakeRemovals
 
@@ -26,12 +26,12 @@ def removals(request: pytest.FixtureRequest) -> Removals:
 
 def test_a_record_is_written_over_and_found(removals: Removals) -> None:
     """The same thing and time is one record; the newest comes first."""
-    asked = Removal(What.DROP, "mnist/a b", NOW, "ada", "Asked for.")
+    asked = Removal(RemovalKind.DROP, "mnist/a b", NOW, "ada", "Asked for.")
     removals.put(asked)
     done = replace(asked, files=3, bytes=5 * 2**40, done_at=NOW)
     removals.put(done)
-    removals.put(replace(asked, what=What.RUN, asked_at=NOW + timedelta(seconds=1)))
-    assert removals.get(What.DROP, "mnist/a b", NOW) == done
-    assert removals.get(What.RUN, "mnist/a b", NOW) is None
-    assert [each.what for each in removals.newest()] == [What.RUN, What.DROP]
+    removals.put(replace(asked, what=RemovalKind.RUN, asked_at=NOW + timedelta(seconds=1)))
+    assert removals.get(RemovalKind.DROP, "mnist/a b", NOW) == done
+    assert removals.get(RemovalKind.RUN, "mnist/a b", NOW) is None
+    assert [each.what for each in removals.newest()] == [RemovalKind.RUN, RemovalKind.DROP]
     assert len(removals.newest(1)) == 1

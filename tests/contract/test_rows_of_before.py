@@ -16,10 +16,13 @@ import pytest
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.records import changed_columns, to_row
 from shared.adapters.tables.run_table import _read
+from shared.deadlines.feature import DATE
 from shared.deadlines.model import Date
-from shared.deadlines.plan import Hold
+from shared.deadlines.plan import NodeChoice
+from shared.elastic.model import elastic_of
+from shared.pipelines.model import StepState
 from shared.runs.model import Run
-from shared.sweeps.model import Standing, TrialOf
+from shared.sweeps.model import SweepSummary, TrialOf
 from tests.contract.some_runs import NOW
 from tests.fakes.parts import changed
 
@@ -37,10 +40,13 @@ def test_a_date_of_before_is_read() -> None:
     date = run.feature(Date)
     assert date
     assert (date.due.done_by, date.due.low_clusters) == (NOW + timedelta(hours=6), ("cpu-cluster", "other-region"))
-    assert (date.pace.holds, date.pace.done_at, date.change_seconds) == (Hold.BOTH, NOW + timedelta(hours=5), 244.1)
+    assert (date.pace.holds, date.pace.done_at, date.change_seconds) == (
+        NodeChoice.BOTH,
+        NOW + timedelta(hours=5),
+        244.1,
+    )
     assert (run.on_cluster, run.money.allowed, run.is_steered) == ("cpu-cluster", 10.0, True)
-    assert run.jobs.elastic
-    assert [member.cluster for member in run.jobs.elastic.members] == ["", "other-region", "sure"]
+    assert [member.cluster for member in elastic_of(run).members] == ["", "other-region", "sure"]
 
 
 def test_where_the_jobs_of_before_were_is_read() -> None:
@@ -51,9 +57,18 @@ def test_where_the_jobs_of_before_were_is_read() -> None:
 
 def test_a_sweep_and_its_trial_of_before_are_read() -> None:
     """A sweep's columns become its part, and a trial names its sweep."""
-    standing = read("mnist-sweep").feature(Standing)
-    assert standing == Standing(7, 5, "mnist-sweep-t3", 0.91, 1.25, 0.25, "Its budget is spent.", 12)
+    standing = read("mnist-sweep").feature(SweepSummary)
+    assert standing == SweepSummary(7, 5, "mnist-sweep-t3", 0.91, 1.25, 0.25, "Its budget is spent.", 12)
     assert read("mnist-sweep-t3").features == {TrialOf: TrialOf("mnist-sweep")}
+
+
+def test_the_steps_of_before_are_read() -> None:
+    """A pipeline's column of steps becomes its part."""
+    (part,) = read("mnist-pipe").features.values()
+    assert [(step.name, step.state, step.job) for step in part.steps] == [
+        ("prepare", StepState.COMPLETED, "job-1"),
+        ("train", StepState.RUNNING, "job-2"),
+    ]
 
 
 def test_a_run_without_features_has_none() -> None:
@@ -75,7 +90,7 @@ def test_a_look_of_the_version_before_counts() -> None:
     row = _row(read("mnist-dated")) | {"done_share": 0.75, "holds": "low_priority"}
     date = _read({column: cell[0] if isinstance(cell, tuple) else cell for column, cell in row.items()}).feature(Date)
     assert date
-    assert (date.pace.done_share, date.pace.holds) == (0.75, Hold.LOW)
+    assert (date.pace.done_share, date.pace.holds) == (0.75, NodeChoice.LOW)
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -94,7 +109,7 @@ def test_only_the_part_that_changed_is_written() -> None:
     assert date
     assert changed_columns(run, changed(run, reason="x"), index.PARTS) == {"reason": "x"}
     looked = changed_columns(run, run.having(Date(date.due)), index.PARTS)
-    assert set(looked) == {"date", *index.PARTS[0].old_columns()}
+    assert set(looked) == {"date", *DATE.old_columns()}
 
 
 def _row(run: Run) -> dict[str, Any]:

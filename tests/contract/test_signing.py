@@ -20,7 +20,7 @@ from emulators.storage import services
 from emulators.storage.common.identities import AUDIENCE
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
-from shared.adapters.storage.signing import KEY_LIFE, MARGIN, Signer
+from shared.adapters.storage.signing import KEY_LIFE, MARGIN, AddressSigner
 from tests.contract.wire import Recording
 
 Names = Callable[[], str]
@@ -140,7 +140,7 @@ def test_a_delegation_key_is_asked_for_once_until_it_nears_its_end(secure: Secur
     """Many addresses cost one request; an address that would outlive the key gets a new one."""
     transport = Recording()
     with secure.service(transport) as service:
-        signer = Signer(service)
+        signer = AddressSigner(service)
         with ThreadPoolExecutor(8) as pool:
             urls = list(pool.map(lambda i: signer.read_url("output", str(i), 60), range(50)))
         assert (len(set(urls)), len(transport.requests)) == (50, 1)

@@ -18,7 +18,7 @@ from shared.clusters.model import Decision
 from shared.clusters.samples import Sample
 from shared.money.model import Day, Row
 from shared.money.prices import Price
-from shared.removals.model import Removal, What
+from shared.removals.model import Removal, RemovalKind
 
 NOW = datetime(2026, 1, 31, 23, 50, 5, tzinfo=UTC)
 Read = Callable[[], int]
@@ -34,7 +34,7 @@ def leases(tables: StorageClients) -> tuple[str, Read]:
 def removals(tables: StorageClients) -> tuple[str, Read]:
     kept = TableRemovals(tables.table)
     for name in ("a", "b"):
-        kept.put(Removal(What.RUN, name, NOW))
+        kept.put(Removal(RemovalKind.RUN, name, NOW))
     return "asked_at", lambda: len(kept.newest())
 
 

@@ -16,7 +16,7 @@ from shared.clusters.model import Cluster
 from shared.jobs.location import Asset, Location, Pattern, Where
 from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobFolder, JobState, JobStatus, JobTimes, StepStatus
 from shared.jobs.problem import Problem
-from shared.jobs.readers.pipeline import Step, steps
+from shared.jobs.readers.pipeline import WrittenStep, steps
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import HOUR_PROPERTY, PIPELINE, Environment, JobSpec
 from shared.kernel.errors import BadInput, NotFound, Unavailable
@@ -116,7 +116,7 @@ class FakeJobs:
         image = job.environment.image if isinstance(job.environment, Environment) else ""
         return [f"Image {image!r}: R can't be installed."] if image.startswith("r-base") else []
 
-    def _absent(self, step: Step) -> list[str]:
+    def _absent(self, step: WrittenStep) -> list[str]:
         there = not step.component or str(step.component) in self.components
         return [] if there else [f"component {place_text(step.component)} is not in the workspace."]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.kernel.parts import with_columns
 from shared.runs.model import Run
-from shared.sweeps.model import Standing, TrialOf
+from shared.sweeps.model import SweepSummary, TrialOf
 
 
 def changed(run: Run, **columns: Any) -> Run:
@@ -20,7 +20,7 @@ def sweep_of(run: Run) -> str:
     return trial.sweep if trial else ""
 
 
-def standing_of(sweep: Run) -> Standing:
-    standing = sweep.feature(Standing)
+def standing_of(sweep: Run) -> SweepSummary:
+    standing = sweep.feature(SweepSummary)
     assert standing is not None
     return standing

@@ -210,7 +210,7 @@ class World:
             reconcile(self.crashing(crashes), self.schedules)
         except (Crash, TrainyardError):
             return
-        while self.handle("run-looks"):
+        while self.handle("checks"):
             pass
 
     def run_until_idle(self, limit: int = 10_000) -> None:

@@ -27,7 +27,7 @@ from shared.kernel.settings import Settings
 from shared.runs.model import Cost, Moment, Run, RunState
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.outputs import archive_folder
-from shared.sweeps.model import Standing, TrialOf, TrialState, trial_run
+from shared.sweeps.model import SweepSummary, TrialOf, TrialState, trial_run
 from shared.sweeps.trial_run import SWEEP_TAG
 from shared.system import System
 from tests.fakes.parts import changed
@@ -121,7 +121,7 @@ def a_sweep(lab: Lab, name: str) -> Run:
         of_sweep = {"tags": {SWEEP_TAG: name}, "parameters": drawn}
         lab.archived(a_run(trial_run(name, number), **of_sweep, **best).having(TrialOf(name)), {})
     study.commit()
-    standing = Standing(begun=10, ended=10, best=trial_run(name, 9), best_value=0.86, dollars=0.45)
+    standing = SweepSummary(begun=10, ended=10, best=trial_run(name, 9), best_value=0.86, dollars=0.45)
     parent = {"kind": "sweep", "cluster": "", "nodes": 0, "request": JobSpec(sweep=sweep)}
     return lab.archived(a_run(name, **parent).having(standing), {})
 

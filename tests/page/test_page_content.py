@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local import page_bundle
-from shared.deadlines.model import Date, Due, Pace
-from shared.deadlines.plan import Hold
+from shared.deadlines.model import Date, DeadlineTerms, Pace
+from shared.deadlines.plan import NodeChoice
 from shared.drops.model import Drop, DropState
 from shared.kernel.drop_key import DropKey
 from shared.runs.model import RunState
@@ -91,9 +91,9 @@ def test_hostile_names_logs_and_metrics_do_nothing(lab: Lab) -> None:
 def test_a_date_says_where_its_run_stands(lab: Lab) -> None:
     """Of a run with a date: how much is done, how much must be, and why it holds the nodes that it holds."""
     why = "Dedicated nodes: only 12 min more than it needs, so nothing else keeps the date."
-    due = Due(NOW + timedelta(hours=6), 4 * 3600.0, "cpu-cluster")
+    due = DeadlineTerms(NOW + timedelta(hours=6), 4 * 3600.0, "cpu-cluster")
     for name, late in (("dated-1", None), ("dated-2", NOW)):
-        pace = Pace(0.4, 0.375, Hold.DEDICATED, why, late_since=late)
+        pace = Pace(0.4, 0.375, NodeChoice.DEDICATED, why, late_since=late)
         lab.system.runs.insert(a_run(name, state=RunState.RUNNING).having(Date(due, pace)))
         page = lab.page(f"run/{name}")
         card = page.locator(".facts div", has_text="Done by")

@@ -12,13 +12,13 @@ import pytest
 from shared.daily import look_after
 from shared.jobs.route import Retention
 from shared.kernel.errors import Unavailable
-from shared.notices.model import Delivery, Kind, Notice
-from shared.removals.model import What
-from shared.removals.remove import Asked, clear
+from shared.notices.model import Delivery, Notice, NoticeKind
+from shared.removals.model import RemovalKind
+from shared.removals.remove import RemovalRequest, clear
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 DAY = 86400.0
-POISON = "archives-poison"
+POISON = "background-poison"
 FAILING = {"poison": ("queues", "counts"), "notices": ("notices", "prune"), "removals": ("removals", "newest")}
 
 
@@ -29,21 +29,21 @@ def yard(folder: Path) -> World:
     world.job_goes(world.only_run().name, "Completed")
     world.deliver_all()
     world.run_until_idle()
-    world.notices.insert(Delivery("s1", Notice("n1", Kind.POISON, "Poison", world.clock())))
+    world.notices.insert(Delivery("s1", Notice("n1", NoticeKind.POISON, "Poison", world.clock())))
     world.queues.put(POISON, '{"run": "x"}')
     world.clock.advance(100 * DAY)
-    clear(world.system, world.removals, What.COPIES, world.only_run().name, Asked())
-    world.queues.messages["removals"].clear()
+    clear(world.system, world.removals, RemovalKind.COPIES, world.only_run().name, RemovalRequest())
+    world.queues.messages["background"].clear()
     world.clock.advance(DAY / 2)
     return world
 
 
 def done(world: World) -> set[str]:
     """Which parts of the timer have done their work."""
-    asked = [message.body["what"] for message in world.queues.messages["removals"]]
+    asked = [message.body["what"] for message in world.queues.messages["background"]]
     renewed = world.queues.messages[POISON][0].visible_at == world.clock()
     parts = {"poison": renewed, "notices": not world.notices.rows}
-    parts |= {"removals": What.COPIES in asked, "retention": What.CHECKPOINTS in asked}
+    parts |= {"removals": RemovalKind.COPIES in asked, "retention": RemovalKind.CHECKPOINTS in asked}
     return {part for part, is_done in parts.items() if is_done}
 
 

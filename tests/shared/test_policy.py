@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from shared.clusters.decide import Need, judge_cluster
 from shared.clusters.model import Cluster, Decision
-from shared.drops.decide import DropVerdict, OnUpload, Verdict, first_look, judge_drop, on_upload
+from shared.drops.decide import DropVerdict, OnUpload, VerdictKind, first_look, judge_drop, on_upload
 from shared.drops.model import Drop, DropState
 from shared.jobs.route import Route
 from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Blob
 from shared.runs.content import survey
-from shared.runs.decide import HISTORY_LIMIT, advance, failing_log, fold_metrics
+from shared.runs.decide import HISTORY_LIMIT, Folded, advance, failing_log, fold_metrics
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 from shared.runs.names import run_name
 from tests.fakes.parts import changed
@@ -47,20 +47,20 @@ def judge(drop: Drop, *blobs: tuple[str, float], route: Route = ROUTE) -> DropVe
 @pytest.mark.parametrize(
     ("blobs", "verdict", "code"),
     [
-        ([("1", 1), ("_SUCCESS", 0)], Verdict.SEAL, "marker"),
-        ([("1", 9), ("job.yaml", 9)], Verdict.SEAL, "job_file"),
-        ([("1", 1), ("job.yaml", 9)], Verdict.WAIT, "collecting"),
-        ([("1", 60)], Verdict.SEAL, "quiet"),
-        ([("1", 59)], Verdict.WAIT, "collecting"),
-        ([("sub/_SUCCESS", 1)], Verdict.WAIT, "collecting"),
-        ([("_SUCCESS", 0)], Verdict.REJECT, "empty"),
-        ([("a/../b", 99)], Verdict.REJECT, "bad_name"),
-        ([("a" * 256, 99)], Verdict.REJECT, "bad_name"),
-        ([("ü" * 127 + "/" + "名" * 80, 99)], Verdict.SEAL, "quiet"),
-        ([], Verdict.FORGET, "gone"),
+        ([("1", 1), ("_SUCCESS", 0)], VerdictKind.SEAL, "marker"),
+        ([("1", 9), ("job.yaml", 9)], VerdictKind.SEAL, "job_file"),
+        ([("1", 1), ("job.yaml", 9)], VerdictKind.WAIT, "collecting"),
+        ([("1", 60)], VerdictKind.SEAL, "quiet"),
+        ([("1", 59)], VerdictKind.WAIT, "collecting"),
+        ([("sub/_SUCCESS", 1)], VerdictKind.WAIT, "collecting"),
+        ([("_SUCCESS", 0)], VerdictKind.REJECT, "empty"),
+        ([("a/../b", 99)], VerdictKind.REJECT, "bad_name"),
+        ([("a" * 256, 99)], VerdictKind.REJECT, "bad_name"),
+        ([("ü" * 127 + "/" + "名" * 80, 99)], VerdictKind.SEAL, "quiet"),
+        ([], VerdictKind.FORGET, "gone"),
     ],
 )
-def test_when_a_drop_closes(blobs: list[tuple[str, float]], verdict: Verdict, code: str) -> None:
+def test_when_a_drop_closes(blobs: list[tuple[str, float]], verdict: VerdictKind, code: str) -> None:
     """A drop closes by marker, by settled job file, by quiet; a bad or empty one is rejected when it closes."""
     judged = judge(OPEN, *blobs)
 
@@ -93,7 +93,7 @@ def test_an_old_marker_closes_no_new_generation() -> None:
     """Files that arrive after a sealing wait for a marker of their own, or for quiet."""
     drop = replace(SEALED, state=DropState.OPEN, newest=ago(100))
 
-    assert judge(drop, ("1", 1), ("_SUCCESS", 100)).verdict is Verdict.WAIT
+    assert judge(drop, ("1", 1), ("_SUCCESS", 100)).verdict is VerdictKind.WAIT
     assert judge(drop, ("1", 1), ("_SUCCESS", 0)).code == "marker"
 
 
@@ -101,9 +101,9 @@ def test_deletions_alone_are_nothing_new() -> None:
     """A late event after files were deleted starts no run on what is left."""
     drop = replace(SEALED, state=DropState.OPEN, newest=ago(100))
 
-    assert judge(drop, ("1", 100)).verdict is Verdict.UNCHANGED
-    assert judge(drop, ("1", 200), ("2", 300), ("3", 300)).verdict is Verdict.UNCHANGED
-    assert judge(drop).verdict is Verdict.UNCHANGED
+    assert judge(drop, ("1", 100)).verdict is VerdictKind.UNCHANGED
+    assert judge(drop, ("1", 200), ("2", 300), ("3", 300)).verdict is VerdictKind.UNCHANGED
+    assert judge(drop).verdict is VerdictKind.UNCHANGED
 
 
 @pytest.mark.parametrize(
@@ -225,10 +225,15 @@ def test_metrics_keep_last_and_best() -> None:
         {"step": 1, "test_loss": 0.5, "test_accuracy": 0.9, "note": "x", "nan": float("nan")},
         {"step": 2, "test_loss": 0.7, "test_accuracy": 0.8, "flag": True},
     ]
-    assert fold_metrics(rows) == (
-        {"test_loss": 0.7, "test_accuracy": 0.8},
-        {"test_loss": 0.5, "test_accuracy": 0.9},
-    )
+    last, best = {"test_loss": 0.7, "test_accuracy": 0.8}, {"test_loss": 0.5, "test_accuracy": 0.9}
+    assert fold_metrics(rows) == Folded(last, best, {"test_loss": 1, "test_accuracy": 1})
+
+
+def test_the_trainers_goal_says_which_value_was_the_best() -> None:
+    """A goal that the trainer declares holds, whatever the metric is called."""
+    rows = [{"step": 1, "gap": 0.5, "accuracy": 0.1}, {"step": 2, "gap": 0.7, "accuracy": 0.2}]
+    folded = fold_metrics(rows, {"gap": "minimize", "accuracy": "minimize"})
+    assert (folded.best, folded.best_steps) == ({"gap": 0.5, "accuracy": 0.1}, {"gap": 1, "accuracy": 1})
 
 
 def test_the_failing_rank_is_the_one_that_did_not_just_lose_its_peer() -> None:

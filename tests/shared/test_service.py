@@ -266,7 +266,7 @@ def test_a_reconcile_ends_before_the_host_ends_it(world: World) -> None:
             world.clock.advance(100)  # each step takes so long
             return world.clock()
 
-    before = len(world.queues.messages["drop-checks"])
+    before = len(world.queues.messages["drop-events"])
     with pytest.raises(Unavailable, match="took longer than 0:05:00"):
         reconcile(replace(world.crashing(()), clock=Slow()))
-    assert 0 < len(world.queues.messages["drop-checks"]) - before < 6
+    assert 0 < len(world.queues.messages["drop-events"]) - before < 6

@@ -8,8 +8,9 @@ from typing import Any
 
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
-from shared.deadlines.plan import Hold
+from shared.deadlines.plan import NodeChoice
 from shared.drops.model import Drop, DropState
+from shared.elastic.model import DEDICATED_FROM, Elastic, member_job
 from shared.events.messages import Announce
 from shared.jobs.spec import LEFT_OUTPUT as LEFT
 from shared.kernel.drop_key import DropKey
@@ -17,15 +18,16 @@ from shared.kernel.message import Message
 from shared.kernel.storage import Place
 from shared.messages.declared import QUEUES
 from shared.runs.content import drop_blobs, survey
-from shared.runs.model import DEDICATED_FROM, FINAL, Run, RunState
-from shared.runs.names import member_job, run_of_job
+from shared.runs.model import FINAL, Run, RunState
+from shared.runs.names import run_of_job
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
-from shared.sweeps.model import Standing
+from shared.sweeps.model import SweepSummary
 from tests.fakes.parts import sweep_of
 from tests.fakes.world import World
 from tests.simulation.ports import SimulatedJobs
 from tests.simulation.promotions import check_history, check_proofs
+from tests.simulation.removals import Requested
 from tests.simulation.scheduler import Violation
 from tests.simulation.sweeps import check_begun
 
@@ -45,9 +47,12 @@ class Oracle:
         self.decisions = 0
         self.overlapped: set[str] = set()  # ClusterAtZero that sweeps at the same time may have left out
         self.checks = 0
+        self.requested = Requested(world)
 
-    def before(self, port: str, method: str) -> None:
-        """Remember what the invocation will read."""
+    def before(self, port: str, method: str, args: tuple[Any, ...]) -> None:
+        """Remember what the invocation will read, and check what it is about to delete."""
+        if method == "remove_listed":
+            self.requested.removing(args[0], args[1])
         if (sweep := self.simulation.scheduler.current) is None:
             return
         if (port, method) == ("drops", "open"):
@@ -68,9 +73,12 @@ class Oracle:
 
     def _drops_replace(self, args: tuple[Any, ...], result: Any) -> None:
         self._drop_is(result.value)
+        self.requested.marked(args[1].value, result.value)
 
     def _drops_delete(self, args: tuple[Any, ...], result: Any) -> None:
         self.opened.pop(args[0].value.key, None)
+
+    _drops_forget = _drops_delete
 
     def _drop_is(self, drop: Drop) -> None:
         require(drop.code and drop.why, f"drop {drop.key} is {drop.state} without a code and a reason")
@@ -109,11 +117,10 @@ class Oracle:
             self._archived(self.world.runs.rows[run.name].value)
         if date := run.feature(Date):
             self._keeps_its_date(before.feature(Date) or date, date, run)
-        elif run.jobs.elastic is None:
-            spent, budget = run.jobs.number - 1, run.asked.resubmissions
-            require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
-        elif run.jobs.elastic:
-            spent, budget = run.jobs.elastic.resubmitted, run.jobs.elastic.resubmissions
+        else:
+            elastic = run.feature(Elastic)
+            spent = elastic.resubmitted if elastic else run.jobs.number - 1
+            budget = elastic.resubmissions if elastic else run.asked.resubmissions
             require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
 
     def _keeps_its_date(self, before: Date, date: Date, run: Run) -> None:
@@ -123,19 +130,20 @@ class Oracle:
         self.simulation.counts["looks at dates"] += 1
         due, pace = date.due, date.pace
         slack = (due.done_by - date.pace.paced_at).total_seconds() - due.takes_seconds * (1 - pace.done_share)
-        sure = slack >= 2 * due.change_seconds or pace.holds is Hold.DEDICATED
+        sure = slack >= 2 * due.change_seconds or pace.holds is NodeChoice.DEDICATED
         require(sure, f"run {run.name} holds {pace.holds}, and has {slack:.0f} s more than it needs")
-        if run.jobs.elastic and pace.holds in (Hold.LOW, Hold.NONE):
-            require(not run.jobs.elastic.dedicated, f"run {run.name} holds {pace.holds}, and dedicated nodes too")
+        if (elastic := run.feature(Elastic)) and pace.holds in (NodeChoice.LOW, NodeChoice.NONE):
+            require(not elastic.dedicated, f"run {run.name} holds {pace.holds}, and dedicated nodes too")
 
     def handled(self, message: Message | None) -> None:
         """After a look at a run with a date every job was told to end that the run, by its row, no longer needs."""
         row = self.world.runs.rows.get(message.paced) if isinstance(message, CheckPace) else None
         run = row.value if row else None
-        if run is None or run.jobs.elastic is None:
+        elastic = run.feature(Elastic) if run else None
+        if run is None or elastic is None:
             return
         assert isinstance(self.world.jobs, SimulatedJobs)
-        elastic, most = run.jobs.elastic, DEDICATED_FROM + run.jobs.elastic.dedicated
+        most = DEDICATED_FROM + elastic.dedicated
         surplus = {member_job(run.name, m.index, m.attempt) for m in elastic.members if m.index >= most}
         left = surplus.intersection(self._live()).difference(self.world.jobs.to_end)
         busy = any(f"msg {CheckPace.queue}" in each.name for each in self.simulation.scheduler.alive)
@@ -170,7 +178,7 @@ class Oracle:
 
     def _announced(self, kind: str, data: dict[str, Any]) -> None:
         if kind == "RunSubmitted":
-            sweep = self.world.runs.rows[data["run"]].value.feature(Standing) is not None
+            sweep = self.world.runs.rows[data["run"]].value.feature(SweepSummary) is not None
             require(sweep or self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
     def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
@@ -265,13 +273,13 @@ class Oracle:
     def healed(self) -> None:
         """Raise Violation unless everything has ended and was announced."""
         for run in [row.value for row in self.world.runs.rows.values()]:
-            if run.archive.at is not None:
+            if run.archive.at is not None and run.removed.at is None:
                 self._archived(run)
             self._trained_on(run)
             known = set(workload(run).jobs(run).values())
             for job in self._jobs_of(run.name):
                 require(job in known, f"job {job} is none of run {run.name}'s")
-            if run.progress.state is RunState.COMPLETED and not run.feature(Standing):
+            if run.progress.state is RunState.COMPLETED and not run.feature(SweepSummary):
                 ended = [self.world.jobs.jobs[job].raw for job in self._jobs_of(run.name)]
                 require("Completed" in ended, f"run {run.name} is completed, its jobs are {ended}")
         self._contents()

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from shared.drops.model import Drop
-from shared.drops.ports import Taken
+from shared.drops.ports import AlreadyAdded
 from shared.jobs.model import ENDED, JobStatus
 from shared.jobs.spec import HOUR_PROPERTY, JobSpec
 from shared.kernel.drop_key import DropKey
@@ -85,7 +85,7 @@ class StrangeDrops(FakeDrops):
     def insert(self, drop: Drop) -> Stored[Drop]:
         there = self.get(drop.key)
         if there and self.random.random() < 0.5:
-            raise Taken(there)
+            raise AlreadyAdded(there)
         return super().insert(drop)
 
 
@@ -150,7 +150,7 @@ class Port:
         simulation.scheduler.pause()
         word = simulation.faults.word(simulation.random, self._name)
         simulation.note(f"{self._name}.{method}", (*args, *kwargs.items()), word)
-        simulation.oracle.before(self._name, method)
+        simulation.oracle.before(self._name, method, args)
         if word == "half" and (half := getattr(self._target, f"half_{method}", None)):
             half(*args, **kwargs)
             raise Crash(f"half-way through {method}")

@@ -8,8 +8,8 @@ from typing import Any
 
 from shared.kernel.person import Person
 from shared.kernel.places import OUTPUT_CONTAINER
-from shared.models.decide import Asked
-from shared.models.model import What
+from shared.models.decide import ChangeRequest
+from shared.models.model import ChangeKind
 from shared.models.ports import Write
 from shared.models.promote import let_go, point, promote_run, undo
 from shared.models.signature import SIGNATURE, read_signature
@@ -31,7 +31,7 @@ def somebodys_wish(simulation: Any) -> Wish | None:
     if not archived:
         return None
     who = Person(random.choice(("ann", "bob")))
-    asked, alias = Asked(world.clock(), who, f"wish {simulation.scheduler.steps}"), random.choice(ALIASES)
+    asked, alias = ChangeRequest(world.clock(), who, f"wish {simulation.scheduler.steps}"), random.choice(ALIASES)
     number = random.randrange(1, 4)
     wishes: list[Wish] = [
         *[("promote", partial(promote_run, simulation.system, random.choice(archived), MODEL, alias, asked, True))] * 4,
@@ -51,11 +51,11 @@ def check_history(models: FakeModels, write: Write) -> None:
     _require([line.order for line in lines] == [*range(1, model.changes + 1)], "lines of the history are missing")
     latest, there, aliases = 0, set[int](), dict[str, int]()
     for line in lines:
-        if line.what is What.VERSION:
+        if line.what is ChangeKind.VERSION:
             latest += 1
             there.add(latest)
             _require(line.after == latest, f"version {line.after} was made after {latest - 1}")
-        elif line.what is What.LET_GO:
+        elif line.what is ChangeKind.LET_GO:
             _require(line.before in there - {*aliases.values()}, f"version {line.before} was let go, and was needed")
             there.remove(line.before)
         else:

@@ -17,6 +17,7 @@ from typing import Any
 from shared.adapters.studies import JournalStudies
 from shared.clusters.model import Cluster
 from shared.clusters.sweep import sweep
+from shared.elastic.api import evict
 from shared.events import incoming
 from shared.jobs.readers.azureml import read_job
 from shared.kernel.drop_key import DropKey
@@ -26,7 +27,6 @@ from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import FINAL
 from shared.runs.names import run_of_job
-from shared.runs.progress import submit
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
 from shared.system import System
@@ -34,7 +34,7 @@ from tests.fakes.parts import sweep_of
 from tests.fakes.ports import Clock, FakeBlobs
 from tests.fakes.studies import MemoryJournal
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World
-from tests.simulation import sweeps, tiers
+from tests.simulation import removals, sweeps, tiers
 from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.host import Host
 from tests.simulation.oracle import Oracle, fingerprint_now
@@ -44,7 +44,7 @@ from tests.simulation.promotions import somebodys_wish
 from tests.simulation.scheduler import Scheduler, Violation
 from tests.simulation.tiers import in_tiers
 
-DATES, SWEEPS = "dates", "sweeps"  # what a schedule may have beside the rest
+DATES, SWEEPS, REMOVALS = "dates", "sweeps", "removals"  # what a schedule may have beside the rest
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
 CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
@@ -79,11 +79,12 @@ class Simulation:
     """`run` plays the schedule of this seed. With `traced` every step is written down.
 
     `also`: with `dates` people ask for runs with dates too, between a dedicated cluster and the low-priority ones; with
-    `sweeps` for sweeps.
+    `sweeps` for sweeps; with `removals` they remove drops and runs, and upload again.
     """
 
     def __init__(self, seed: int, trainers: Path, traced: bool = False, also: str = "") -> None:
         self.random, self.dated, self.swept = Random(seed), also == DATES, also == SWEEPS
+        self.removing = also == REMOVALS
         self.outcome = Outcome(seed)
         self.traced, self.counts = traced, self.outcome.counts
         self.faults = Faults.drawn(self.random)
@@ -101,7 +102,8 @@ class Simulation:
         self.world = self._world(trainers)
         self.oracle = Oracle(self.world, self)
         self.host = Host(self, workers)
-        behind = {name: getattr(self.world, name) for name in PORTS} | {"blobs": PagedBlobs(self.world.blobs)}
+        names = [*PORTS, "removals"] if self.removing else PORTS
+        behind = {name: getattr(self.world, name) for name in names} | {"blobs": PagedBlobs(self.world.blobs)}
         ports: dict[str, Any] = {name: Port(name, port, self) for name, port in behind.items()}
         self.system = replace(self.world.system, **ports)
         if self.swept and self.random.random() < 0.3:
@@ -184,6 +186,7 @@ class Simulation:
             (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
             *([(partial(tiers.ask, self), 2.0)] if self.dated else []),
             *([(partial(sweeps.ask, self), 0.5), (partial(sweeps.tell, self), 8.0)] if self.swept else []),
+            *([(partial(removals.ask, self), 8.0)] if self.removing else []),
         ]  # fmt: skip
 
     def _make_faults(self) -> None:
@@ -306,7 +309,7 @@ class Simulation:
 
     def _evict(self) -> None:
         if run := self._some_run():
-            self.host.call("evict", partial(submit.evict, self.system, run, self.random.randrange(3)))
+            self.host.call("evict", partial(evict, self.system, run, self.random.randrange(3)))
 
     # --- the healing -----------------------------------------------------------------------------------------------
 

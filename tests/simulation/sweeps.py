@@ -12,7 +12,7 @@ from shared.runs.intake.request import RunRequest, SweepRequest
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.names import run_of_job
 from shared.runs.results.outputs import archive_folder
-from shared.sweeps.model import Standing, TrialState
+from shared.sweeps.model import SweepSummary, TrialState
 from tests.fakes.parts import standing_of, sweep_of
 from tests.fakes.storage import FakeBlobs
 from tests.fakes.world import World
@@ -68,7 +68,7 @@ def check_begun(world: World, trial: Run) -> None:
 
 def check_ended(world: World) -> None:
     """A sweep that is over has no more trials than its study, none that is live, and the archive of the best one."""
-    for sweep in [row.value for row in world.runs.rows.values() if row.value.feature(Standing) is not None]:
+    for sweep in [row.value for row in world.runs.rows.values() if row.value.feature(SweepSummary) is not None]:
         trials, asked = {run.name: run for run in _trials(world, sweep.name)}, sweep.asked.request.sweep
         assert asked is not None
         study = [trial for trial in world.studies().trials(sweep.name, asked) if trial.own]

@@ -13,20 +13,22 @@ import pytest
 
 from shared.clusters import sweep
 from shared.deadlines import look as dates
-from shared.deadlines.plan import Hold
+from shared.deadlines.plan import NodeChoice
 from shared.kernel.facts import Fact
 from shared.models import promote
 from shared.models.ports import Models, Write
 from shared.reactions import REACTIONS
+from shared.removals import remove
+from shared.runs.content import drop_blobs
 from shared.runs.progress import follow, submit
 from shared.runs.results import archive
 from shared.sweeps import look
 from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
-from tests.simulation.simulation import DATES, SWEEPS, play
+from tests.simulation.simulation import DATES, REMOVALS, SWEEPS, play
 
 ROOT = Path(__file__).resolve().parents[2]
-A_TIME, DATED, SWEPT = 150, 6, 20
+A_TIME, DATED, SWEPT, REMOVED = 150, 6, 20, 20
 SEEDS = 800
 
 
@@ -49,9 +51,23 @@ def test_a_sweep_makes_its_trials_once_whatever_happens(tmp_path: Path) -> None:
     assert counts["trials that lost"]
 
 
+def test_removals_delete_what_was_there_whatever_happens(tmp_path: Path) -> None:
+    """With removals followed by uploads too: nothing younger than a request goes, and nothing of a later generation."""
+    counts = play_all(tmp_path, range(REMOVED), REMOVALS)
+    assert counts["removals of drops"] > REMOVED // 2
+
+
+def test_the_oracle_sees_a_removal_that_reaches_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A removal that deletes what lies there when it acts soon deletes what was uploaded after its request."""
+    monkeypatch.setattr(remove, "in_reach", lambda blobs, _, drop: [("drops", drop_blobs(blobs, drop))] if drop else [])
+    trainers = trainers_folder(tmp_path)
+    broken = (play(seed, trainers, also=REMOVALS).broken for seed in range(SEEDS))
+    assert "which was uploaded after its request" in next(filter(None, broken))
+
+
 def test_the_oracle_sees_a_date_that_is_risked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever stays on low-priority nodes whatever is left of the time soon breaks the rule."""
-    monkeypatch.setattr(dates, "choose", lambda _plan, _now: Hold.LOW)
+    monkeypatch.setattr(dates, "choose", lambda _plan, _now: NodeChoice.LOW)
     trainers = trainers_folder(tmp_path)
     broken = (play(seed, trainers, also=DATES).broken for seed in range(SEEDS))
     assert "more than it needs" in next(filter(None, broken))

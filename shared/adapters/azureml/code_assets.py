@@ -22,7 +22,7 @@ CODE_CONTAINER = "code"
 _HASH_VERSION = "202208"  # the value that the SDK writes beside its own hashes
 
 
-class Known(Protocol):
+class AssetIds(Protocol):
     """Storage for the ids of registered contents; see TableAssets."""
 
     def get(self, kind: str, digest: str) -> str | None: ...
@@ -30,7 +30,7 @@ class Known(Protocol):
     def put(self, kind: str, digest: str, asset_id: str) -> None: ...
 
 
-class Files(Protocol):
+class WorkspaceBlobs(Protocol):
     """The blobs of the storage account that the workspace uses."""
 
     @property
@@ -39,12 +39,12 @@ class Files(Protocol):
     def write(self, container: str, name: str, data: bytes, content_type: str) -> object: ...
 
 
-class Assets:
+class AzureMLAssets:
     """Registers assets. A known asset is not looked up in Azure ML again, so do not delete it there while routes use
     it.
     """
 
-    def __init__(self, connection: Connection, store: Known, files: Files) -> None:
+    def __init__(self, connection: Connection, store: AssetIds, files: WorkspaceBlobs) -> None:
         self._connection = connection
         self._store = store
         self._files = files

@@ -20,7 +20,7 @@ from shared.jobs.readers.azureml import (
 )
 from shared.jobs.readers.expressions import command_text
 from shared.jobs.readers.place_text import place_text
-from shared.jobs.spec import COMMAND, DataInput, JobSpec, Output
+from shared.jobs.spec import COMMAND, DataInput, JobOutput, JobSpec
 
 Json = dict[str, Any]
 _KINDS = {ours: theirs for theirs, ours in KINDS.items()}
@@ -58,11 +58,11 @@ def _grouped(flat: Mapping[str, Any]) -> Json:
     return grouped
 
 
-def _data(data: DataInput | Output) -> Json:
+def _data(data: DataInput | JobOutput) -> Json:
     document = {"type": _KINDS.get(data.kind, data.kind), "path": place_text(data.path), "mode": data.mode}
     return {key: value for key, value in document.items() if value} | dict(data.rest)
 
 
-def _output(output: Output) -> Json:
+def _output(output: JobOutput) -> Json:
     registered = {"name": output.asset, "version": output.asset_version}
     return _data(output) | {key: value for key, value in registered.items() if value}

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from shared.adapters.azureml import pipelines, sdk_job
 from shared.adapters.azureml.document import document
 from shared.jobs.problem import Problem
-from shared.jobs.readers.pipeline import Step, steps
+from shared.jobs.readers.pipeline import WrittenStep, steps
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
 
@@ -82,7 +82,7 @@ def form_of(job: JobSpec) -> JobForm:
     return FORMS.get(job.kind, FORMS[COMMAND])
 
 
-def _step_lacks(step: Step, workspace: Checks) -> Iterator[str]:
+def _step_lacks(step: WrittenStep, workspace: Checks) -> Iterator[str]:
     """Yield what keeps a step from running: a missing registered component, or what its job lacks."""
     if step.component and not pipelines.has_component(workspace.find, step.component):
         yield f"component {place_text(step.component)} is not in the workspace."

@@ -12,7 +12,7 @@ from typing import Any
 
 from shared.adapters.azureml import mlflow, pipelines, sdk_job
 from shared.adapters.azureml.clusters import AzureMLClusters
-from shared.adapters.azureml.code_assets import Assets, Files, Known, environment_id
+from shared.adapters.azureml.code_assets import AssetIds, AzureMLAssets, WorkspaceBlobs, environment_id
 from shared.adapters.azureml.document import document
 from shared.adapters.azureml.failures import failure_of
 from shared.adapters.azureml.inline_environment import inline_environment
@@ -47,9 +47,9 @@ class AzureMLJobs:
     `account` is the app's storage account, and `files` its blobs, which hold the registered code.
     """
 
-    def __init__(self, workspace: Workspace, store: Known, files: Files, account: str = "") -> None:
+    def __init__(self, workspace: Workspace, store: AssetIds, files: WorkspaceBlobs, account: str = "") -> None:
         self._connection = connect(workspace)
-        self._assets = Assets(self._connection, store, files)
+        self._assets = AzureMLAssets(self._connection, store, files)
         self._store = store
         self._account = account
         self._url = files.url

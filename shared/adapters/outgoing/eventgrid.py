@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.adapters.azureml.circuit import Circuit
 from shared.adapters.translation import translated
-from shared.kernel.settings import Topic
+from shared.kernel.settings import EventTopic
 
 if TYPE_CHECKING:
     from azure.eventgrid import EventGridPublisherClient
@@ -24,7 +24,7 @@ _PATIENCE: dict[str, Any] = {**_TRIES, "connection_timeout": 5, "read_timeout": 
 
 
 class TopicEvents:
-    def __init__(self, topic: Topic) -> None:
+    def __init__(self, topic: EventTopic) -> None:
         self._topic = topic
         self._lock = threading.Lock()
         self._circuit = Circuit("Event Grid")

@@ -11,8 +11,8 @@ from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError
 
 from shared.adapters.storage.copying import Copier, bare_etag, create_container
-from shared.adapters.storage.listing import Listing
-from shared.adapters.storage.signing import Signer
+from shared.adapters.storage.listing import BlobListing
+from shared.adapters.storage.signing import AddressSigner
 from shared.adapters.translation import code_of, status_of, translated
 from shared.kernel.errors import BadInput, Changed
 from shared.kernel.storage import Blob, Copy, FolderPage, Place
@@ -29,7 +29,7 @@ class StorageBlobs:
 
     def __init__(self, service: BlobServiceClient) -> None:
         self._service = service
-        self._signer, self._listing = Signer(service), Listing(service)
+        self._signer, self._listing = AddressSigner(service), BlobListing(service)
 
     @property
     def url(self) -> str:

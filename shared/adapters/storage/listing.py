@@ -31,7 +31,7 @@ _SAS_MARGIN = timedelta(
 _SCOPE = "https://storage.azure.com/.default"
 
 
-class Listing:
+class BlobListing:
     """Lists with the key or the identity of `service`. Safe to share between threads."""
 
     def __init__(self, service: BlobServiceClient) -> None:
@@ -46,7 +46,7 @@ class Listing:
         Raises what azure.core raises.
         """
         while True:
-            answer = _Answer()
+            answer = _ListedPage()
             for piece in self._page(container, prefix, page, marker):
                 for blob in answer.read(piece):
                     yield marker, blob
@@ -100,7 +100,7 @@ class Listing:
         return PipelineClient(self._service.url, policies=made, transport=way)
 
 
-class _Answer:
+class _ListedPage:
     """One page's XML, parsed piece by piece. `marker` is known at its end."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ KEY_LIFE = timedelta(hours=6)  # the service allows 7 days; keys can only be rev
 MARGIN = timedelta(minutes=5)  # for clock differences with the service, and before a key expires
 
 
-class Signer:
+class AddressSigner:
     """Safe to share between threads."""
 
     def __init__(self, service: BlobServiceClient) -> None:

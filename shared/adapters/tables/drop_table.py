@@ -25,7 +25,7 @@ from shared.adapters.tables import keys, table
 from shared.adapters.tables.records import Row, from_row, readable, to_row
 from shared.adapters.tables.table import RowMissing, Table
 from shared.drops.model import Drop, DropState, Generation, generation_of, is_loose
-from shared.drops.ports import Taken
+from shared.drops.ports import AlreadyAdded
 from shared.kernel.clock import SystemClock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
@@ -69,7 +69,7 @@ class TableDrops:
                 opened = first.result()
             except Exception as exc:
                 raise Changed(f"Drop {drop.key} was tried to be opened at the same moment.") from exc
-            raise Taken(opened)
+            raise AlreadyAdded(opened)
         try:
             mine.set_result(Stored(drop, self._table.write(table.create(self._row(drop)), *self._copies(drop))[0]))
         except BaseException as exc:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from shared.adapters.tables import keys, table
 from shared.adapters.tables.records import from_row, readable, to_row
 from shared.adapters.tables.table import Table
-from shared.removals.model import Removal, What
+from shared.removals.model import Removal, RemovalKind
 
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
@@ -26,7 +26,7 @@ class TableRemovals:
         key = _key(removal.what, removal.name, removal.asked_at)
         self._table.write(table.put({"PartitionKey": self._PARTITION, "RowKey": key, **to_row(removal)}))
 
-    def get(self, what: What, name: str, asked_at: datetime) -> Removal | None:
+    def get(self, what: RemovalKind, name: str, asked_at: datetime) -> Removal | None:
         row = self._table.get(self._PARTITION, _key(what, name, asked_at))
         return from_row(Removal, row) if row else None
 
@@ -35,5 +35,5 @@ class TableRemovals:
         return list(readable(Removal, islice(rows, limit)))
 
 
-def _key(what: What, name: str, asked_at: datetime) -> str:
+def _key(what: RemovalKind, name: str, asked_at: datetime) -> str:
     return keys.newest_first(asked_at, hashlib.sha256(f"{what} {name}".encode()).hexdigest()[:32])

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from shared.jobs.batchai.beside import beside_a_drop, beside_a_request
 from shared.jobs.batchai.given import BatchAI
 from shared.jobs.batchai.job import BatchJob, Beside, read_job
 from shared.jobs.batchai.mounts import Mount
-from shared.jobs.batchai.translate import TEMPLATE, Source, shortened, translate
+from shared.jobs.batchai.translate import TEMPLATE, MountSource, shortened, translate
 from shared.jobs.data import read_data
 from shared.jobs.location import DROPS_STORE, OUTPUT_STORE, Location
 from shared.jobs.ports import Around, Stores, Written
@@ -84,7 +84,7 @@ def adopt(stores: Stores, order: Order) -> Written:
     )
     # The template has the code with the launcher, and a description for people who see the job in Azure ML.
     template = replace(TEMPLATE, description=job.report.summary())
-    findings = [finding.said() for finding in job.report.findings]
+    findings = [asdict(finding) for finding in job.report.findings]
     return Written(Layer(made.job), template, tuple(job.report.problems), absent, job.report.summary(), findings)
 
 
@@ -99,7 +99,7 @@ def secrets_in(content: Any, path: str = "") -> Iterator[str]:
         yield from secrets_in(value, here)
 
 
-def _source(stores: Stores, order: Order, mount: Mount, job: BatchJob) -> Source:
+def _source(stores: Stores, order: Order, mount: Mount, job: BatchJob) -> MountSource:
     names = list(dict.fromkeys(name for name in (mount.path, mount.name) if name and not path_problem(name)))
     for name in names:
         if name in order.mounts:
@@ -108,7 +108,7 @@ def _source(stores: Stores, order: Order, mount: Mount, job: BatchJob) -> Source
         assert order.folder is not None
         below = f"{order.folder.prefix}{name}/"
         if stores.blobs.first(Place(order.folder.container, below)):
-            return Source(Location(DROPS_STORE, below), True)
+            return MountSource(Location(DROPS_STORE, below), True)
     own = mount.name or mount.path
     if own not in _OURS and re.fullmatch(r"\w{1,255}", own, re.ASCII):
         source = _looked_up(stores, Location(own, ""))
@@ -117,16 +117,16 @@ def _source(stores: Stores, order: Order, mount: Mount, job: BatchJob) -> Source
     return _named(stores, f"{OUTPUT_STORE}/{FOLDER}/{own}", own[:80], job)
 
 
-def _named(stores: Stores, path: str, name: str, job: BatchJob) -> Source:
+def _named(stores: Stores, path: str, name: str, job: BatchJob) -> MountSource:
     try:
         place = read_data(path).path
         return _looked_up(stores, replace(place, path=f"{place.path.rstrip('/')}/"))
     except Impossible as exc:
         job.report.refuse(f"mounts.{name}", str(exc))
-        return Source("")
+        return MountSource("")
 
 
-def _looked_up(stores: Stores, path: Location) -> Source:
+def _looked_up(stores: Stores, path: Location) -> MountSource:
     """The source at this path, with whether it has files.
 
     A missing datastore has no files. A datastore in another account can't be checked.
@@ -134,7 +134,7 @@ def _looked_up(stores: Stores, path: Location) -> Source:
     try:
         place = stores.jobs.place(path)
     except NotFound:
-        return Source(path, False)
+        return MountSource(path, False)
     except BadInput:
-        return Source(path, None)
-    return Source(path, stores.blobs.first(place) is not None)
+        return MountSource(path, None)
+    return MountSource(path, stores.blobs.first(place) is not None)

@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.jobs.batchai.fields import Fields
 from shared.jobs.batchai.mounts import CLUSTER_ROOT, Mounts
-from shared.jobs.batchai.report import Report
+from shared.jobs.batchai.report import TranslationReport
 from shared.jobs.vm_size import gpus_of, is_size, known
 from shared.kernel.names import NAME
 
@@ -20,7 +20,7 @@ _ANSWERED = (
 
 def read_node_setup(content: dict[str, Any], mounts: Mounts) -> None:
     """Read only the cluster's mounts, and report the parts of its setup that a job would miss."""
-    unused = Report()
+    unused = TranslationReport()
     _, properties = _properties(content, unused, "cluster")
     properties.report = mounts.report
     _node_setup(properties, mounts)
@@ -28,7 +28,7 @@ def read_node_setup(content: dict[str, Any], mounts: Mounts) -> None:
 
 def read_cluster(content: dict[str, Any], name: str = "", account: str = "") -> tuple[dict[str, Any], Mounts]:
     """The compute in the form of `az ml compute create --file`, and the mounts, which also have the report."""
-    report = Report()
+    report = TranslationReport()
     outer, properties = _properties(content, report)
     mounts = Mounts(report, account)
     compute: dict[str, Any] = {"$schema": SCHEMA, "type": "amlcompute", "name": _name(outer, properties, name)}
@@ -47,7 +47,7 @@ def read_cluster(content: dict[str, Any], name: str = "", account: str = "") -> 
     return compute, mounts
 
 
-def _properties(content: dict[str, Any], report: Report, prefix: str = "") -> tuple[Fields, Fields]:
+def _properties(content: dict[str, Any], report: TranslationReport, prefix: str = "") -> tuple[Fields, Fields]:
     """The fields of the cluster; older files have them at the top level."""
     outer = Fields(content, prefix, report)
     outer.take("$schema", "nothing: it names the schema")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shared.jobs.batchai.report import Report
+from shared.jobs.batchai.report import TranslationReport
 
 MOST_UNKNOWN = 100  # keys per mapping; a mapping with more is rejected without explaining each key
 _SHOWN = 60  # characters of a wrong value in a message
@@ -18,7 +18,7 @@ _SHOWN = 60  # characters of a wrong value in a message
 class Fields:
     """Reading a key records where its value ends up in the job; `finish` reports the keys that were not read."""
 
-    def __init__(self, content: Mapping[str, Any], path: str, report: Report) -> None:
+    def __init__(self, content: Mapping[str, Any], path: str, report: TranslationReport) -> None:
         self.path, self.report = path, report
         self._names: dict[str, str] = {}
         for name, value in content.items():

@@ -10,9 +10,9 @@ from typing import Any
 from shared.jobs.batchai import mounts
 from shared.jobs.batchai.cluster import read_node_setup
 from shared.jobs.batchai.fields import Fields
-from shared.jobs.batchai.mounts import JOB_ROOT, Mounts, Reference, Use
+from shared.jobs.batchai.mounts import JOB_ROOT, MountPath, Mounts, MountUse
 from shared.jobs.batchai.project import Project, read_project
-from shared.jobs.batchai.report import Report
+from shared.jobs.batchai.report import TranslationReport
 from shared.jobs.batchai.toolkits import Start, read_toolkit
 from shared.jobs.batchai.wall_clock import read_wall_clock
 
@@ -45,7 +45,7 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class Output:
+class BatchAIOutput:
     id: str
     suffix: str
 
@@ -54,13 +54,13 @@ class Output:
 class BatchJob:
     """The requested job, and the report about its translation."""
 
-    report: Report
+    report: TranslationReport
     start: Start
-    uses: list[Use]
+    uses: list[MountUse]
     nodes: int = 1
     preparation: str = ""
     inputs: dict[str, str] = field(default_factory=dict)
-    outputs: list[Output] = field(default_factory=list)
+    outputs: list[BatchAIOutput] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     image: str = ""
     shm_size: str = ""
@@ -68,12 +68,12 @@ class BatchJob:
     cluster: str = ""
     experiment: str = ""
     tags: dict[str, str] = field(default_factory=dict)
-    named: list[Reference] = field(default_factory=list)  # paths into mounts that the job names
+    named: list[MountPath] = field(default_factory=list)  # paths into mounts that the job names
 
 
 def read_job(content: Mapping[str, Any], beside: Beside) -> BatchJob:
     """Read the job. Every field is either used or reported."""
-    report = Report()
+    report = TranslationReport()
     outer = Fields(content, "", report)
     inner = outer.mapping("properties") if isinstance(content.get("properties"), dict) else None
     properties = inner or outer
@@ -103,7 +103,9 @@ def _with_inputs(text: str, inputs: dict[str, str]) -> str:
     return _INPUT.sub(lambda match: inputs.get(match[1] or match[2], match[0]), text)
 
 
-def _uses(report: Report, beside: Beside, project: Project, properties: Fields, named: list[Reference]) -> list[Use]:
+def _uses(
+    report: TranslationReport, beside: Beside, project: Project, properties: Fields, named: list[MountPath]
+) -> list[MountUse]:
     job_mounts = Mounts(report, beside.account)
     if beside.cluster is not None:
         read_node_setup(beside.cluster, job_mounts)
@@ -241,7 +243,7 @@ def _variables(job: BatchJob, properties: Fields) -> Iterator[tuple[str, str]]:
         item.finish()
 
 
-def _secrets(properties: Fields, report: Report) -> None:
+def _secrets(properties: Fields, report: TranslationReport) -> None:
     for item in properties.items("secrets"):
         name = item.text("name", needed=True)
         for key in ("value", "valueSecretReference"):
@@ -254,7 +256,7 @@ def _secrets(properties: Fields, report: Report) -> None:
         item.finish()
 
 
-def _directories(job: BatchJob, properties: Fields) -> Iterator[Reference]:
+def _directories(job: BatchJob, properties: Fields) -> Iterator[MountPath]:
     """The named directories, and the paths into mounts that they contain."""
     for item in properties.items("inputDirectories"):
         name, path = (
@@ -275,7 +277,7 @@ def _directories(job: BatchJob, properties: Fields) -> Iterator[Reference]:
     yield from mounts.references([(properties.at("stdOutErrPathPrefix"), prefix)], written=True)
 
 
-def _output(job: BatchJob, item: Fields) -> Iterator[Reference]:
+def _output(job: BatchJob, item: Fields) -> Iterator[MountPath]:
     name = item.text("id", "outputs", needed=True)
     prefix = item.text("pathPrefix", "a folder of the run's own, in its archive", needed=True)
     suffix = item.text("pathSuffix", "the end of AZ_BATCHAI_OUTPUT_<id>").strip("/")
@@ -290,7 +292,7 @@ def _output(job: BatchJob, item: Fields) -> Iterator[Reference]:
     elif _is_id(item, name):
         if any(output.id == name for output in job.outputs):
             item.report.refuse(item.at("id"), f"is {name!r}, as that of another output directory is.")
-        job.outputs.append(Output(name, "/".join(part for part in suffix.split("/") if part)))
+        job.outputs.append(BatchAIOutput(name, "/".join(part for part in suffix.split("/") if part)))
     yield from mounts.references([(item.at("pathPrefix"), prefix)], written=True)
     item.finish()
 

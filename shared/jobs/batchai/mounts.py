@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from shared.jobs.batchai.fields import Fields
-from shared.jobs.batchai.report import Report
+from shared.jobs.batchai.report import TranslationReport
 from shared.kernel.names import path_problem
 
 CLUSTER_ROOT, JOB_ROOT = "AZ_BATCHAI_MOUNT_ROOT", "AZ_BATCHAI_JOB_MOUNT_ROOT"
@@ -37,7 +37,7 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class Reference:
+class MountPath:
     """A path into a mount, as a field of the document names it."""
 
     root: str
@@ -47,7 +47,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Use:
+class MountUse:
     """A mount and its use by the job: the paths that are read, and the folders that are written."""
 
     mount: Mount
@@ -59,7 +59,7 @@ class Use:
 class Mounts:
     """All mounts that a document declares. The placeholder of the storage account is replaced."""
 
-    report: Report
+    report: TranslationReport
     account: str
     mounted: list[Mount] = field(default_factory=list)
 
@@ -144,7 +144,7 @@ class Mounts:
         return text.replace(ACCOUNT_PLACEHOLDER, self.account or ACCOUNT_PLACEHOLDER)
 
 
-def references(texts: Iterable[tuple[str, str]], written: bool | None = None) -> list[Reference]:
+def references(texts: Iterable[tuple[str, str]], written: bool | None = None) -> list[MountPath]:
     """The paths into mounts in these (field, text) pairs.
 
     If `written` is not given, a path counts as written if the option before it has such a name: --output_dir.
@@ -156,18 +156,18 @@ def references(texts: Iterable[tuple[str, str]], written: bool | None = None) ->
             writes = bool(option and _WRITTEN.search(option[1].lstrip("-"))) if written is None else written
             path = "/".join(part for part in match[2].split("/") if part not in ("", "."))
             if path and not path_problem(path):
-                mount_references.append(Reference(match[1], path, name, writes))
+                mount_references.append(MountPath(match[1], path, name, writes))
     return mount_references
 
 
-def uses(mounts: Mounts, named: Iterable[Reference]) -> list[Use]:
+def uses(mounts: Mounts, named: Iterable[MountPath]) -> list[MountUse]:
     """Each mount with its use by the job. A mount that is only referred to is reported, and assumed to exist."""
-    by_mount: dict[Mount, Use] = {mount: Use(mount) for mount in mounts.mounted}
+    by_mount: dict[Mount, MountUse] = {mount: MountUse(mount) for mount in mounts.mounted}
     for reference in named:
         mount = _mount_of(by_mount, reference)
         if mount is None:
             mount = _implied(mounts, reference)
-            by_mount[mount] = Use(mount)
+            by_mount[mount] = MountUse(mount)
         below = reference.path.removeprefix(mount.path).strip("/")
         use = by_mount[mount]
         if not reference.written:
@@ -177,14 +177,14 @@ def uses(mounts: Mounts, named: Iterable[Reference]) -> list[Use]:
     return [replace(use, writes=_outermost(use.writes)) for use in by_mount.values()]
 
 
-def _mount_of(mounts: Iterable[Mount], reference: Reference) -> Mount | None:
+def _mount_of(mounts: Iterable[Mount], reference: MountPath) -> Mount | None:
     fitting = [
         mount for mount in mounts if mount.root == reference.root and f"{reference.path}/".startswith(f"{mount.path}/")
     ]
     return max(fitting, key=lambda mount: len(mount.path), default=None)
 
 
-def _implied(mounts: Mounts, reference: Reference) -> Mount:
+def _implied(mounts: Mounts, reference: MountPath) -> Mount:
     mount = Mount(reference.root, reference.path.partition("/")[0], reference.field)
     whose = "The cluster" if reference.root == CLUSTER_ROOT else "The job"
     mounts.report.lost(

@@ -30,7 +30,7 @@ _ONE = {
 
 
 @dataclass
-class Taken:
+class ParsedCommand:
     """A parsed line. `count` and `per_node` are 0 if not given; `unsure` are parts that could not be parsed."""
 
     line: str
@@ -47,7 +47,7 @@ class _Word:
     end: int
 
 
-def take_apart(line: str) -> Taken | None:
+def take_apart(line: str) -> ParsedCommand | None:
     """Parse the line; None if it starts no launcher. Text before and after the launcher's command is kept."""
     words = [_Word(match[0], match.start(), match.end()) for match in _WORD.finditer(line)]
     for index, word in enumerate(words):
@@ -65,8 +65,8 @@ def _begins_a_command(words: list[_Word], index: int) -> bool:
     return True
 
 
-def _without(line: str, words: list[_Word], index: int) -> Taken:
-    taken, folder = Taken(""), ""
+def _without(line: str, words: list[_Word], index: int) -> ParsedCommand:
+    taken, folder = ParsedCommand(""), ""
     environment: list[str] = []
     rest = iter(range(index + 1, len(words)))
     program = None
@@ -113,7 +113,7 @@ def _values(words: list[_Word], place: int) -> list[str]:
     return following[:1] if plain else []
 
 
-def _count(taken: Taken, option: str, values: list[str]) -> None:
+def _count(taken: ParsedCommand, option: str, values: list[str]) -> None:
     if not values or not values[0].isdecimal() or int(values[0][:9]) < 1:
         taken.unsure.append(" ".join([option, *values]))
     elif option in _COUNT:

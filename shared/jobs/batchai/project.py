@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.jobs.batchai.fields import Fields
 from shared.jobs.batchai.mounts import CLUSTER_ROOT, Mount
-from shared.jobs.batchai.report import Report
+from shared.jobs.batchai.report import TranslationReport
 
 DATA_MOUNT = "datalake"  # mount point of the container on the service's clusters; the share used its own name
 _UNFILLED = "ENTER_"
@@ -25,7 +25,7 @@ class Project:
     mounts: tuple[Mount, ...] = ()
 
 
-def read_project(content: dict[str, Any], report: Report, prefix: str = "project") -> Project:
+def read_project(content: dict[str, Any], report: TranslationReport, prefix: str = "project") -> Project:
     """Read the project. Fields without an equivalent, and invalid fields, are reported."""
     fields = Fields(content, prefix, report)
     fields.take("$schema", "nothing: it names the schema")
@@ -63,7 +63,7 @@ def _filled(fields: Fields, key: str, where: str) -> str:
     return ""
 
 
-def _yes(fields: Fields, key: str, report: Report) -> bool:
+def _yes(fields: Fields, key: str, report: TranslationReport) -> bool:
     """Parse a switch: the project's template has True and False as texts."""
     value = fields.take(key, "a lease on the cluster")
     if value is None or value == "":

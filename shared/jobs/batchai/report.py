@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
 
 from shared.jobs.problem import Problem
 
@@ -25,21 +24,12 @@ class Finding:
     field: str  # the field's path, such as properties.containerSettings.shmSize
     meant: str
     instead: str
-    decide: str = ""
-    lossy: bool = True
-
-    def said(self) -> dict[str, Any]:
-        return {
-            "field": self.field,
-            "meant": self.meant,
-            "instead": self.instead,
-            "decide": self.decide,
-            "lossy": self.lossy,
-        }
+    decide: str
+    lossy: bool
 
 
 @dataclass
-class Report:
+class TranslationReport:
     """`landed` maps each used path to its place in the job. `problems` prevent the translation."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -48,7 +38,7 @@ class Report:
     _told: set[Finding] = field(default_factory=set)
 
     def lost(self, path: str, meant: str, instead: str, decide: str = "") -> None:
-        self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide)))
+        self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide), lossy=True))
 
     def told(self, path: str, meant: str, instead: str, decide: str = "") -> None:
         """Report a field that is handled differently, or that had no effect in Batch AI either."""

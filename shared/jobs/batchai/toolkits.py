@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from shared.jobs.batchai.document import TOOLKITS
 from shared.jobs.batchai.fields import Fields
 from shared.jobs.batchai.mpirun import take_apart
-from shared.jobs.batchai.report import Report
+from shared.jobs.batchai.report import TranslationReport
 
 COMMAND = "the command line of each process"
 _WORLD = re.compile(r"--world[-_]size[= ]+0*([0-9]{1,20})")
@@ -41,7 +41,7 @@ class _Block:
 
     fields: Fields
     nodes: int
-    report: Report
+    report: TranslationReport
 
     def text(self, key: str, start: Start, needed: bool = False) -> str:
         value = self.fields.text(key, COMMAND, needed)
@@ -64,7 +64,7 @@ class _Block:
             )
 
 
-def read_toolkit(properties: Fields, nodes: int, report: Report, scripts: Iterable[str] = ()) -> Start:
+def read_toolkit(properties: Fields, nodes: int, report: TranslationReport, scripts: Iterable[str] = ()) -> Start:
     """The processes of the job's single toolkit block. Problems are reported. `scripts` are texts it may run."""
     given = [name for name in TOOLKITS if name in properties]
     if len(given) != 1:
@@ -270,7 +270,7 @@ def _started(start: Start) -> str:
     return f"Azure ML starts {start.processes}, {start.per_node} on each node"
 
 
-def _check_world(start: Start, report: Report) -> None:
+def _check_world(start: Start, report: TranslationReport) -> None:
     for name, text in start.texts:
         for match in _WORLD.finditer(text):
             if match[1] != str(start.processes):

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.jobs.batchai.job import BatchJob
-from shared.jobs.batchai.mounts import CLUSTER_ROOT, JOB_ROOT, Mount, Use
+from shared.jobs.batchai.mounts import CLUSTER_ROOT, JOB_ROOT, Mount, MountUse
 from shared.jobs.batchai.wall_clock import WEEK
-from shared.jobs.command import Command, Group, Reference, joined
+from shared.jobs.command import Command, Reference, ReferenceGroup, joined
 from shared.jobs.location import Asset, Where
 from shared.jobs.readers.place_text import read_asset
-from shared.jobs.spec import FOLDER, LEFT_OUTPUT, TRAINERS_ENVIRONMENT, DataInput, Environment, JobSpec, Output
+from shared.jobs.spec import FOLDER, LEFT_OUTPUT, TRAINERS_ENVIRONMENT, DataInput, Environment, JobOutput, JobSpec
 from shared.kernel.names import path_problem
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ TEMPLATE = JobSpec(code="..")  # the trainers' snapshot, which has the launcher
 
 
 @dataclass(frozen=True)
-class Source:
+class MountSource:
     """The place of a mount's files. `there`: whether files exist; None if that can't be checked."""
 
     path: Where
@@ -41,7 +41,7 @@ class Translation:
     """The translated job, without the values of a route or request, and the mounts read by the job that are empty."""
 
     job: JobSpec
-    missing: tuple[tuple[Mount, Source], ...] = ()
+    missing: tuple[tuple[Mount, MountSource], ...] = ()
 
 
 @dataclass
@@ -62,7 +62,7 @@ class _Names:
 
 
 def translate(
-    job: BatchJob, sources: Mapping[Mount, Source], environment: str, files: Mapping[str, str]
+    job: BatchJob, sources: Mapping[Mount, MountSource], environment: str, files: Mapping[str, str]
 ) -> Translation:
     """Translate the job.
 
@@ -96,13 +96,15 @@ def translate(
 def _command_job(
     job: BatchJob, environment: str, inputs: Mapping[str, DataInput], outputs: list[str], spec: str
 ) -> JobSpec:
-    references = [Reference(Group.INPUT, name) for name in inputs] + [Reference(Group.OUTPUT, name) for name in outputs]
+    references = [Reference(ReferenceGroup.INPUT, name) for name in inputs] + [
+        Reference(ReferenceGroup.OUTPUT, name) for name in outputs
+    ]
     arguments = [part for each in references for part in (f" {each.name}=", each)]
     return JobSpec(
         command=Command(joined((LAUNCHER, *arguments))),
         environment=_environment(environment),
         inputs=inputs,
-        outputs={name: Output(kind=FOLDER, mode="rw_mount") for name in outputs},
+        outputs={name: JobOutput(kind=FOLDER, mode="rw_mount") for name in outputs},
         variables={**job.variables, SPEC: spec},
         nodes=job.nodes,
         shared_memory=job.shm_size,
@@ -140,7 +142,7 @@ def _laid(job: BatchJob, files: Mapping[str, str]) -> dict[tuple[str, str], str]
     return texts
 
 
-def _mount(use: Use, files: Mapping[tuple[str, str], str], model: tuple[Mount, str] | None) -> Json:
+def _mount(use: MountUse, files: Mapping[tuple[str, str], str], model: tuple[Mount, str] | None) -> Json:
     mount = use.mount
     own = f"{mount.path}/"
     laid = {

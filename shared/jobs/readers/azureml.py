@@ -15,7 +15,7 @@ from shared.jobs.problem import Problem
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.readers.pipeline_document import read_pipeline
 from shared.jobs.readers.place_text import SCHEME, place_text, read_asset, read_output_place, read_place
-from shared.jobs.spec import FILE, FOLDER, PIPELINE, DataInput, Environment, JobSpec, Layer, Output
+from shared.jobs.spec import FILE, FOLDER, PIPELINE, DataInput, Environment, JobOutput, JobSpec, Layer
 
 if TYPE_CHECKING:
     from shared.jobs.search import Sweep
@@ -212,9 +212,9 @@ def _input(value: Any) -> Any:
     return DataInput(read_place(path), kind, mode, rest)
 
 
-def _output(value: Any) -> Output:
+def _output(value: Any) -> JobOutput:
     kind, path, mode, rest = _data(value or {})
-    return Output(read_output_place(path), kind, mode, str(rest.pop("name", "")), str(rest.pop("version", "")), rest)
+    return JobOutput(read_output_place(path), kind, mode, str(rest.pop("name", "")), str(rest.pop("version", "")), rest)
 
 
 def _data(value: Mapping[str, Any]) -> tuple[str, str, str, Json]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from shared.jobs.command import LAUNCHER, Command, Group, OptionalPart, Part, Reference, joined
+from shared.jobs.command import LAUNCHER, Command, OptionalPart, Part, Reference, ReferenceGroup, joined
 
 _OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
 _REFERENCE = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w-]+)\s*\}\}")
@@ -31,7 +31,7 @@ def _references(text: str) -> Iterator[str | Reference]:
     for match in _REFERENCE.finditer(text):
         if text[end : match.start()]:
             yield text[end : match.start()]
-        yield Reference(Group(match[1]), match[2])
+        yield Reference(ReferenceGroup(match[1]), match[2])
         end = match.end()
     if text[end:]:
         yield text[end:]

@@ -11,7 +11,7 @@ from shared.jobs.spec import JobSpec
 
 
 @dataclass(frozen=True)
-class Source:
+class Commit:
     """A commit. `dirty`: files were changed after the commit. Empty texts are unknown."""
 
     commit: str = ""
@@ -20,10 +20,10 @@ class Source:
     dirty: bool = False
 
 
-def source_of(job: JobSpec) -> Source:
+def source_of(job: JobSpec) -> Commit:
     """The origin of the job's code, as reported by the submitting client."""
 
     def said(name: str) -> str:
         return str(job.properties.get(f"azureml.git.{name}") or "")
 
-    return Source(said("commit"), said("branch"), said("repository_uri"), said("dirty").lower() == "true")
+    return Commit(said("commit"), said("branch"), said("repository_uri"), said("dirty").lower() == "true")

@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Step:
+class WrittenStep:
     """One step. `job` has the step's own fields and those of its component.
 
     Of a registered component, only the name is known here.
@@ -52,7 +52,7 @@ class Step:
         return self.kind == PIPELINE
 
 
-def steps(job: JobSpec) -> tuple[Step, ...]:
+def steps(job: JobSpec) -> tuple[WrittenStep, ...]:
     """All steps of a pipeline, in file order, each followed by its inner steps; none for any other job."""
     return tuple(_steps(job.rest.get(JOBS), "")) if job.kind == PIPELINE else ()
 
@@ -64,27 +64,27 @@ def with_steps(job: JobSpec, change: Change) -> JobSpec:
     return replace(job, rest={**job.rest, JOBS: _changed(mapping(job.rest.get(JOBS)), change, "")})
 
 
-def _steps(jobs: Any, above: str) -> Iterator[Step]:
+def _steps(jobs: Any, above: str) -> Iterator[WrittenStep]:
     for name, body in mapping(jobs).items():
         yield (step := _step(f"{above}{name}", body))
         if step.is_pipeline:
             yield from _steps(mapping(body.get("component")).get(JOBS), f"{step.name}.")
 
 
-def _step(name: str, body: Any) -> Step:
+def _step(name: str, body: Any) -> WrittenStep:
     if problem := _unreadable(body):
-        return Step(name, "", JobSpec(), frozenset(), problems=(problem,))
+        return WrittenStep(name, "", JobSpec(), frozenset(), problems=(problem,))
     kind, holder = kind_of(body), holder_of(body)
     registered = read_asset(holder) if isinstance(holder, str) else ""
     needs = frozenset(_FROM.findall(str(body.get("inputs") or "")))
     if kind not in (COMMAND, SWEEP):
-        return Step(name, kind, JobSpec(), needs, registered)
+        return WrittenStep(name, kind, JobSpec(), needs, registered)
     layer = azureml.read_layer(_document(body, mapping(holder)))
     unread = (Problem(field, f"is {value!r:.40}; use a whole number from 1.") for field, value in layer.unread.items())
     lacking = _lacking(body, holder)
     problems = (*layer.problems, *unread, *([lacking] if lacking else []))
     job = replace(layer.job, name=name)
-    return Step(name, kind, job, needs, registered, problems, _trials(body) if kind == SWEEP else 1)
+    return WrittenStep(name, kind, job, needs, registered, problems, _trials(body) if kind == SWEEP else 1)
 
 
 def _trials(body: Mapping[str, Any]) -> int:

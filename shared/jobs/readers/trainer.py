@@ -14,11 +14,11 @@ from typing import Any
 
 import yaml
 
-from shared.jobs.command import Command, Group, Reference, joined
+from shared.jobs.command import Command, Reference, ReferenceGroup, joined
 from shared.jobs.location import Asset
 from shared.jobs.parameters import TYPES, Parameters, Schema, parameters
 from shared.jobs.readers.azureml import path_of, read_layer
-from shared.jobs.spec import FOLDER, TRAINERS_ENVIRONMENT, DataInput, Environment, JobSpec, Output
+from shared.jobs.spec import FOLDER, TRAINERS_ENVIRONMENT, DataInput, Environment, JobOutput, JobSpec
 from shared.kernel import yaml_files
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
@@ -95,9 +95,9 @@ def _schema(where: str, told: DataInput) -> Schema:
 def _by_convention(job: JobSpec, name: str) -> JobSpec:
     """The job that starts the folder's train.py, with a flag for the data, each parameter and each output."""
     inputs = {"data": DataInput(kind=FOLDER), **job.inputs}
-    outputs = {**dict.fromkeys(("models", "metrics"), Output(kind=FOLDER, mode="rw_mount")), **job.outputs}
-    flags = [(f" --{_flag(each)} ", Reference(Group.INPUT, each)) for each in inputs]
-    flags += [(f" --{_folder_flag(each)}-dir ", Reference(Group.OUTPUT, each)) for each in outputs]
+    outputs = {**dict.fromkeys(("models", "metrics"), JobOutput(kind=FOLDER, mode="rw_mount")), **job.outputs}
+    flags = [(f" --{_flag(each)} ", Reference(ReferenceGroup.INPUT, each)) for each in inputs]
+    flags += [(f" --{_folder_flag(each)}-dir ", Reference(ReferenceGroup.OUTPUT, each)) for each in outputs]
     if not (job.distribution or job.processes):
         job = replace(job, distribution="pytorch", processes=1)
     command = Command(joined((f"python {name}/{SCRIPT}", *(part for flag in flags for part in flag))))

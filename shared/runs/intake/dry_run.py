@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from shared.jobs.build import build
+from shared.jobs.readers.variables import without_values
 from shared.runs.features import before_start
 from shared.runs.intake.insert_run import run_name
-from shared.runs.intake.parse_request import Asked, first_record, in_words, read_request
+from shared.runs.intake.parse_request import ParsedRequest, first_record, in_words, read_request
 from shared.runs.intake.request import RunRequest
 from shared.runs.intake.start_blockers import data_reasons, empty_mounts, looked_over
 from shared.runs.model import Run
@@ -31,7 +32,7 @@ def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dic
     if why := ports.purse.refusal(run):
         reasons.append(Reason(code=why.code, message=why.why))
     return {
-        "job": ports.jobs.document(job),
+        "job": ports.jobs.document(without_values(job)),
         "reasons": reasons,
         "cost": costs(run),
         **before_start(run),
@@ -40,7 +41,10 @@ def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dic
 
 
 def plan(ports: RunPorts, request: RunRequest) -> dict[str, Any]:
-    """Like dry_run, for a job that may have errors; the errors appear in `reasons`."""
+    """Like dry_run, for a job that may have errors; the errors appear in `reasons`.
+
+    The job keeps the values of its environment variables: it is the caller's own document, returned for use elsewhere.
+    """
     parsed_request = read_request(ports, request, run_name(ports, None))
     built = build(parsed_request.order)
     wrong = [Reason(code=p.code, message=in_words(parsed_request, p)) for p in built.problems]
@@ -54,7 +58,7 @@ def plan(ports: RunPorts, request: RunRequest) -> dict[str, Any]:
     }
 
 
-def _told(parsed_request: Asked) -> dict[str, Any]:
+def _told(parsed_request: ParsedRequest) -> dict[str, Any]:
     """The report of a translated job: the result of each field's translation."""
     findings = parsed_request.written.findings if parsed_request.written else None
     return {} if findings is None else {"report": findings}

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from shared.jobs.data import below_drops
 from shared.jobs.spec import DataInput, JobSpec
-from shared.runs.model import Asked, Run
+from shared.runs.model import Requested, Run
 from shared.runs.progress.workload import NewRun
 from shared.runs.progress.workloads import workload_of_job
 
@@ -14,7 +14,7 @@ from shared.runs.progress.workloads import workload_of_job
 def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Run:
     """The run of this job, without its origin, which the caller adds. `bounds` are those of `NewRun`."""
     kind = workload_of_job(job)
-    asked = Asked(
+    asked = Requested(
         drop="",
         route="",
         fingerprint="",

@@ -26,6 +26,7 @@ from shared.kernel.settings import Rules
 from shared.kernel.suggest import chosen
 from shared.runs.features import Origin, begun
 from shared.runs.intake.from_job import run_of
+from shared.runs.intake.job_lifetime import within_lifetime
 from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState
@@ -36,7 +37,7 @@ RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # for a run without a route
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParsedRequest:
     """A parsed request: the parts of its job, and the minimum nodes and resubmissions of an elastic run.
 
     `written` is the result of reading a complete job document.
@@ -49,7 +50,7 @@ class Asked:
     written: Written | None = None
 
 
-def read_request(ports: RunPorts, request: RunRequest, name: str) -> Asked:
+def read_request(ports: RunPorts, request: RunRequest, name: str) -> ParsedRequest:
     """Parse the request for a run of this name.
 
     Raises Impossible for an unknown trainer, template or model, or an invalid document.
@@ -82,17 +83,19 @@ def read_request(ports: RunPorts, request: RunRequest, name: str) -> Asked:
         from_model=model_of(ports, request.from_run) if request.from_run else None,
         tags={**request.tags, **_tags(request.template, data)},
     )
-    return Asked(request, order, (fewest, int(resubmissions)), route.name if route else "", written)
+    return ParsedRequest(request, order, (fewest, int(resubmissions)), route.name if route else "", written)
 
 
-def first_record(ports: RunPorts, asked: Asked) -> Run:
+def first_record(ports: RunPorts, asked: ParsedRequest) -> Run:
     """The first record of the run. Raises Impossible with all problems of the job, and the first problem's code."""
     built, now = build(asked.order), ports.clock()
     if built.job is None or built.problems:
         raise Impossible("; ".join(in_words(asked, problem) for problem in built.problems), built.problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
     fingerprint, generation = content_of(ports.datasets, drop) if drop else ("", 0)
-    run = run_of(asked.order.run, built.job, asked.bounds, now)
+    job, shorter = within_lifetime(ports.capacity, built.job)
+    why = f"{_how_asked(asked)} {shorter}".strip()
+    run = run_of(asked.order.run, job, asked.bounds, now)
     run = replace(
         run,
         asked=replace(
@@ -104,9 +107,9 @@ def first_record(ports: RunPorts, asked: Asked) -> Run:
             from_run=asked.request.from_run or "",
             generation=generation,
         ),
-        progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, _how_asked(asked)),)),
+        progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, why),)),
         people=replace(run.people, tags=asked.request.tags),
-        money=replace(run.money, project=ports.purse.project_of(built.job.tags, asked.route)),
+        money=replace(run.money, project=ports.purse.project_of(job.tags, asked.route)),
     )
     return begun(ports, run, Origin(asked.request, ports.routes.get(asked.route), asked.order.limits))
 
@@ -115,7 +118,7 @@ def first_record(ports: RunPorts, asked: Asked) -> Run:
 _OVER_THE_JOB = ("nodes", "cluster", "experiment", "timeout_seconds")
 
 
-def in_words(asked: Asked, problem: Problem) -> str:
+def in_words(asked: ParsedRequest, problem: Problem) -> str:
     """The problem's text, with the names of fields that the request uses."""
     given = problem.path in _OVER_THE_JOB and getattr(asked.request, problem.path) is not None
     return f"{problem.path if given else path_of(problem.path)} {problem.message}"
@@ -182,6 +185,6 @@ def _tags(route: str | None, data: Data | None) -> dict[str, str]:
     return {name: value for name, value in tags.items() if value}
 
 
-def _how_asked(parsed_request: Asked) -> str:
+def _how_asked(parsed_request: ParsedRequest) -> str:
     summary = parsed_request.written.summary if parsed_request.written else ""
     return f"Asked for over HTTP. {summary}".strip()

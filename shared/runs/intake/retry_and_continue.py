@@ -19,7 +19,7 @@ from shared.jobs.parameters import (
 from shared.jobs.ports import Jobs
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.route import Routes
-from shared.jobs.spec import JobSpec, Output, again
+from shared.jobs.spec import JobOutput, JobSpec, again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.storage import Blobs
@@ -190,7 +190,7 @@ def _check_more_to_do(old: Run, changed: Given) -> None:
 
 
 def _check_checkpoint(jobs: Jobs, blobs: Blobs, old: Run) -> None:
-    path = old.asked.request.outputs.get("checkpoints", Output()).path
+    path = old.asked.request.outputs.get("checkpoints", JobOutput()).path
     if not path:
         raise Impossible(f"The job of run {old.name} has no output checkpoints. Retry it instead.", "no_checkpoint")
     if blobs.first(jobs.place(path)) is None:

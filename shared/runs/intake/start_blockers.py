@@ -12,7 +12,7 @@ from shared.jobs.location import Location
 from shared.jobs.ports import Jobs
 from shared.jobs.spec import JobSpec, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
-from shared.runs.intake.parse_request import Asked
+from shared.runs.intake.parse_request import ParsedRequest
 from shared.runs.model import Run
 from shared.runs.ports import Capacity, Datasets, Reason, RunPorts
 from shared.runs.progress.workloads import workload
@@ -72,7 +72,7 @@ def _refused(jobs: Jobs, job: JobSpec) -> list[Reason]:
     return [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in jobs.problems(job)]
 
 
-def empty_mounts(asked: Asked) -> list[Reason]:
+def empty_mounts(asked: ParsedRequest) -> list[Reason]:
     """Reasons for empty mounts from which a translated job reads."""
     return [Reason(code="no_data", message=sentence) for sentence in (asked.written.absent if asked.written else ())]
 

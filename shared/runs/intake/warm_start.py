@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from shared.jobs.location import Location
 from shared.jobs.ports import Jobs
-from shared.jobs.spec import FILE, Output
+from shared.jobs.spec import FILE, JobOutput
 from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Impossible, NotFound
@@ -65,7 +65,7 @@ def bring_back(ports: RunPorts, run: Run) -> bool:
 
 
 def _path(run: Run) -> Location | None:
-    path = run.asked.request.outputs.get("models", Output()).path
+    path = run.asked.request.outputs.get("models", JobOutput()).path
     return path if isinstance(path, Location) else None
 
 
@@ -83,7 +83,7 @@ def _archived(run: Run) -> Place:
 
 def _copies(jobs: Jobs, blobs: Blobs, run: Run, path: Location) -> Iterator[Copy]:
     source, to = _archived(run), jobs.place(path)
-    is_file = run.asked.request.outputs.get("models", Output()).kind == FILE
+    is_file = run.asked.request.outputs.get("models", JobOutput()).kind == FILE
     for blob in blobs.list(source):
         yield Copy(blob, source.container, to.container, _target(blob, source, to, is_file))
 

@@ -9,7 +9,7 @@ from itertools import islice
 
 from msgspec.structs import replace as with_
 
-from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobState, JobStatus, Part
+from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobFolderPart, JobState, JobStatus
 from shared.jobs.ports import Jobs
 from shared.jobs.readers.job_status import state_of
 from shared.kernel.clock import Clock
@@ -159,7 +159,7 @@ def _explained_failure(jobs: Jobs, blobs: Blobs, step: NextStep) -> JobFailure:
 def _failing_log(jobs: Jobs, blobs: Blobs, job: str, named: str) -> tuple[str, str]:
     """Name and last lines of the log that explains the failure: the named log, or one of the existing logs."""
     try:
-        place = jobs.folder(job).inside(Part.LOGS)
+        place = jobs.folder(job).inside(JobFolderPart.LOGS)
     except (NotFound, BadInput):  # a workspace without the datastore of the logs
         return "", ""
     names = [named] if named else _log_names(blobs, place)

@@ -1,6 +1,6 @@
 """A run with one job at a time; the first job has the run's name.
 
-If a job loses its nodes, Azure ML either queues the job again or lets it fail. After a failure, another job continues
+If a job loses its nodes, Azure ML lets the job fail, or queues the job again. After a failure, another job continues
 from the checkpoints of the previous job, until the run's resubmissions are used up.
 """
 
@@ -15,7 +15,7 @@ from shared.jobs.spec import JobSpec
 from shared.runs.decide import is_over
 from shared.runs.model import Moment, Placed, Run, RunState
 from shared.runs.names import plain_job
-from shared.runs.node_use import Use, by_place, use_of_one_job
+from shared.runs.node_use import ClusterUse, by_place, use_of_one_job
 from shared.runs.ports import RunPorts
 from shared.runs.progress.one_job import OneJob, present_job
 from shared.runs.progress.workload import NextStep, Statuses, Submitted
@@ -41,7 +41,7 @@ class SingleJob(OneJob):
             return replace(spec, timeout_seconds=max(LEAST_SECONDS, left))
         return spec
 
-    def uses(self, run: Run, now: datetime) -> list[Use]:
+    def uses(self, run: Run, now: datetime) -> list[ClusterUse]:
         return by_place(use_of_one_job(run, now), run.jobs.places)
 
     def submit(self, ports: RunPorts, run: Run) -> Submitted:

@@ -20,7 +20,7 @@ from shared.jobs.model import JobFailure, JobStatus
 from shared.jobs.spec import JobSpec
 from shared.runs.decide import is_over, overdue
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.node_use import Use
+from shared.runs.node_use import ClusterUse
 from shared.runs.ports import RunPorts
 
 # Job statuses by job name. None: Azure ML has no such job. Absent: Azure ML was not asked about the job.
@@ -142,7 +142,7 @@ class NodeUse(ABC):
     can_move: ClassVar[bool] = False  # whether a new run on another cluster can continue this run
 
     @abstractmethod
-    def uses(self, run: Run, now: datetime) -> list[Use]:
+    def uses(self, run: Run, now: datetime) -> list[ClusterUse]:
         """The use of each of the run's clusters until now: when the run waited for nodes, and when it had them."""
 
     def fewest_nodes(self, run: Run) -> int:

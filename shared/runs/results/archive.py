@@ -29,7 +29,7 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
 from shared.runs.data import LISTING, change_at_end
-from shared.runs.decide import fold_metrics, is_over
+from shared.runs.decide import Folded, fold_metrics, is_over
 from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
 from shared.runs.messages import ArchiveRun
@@ -40,7 +40,8 @@ from shared.runs.progress.workloads import workload
 from shared.runs.results import metric_files, mlflow_metrics
 from shared.runs.results.metric_files import Mark
 from shared.runs.results.node_facts import hardware, read_node_facts
-from shared.runs.results.outputs import Output, archive_folder, outputs
+from shared.runs.results.outputs import RunOutput, archive_folder, outputs
+from shared.runs.results.saved_metrics import Saved, read_saved
 
 log = logging.getLogger(__name__)
 
@@ -146,10 +147,21 @@ def _archive(
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
     of_mlflow = None if has_metrics else mlflow_metrics.keep(ports.jobs, ports.blobs, source, folder)
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
-    last, best = _metrics(ports.jobs, ports.blobs, run, files)
+    saved = read_saved(ports.blobs, folder, {file.name for file in files})
+    folded = _metrics(ports.jobs, ports.blobs, run, files, saved)
     node = read_node_facts(ports.blobs, folder, (file.name.removeprefix(f"{folder}/") for file in files))
     output = f"{OUTPUT_CONTAINER}/{folder}"
-    archive = replace(run.archive, output=output, last_metrics=last, best_metrics=best, hardware=hardware(node))
+    archive = replace(
+        run.archive,
+        output=output,
+        last_metrics=folded.last,
+        best_metrics=folded.best,
+        best_steps=folded.best_steps,
+        saved_metrics=saved.metrics,
+        saved_step=saved.step,
+        goals=saved.goals,
+        hardware=hardware(node),
+    )
     archived = replace(run, archive=archive)
     _write_manifest(ports.blobs, archived, files, run_outputs)
     return archived
@@ -166,7 +178,7 @@ class _Found:
 
     def copies(self, run: Run) -> Iterator[Copy]:
         for some in _of_one_folder(outputs(run)):
-            counts = Counter[Output]()
+            counts = Counter[RunOutput]()
             try:
                 for output, copy in self._copies(some):
                     self.expected[copy.to_name] = copy.source
@@ -191,7 +203,7 @@ class _Found:
         written = {name.removeprefix(f"{self.folder}/"): blob.last_modified for name, blob in self.expected.items()}
         return sorted(name for name, at in written.items() if at and at > until and not name.startswith("logs/"))
 
-    def _copies(self, some: list[Output]) -> Iterator[tuple[Output, Copy]]:
+    def _copies(self, some: list[RunOutput]) -> Iterator[tuple[RunOutput, Copy]]:
         """The existing files of outputs in one folder. The outputs in a job's own folder share one listing."""
         if some[0].job and not some[0].path:
             own = self.ports.jobs.folder(some[0].job)
@@ -204,7 +216,7 @@ class _Found:
         for output in some:
             yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))
 
-    def _declared(self, output: Output) -> Iterator[Copy]:
+    def _declared(self, output: RunOutput) -> Iterator[Copy]:
         place = self.ports.jobs.place(output.path)
         if output.is_file:
             name = place.prefix.rstrip("/")
@@ -215,12 +227,12 @@ class _Found:
         for blob in self.ports.blobs.list(place):
             yield self._copy(output, blob, place)
 
-    def _copy(self, output: Output, blob: Blob, place: Place) -> Copy:
+    def _copy(self, output: RunOutput, blob: Blob, place: Place) -> Copy:
         target = f"{self.folder}/{output.folder}{blob.name.removeprefix(place.prefix)}"
         return Copy(blob, place.container, OUTPUT_CONTAINER, target)
 
 
-def _of_one_folder(run_outputs: Iterable[Output]) -> Iterator[list[Output]]:
+def _of_one_folder(run_outputs: Iterable[RunOutput]) -> Iterator[list[RunOutput]]:
     """Outputs grouped by folder: those in a job's own folder together, all others separately."""
     for _, some in groupby(
         run_outputs, key=lambda output: (output.job, place_text(output.path), "" if output.job else output.name)
@@ -228,7 +240,7 @@ def _of_one_folder(run_outputs: Iterable[Output]) -> Iterator[list[Output]]:
         yield list(some)
 
 
-def _fate(output: Output, count: int) -> dict[str, Any]:
+def _fate(output: RunOutput, count: int) -> dict[str, Any]:
     fate: dict[str, Any] = {
         "name": output.name,
         "state": "archived" if count else "empty",
@@ -258,12 +270,12 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
         yield blob
 
 
-def _metrics(jobs: Jobs, blobs: Blobs, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
+def _metrics(jobs: Jobs, blobs: Blobs, run: Run, files: Iterable[Blob], saved: Saved) -> Folded:
     """The last and best metrics of the archived files; if no file has curves, of printed values too."""
     with_metrics = metric_files.archived(archive_folder(run), files)
     if not any(file.has_curves for file in with_metrics):
         with_metrics = [*metric_files.printed(jobs, blobs, run), *with_metrics]
-    return fold_metrics(row for file in with_metrics for row in metric_files.rows(blobs, file, Mark()))
+    return fold_metrics((row for file in with_metrics for row in metric_files.rows(blobs, file, Mark())), saved.goals)
 
 
 def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found) -> None:

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from shared.jobs.model import Part
+from shared.jobs.model import JobFolderPart
 from shared.jobs.ports import Jobs
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -142,13 +142,13 @@ def _live(jobs: Jobs, run: Run) -> list[tuple[str, Place]]:
     """The folders of the run's outputs, with their places in the archive. Unreachable folders are omitted."""
     folders = []
     for output in outputs(run):
-        if output.part in (Part.LOGS, Part.REST) or output.is_file or not output.folder:
+        if output.part in (JobFolderPart.LOGS, JobFolderPart.REST) or output.is_file or not output.folder:
             continue
         try:
             if output.path:
                 folders.append((output.folder, jobs.place(output.path)))
             elif output.job:
-                folders.append((output.folder, jobs.folder(output.job).inside(Part.OUTPUTS)))
+                folders.append((output.folder, jobs.folder(output.job).inside(JobFolderPart.OUTPUTS)))
         except NotFound:
             continue
     return folders

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections import defaultdict
@@ -11,7 +12,7 @@ from typing import Any
 from shared.jobs.ports import Jobs
 from shared.kernel.errors import Unavailable
 from shared.kernel.places import OUTPUT_CONTAINER
-from shared.kernel.storage import Blob, Blobs
+from shared.kernel.storage import Blob, Blobs, Place
 from shared.runs.decide import finite, has_run
 from shared.runs.model import Run, RunState
 from shared.runs.progress.workloads import workload
@@ -54,7 +55,11 @@ def merged(series: Mapping[str, Points]) -> list[dict[str, Any]]:
 
 
 def keep(jobs: Jobs, blobs: Blobs, run: Run, folder: str) -> Blob | None:
-    """Write the values logged to MLflow into the archive; None without values. The same rows produce the same bytes."""
+    """Write the values logged to MLflow into the archive; None without values.
+
+    The same rows produce the same bytes, and a file with these bytes is not written again: the manifest of a concurrent
+    archiver may already name its etag.
+    """
     try:
         logged_rows = rows(jobs, run)
     except Unavailable:
@@ -64,4 +69,9 @@ def keep(jobs: Jobs, blobs: Blobs, run: Run, folder: str) -> Blob | None:
     if not logged_rows:
         return None
     data = "".join(f"{json.dumps(row)}\n" for row in logged_rows).encode()
-    return blobs.write(OUTPUT_CONTAINER, f"{folder}/{NAME}", data, "application/x-ndjson")
+    name, kind = f"{folder}/{NAME}", "application/x-ndjson"
+    blobs.write_once(OUTPUT_CONTAINER, name, data, kind)
+    there = blobs.first(Place(OUTPUT_CONTAINER, name))
+    if there and there.name == name and there.md5 == hashlib.md5(data, usedforsecurity=False).hexdigest():
+        return there
+    return blobs.write(OUTPUT_CONTAINER, name, data, kind)

@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shared.jobs.location import Pattern, Where
-from shared.jobs.model import Part
+from shared.jobs.model import JobFolderPart
 from shared.jobs.spec import FILE, LEFT_OUTPUT
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload
 
 
 @dataclass(frozen=True)
-class Output:
+class RunOutput:
     """A result that a job wrote, or may have written.
 
     `path` is the result's place. For a result in the job's own folder, `path` is '', and `job` and `part` are its
@@ -35,7 +35,7 @@ class Output:
     path: Where | Pattern = ""
     is_file: bool = False
     job: str = ""
-    part: Part | None = None
+    part: JobFolderPart | None = None
     asset: str = ""  # the name, or name:version, of the registered asset
 
 
@@ -44,19 +44,19 @@ def archive_folder(run: Run) -> str:
     return f"{run.asked.experiment}/{run.name}"
 
 
-def outputs(run: Run) -> Iterator[Output]:
+def outputs(run: Run) -> Iterator[RunOutput]:
     """All outputs to archive or report, in the order of the manifest."""
     how = workload(run)
     for job in how.jobs(run).values():  # a job that was never submitted has no logs
         folder = how.job_folder(run, job)
-        yield Output("logs", f"logs/{folder}", job=job, part=Part.LOGS)
-        yield Output("outputs", f"outputs/{folder}", job=job, part=Part.OUTPUTS)
-        yield Output("mlflow", f"mlflow/{folder}", job=job, part=Part.REST)
+        yield RunOutput("logs", f"logs/{folder}", job=job, part=JobFolderPart.LOGS)
+        yield RunOutput("outputs", f"outputs/{folder}", job=job, part=JobFolderPart.OUTPUTS)
+        yield RunOutput("mlflow", f"mlflow/{folder}", job=job, part=JobFolderPart.REST)
     declared = run.asked.request.outputs
     for name, output in declared.items():
         folder = "" if name == LEFT_OUTPUT else _folder(name, "models" in declared)
         asset = ":".join(part for part in (output.asset, output.asset_version) if part)
-        yield Output(name, folder, output.path, output.kind == FILE, asset=asset)
+        yield RunOutput(name, folder, output.path, output.kind == FILE, asset=asset)
 
 
 def _folder(name: str, has_models: bool) -> str:

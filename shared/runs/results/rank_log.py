@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import islice
 
-from shared.jobs.model import Part
+from shared.jobs.model import JobFolderPart
 from shared.jobs.ports import Jobs
 from shared.kernel.errors import NotFound
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -41,7 +41,7 @@ def rank_log(jobs: Jobs, blobs: Blobs, run: Run, rank: int) -> RankLog:
         place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/logs/{how.job_folder(run, job)}")
     else:
         try:
-            place = jobs.folder(job).inside(Part.LOGS)
+            place = jobs.folder(job).inside(JobFolderPart.LOGS)
         except NotFound:  # a workspace without the datastore of the logs
             return RankLog("", whole=False)
     files = _by_rank(jobs, blobs, place)

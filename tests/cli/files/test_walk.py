@@ -57,3 +57,20 @@ def test_a_folder_may_itself_be_reached_by_a_link(folder: Path, tmp_path: Path) 
     """Who names a link on the command line means what it names."""
     (tmp_path / "latest").symlink_to(folder)
     assert [file.name for file in snapshot(tmp_path / "latest")] == ["a.txt", "sub/b.txt"]
+
+
+@pytest.mark.parametrize("target", [".env", "secrets/key", "secrets/deep/key"])
+def test_a_link_to_a_file_that_is_left_out_is_refused(tmp_path: Path, target: str) -> None:
+    """The content of an ignored file, or of a file in an ignored folder, is not sent under a link's name either."""
+    file = tmp_path / target
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("PASSWORD=hunter2")
+    (tmp_path / ".amlignore").write_text(".env\nsecrets/\n")
+    (tmp_path / "train.py").symlink_to(target)
+    (tmp_path / "other.py").write_text("pass")
+    with pytest.raises(CliError, match=f"train.py leads to {target}, which is left out"):
+        snapshot(tmp_path)
+    (tmp_path / "train.py").unlink()
+    (tmp_path / "chain").symlink_to("train.py")
+    (tmp_path / "train.py").symlink_to("other.py")
+    assert [sent.name for sent in snapshot(tmp_path)] == [".amlignore", "chain", "other.py", "train.py"]

@@ -41,13 +41,14 @@ def test_old_runs_are_read_and_told(world: World) -> None:
     """Every old run fits today's answer; its parameters are read from its job, its cause from its reason."""
     for row in FIRST["runs"]:
         told = queries.run(world.system, row["name"])
-        msgspec.convert(told, records.Run, strict=False)
+        msgspec.convert(told, records.RunAnswer, strict=False)
         assert told["parameters"] == {"epochs": 2}
     by_state = {row["state"]: row["name"] for row in FIRST["runs"]}
     failed = queries.run(world.system, by_state["failed"])
     assert failed["cause"] == "/in: expected four files, found none"
     done = queries.run(world.system, by_state["completed"])
-    assert (done["best"], done["duration_seconds"]) == ({"metric": "test_accuracy", "value": 0.9}, 60)
+    seen = {"metric": "test_accuracy", "value": 0.9, "step": None}
+    assert (done["best"], done["duration_seconds"]) == ({**seen, "of_model": 0.8, "by": "last value"}, 60)
 
 
 def test_old_drops_are_read(world: World) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.adapters.azureml.job_folder import job_folder, rank_of
-from shared.jobs.model import Part
+from shared.jobs.model import JobFolderPart
 from shared.kernel.storage import Place
 
 FOLDER = job_folder("azureml", "run-0")
@@ -12,25 +12,25 @@ FOLDER = job_folder("azureml", "run-0")
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("user_logs/std_log.txt", Part.LOGS),
-        ("outputs/a.csv", Part.OUTPUTS),
-        ("model/MLmodel", Part.REST),
-        ("logs/mine.txt", Part.REST),
+        ("user_logs/std_log.txt", JobFolderPart.LOGS),
+        ("outputs/a.csv", JobFolderPart.OUTPUTS),
+        ("model/MLmodel", JobFolderPart.REST),
+        ("logs/mine.txt", JobFolderPart.REST),
         ("system_logs/lifecycler.log", None),
         ("azureml-logs/70_driver_log.txt", None),
         ("logs/azureml/job.log", None),
     ],
 )
-def test_each_file_is_of_one_part(name: str, part: Part | None) -> None:
+def test_each_file_is_of_one_part(name: str, part: JobFolderPart | None) -> None:
     """Logs, outputs, and what MLflow saved; what Azure ML itself wrote is of none."""
     assert FOLDER.part_of(name) is part
 
 
 def test_a_part_has_a_folder() -> None:
     """The rest lies in the whole folder."""
-    assert FOLDER.inside(Part.LOGS) == Place("azureml", "ExperimentRun/dcid.run-0/user_logs/")
-    assert FOLDER.inside(Part.OUTPUTS) == Place("azureml", "ExperimentRun/dcid.run-0/outputs/")
-    assert FOLDER.inside(Part.REST) == FOLDER.place
+    assert FOLDER.inside(JobFolderPart.LOGS) == Place("azureml", "ExperimentRun/dcid.run-0/user_logs/")
+    assert FOLDER.inside(JobFolderPart.OUTPUTS) == Place("azureml", "ExperimentRun/dcid.run-0/outputs/")
+    assert FOLDER.inside(JobFolderPart.REST) == FOLDER.place
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from shared.clusters import lease_actions as lease_use
 from shared.clusters import sweep
-from shared.clusters.lease_model import Wish
+from shared.clusters.lease_model import LeaseSpec
 from shared.clusters.model import Cluster
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
@@ -23,8 +23,8 @@ def world(tmp_path: Path) -> World:
     return World(trainers_folder(tmp_path))
 
 
-def wanted(seconds: float, nodes: int = 1) -> Wish:
-    return Wish(nodes, seconds, "tuning lr")
+def wanted(seconds: float, nodes: int = 1) -> LeaseSpec:
+    return LeaseSpec(nodes, seconds, "tuning lr")
 
 
 def minimum(world: World) -> int:

@@ -13,8 +13,8 @@ import pytest
 from benchmarks._spot import Window, bound, play
 from benchmarks._spot_policies import dedicated_only, uniform_progress, until_the_last_moment
 from shared.deadlines.decide import choose, keeper_pays
-from shared.deadlines.plan import HOUR, KINDS, Hold, Plan, Standing, Terms, _moves
-from shared.deadlines.pool import ASSUMED, Pool, Spell, kind_of_age, learn
+from shared.deadlines.plan import HOUR, KINDS, NodeChoice, Plan, Terms, WorkLeft, _moves
+from shared.deadlines.pool import ASSUMED, Pool, PoolPeriod, kind_of_age, learn
 
 STEP = 600.0
 Trace = Callable[[random.Random, int], list[bool]]
@@ -63,10 +63,10 @@ def test_a_spiteful_pool_makes_it_dear_and_not_late() -> None:
     plan = Plan(terms, Pool(), seconds, seconds - work)
     trace = [True] * int(seconds // STEP)
     for step in range(1, len(trace)):
-        chosen: list[Hold] = []
+        chosen: list[NodeChoice] = []
         window = Window("spite", 0, trace[:step] + [True] * (len(trace) - step), ())
         play(lambda now, chosen=chosen: chosen.append(choose(plan, now)) or chosen[-1], window, terms, seconds, work)  # type: ignore[misc]
-        trace[step] = len(chosen) >= step and chosen[step - 1] not in (Hold.LOW, Hold.BOTH)
+        trace[step] = len(chosen) >= step and chosen[step - 1] not in (NodeChoice.LOW, NodeChoice.BOTH)
     outcome = play(lambda now: choose(plan, now), Window("spite", 0, trace, ()), terms, seconds, work)
     assert outcome.spare >= 0
     assert outcome.dollars <= terms.dedicated * seconds / HOUR
@@ -93,7 +93,7 @@ def test_the_plan_knows_what_it_will_pay(change: float) -> None:
             states.append(state)
         window = Window("as believed", 0, [state >= KINDS for state in states], ())
         costs.append(play(lambda now: choose(plan, now), window, terms, seconds, work).dollars)
-    expected = plan.cost(Standing(seconds, work, Hold.NONE, True, STEP))
+    expected = plan.cost(WorkLeft(seconds, work, NodeChoice.NONE, True, STEP))
     assert fmean(costs) == pytest.approx(expected, rel=0.04)
 
 
@@ -104,7 +104,7 @@ def test_it_is_cheaper_than_what_others_do() -> None:
     windows = [Window("bursts", 0, bursts(random.Random(seed), 72), ()) for seed in range(60)]
     plan = Plan(terms, Pool(), seconds, seconds - work)
 
-    def mean(policy: Callable[[Standing], Hold]) -> float:
+    def mean(policy: Callable[[WorkLeft], NodeChoice]) -> float:
         return fmean(
             play(policy, each, terms, seconds, work).dollars / bound(each, terms, seconds, work) for each in windows
         )
@@ -116,8 +116,8 @@ def test_it_is_cheaper_than_what_others_do() -> None:
 
 def test_a_pool_is_learnt_from_its_spells() -> None:
     """Many spells of one length raise the chance of an end at that age; a spell that goes on is no end."""
-    flickers = learn([Spell(index % 2 == 0, 600.0) for index in range(400)])
-    lasts = learn([Spell(True, 40 * HOUR, ended=False)])
+    flickers = learn([PoolPeriod(index % 2 == 0, 600.0) for index in range(400)])
+    lasts = learn([PoolPeriod(True, 40 * HOUR, ended=False)])
     assert flickers.goes[0] > 2 * ASSUMED[1][0]
     assert lasts.goes[-1] < ASSUMED[1][-1]
     assert lasts.comes == pytest.approx(ASSUMED[0])
@@ -140,7 +140,7 @@ def test_prices_decide() -> None:
     """Where dedicated nodes are no dearer there is nothing to wait for."""
     terms = Terms(3.0, 3.0, 180, STEP, reserve=180)
     plan = Plan(terms, Pool(), 6 * HOUR, 2 * HOUR)
-    on_dedicated = Standing(6 * HOUR, 4 * HOUR, Hold.DEDICATED, True, STEP)
-    assert choose(plan, on_dedicated) is Hold.DEDICATED
+    on_dedicated = WorkLeft(6 * HOUR, 4 * HOUR, NodeChoice.DEDICATED, True, STEP)
+    assert choose(plan, on_dedicated) is NodeChoice.DEDICATED
     cheap = Plan(replace(terms, low=0.3), Pool(), 6 * HOUR, 2 * HOUR)
-    assert choose(cheap, on_dedicated) in (Hold.LOW, Hold.BOTH)
+    assert choose(cheap, on_dedicated) in (NodeChoice.LOW, NodeChoice.BOTH)

@@ -12,15 +12,15 @@ from shared.api import catalogue
 from shared.api.requests import RouteCheck
 from shared.clusters import needs
 from shared.drops import retrain, versions
-from shared.drops.find_name import Found, find
+from shared.drops.find_name import FoundName, find
 from shared.drops.model import Drop, DropState
 from shared.jobs.register import register
 from shared.jobs.route import Route
 from shared.jobs.routes_file import load
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadSetting, Conflict, Impossible, NotFound
-from shared.removals.model import What
-from shared.removals.remove import Asked, remove_drop
+from shared.removals.model import RemovalKind
+from shared.removals.remove import RemovalRequest, remove_drop
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
 from tests.fakes.world import ROUTE, World, trainers_folder
@@ -83,7 +83,7 @@ def test_a_run_names_the_generation_of_its_data(world: World) -> None:
 def test_data_are_named_by_their_newest_drop_and_their_generation(world: World) -> None:
     """data@latest is the drop that closed last; a generation is a name only as long as it is what lies there."""
     close(world, one="1")
-    assert find(world.system, "data@latest") == find(world.system, "data/points@1") == Found("", "data/points")
+    assert find(world.system, "data@latest") == find(world.system, "data/points@1") == FoundName("", "data/points")
     close(world, one="2")
     assert find(world.system, "drops/data/points@2").drop == "data/points"
     with pytest.raises(Conflict, match="generation 1 is not what lies there"):
@@ -97,7 +97,7 @@ def test_a_data_drop_that_dies_half_closed_is_closed_by_the_next_look(world: Wor
         other.upload("data/points/one", b"1")
         other.upload("data/points/_SUCCESS", b"")
         other.deliver_all()
-        for queue in ("drop-events", "drop-checks"):
+        for queue in ("drop-events",):
             while other.handle(queue, crashes=itertools.chain(["ok"] * dies_at, ["before"], itertools.repeat("ok"))):
                 pass
         other.settle()
@@ -109,12 +109,12 @@ def test_a_data_drop_that_dies_half_closed_is_closed_by_the_next_look(world: Wor
 def test_a_data_drop_is_removed_like_others(world: World) -> None:
     """Its files, generations and lists go."""
     drop = close(world, one="1")
-    remove_drop(world.system, world.removals, KEY, Asked())
+    remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.run_until_idle()
     assert world.drops.get(KEY) is None
     assert not [name for name in world.blobs.containers["drops"] if name.startswith("data/points/")]
     assert not world.blobs.containers["output"], drop.fingerprint
-    assert world.removals.newest()[0].what is What.DROP
+    assert world.removals.newest()[0].what is RemovalKind.DROP
 
 
 def test_a_job_file_in_a_data_drop_is_refused(world: World) -> None:

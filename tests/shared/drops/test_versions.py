@@ -13,7 +13,7 @@ from shared.drops.diff import DataFile, compare, read_ref
 from shared.drops.model import DropState
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.removals.remove import Asked, remove_drop
+from shared.removals.remove import RemovalRequest, remove_drop
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
 from tests.fakes.world import World, trainers_folder
@@ -104,7 +104,7 @@ def test_a_run_shows_its_own_files_when_its_drop_was_removed(world: World) -> No
     world.job_goes(run, "Completed")
     world.deliver_all()
     world.run_until_idle()
-    remove_drop(world.system, world.removals, KEY, Asked())
+    remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.run_until_idle()
     assert [file.path for file in versions.files(world.system, run)] == ["one", "two"]
     world.clock.advance(10)

@@ -10,7 +10,7 @@ import pytest
 
 from shared.kernel.errors import NotFound
 from shared.messages import replay
-from shared.messages.replay import GivenBack, give_back
+from shared.messages.replay import ReplayedMessages, give_back
 from tests.fakes.crashing import Crash
 from tests.fakes.world import World, trainers_folder
 
@@ -42,7 +42,9 @@ def test_a_queue_gets_back_what_is_its_own(world: World) -> None:
     world.queues.put("job-events-poison", '{"other": 1}')
     dead(world, "DROP-EVENTS/2026/1/1/1/x.json", [EVENT])
     dead(world, "JOB-EVENTS/2026/1/1/1/x.json", [EVENT])
-    assert give_back(world.system.blobs, world.system.queues, "drop-events") == GivenBack("drop-events", 1, 1)
+    assert give_back(world.system.blobs, world.system.queues, "drop-events") == ReplayedMessages(
+        "drop-events", 1, 1, ()
+    )
     assert sorted(waiting(world, "drop-events"), key=str) == sorted([{"mine": 1}, EVENT], key=str)
     assert (waiting(world, "job-events"), letters(world)) == ([], ["JOB-EVENTS/2026/1/1/1/x.json"])
     with pytest.raises(NotFound, match="Queues: drop-events, "):
@@ -64,8 +66,8 @@ def test_a_dry_run_moves_nothing(world: World) -> None:
     """It counts both kinds, all of them, and leaves all where it is."""
     world.queues.put("drop-events-poison", '{"mine": 1}')
     dead(world, "topic/DROP-EVENTS/2026/1/1/1/x.json", EVENT)
-    assert give_back(world.system.blobs, world.system.queues, "drop-events", dry_run=True) == GivenBack(
-        "drop-events", 1, 1
+    assert give_back(world.system.blobs, world.system.queues, "drop-events", dry_run=True) == ReplayedMessages(
+        "drop-events", 1, 1, ()
     )
     assert (waiting(world, "drop-events"), len(letters(world))) == ([], 1)
 

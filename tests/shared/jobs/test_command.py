@@ -2,12 +2,12 @@
 
 import pytest
 
-from shared.jobs.command import Command, Group, OptionalPart, Reference
+from shared.jobs.command import Command, OptionalPart, Reference, ReferenceGroup
 from shared.jobs.layers import over
 from shared.jobs.readers.expressions import command_text, read_command
 from shared.jobs.spec import JobSpec, Layer
 
-LR, MODEL = Reference(Group.INPUT, "lr"), Reference(Group.OUTPUT, "model")
+LR, MODEL = Reference(ReferenceGroup.INPUT, "lr"), Reference(ReferenceGroup.OUTPUT, "model")
 
 
 @pytest.mark.parametrize(

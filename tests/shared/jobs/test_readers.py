@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from shared.adapters.azureml.document import document
 from shared.jobs.build import build
-from shared.jobs.command import Command, Group, OptionalPart, Reference, joined
+from shared.jobs.command import Command, OptionalPart, Reference, ReferenceGroup, joined
 from shared.jobs.layers import over
 from shared.jobs.limits import Limits
 from shared.jobs.location import Asset, Location, Pattern, Placeholder
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.readers.azureml import path_of, read_job, read_layer
-from shared.jobs.spec import DataInput, Environment, JobSpec, Layer, Output
+from shared.jobs.spec import DataInput, Environment, JobOutput, JobSpec, Layer
 
 WHOLE: dict[str, Any] = {
     "$schema": "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json",
@@ -63,7 +63,7 @@ def test_a_job_has_words_of_its_own() -> None:
     assert (job.cluster, job.nodes, job.processes, job.timeout_seconds) == ("gpu", 2, 2, 60)
     assert job.data == {"data": DataInput(Asset("//x"), "folder", "direct")}
     assert job.values == {"lr": 0.1, "on": True}
-    assert job.outputs["m"] == Output(kind="mlflow_model", asset="model", asset_version="3")
+    assert job.outputs["m"] == JobOutput(kind="mlflow_model", asset="model", asset_version="3")
     assert job.environment == Environment("i", {"dependencies": ["pip"]}, "p", {"build.dockerfile_path": "D"})
     assert sorted(job.restricted) == ["docker_args", "identity", "queue_settings", "services"]
     assert (job.launcher, sorted(job.rest)) == ({"port": 6379}, ["later", "parent_job_name", "resources.properties"])
@@ -74,7 +74,7 @@ NAMES = st.from_regex(r"[a-z_]{1,6}", fullmatch=True)
 VALUES = st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
 PARTS = st.dictionaries(NAMES.map("x_".__add__), VALUES | st.lists(VALUES, max_size=2), max_size=2)
 NUMBERS = st.integers(0, 9)
-REFERENCES = st.builds(Reference, st.sampled_from(Group), NAMES)
+REFERENCES = st.builds(Reference, st.sampled_from(ReferenceGroup), NAMES)
 OPTIONAL = st.builds(OptionalPart, st.lists(REFERENCES, min_size=1, max_size=2).map(tuple))
 LOCATIONS = st.builds(Location, NAMES, NAMES | NAMES.map("{}/".format))
 ASSETS = st.builds(Asset, NAMES.map("{}:1".format))
@@ -102,7 +102,9 @@ JOBS = st.builds(
     | ASSETS
     | st.builds(Environment, TEXTS, TEXTS | st.just({"dependencies": ["pip"]}), st.just("") | WHERE, PARTS),
     inputs=st.dictionaries(NAMES, VALUES | st.builds(DataInput, WHERE, TEXTS, TEXTS, PARTS), max_size=3),
-    outputs=st.dictionaries(NAMES, st.builds(Output, WHERE | PATTERNS, TEXTS, TEXTS, TEXTS, TEXTS, PARTS), max_size=3),
+    outputs=st.dictionaries(
+        NAMES, st.builds(JobOutput, WHERE | PATTERNS, TEXTS, TEXTS, TEXTS, TEXTS, PARTS), max_size=3
+    ),
     variables=st.dictionaries(NAMES, TEXTS, max_size=2),
     tags=st.dictionaries(NAMES, TEXTS, max_size=2),
     properties=PARTS,

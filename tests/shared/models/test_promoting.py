@@ -27,7 +27,7 @@ from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
 from shared.kernel.storage import Place
 from shared.kernel.versioned import Stored
-from shared.models.decide import Asked
+from shared.models.decide import ChangeRequest
 from shared.models.file_content import why_unsafe
 from shared.models.find import version_of
 from shared.models.model import Model, Version, check_alias, check_name
@@ -36,7 +36,7 @@ from shared.models.promote import let_go, point, promote_run, undo
 from shared.models.signature import SIGNATURE
 from shared.models.why import chain
 from shared.removals import remove
-from shared.removals.model import What
+from shared.removals.model import RemovalKind
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
 from shared.runs.views.notes_and_tags import add_note, change_tags
@@ -51,8 +51,8 @@ def world(tmp_path: Path) -> World:
     return World(trainers_folder(tmp_path))
 
 
-def asked(world: World, why: str = "") -> Asked:
-    return Asked(world.clock(), ANN, why)
+def asked(world: World, why: str = "") -> ChangeRequest:
+    return ChangeRequest(world.clock(), ANN, why)
 
 
 def trained(world: World, drop: str = "a", model: bytes = b"weights", name: str = "model.safetensors") -> Run:
@@ -185,11 +185,11 @@ def test_what_has_a_name_is_kept_with_its_data(world: World) -> None:
     """rm refuses a version's run and its drop, and says what would break, until the version is let go."""
     run = trained(world)
     promote_run(world.system, run.name, "churn", "production", asked(world))
-    who = remove.Asked(ANN)
+    who = remove.RemovalRequest(ANN)
     refused: list[Callable[[], object]] = [
         lambda: remove.remove_run(world.system, world.removals, run.name, who),
         lambda: remove.remove_drop(world.system, world.removals, DropKey("mnist", "a"), who),
-        lambda: remove.clear(world.system, world.removals, What.COPIES, run.name, who),
+        lambda: remove.clear(world.system, world.removals, RemovalKind.COPIES, run.name, who),
     ]
     for ask in refused:
         with pytest.raises(Conflict, match=r"is kept for churn/1: .* `models churn/1 --let-go` gives it up"):
@@ -198,7 +198,7 @@ def test_what_has_a_name_is_kept_with_its_data(world: World) -> None:
         let_go(world.system, "churn", 1, asked(world))
     undo(world.system, "churn", "production", asked(world))
     let_go(world.system, "churn", 1, asked(world, "old"))
-    remove.remove_run(world.system, world.removals, run.name, remove.Asked(ANN))
+    remove.remove_run(world.system, world.removals, run.name, remove.RemovalRequest(ANN))
     with pytest.raises(NotFound, match="no version 1 any more"):
         version_of(world.models, "churn", "1")
     with pytest.raises(Conflict, match="was removed at"):
@@ -213,7 +213,7 @@ def test_a_removal_and_a_promotion_at_once_never_both_win(world: World, before_t
 
     def removed() -> None:
         try:
-            remove.remove_run(world.system, world.removals, run.name, remove.Asked(ANN))
+            remove.remove_run(world.system, world.removals, run.name, remove.RemovalRequest(ANN))
         except Conflict as exc:
             refused.append(exc.code)
 

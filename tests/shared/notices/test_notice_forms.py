@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 from shared.kernel.errors import Impossible
 from shared.notices import address, render
 from shared.notices.address import is_public
-from shared.notices.model import Channel, Kind, Notice, Subscription, masked
+from shared.notices.model import Channel, Notice, NoticeKind, Subscription, masked
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HOOK = "https://example.com/hook/secret-part"
-NOTICE = Notice("RunArchived:mnist-1", Kind.FAILED, "Run mnist-1 failed.", NOW, {"why": "no luck"}, "mnist-1", "mnist")
+NOTICE = Notice(
+    "RunArchived:mnist-1", NoticeKind.FAILED, "Run mnist-1 failed.", NOW, {"why": "no luck"}, "mnist-1", "mnist"
+)
 
 
-def subscription(channel: Channel = Channel.WEBHOOK, on: tuple[Kind, ...] = (Kind.FAILED,)) -> Subscription:
+def subscription(channel: Channel = Channel.WEBHOOK, on: tuple[NoticeKind, ...] = (NoticeKind.FAILED,)) -> Subscription:
     secret = render.SECRET_PREFIX + base64.b64encode(b"k" * 32).decode()
     return Subscription("n-1", on, channel, HOOK, NOW, secret=secret)
 

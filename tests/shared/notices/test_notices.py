@@ -21,9 +21,9 @@ from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.money.facts import BudgetReached, BudgetWarned
 from shared.notices import decide, deliver
 from shared.notices.messages import DeliverNotice
-from shared.notices.model import DeliveryState, Kind, Notice
+from shared.notices.model import DeliveryState, Notice, NoticeKind
 from shared.notices.ports import Answer
-from shared.notices.subscribe import Wish, send_test, subscribe, unsubscribe
+from shared.notices.subscribe import SubscriptionSpec, send_test, subscribe, unsubscribe
 from shared.runs.model import RunState
 from tests.fakes.parts import changed
 from tests.fakes.storage import OtherClock
@@ -31,7 +31,9 @@ from tests.fakes.world import World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HOOK = "https://example.com/hook/secret-part"
-NOTICE = Notice("RunArchived:mnist-1", Kind.FAILED, "Run mnist-1 failed.", NOW, {"why": "no luck"}, "mnist-1", "mnist")
+NOTICE = Notice(
+    "RunArchived:mnist-1", NoticeKind.FAILED, "Run mnist-1 failed.", NOW, {"why": "no luck"}, "mnist-1", "mnist"
+)
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def trained(world: World, raw: str = "Completed") -> str:
 def deliver_all(world: World, seconds: float = 86400) -> None:
     """Time passes until no delivery waits for its next try."""
     end = world.clock() + timedelta(seconds=seconds)
-    while waiting := [m for queue in ("notices", "deliveries") for m in world.queues.messages.get(queue, [])]:
+    while waiting := [m for queue in ("background",) for m in world.queues.messages.get(queue, [])]:
         at = min(message.visible_at for message in waiting)
         if at > end:
             return
@@ -67,8 +69,8 @@ def deliver_all(world: World, seconds: float = 86400) -> None:
 def test_a_runs_end_is_told_to_those_who_asked(world: World, raw: str, kind: str) -> None:
     """Who subscribed to this end of this route's runs is told once, with the run and its facts; nobody else is."""
     for on in ("completed", "failed", "canceled"):
-        subscribe(world.system, world.post, Wish([on], f"{HOOK}/{on}", route="mnist"))
-    subscribe(world.system, world.post, Wish([kind], f"{HOOK}/other", route="bert"))
+        subscribe(world.system, world.post, SubscriptionSpec([on], f"{HOOK}/{on}", route="mnist"))
+    subscribe(world.system, world.post, SubscriptionSpec([kind], f"{HOOK}/other", route="bert"))
     run = trained(world, raw)
     deliver_all(world)
 
@@ -81,7 +83,7 @@ def test_a_runs_end_is_told_to_those_who_asked(world: World, raw: str, kind: str
 
 def test_a_key_makes_one_subscription(world: World) -> None:
     """A repeat under one Idempotency-Key gives the first subscription with its secret; another request is refused."""
-    wish = Wish(["failed"], "https://example.org/hook")
+    wish = SubscriptionSpec(["failed"], "https://example.org/hook")
     made = subscribe(world.system, world.post, wish, key="k")
     world.clock.advance(60)
     assert subscribe(world.system, world.post, wish, key="k") == made
@@ -92,7 +94,7 @@ def test_a_key_makes_one_subscription(world: World) -> None:
 
 def test_an_event_told_twice_is_one_delivery(world: World) -> None:
     """The same event announced again, hours later too, makes no second delivery to any subscription."""
-    subscribe(world.system, world.post, Wish(["completed"], HOOK))
+    subscribe(world.system, world.post, SubscriptionSpec(["completed"], HOOK))
     run = trained(world)
     for _ in range(3):
         world.clock.advance(4000)
@@ -113,8 +115,8 @@ def test_none_is_lost_when_the_endpoint_fails_half_of_the_time(world: World, see
         return Answer(503 if fate < 0.5 else 200, retry_after=luck.choice((0.0, 30.0)))
 
     world.sender.answers = answers
-    made = subscribe(world.system, world.post, Wish(["completed"], HOOK))
-    events = [replace(NOTICE, id=f"e{number}", kind=Kind.COMPLETED) for number in range(200)]
+    made = subscribe(world.system, world.post, SubscriptionSpec(["completed"], HOOK))
+    events = [replace(NOTICE, id=f"e{number}", kind=NoticeKind.COMPLETED) for number in range(200)]
     for notice in events:
         deliver.begin(world.system.queues, world.post, made, notice)
     deliver_all(world)
@@ -133,11 +135,11 @@ def test_the_benchmark_finds_each_event_once() -> None:
 
 def test_old_deliveries_are_forgotten_by_the_timer(world: World) -> None:
     """What is older than 90 days goes, whatever became of it; the subscription and what is newer stay."""
-    made = subscribe(world.system, world.post, Wish(["completed"], HOOK))
+    made = subscribe(world.system, world.post, SubscriptionSpec(["completed"], HOOK))
     for number, days in enumerate((91, 89)):
         at = world.clock() - timedelta(days=days)
         deliver.begin(
-            world.system.queues, world.post, made, replace(NOTICE, id=f"e{number}", kind=Kind.COMPLETED, at=at)
+            world.system.queues, world.post, made, replace(NOTICE, id=f"e{number}", kind=NoticeKind.COMPLETED, at=at)
         )
     assert deliver.prune(world.system, world.post) == 1
     assert [each.notice.id for each in world.notices.newest(made.id)] == ["e1"]
@@ -152,11 +154,11 @@ def test_a_crash_anywhere_loses_no_notice(tmp_path: Path, word: str) -> None:
     while died:
         at += 1
         world = World(trainers_folder(tmp_path))
-        subscribe(world.system, world.post, Wish(["completed"], HOOK))
+        subscribe(world.system, world.post, SubscriptionSpec(["completed"], HOOK))
         run = trained_but_not_told(world)
         schedule = iter([""] * (at - 1) + [word])
         for _ in range(20):
-            if any(world.handle(queue, crashes=schedule) for queue in ("notices", "deliveries")):
+            if any(world.handle(queue, crashes=schedule) for queue in ("background",)):
                 continue
             world.clock.advance(30)
         died = next(schedule, None) is None
@@ -178,7 +180,7 @@ def trained_but_not_told(world: World) -> str:
 
 def test_two_messages_of_one_delivery_do_not_send_twice(world: World) -> None:
     """While one try holds a delivery, another message of it waits, and finds it done."""
-    made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
+    made = subscribe(world.system, world.post, SubscriptionSpec(["failed"], HOOK))
     deliver.begin(world.system.queues, world.post, made, NOTICE)
 
     def meanwhile() -> Answer:
@@ -193,13 +195,13 @@ def test_two_messages_of_one_delivery_do_not_send_twice(world: World) -> None:
 
 def test_a_message_that_comes_before_its_time_is_asked_for_again(world: World) -> None:
     """Where the clock of whoever takes it is behind, the try is made when its time has come, once."""
-    made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
+    made = subscribe(world.system, world.post, SubscriptionSpec(["failed"], HOOK))
     world.sender.answers = partial(Answer, 503)
     deliver.begin(world.system.queues, world.post, made, NOTICE)
-    assert world.handle("deliveries")
+    assert world.handle("background")
     world.sender.answers = partial(Answer, 200)
     world.clock.advance(6)
-    assert world.queues.take("deliveries") is not None
+    assert world.queues.take("background") is not None
     behind = replace(world.system, clock=OtherClock(world.clock, -4))
     deliver.deliver(behind, DeliverNotice(made.id, NOTICE.id))
     deliver_all(world)
@@ -210,7 +212,7 @@ def test_a_message_that_comes_before_its_time_is_asked_for_again(world: World) -
 
 def test_an_archive_that_was_given_up_is_told_as_a_failure(world: World) -> None:
     """Who wants to know of failures is told of a run whose archive was given up, with why; of an unknown run nobody."""
-    subscribe(world.system, world.post, Wish(["failed"], HOOK))
+    subscribe(world.system, world.post, SubscriptionSpec(["failed"], HOOK))
     run = trained(world)
     world.runs.update(old := world.runs.get(run), changed(old.value, archive_error="The copy differs."))
     for name in (run, "mnist-unknown"):
@@ -223,7 +225,7 @@ def test_an_archive_that_was_given_up_is_told_as_a_failure(world: World) -> None
 
 def test_trying_has_an_end(world: World) -> None:
     """An endpoint that never takes it is given up after all tries, 410 at once; the record says why."""
-    made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
+    made = subscribe(world.system, world.post, SubscriptionSpec(["failed"], HOOK))
     for status, tries in ((500, decide.TRIES), (410, 1)):
         world.sender.answers = partial(Answer, status)
         notice = replace(NOTICE, id=f"e{status}", at=NOW + timedelta(seconds=status))
@@ -238,7 +240,7 @@ def test_trying_has_an_end(world: World) -> None:
 
 def test_a_removed_subscription_is_told_nothing_more(world: World) -> None:
     """What is on its way to a subscription when it is removed is given up; removing it again says that it is gone."""
-    made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
+    made = subscribe(world.system, world.post, SubscriptionSpec(["failed"], HOOK))
     deliver.begin(world.system.queues, world.post, made, NOTICE)
     unsubscribe(world.post, made.id)
     deliver_all(world)
@@ -250,8 +252,8 @@ def test_a_removed_subscription_is_told_nothing_more(world: World) -> None:
 
 def test_a_test_goes_to_one_subscription_whatever_its_kinds(world: World) -> None:
     """Mail too: subject, text and an id that stays the same."""
-    made = subscribe(world.system, world.post, Wish(["poison"], "ada@example.org"))
-    subscribe(world.system, world.post, Wish(["poison"], HOOK))
+    made = subscribe(world.system, world.post, SubscriptionSpec(["poison"], "ada@example.org"))
+    subscribe(world.system, world.post, SubscriptionSpec(["poison"], HOOK))
     event = send_test(world.system, world.post, made.id)
     deliver_all(world)
     ((to, subject, text, known),) = world.sender.mails
@@ -263,7 +265,7 @@ def test_a_test_goes_to_one_subscription_whatever_its_kinds(world: World) -> Non
 def test_mail_without_a_server_is_given_up_with_the_setting(world: World) -> None:
     """Without a mail server nothing is tried again: the delivery names the setting that is missing."""
     world.sender.has_mail = False
-    made = subscribe(world.system, world.post, Wish(["failed"], "ada@example.org"))
+    made = subscribe(world.system, world.post, SubscriptionSpec(["failed"], "ada@example.org"))
     deliver.begin(world.system.queues, world.post, made, NOTICE)
     deliver_all(world)
     (delivery,) = world.notices.newest(made.id)
@@ -273,19 +275,19 @@ def test_mail_without_a_server_is_given_up_with_the_setting(world: World) -> Non
 
 def test_poison_is_told_once(world: World) -> None:
     """Every message in a poison queue is told of once, however often the timer finds it there."""
-    subscribe(world.system, world.post, Wish(["poison"], HOOK))
+    subscribe(world.system, world.post, SubscriptionSpec(["poison"], HOOK))
     for text in ("a", "b"):
-        world.queues.put("archives-poison", json.dumps({"run": text}))
+        world.queues.put("background-poison", json.dumps({"run": text}))
     for _ in range(3):
         world.reconcile()
         deliver_all(world, 600)
     assert len(world.sender.posts) == 2
-    assert "archives" in json.loads(world.sender.posts[0][1])["data"]["title"]
+    assert "background" in json.loads(world.sender.posts[0][1])["data"]["title"]
 
 
 def test_evictions_are_told_at_the_third(world: World) -> None:
     """A run that loses its nodes is told of when that happens the third time, once."""
-    subscribe(world.system, world.post, Wish(["evicted"], HOOK))
+    subscribe(world.system, world.post, SubscriptionSpec(["evicted"], HOOK))
     for name in ("mnist/a/1.bin", "mnist/a/_SUCCESS"):
         world.upload(name)
     world.deliver_all()
@@ -313,12 +315,12 @@ def test_unknown_kinds_are_named() -> None:
         decide.read_kinds(["failed", "finished"])
     with pytest.raises(Impossible):
         decide.read_kinds(["test"])
-    assert decide.read_kinds(["idle", "failed", "idle"]) == (Kind.FAILED, Kind.IDLE)
+    assert decide.read_kinds(["idle", "failed", "idle"]) == (NoticeKind.FAILED, NoticeKind.IDLE)
 
 
 def test_a_budgets_warning_is_told(world: World) -> None:
     """What the ledger announces of a project's budget reaches those who asked, with its words."""
-    subscribe(world.system, world.post, Wish(["budget"], HOOK))
+    subscribe(world.system, world.post, SubscriptionSpec(["budget"], HOOK))
     for fact in (BudgetWarned, BudgetReached):
         world.system.happened(fact("research", "research/2026-01", f"{fact.__name__}: spent $80 of $100."))
     deliver_all(world)
@@ -330,7 +332,7 @@ def test_a_budgets_warning_is_told(world: World) -> None:
 
 def test_an_idle_cluster_is_told_of_once(world: World) -> None:
     """A cluster with nodes and nothing to do for an hour is told of once, however many sweeps see it."""
-    subscribe(world.system, world.post, Wish(["idle"], HOOK))
+    subscribe(world.system, world.post, SubscriptionSpec(["idle"], HOOK))
     cluster = Cluster("gpu", 0, 4, 120, nodes=2)
     since = world.clock()
     for _ in range(20):

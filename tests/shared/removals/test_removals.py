@@ -19,8 +19,8 @@ from shared.kernel.person import Person
 from shared.kernel.storage import Place
 from shared.kernel.versioned import Stored
 from shared.removals import retention, usage
-from shared.removals.model import What
-from shared.removals.remove import Asked, remove_drop, remove_run, send_again
+from shared.removals.model import RemovalKind
+from shared.removals.remove import RemovalRequest, remove_drop, remove_run, send_again
 from shared.runs.data import kept_listing
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
@@ -63,12 +63,17 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
     """Archive, checkpoints, and all that the job wrote go; other runs' stay; the record says who and when."""
     run, other = trained(world), trained(world, name="b")
     world.blobs.put("azureml", f"ExperimentRun/dcid.{run.name}/model/MLmodel", b"saved through MLflow")
-    asked = remove_run(world.system, world.removals, run.name, Asked(Person("ada", "0a1b")))
-    assert remove_run(world.system, world.removals, run.name, Asked(Person("eve"))) == asked
+    asked = remove_run(world.system, world.removals, run.name, RemovalRequest(Person("ada", "0a1b")))
+    assert remove_run(world.system, world.removals, run.name, RemovalRequest(Person("eve"))) == asked
     world.run_until_idle()
 
     (removal,) = world.removals.newest()
-    assert (removal.by, removal.by_id, removal.what, removal.done_at is not None) == ("ada", "0a1b", What.RUN, True)
+    assert (removal.by, removal.by_id, removal.what, removal.done_at is not None) == (
+        "ada",
+        "0a1b",
+        RemovalKind.RUN,
+        True,
+    )
     assert removal.files == 9
     assert left(world, "output", f"digits/{run.name}/") == [f"digits/{run.name}/data.json.gz"]
     for container in ("output", "azureml-blobstore", "azureml"):
@@ -85,7 +90,7 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
 def test_a_removed_drop_is_gone_with_its_generations(world: World) -> None:
     """Files, record and generations of the drop go, the run's list of them once the run is removed too."""
     run = trained(world)
-    remove_drop(world.system, world.removals, KEY, Asked(Person("ada", "0a1b")))
+    remove_drop(world.system, world.removals, KEY, RemovalRequest(Person("ada", "0a1b")))
     world.run_until_idle()
     assert left(world, "drops") == []
     assert (world.drops.get(KEY), world.drops.generations(KEY)) == (None, [])
@@ -106,22 +111,22 @@ def test_what_is_in_use_is_refused(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
     with pytest.raises(Conflict, match="open"):
-        remove_drop(world.system, world.removals, KEY, Asked())
+        remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.upload("mnist/a/_SUCCESS")
     world.deliver_all()
     world.run_until_idle()
     run = world.only_run().name
     with pytest.raises(Conflict, match="Cancel it"):
-        remove_run(world.system, world.removals, run, Asked())
+        remove_run(world.system, world.removals, run, RemovalRequest())
     with pytest.raises(Conflict, match=run):
-        remove_drop(world.system, world.removals, KEY, Asked())
+        remove_drop(world.system, world.removals, KEY, RemovalRequest())
     assert world.removals.newest() == []
 
 
 def test_what_is_uploaded_meanwhile_stays(world: World) -> None:
     """An upload between the asking and the deleting is no part of what was asked to go."""
     trained(world)
-    remove_drop(world.system, world.removals, KEY, Asked())
+    remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.clock.advance(1)
     world.upload("mnist/a/2.bin")
     world.deliver_all()
@@ -132,17 +137,17 @@ def test_what_is_uploaded_meanwhile_stays(world: World) -> None:
 def test_what_is_uploaded_in_the_same_second_stays(world: World) -> None:
     """What goes is what the drop closed with, by its etags: also in the second of the asking, and over an old name."""
     trained(world)
-    remove_drop(world.system, world.removals, KEY, Asked())
+    remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.upload("mnist/a/1.bin", b"new")
     world.upload("mnist/a/2.bin")
-    world.handle("removals")
+    world.handle("background")
     assert left(world, "drops") == ["mnist/a/1.bin", "mnist/a/2.bin"]
 
 
 def test_a_drop_that_is_being_removed_is_not_trained_again(world: World) -> None:
     """Between the asking and the deleting there is nothing to train; an upload opens the drop as ever."""
     trained(world)
-    remove_drop(world.system, world.removals, KEY, Asked())
+    remove_drop(world.system, world.removals, KEY, RemovalRequest())
     with pytest.raises(Conflict, match="being removed"):
         retrain.train_again(world.system, KEY)
 
@@ -156,9 +161,9 @@ def test_a_drop_that_a_live_run_names_by_its_path_stays(world: World, path: str)
     reader = create.create_run(world.system, RunRequest(job=job))
     assert reader.asked.drop == ""
     with pytest.raises(Conflict, match=f"Run {reader.name} trains on drop mnist/a"):
-        remove_drop(world.system, world.removals, KEY, Asked())
+        remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.runs.update(old := world.runs.get(reader.name), changed(old.value, state=RunState.FAILED))
-    remove_drop(world.system, world.removals, KEY, Asked())
+    remove_drop(world.system, world.removals, KEY, RemovalRequest())
     assert done.asked.drop == str(KEY)
 
 
@@ -168,10 +173,10 @@ def test_a_removal_that_dies_is_finished(tmp_path: Path, word: str) -> None:
     for at in range(1, 30):
         world = World(trainers_folder(tmp_path))
         run = trained(world)
-        remove_run(world.system, world.removals, run.name, Asked(Person("ada", "0a1b")))
+        remove_run(world.system, world.removals, run.name, RemovalRequest(Person("ada", "0a1b")))
         schedule = iter([""] * (at - 1) + [word])
         for _ in range(4):
-            world.handle("removals", crashes=schedule)
+            world.handle("background", crashes=schedule)
             world.clock.advance(6)
         assert left(world, "azureml-blobstore") == [], f"call {at}"
         assert world.removals.newest()[0].done_at, f"call {at}"
@@ -181,12 +186,12 @@ def test_a_removal_whose_message_was_lost_is_sent_again(world: World) -> None:
     """Whoever asks again, or the daily timer an hour later, sends the message of a removal that is not done."""
     for again in (False, True):
         run = trained(world, name="b" if again else "a")
-        remove_run(world.system, world.removals, run.name, Asked(Person("ada")))
-        world.queues.messages["removals"].clear()
+        remove_run(world.system, world.removals, run.name, RemovalRequest(Person("ada")))
+        world.queues.messages["background"].clear()
         send_again(world.system, world.removals)
-        assert world.queues.messages["removals"] == [], "its message may be on its way"
+        assert world.queues.messages["background"] == [], "its message may be on its way"
         if again:
-            remove_run(world.system, world.removals, run.name, Asked(Person("eve")))
+            remove_run(world.system, world.removals, run.name, RemovalRequest(Person("eve")))
         else:
             world.clock.advance(3601)
             send_again(world.system, world.removals)
@@ -195,7 +200,7 @@ def test_a_removal_whose_message_was_lost_is_sent_again(world: World) -> None:
         assert (removal.name, removal.by, removal.done_at is not None) == (run.name, "ada", True)
     world.clock.advance(3601)
     send_again(world.system, world.removals)
-    assert world.queues.messages["removals"] == []
+    assert world.queues.messages["background"] == []
 
 
 def test_retention_reads_no_run_on_its_own_that_is_not_due(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +222,7 @@ def test_retention_reads_no_run_on_its_own_that_is_not_due(world: World, monkeyp
     asked.clear()
     assert retention.enforce(world.system, world.removals) == []
     assert asked == []
-    remove_drop(world.system, world.removals, KEY, Asked())
+    remove_drop(world.system, world.removals, KEY, RemovalRequest())
     assert asked == []
 
 
@@ -225,7 +230,7 @@ def test_retention_keeps_what_a_kept_model_came_from(world: World) -> None:
     """Checkpoints and copies go after their days; the data only of runs that left no model, or whose model is gone."""
     good, bad = trained(world), trained(world, "Failed", "b")
     plan = {(going.what, going.name) for going in retention.plan(world.system)}
-    assert plan == {(What.CHECKPOINTS, good.name)}
+    assert plan == {(RemovalKind.CHECKPOINTS, good.name)}
     assert retention.enforce(world.system, world.removals) == []
     world.clock.advance(8 * 86400)
     assert [going.name for going in retention.enforce(world.system, world.removals)] == [good.name]
@@ -239,7 +244,7 @@ def test_retention_keeps_what_a_kept_model_came_from(world: World) -> None:
     world.run_until_idle()
     assert left(world, "drops") == ["mnist/a/1.bin", "mnist/a/_SUCCESS"]
     assert left(world, "output", f"digits/{good.name}/models/") == [f"digits/{good.name}/models/model.pt"]
-    remove_run(world.system, world.removals, good.name, Asked())
+    remove_run(world.system, world.removals, good.name, RemovalRequest())
     world.run_until_idle()
     retention.enforce(world.system, world.removals)
     world.run_until_idle()
@@ -264,7 +269,7 @@ def test_what_runs_share_stays_for_those_that_are_kept(world: World) -> None:
     shared = f"trainyard/{first.name}/checkpoints/1/state"
     for run in (first, second):
         assert shared in left(world, "azureml-blobstore")
-        remove_run(world.system, world.removals, run.name, Asked())
+        remove_run(world.system, world.removals, run.name, RemovalRequest())
         world.run_until_idle()
         assert left(world, "output", f"digits/{run.name}/models/") == []
     assert shared not in left(world, "azureml-blobstore")
@@ -281,7 +286,7 @@ def test_retention_lets_the_last_run_decide(world: World) -> None:
     def cleared() -> list[str]:
         found = retention.enforce(world.system, world.removals)
         world.run_until_idle()
-        return [going.name for going in found if going.what is What.CHECKPOINTS]
+        return [going.name for going in found if going.what is RemovalKind.CHECKPOINTS]
 
     shared = f"trainyard/{first.name}/checkpoints/1/state"
     assert cleared() == []
@@ -307,7 +312,7 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
     def copies() -> set[str]:
         found = retention.enforce(world.system, world.removals)
         world.run_until_idle()
-        return {going.name for going in found if going.what is What.COPIES}
+        return {going.name for going in found if going.what is RemovalKind.COPIES}
 
     model = f"trainyard/{first.name}/models/"
     assert first.name not in copies()
@@ -330,7 +335,7 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
     assert first.name in copies()
-    remove_run(world.system, world.removals, first.name, Asked())
+    remove_run(world.system, world.removals, first.name, RemovalRequest())
     world.run_until_idle()
     with pytest.raises(Impossible, match="it was removed"):
         retry_and_continue.retry_run(world.system, again.name)
@@ -340,13 +345,17 @@ def test_the_plan_is_told_a_week_before(world: World) -> None:
     """What goes within a week is in the plan with its time, before anything is deleted."""
     run = trained(world)
     world.clock.advance(85 * 86400)
-    remove_run(world.system, world.removals, run.name, Asked())
+    remove_run(world.system, world.removals, run.name, RemovalRequest())
     world.run_until_idle()
     (going,) = retention.plan(world.system)
     drop = world.drops.get(KEY)
     assert drop is not None
     assert drop.value.sealed_at is not None
-    assert (going.what, going.name, going.at) == (What.DROP, "mnist/a", drop.value.sealed_at + timedelta(days=90))
+    assert (going.what, going.name, going.at) == (
+        RemovalKind.DROP,
+        "mnist/a",
+        drop.value.sealed_at + timedelta(days=90),
+    )
     assert left(world, "drops") != []
 
 

@@ -144,7 +144,7 @@ def world(tmp_path: Path) -> World:
 )
 def test_a_name_finds_its_run(world: World, text: str, found: str) -> None:
     """A whole name, its beginning, the newest and the best of all, of a route or of an experiment."""
-    assert find_name.find(world.system, text) == find_name.Found(found)
+    assert find_name.find(world.system, text) == find_name.FoundName(found, "")
 
 
 def test_a_drop_is_found_by_its_beginning_among_any_number(world: World) -> None:
@@ -152,7 +152,7 @@ def test_a_drop_is_found_by_its_beginning_among_any_number(world: World) -> None
     for number in range(2000):
         world.drops.insert(Drop(DropKey("mnist", f"day-{number:04}"), DropState.SEALED, "", NOW))
     world.drops.insert(Drop(DropKey("mnist", "night"), DropState.SEALED, "", NOW, run="mnist-aa00000000000001"))
-    assert find_name.find(world.system, "mnist/nig") == find_name.Found("mnist-aa00000000000001", "mnist/night")
+    assert find_name.find(world.system, "mnist/nig") == find_name.FoundName("mnist-aa00000000000001", "mnist/night")
     with pytest.raises(Conflict, match=r"beginning of mnist/day-0000, .* and more"):
         find_name.find(world.system, "drops/mnist/day")
 

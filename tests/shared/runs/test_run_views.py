@@ -17,11 +17,12 @@ from shared.api import live, queries
 from shared.api.log_ranges import log_answer, wanted_range
 from shared.api.requests import CurvesQuery, LiveQuery, RunsQuery
 from shared.kernel.errors import BadInput, Impossible, NotFound
+from shared.kernel.storage import Place
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
-from shared.runs.results import artifacts
+from shared.runs.results import artifacts, mlflow_metrics
 from shared.runs.results.archive import archive_run
 from shared.runs.views import logs, metrics
 from shared.runs.views.downsample import Thinned
@@ -242,6 +243,23 @@ def test_what_was_logged_to_mlflow_is_shown_and_archived(world: World, run: Run)
     assert metrics.series(world.system, run.name) == expected
     assert world.system.runs.get(run.name).value.archive.best_metrics == {"loss": 1.0, "rate": 0.1}
     assert "metrics/mlflow.jsonl" in {file["name"] for file in world.manifest(run)["files"]}
+
+
+def test_two_archivers_agree_on_what_was_logged(world: World, run: Run) -> None:
+    """Whoever archives a run again leaves the file with MLflow's values as the first manifest names it."""
+    world.jobs.metrics[run.name] = {"loss": [(0, 2.0, 1.5)]}
+    world.jobs.set(run.name, "Completed")
+    ended = changed(world.system.runs.get(run.name).value, state=RunState.COMPLETED)
+    world.system.runs.update(world.system.runs.get(run.name), ended)
+    archive_run(world.system, ArchiveRun(run.name))
+    manifest = {file["name"]: file["etag"] for file in world.manifest(run)["files"]}
+    folder = f"{ended.asked.experiment}/{run.name}"
+    mlflow_metrics.keep(world.jobs, world.blobs, ended, folder)
+    (there,) = world.blobs.list(Place("output", f"{folder}/metrics/"))
+    assert there.etag == manifest["metrics/mlflow.jsonl"]
+    world.jobs.metrics[run.name]["loss"].append((1, 1.0, 2.5))
+    mlflow_metrics.keep(world.jobs, world.blobs, ended, folder)
+    assert world.blobs.containers["output"][there.name].data.count(b"\n") == 2, "other values replace it"
 
 
 def test_what_a_job_saves_through_mlflow_is_archived(world: World, run: Run) -> None:

@@ -14,7 +14,7 @@ from shared.runs.intake.request import RunRequest
 from shared.schedules import fire, plan
 from shared.schedules.messages import CheckSchedule
 from shared.schedules.model import Outcome, Overlap, Schedule
-from shared.schedules.plan import Wish
+from shared.schedules.plan import ScheduleSpec
 from tests.fakes.crashing import Crash
 from tests.fakes.world import World, trainers_folder
 
@@ -31,7 +31,7 @@ def world(tmp_path: Path) -> World:
 def test_new_files_start_a_run(world: World) -> None:
     """A route is trained again when so many new files have come into its drops, and counting begins anew."""
     world.blobs.delete("drops", "mnist/a/1.bin")
-    wish = Wish(
+    wish = ScheduleSpec(
         RunRequest(template="mnist", data="workspaceblobstore/base"), route="mnist", new_files=4, overlap=Overlap.ALLOW
     )
     made = plan.add(world.system, world.schedules, wish)
@@ -51,7 +51,7 @@ def test_new_files_start_a_run(world: World) -> None:
 
 def test_new_files_wait_for_the_last_run_though_one_failed_between(world: World) -> None:
     """A start by new files that could not be made leaves the run before it as the one that overlap looks at."""
-    wish = Wish(RUN, route="mnist", new_files=2)
+    wish = ScheduleSpec(RUN, route="mnist", new_files=2)
     made = plan.add(world.system, world.schedules, wish)
     before = world.schedules.get(made.id)
     assert before is not None
@@ -75,7 +75,7 @@ def test_new_files_are_counted_without_the_drops_that_were_ever_made(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A look reads the closings since the last one; the drops themselves only once, for a schedule from before."""
-    made = plan.add(world.system, world.schedules, Wish(RUN, route="mnist", new_files=3))
+    made = plan.add(world.system, world.schedules, ScheduleSpec(RUN, route="mnist", new_files=3))
     _closed_with(world, "a", 1)
     with monkeypatch.context() as without:
         without.setattr(world.drops, "listed", None)
@@ -94,7 +94,7 @@ def test_new_files_are_counted_without_the_drops_that_were_ever_made(
 
 def test_a_firing_that_died_is_counted_once(world: World) -> None:
     """A look that claimed a firing and died leaves its files to it: those that came later are still new."""
-    made = plan.add(world.system, world.schedules, Wish(RUN, route="mnist", new_files=2))
+    made = plan.add(world.system, world.schedules, ScheduleSpec(RUN, route="mnist", new_files=2))
     _closed_with(world, "a", 2)
     stored = world.schedules.get(made.id)
     assert stored is not None

@@ -21,7 +21,7 @@ from shared.notices import subscribe
 from shared.runs.intake.request import RunRequest
 from shared.schedules import api, decide, plan
 from shared.schedules.model import CatchUp, Outcome, Overlap, Schedule
-from shared.schedules.plan import Wish
+from shared.schedules.plan import ScheduleSpec
 from tests.fakes.world import World, trainers_folder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,7 +39,7 @@ def world(tmp_path: Path) -> World:
 def schedule(
     world: World, overlap: Overlap = Overlap.ALLOW, catch_up: CatchUp = CatchUp.LATEST, cron: str = "0 6 * * *"
 ) -> Schedule:
-    wish = Wish(RUN, cron, "Europe/Berlin", catch_up=catch_up, overlap=overlap)
+    wish = ScheduleSpec(RUN, cron, "Europe/Berlin", catch_up=catch_up, overlap=overlap)
     return plan.add(world.system, world.schedules, wish)
 
 
@@ -47,13 +47,13 @@ def passes(world: World, days: float, crashes: random.Random | None = None) -> N
     """Time passes: looks are made when they are due, and the timer every five minutes of a day's first hours."""
     end = world.clock() + timedelta(days=days)
     while True:
-        waiting = world.queues.messages.get("schedule-looks", [])
+        waiting = world.queues.messages.get("checks", [])
         at = min((message.visible_at for message in waiting), default=end)
         if at > end or not waiting:
             break
         world.clock.now = max(at, world.clock())
         words = (crashes.choice(("", "", "", "before", "after")) for _ in range(1000)) if crashes else ()
-        if not world.handle("schedule-looks", crashes=words):
+        if not world.handle("checks", crashes=words):
             break
     world.clock.now = end
 
@@ -100,7 +100,7 @@ def test_each_instant_starts_one_run_whatever_dies(world: World, seed: int) -> N
     days = Counter(f.at.astimezone(berlin).isoformat() for f in world.schedules.firings(made.id))
     assert days == {f"2026-01-{day:02d}T06:00:00+01:00": 1 for day in range(1, 13)}
     assert len(world.runs.rows) == len({firing.run for firing in world.schedules.firings(made.id)}) == 12
-    assert len(world.queues.messages["schedule-looks"]) <= 2, "looks must not breed"
+    assert len(world.queues.messages["checks"]) <= 2, "looks must not breed"
 
 
 @pytest.mark.parametrize(("rule", "started"), [(CatchUp.SKIP, 0), (CatchUp.LATEST, 1), (CatchUp.ALL, 4)])
@@ -154,7 +154,7 @@ def test_a_pause_is_not_caught_up(world: World) -> None:
 def test_a_preview_makes_nothing(world: World) -> None:
     """A dry run has the next five instants, across a change of the clock, and the job; nothing is kept."""
     world.clock.now = datetime(2026, 3, 27, tzinfo=UTC)
-    told = plan.preview(world.system, Wish(RUN, "30 2 * * *", "Europe/Berlin"))
+    told = plan.preview(world.system, ScheduleSpec(RUN, "30 2 * * *", "Europe/Berlin"))
     assert [at[5:16] for at in told["next"]] == [
         "03-27T01:30", "03-28T01:30", "03-29T01:00", "03-30T00:30", "03-31T00:30",
     ]  # fmt: skip
@@ -173,7 +173,7 @@ def test_a_preview_makes_nothing(world: World) -> None:
 def test_what_can_not_be_is_refused(world: World, cron: str, zone: str, word: str) -> None:
     """An expression, zone or schedule without instants is refused, saying how to write one."""
     with pytest.raises(Impossible, match=word):
-        plan.add(world.system, world.schedules, Wish(RUN, cron, zone))
+        plan.add(world.system, world.schedules, ScheduleSpec(RUN, cron, zone))
 
 
 def test_a_schedule_that_is_gone(world: World) -> None:
@@ -192,7 +192,7 @@ def test_a_schedule_that_is_gone(world: World) -> None:
 
 
 def named(world: World, data: str, trainer: str = "mnist", **more: Any) -> Schedule:
-    wish = Wish(RunRequest(template=trainer, data=data, **more), "0 6 * * *", overlap=Overlap.ALLOW)
+    wish = ScheduleSpec(RunRequest(template=trainer, data=data, **more), "0 6 * * *", overlap=Overlap.ALLOW)
     return plan.add(world.system, world.schedules, wish)
 
 
@@ -205,7 +205,7 @@ def dropped(world: World, name: str, **files: str) -> None:
     for _ in range(2):
         world.handle("drop-events")
         world.handle("drop-events")
-        while world.handle("drop-events") or world.handle("drop-checks"):
+        while world.handle("drop-events"):
             pass
 
 
@@ -254,7 +254,7 @@ def test_all_new_are_told_of_in_one_run(world: World) -> None:
         "inputs": {"data": {"type": "uri_folder"}, "new_drops": "none"},
         "compute": "azureml:cpu-cluster",
     }
-    wish = Wish(RunRequest(job=job, data="mnist@all-new"), "0 6 * * *", overlap=Overlap.ALLOW)
+    wish = ScheduleSpec(RunRequest(job=job, data="mnist@all-new"), "0 6 * * *", overlap=Overlap.ALLOW)
     made = plan.add(world.system, world.schedules, wish)
     for names in (("b", "c"), ("d",)):
         for name in names:
@@ -299,19 +299,21 @@ def test_data_that_are_not_there_are_told_of_when_a_schedule_is_made(world: Worl
         ("mnist@latest", "no run of 'mnist' yet"),
     ):
         request = RunRequest(template="mnist", data=data)
-        [reason] = plan.preview(world.system, Wish(request, "0 6 * * *"))["reasons"]
+        [reason] = plan.preview(world.system, ScheduleSpec(request, "0 6 * * *"))["reasons"]
         assert (reason["code"], words in reason["message"]) == ("no_data", True)
         body = api.ScheduleRequest(request, "0 6 * * *")
         added = api.add_schedule(world.system, world.schedules, api.DryRunQuery(), body, None, NOBODY, lambda: None)
         assert added.value["reasons"] == [reason]
     with pytest.raises(Impossible, match="write @latest"):
-        plan.add(world.system, world.schedules, Wish(RunRequest(template="mnist", data="mnist@newest"), "0 6 * * *"))
+        plan.add(
+            world.system, world.schedules, ScheduleSpec(RunRequest(template="mnist", data="mnist@newest"), "0 6 * * *")
+        )
 
 
 def test_a_key_makes_one_schedule(world: World) -> None:
     """A repeat under one Idempotency-Key gives the first schedule; another request under the key is refused. The key is
     free again once the schedule is removed."""
-    wish = Wish(RunRequest(template="mnist", data="drops/mnist/a"), "0 6 * * *")
+    wish = ScheduleSpec(RunRequest(template="mnist", data="drops/mnist/a"), "0 6 * * *")
     made = plan.add(world.system, world.schedules, wish, "k")
     world.clock.advance(60)
     assert plan.add(world.system, world.schedules, wish, "k") == made
@@ -326,7 +328,7 @@ def test_a_key_makes_one_schedule(world: World) -> None:
 
 def test_two_requests_with_one_key_at_once_make_one_schedule(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The request that looked before the other one wrote gives the other one's schedule."""
-    wish = Wish(RunRequest(template="mnist", data="drops/mnist/a"), "0 6 * * *")
+    wish = ScheduleSpec(RunRequest(template="mnist", data="drops/mnist/a"), "0 6 * * *")
     made, get = plan.add(world.system, world.schedules, wish, "k"), world.schedules.get
     misses = [None]  # the first look finds nothing yet
     monkeypatch.setattr(world.schedules, "get", lambda name: misses.pop() if misses else get(name))
@@ -335,7 +337,7 @@ def test_two_requests_with_one_key_at_once_make_one_schedule(world: World, monke
 
 def test_a_firing_that_fails_is_told(world: World) -> None:
     """Whoever asked for it reads which schedule could not start its run, and why; each firing once."""
-    subscribe.subscribe(world.system, world.post, subscribe.Wish(["schedule"], "https://example.org/x"))
+    subscribe.subscribe(world.system, world.post, subscribe.SubscriptionSpec(["schedule"], "https://example.org/x"))
     made = schedule(world)
     world.blobs.delete("drops", "mnist/a/1.bin")
     passes(world, 1, random.Random(3))

@@ -21,7 +21,7 @@ from shared.runs.intake.request import RunRequest
 from shared.schedules import fire, plan
 from shared.schedules.messages import CheckSchedule
 from shared.schedules.model import Schedule
-from shared.schedules.plan import Wish
+from shared.schedules.plan import ScheduleSpec
 from tests.fakes.world import World, trainers_folder
 
 ENOUGH = 3
@@ -92,7 +92,7 @@ def looks(world: World, made: Schedule) -> bool:
 
 def add(world: World) -> Schedule:
     request = RunRequest(template="mnist", data="drops/mnist/a")
-    return plan.add(world.system, world.schedules, Wish(request, route="mnist", new_files=ENOUGH))
+    return plan.add(world.system, world.schedules, ScheduleSpec(request, route="mnist", new_files=ENOUGH))
 
 
 def test_a_new_schedule_is_none_of_old_files_for_the_version_before(world: World) -> None:

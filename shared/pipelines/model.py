@@ -1,7 +1,8 @@
-"""The steps of a pipeline, as a run records them."""
+"""The steps of a pipeline, as a run records them: one column of the run's row."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -32,3 +33,10 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     why: str = ""
     cluster: str = ""  # the step's own cluster; '' for the pipeline's cluster
     nodes: int = 1
+
+
+@dataclass(frozen=True)
+class PipelineSteps:
+    """The steps of a run that is a pipeline, in file order. A run without this part is no pipeline."""
+
+    steps: tuple[Step, ...] = ()

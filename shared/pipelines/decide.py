@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from shared.jobs.kinds import kind_of
 from shared.jobs.model import StepStatus
 from shared.jobs.spec import JobSpec
-from shared.runs.steps import Step, StepState
+from shared.pipelines.model import Step, StepState
 
 WHY_LIMIT = 500  # characters
 

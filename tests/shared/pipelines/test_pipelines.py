@@ -11,6 +11,7 @@ from shared.drops.model import DropState
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.readers.run_event import job_of, status_of
 from shared.jobs.spec import JobSpec, output_path
+from shared.pipelines.workload import steps_of
 from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState
 from shared.runs.progress.follow import follow_job
@@ -70,7 +71,7 @@ def goes(world: World, run: Run, **steps: str) -> Run:
 
 
 def states(run: Run) -> dict[str, str]:
-    return {step.name: step.state.value for step in run.jobs.steps}
+    return {step.name: step.state.value for step in steps_of(run)}
 
 
 def test_a_drops_pipeline_is_one_job_with_its_steps(world: World) -> None:
@@ -83,7 +84,7 @@ def test_a_drops_pipeline_is_one_job_with_its_steps(world: World) -> None:
     assert prepare["component"]["environment"]["conda_file"] == {"dependencies": ["python"]}
     assert prepare["inputs"]["raw"]["path"] == "azureml://datastores/drops/paths/mnist/a/raw"
     assert sent["outputs"]["models"]["path"] == place_text(output_path(run.name, "models"))
-    assert [(step.name, step.needs) for step in run.jobs.steps] == [
+    assert [(step.name, step.needs) for step in steps_of(run)] == [
         ("prepare", ()),
         ("train", ("prepare",)),
         ("evaluate", ("train",)),
@@ -154,7 +155,7 @@ def test_steps_within_a_step_are_steps_of_the_run(world: World) -> None:
     """Their graph is one: the first come after what the step needs, the step after its last. Each has its state, its
     nodes are paid for once, and the innermost that failed names itself."""
     run = dropped(world, WITHIN)
-    assert [(step.name, step.needs) for step in run.jobs.steps] == [
+    assert [(step.name, step.needs) for step in steps_of(run)] == [
         ("prepare", ()),
         ("inner", ("inner.test",)),
         ("inner.train", ("prepare",)),
