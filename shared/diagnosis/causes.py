@@ -56,7 +56,7 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True)
 class Quote:
-    """One line of the log as evidence: its number in the log, counted from 1, its text, and its rank if it names one."""
+    """One line of the log as evidence: its number in the log (from 1), its text, and its rank if a prefix names one."""
 
     number: int
     text: str

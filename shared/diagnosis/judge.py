@@ -8,8 +8,9 @@ from shared.diagnosis.advice import advice, summary
 from shared.diagnosis.causes import Cause, Certainty, Diagnosis, Quote
 from shared.diagnosis.lines import Line, lines_of
 from shared.diagnosis.progress import Progress, of_metrics, progress_of
-from shared.diagnosis.signs import Sign, Weight, of_exceptions, of_launchers, of_lines, of_words
+from shared.diagnosis.signs import Sign, of_exceptions, of_launchers, of_lines, of_words
 from shared.diagnosis.tracebacks import Raised, raised_in
+from shared.diagnosis.words import Weight
 
 QUOTES, LONGEST_QUOTE = 5, 300
 GOES_ON = 2  # reports of steps after a line, from which on the line ended nothing

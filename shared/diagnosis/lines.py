@@ -31,7 +31,7 @@ LEVEL = re.compile(r"^(?:\[?(?:ERROR|CRITICAL|FATAL)\]?[ :|-]+)+(?=Traceback|[A-
 
 @dataclass(frozen=True)
 class Line:
-    """One line: its number in the log, counted from 1, its text without prefixes, and its rank if a prefix names one."""
+    """One line: its number in the log (from 1), its text without prefixes, and its rank if a prefix names one."""
 
     number: int
     text: str

@@ -10,18 +10,28 @@ from statistics import median
 
 from shared.diagnosis.causes import Cause
 from shared.diagnosis.lines import Line
-from shared.diagnosis.signs import Sign, Weight
+from shared.diagnosis.signs import Sign
+from shared.diagnosis.words import Weight
 
 NUMBER = r"[-+]?(?:nan|inf(?:inity)?|\d+\.?\d*(?:e[-+]?\d+)?)"
 STEP = re.compile(
     r"(?i)\b(?:epochs?|steps?|iter(?:ation)?s?|batch(?:es)?|global_step|updates?|train(?:ing)?)\b\D{0,12}\d+|\d+(?:\.\d+)?(?:it/s|s/it)|\b\d+/\d+\b.{0,40}\[|\d{1,3}%\|"
     rf"|\bloss\b\W{{0,6}}{NUMBER}"
 )
-LOSS = re.compile(rf"(?i)(?P<name>\b(?:\w+[_ /-])?loss(?:_\w+)?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?(?P<value>{NUMBER})\b")
-DATA_TIME = re.compile(r"(?i)\bdata(?:_time|[ _]?load(?:ing)?(?:_time)?)?\s*[:=]?\s*(?P<value>\d+\.\d+)(?:\s*\((?P<mean>\d+\.\d+)\))?")
-STEP_TIME = re.compile(r"(?i)(?:^|[\s,\t|])(?:iter_|batch_|step_)?time\s*[:=]?\s*(?P<value>\d+\.\d+)(?:\s*\((?P<mean>\d+\.\d+)\))?")
+LOSS = re.compile(
+    rf"(?i)(?P<name>\b(?:\w+[_ /-])?loss(?:_\w+)?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?(?P<value>{NUMBER})\b"
+)
+DATA_TIME = re.compile(
+    r"(?i)\bdata(?:_time|[ _]?load(?:ing)?(?:_time)?)?\s*[:=]?\s*(?P<value>\d+\.\d+)(?:\s*\((?P<mean>\d+\.\d+)\))?"
+)
+STEP_TIME = re.compile(
+    r"(?i)(?:^|[\s,\t|])(?:iter_|batch_|step_)?time\s*[:=]?\s*(?P<value>\d+\.\d+)(?:\s*\((?P<mean>\d+\.\d+)\))?"
+)
 DONE = re.compile(
-    r"(?i)^\W*(?:done|finished|training (?:is )?(?:complete|done|finished)|train(?:ing)? (?:has )?(?:completed|finished|ended)|completed successfully|all done|saved? (?:the )?(?:final )?model|model saved)\b|exit(?:ed)? (?:with )?(?:code|status)[: ]*0\b|Run completed|job (?:completed|succeeded)"
+    r"(?i)^\W*(?:done|finished|training (?:is )?(?:complete|done|finished)"
+    r"|train(?:ing)? (?:has )?(?:completed|finished|ended)"
+    r"|completed successfully|all done|saved? (?:the )?(?:final )?model|model saved)\b"
+    r"|exit(?:ed)? (?:with )?(?:code|status)[: ]*0\b|Run completed|job (?:completed|succeeded)"
 )
 NO_STEP = re.compile(r"\b0it \[|\b0/0\b|[Mm]ean of empty slice")
 LEAP, ENOUGH, MOSTLY = 10.0, 6, 0.5

@@ -5,32 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
-from functools import cache
 
 from shared.diagnosis.causes import Cause
-from shared.diagnosis.exceptions import SHARED_MEMORY, cause_of
 from shared.diagnosis.lines import Line
 from shared.diagnosis.tracebacks import Raised
-
-
-class Weight(IntEnum):
-    """What a sign counts. A heavier sign decides, whatever its place; among signs of one weight, the earliest decides.
-
-    - `PLATFORM`: the platform or the scheduler states why it ended the job
-    - `ASSERTION`: CUDA's own assertion, which may stand before or after the exceptions that it causes
-    - `CAUSE`: an exception, a guard or a kill with a cause of its own
-    - `CONSEQUENCE`: what other ranks say when one rank is gone, and exceptions of the user's own code
-    - `SUMMARY`: a launcher's summary without the exception itself
-    - `WORDS`: a person's words
-    """
-
-    WORDS = 10
-    SUMMARY = 20
-    CONSEQUENCE = 30
-    CAUSE = 40
-    ASSERTION = 50
-    PLATFORM = 60
+from shared.diagnosis.words import Weight, cause_of, in_shared_memory, of_log_lines, of_people
 
 
 @dataclass(frozen=True)
@@ -52,155 +31,20 @@ class Sign:
 
 CONSEQUENCES = (Cause.NCCL_TIMEOUT, Cause.RENDEZVOUS_OR_RESET, Cause.USER_EXCEPTION)
 
-ROWS: tuple[tuple[Cause, Weight, tuple[str, ...]], ...] = (
-    (
-        Cause.PREEMPTION,
-        Weight.PLATFORM,
-        (
-            r"PreemptionError|DUE TO PREEMPTION|(?:[Jj]ob|[Nn]ode|[Ii]nstance|[Pp]od|VM|task|run)s? (?:has been|have been|was|were|been|got|is) (?:pre-?empted|evicted)",
-            r"[Ss]pot (?:instance )?(?:interruption|termination|eviction)|[Pp]reempted (?:by|due|for|because)|low[- ]priority .{0,60}(?:pre-?empted|evicted)",
-            r"(?:received|got|detected|handling) .{0,30}pre-?emption|pre-?emption (?:signal|notice|request)|Shutting down .{0,40}preempt|Preempted\b.{0,40}(?:by scheduler|node)",
-        ),
-    ),
-    (
-        Cause.TIME_LIMIT,
-        Weight.PLATFORM,
-        (
-            r"DUE TO TIME LIMIT|exceeded the (?:maximum|max)(?:imum)? (?:execution |run)?time|MaxRuntimeExceeded|JobTimeout|walltime .{0,40}exceeded|exceeded .{0,20}wall ?(?:time|clock)",
-            r"(?:[Jj]ob|[Rr]un|[Tt]raining|[Tt]ask) .{0,40}(?:exceeded|reached|hit) .{0,30}(?:time ?(?:limit|out)|max(?:imum)? (?:run ?time|duration))|TERM_RUNLIMIT|activeDeadlineSeconds|DeadlineExceeded.{0,40}[Jj]ob",
-            r"job running on .{0,60} exceeded the maximum (?:time|execution)|ran longer than the maximum time|timed out after \d+ (?:minutes|hours)|[Tt]ime limit (?:of .{0,20})?(?:reached|exceeded|hit)|killed by timeout",
-        ),
-    ),
-    (
-        Cause.HOST_OOM,
-        Weight.PLATFORM,
-        (
-            r"oom[-_]kill|Exceeded (?:job|step) memory limit|OOMKilled|Out of memory: Kill(?:ed)? process|Memory cgroup out of memory|OUT_OF_ME\+?|TERM_MEMLIMIT|exceeded memory limit",
-            r"Some of your processes may have been killed by the cgroup|invoked oom-killer|memory usage .{0,40}exceed|due to memory pressure|node was low on resource: memory",
-        ),
-    ),
-    (
-        Cause.QUOTA_OR_CAPACITY,
-        Weight.PLATFORM,
-        (
-            r"Quota\w*Exceeded|[Qq]uota (?:limit )?(?:is |was |has been )?(?:exceeded|reached)|exceed\w* .{0,60}\b[Qq]uota\b|InsufficientInstanceCapacity|ZONE_RESOURCE_POOL_EXHAUSTED|SkuNotAvailable|AllocationFailed|OverconstrainedAllocation",
-            r"does not have enough (?:resources|capacity)|do not have sufficient capacity|(?:[Ii]nsufficient|not enough|lack of) (?:nvidia\.com/gpu|capacity|cores|instances|available nodes)|FailedScheduling|No cluster node with|OutOfCapacity|out of capacity|no capacity",
-            r"(?:cannot|can't|can not) be (?:scheduled|fulfilled|satisfied) .{0,80}(?:resource|node|gpu|GPU)|(?:requested|requests?) .{0,60}(?:not be )?available .{0,40}(?:resource|node|instance)|ResourceLimitExceeded|Insufficient quota|exceeding approved .{0,40}[Qq]uota|instance type .{0,40}not (?:available|supported) in",
-            r"[Tt]he following resource request cannot be scheduled|Unable to (?:allocate|provision|launch|create) .{0,60}(?:instance|node|GPU|gpu|VM)",
-        ),
-    ),
-    (
-        Cause.ENV_BUILD,
-        Weight.PLATFORM,
-        (
-            r"[Ii]mage build (?:has )?failed|ImageBuildFail|[Ff]ailed to build (?:the )?(?:image|environment|docker)|[Uu]nable to (?:build|create|pull) .{0,40}(?:image|environment)|[Ee]nvironment (?:build|creation|image) .{0,40}fail|CondaEnvException|Pip (?:subprocess )?(?:error|failed)",
-            r"ResolvePackageNotFound|PackagesNotFoundError|UnsatisfiableError|Solving environment: failed|ERROR: (?:No matching distribution|Could not find a version|ResolutionImpossible|Failed building wheel|Could not build wheels)|subprocess-exited-with-error|metadata-generation-failed",
-            r"returned a non-zero code: \d+|failed to solve(?: with|:)|process .{0,200} did not complete successfully: exit code|[Dd]ocker ?file.{0,60}(?:not found|does not exist|relative|invalid|cannot)|(?:docker|conda|image) .{0,20}build .{0,60}(?:failed|error|exit)|ImagePullBackOff|ErrImagePull|manifest unknown",
-        ),
-    ),
-    (
-        Cause.PERMISSION,
-        Weight.PLATFORM,
-        (
-            r"DataAccessError\(PermissionDenied|AuthorizationPermissionMismatch|\(?AuthorizationFailed\)?|does not have authorization to perform|[Mm]ount(?:ing)? .{0,80}(?:failed|denied|error\(13\))|mount error|failed to mount|identity .{0,60}(?:no|not|lacks?) .{0,40}(?:permission|access|role)",
-        ),
-    ),
-    (
-        Cause.DATA_NOT_FOUND,
-        Weight.PLATFORM,
-        (r"StreamError\(NotFound|DataAccessError\(NotFound|(?:data|input|path|blob).{0,60}ScriptExecution\.StreamAccess\.NotFound|The specified (?:blob|container|path) does not exist|[Nn]o (?:blob|file|data)s? .{0,30}(?:at|under|in) .{0,20}(?:path|given)",),
-    ),
-    (
-        Cause.LABEL_OUT_OF_RANGE,
-        Weight.ASSERTION,
-        (
-            r"Assertion .{0,80}(?:n_classes|t < |cur_target|srcIndex < srcSelectDimSize|index.{0,20}out of bounds|target|idx_dim|label|ind(?:ex)? ?(?:>=|<)).{0,60}failed",
-        ),
-    ),
-    (
-        Cause.DATALOADER_WORKER,
-        Weight.CAUSE,
-        (r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:exited unexpectedly|is killed by signal: (?!Bus))",),
-    ),
-    (
-        Cause.SHM_BUS_ERROR,
-        Weight.CAUSE,
-        (
-            r"[Bb]us error|\bSIGBUS\b|is killed by signal: Bus|insufficient shared memory|nccl-shm|NCCL WARN .{0,80}(?:shm|shared memory)|Memory file system",
-        ),
-    ),
-    (
-        Cause.NAN_LOSS,
-        Weight.CAUSE,
-        (
-            r"(?i)\bloss (?:is|became|was) (?:nan|inf|infinite)|nan loss|loss is nan|stopping training.{0,20}nan|minimum loss scale|nan (?:detected|encountered) in|found nan|found inf or nan|model diverged with loss = nan|loss became infinite|nanlossduringtraining|terminateonnan|invalid loss, terminating",
-        ),
-    ),
-    (Cause.DIVERGING, Weight.CAUSE, (r"(?i)loss exploded|training (?:has )?diverged|loss scale (?:is |at |reached )?0(?:\.0+)?\b",)),
-    (
-        Cause.GPU_DRIVER_OR_ARCH,
-        Weight.CAUSE,
-        (
-            r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|no kernel image is available|is not compatible with the current PyTorch installation|NVIDIA-SMI has failed|nvidia-container-cli: .{0,60}(?:error|not found)|could not select device driver",
-            r"Found no NVIDIA driver|No CUDA GPUs are available|Torch not compiled with CUDA|Cannot dlopen some GPU libraries|CUDA initialization: ",
-        ),
-    ),
-    (
-        Cause.CUDA_OOM,
-        Weight.CAUSE,
-        (r"CUDA out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|failed to alloc(?:ate)? .{0,60}(?:on|from) device|OOM when allocating tensor .{0,200}GPU|cuda runtime error \(2\)",),
-    ),
-    (Cause.DISK_FULL, Weight.CAUSE, (r"No space left on device|Disk quota exceeded|disk is full|not enough space on the disk",)),
-    (
-        Cause.HOST_OOM,
-        Weight.CAUSE,
-        (r"^(?:.{0,80}: line \d+: +\d+ )?Killed(?: .*)?$|terminate called after throwing an instance of 'std::bad_alloc'|Cannot allocate memory|[Oo]ut of (?:system |host |CPU )?(?:RAM|memory)\b(?!.*(?:CUDA|GPU))|DefaultCPUAllocator",),
-    ),
-    (
-        Cause.ARGUMENT_ERROR,
-        Weight.CAUSE,
-        (r"error: (?:unrecognized arguments|the following arguments are required|argument .{1,60}: (?:invalid|expected|not allowed)|ambiguous option|too few arguments|one of the arguments)|FATAL Flags parsing error|Error: (?:No such option|Missing (?:option|argument)|Got unexpected extra argument|Invalid value for)",),
-    ),
-    (
-        Cause.MISSING_MODULE,
-        Weight.CAUSE,
-        (r"error while loading shared libraries|: command not found$|No module named |symbol lookup error|ERR_MODULE_NOT_FOUND",),
-    ),
-    (
-        Cause.NCCL_TIMEOUT,
-        Weight.CONSEQUENCE,
-        (r"Watchdog caught collective operation timeout|ran for \d+ milliseconds before timing out|NCCL operations have failed or timed out|collective operation timeout|NCCL watchdog.{0,40}(?:timeout|hang)|[Hh]eartbeat monitor timed out",),
-    ),
-    (
-        Cause.RENDEZVOUS_OR_RESET,
-        Weight.CONSEQUENCE,
-        (r"client socket has (?:timed out|failed to connect)|server socket has failed to listen|Connection (?:reset|closed) by peer|RendezvousConnectionError|Address already in use|NCCL WARN .{0,60}(?:Connect|Net).{0,60}failed|Horovod has been shut down|Timed out waiting \d+ms|rendezvous .{0,60}(?:timed out|timeout|failed)|Stalled ranks",),
-    ),
-    (
-        Cause.NETWORK,
-        Weight.CONSEQUENCE,
-        (r"Temporary failure in name resolution|Could not resolve host|wandb: Network error|Max retries exceeded with url|curl: \(\d+\)|fatal: unable to access|Failed to connect to .{0,60} port|Network is unreachable",),
-    ),
+FIRST_FAILED = re.compile(
+    r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+)|exitcode +: (?P<code2>-?\d+)"
+    r"|exited with (?:exit )?code (?P<code3>\d+)|Process (?P<rank4>\d+) terminated with"
+    r"|The first process to do so was.{0,20}|terminated with signal (?P<signal>SIG\w+)"
 )
-FIRST_FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+)|exitcode +: (?P<code2>-?\d+)|exited with (?:exit )?code (?P<code3>\d+)|Process (?P<rank4>\d+) terminated with|The first process to do so was.{0,20}|terminated with signal (?P<signal>SIG\w+)")
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
-WARNING = re.compile(r"[Ww]arning\b|\bWARN(?:ING)?\b|\bINFO\b|^W[ :]|: [WI] tensorflow|huggingface/tokenizers|DEPRECAT|Ignore above|\bDEBUG\b")
-FATAL_WARNING = re.compile(r"CUDA initialization|too old|not compatible with the current PyTorch|NCCL WARN|Cannot dlopen some GPU|[Ll]oss is nan|Minimum loss scale|NaN|nan")
-WORDS: tuple[tuple[Cause, str], ...] = (
-    (Cause.DEADLOCK, r"(?i)\b(?:hangs?|hanging|hung|stuck|frozen|freezes|deadlock(?:s|ed)?|does(?:n't| not) (?:progress|proceed|move)|no (?:progress|output)|never (?:starts|continues|finishes|moves))\b"),
-    (Cause.INPUT_BOUND, r"(?i)gpu[- ]?util\w*.{0,60}(?:low|very|0 ?%|drops|fluctuat)|data[- ]?load\w* (?:is |are |becomes )?(?:too |very |so )?(?:slow|bottleneck)|(?:volatile|gpu) .{0,20}util.{0,30}\b\d ?%|bottleneck .{0,40}(?:data|cpu|io|disk)|cpu .{0,30}(?:bottleneck|100 ?%)|data_time .{0,40}(?:large|long|high|too)"),
-    (Cause.DIVERGING, r"(?i)loss (?:suddenly |keeps? |is |starts? (?:to )?)?(?:increas|explod|goes up|jump|diverg|very (?:high|large))|(?:does not|doesn't|not) (?:converge|learn)"),
+WARNING = re.compile(
+    r"[Ww]arning\b|\bWARN(?:ING)?\b|\bINFO\b|^W[ :]|: [WI] tensorflow|huggingface/tokenizers|DEPRECAT"
+    r"|Ignore above|\bDEBUG\b"
 )
-
-
-@cache
-def _compiled() -> tuple[tuple[Cause, Weight, re.Pattern[str]], ...]:
-    return tuple((cause, weight, re.compile("|".join(words))) for cause, weight, words in ROWS)
-
-
-@cache
-def _words() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
-    return tuple((cause, re.compile(pattern)) for cause, pattern in WORDS)
+FATAL_WARNING = re.compile(
+    r"CUDA initialization|too old|not compatible with the current PyTorch"
+    r"|NCCL WARN|Cannot dlopen some GPU|[Ll]oss is nan|Minimum loss scale|NaN|nan"
+)
 
 
 def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
@@ -224,7 +68,9 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
 
 def _interrupted(one: Raised) -> Iterator[Sign]:
     """A person ended the run. Where it stood shows a deadlock if it waited for another thread or process."""
-    if one.frames and re.search(r"wait|acquire|poll|select|recv|join|barrier|all_?reduce|synchronize|get\b|read", one.frames[-1].name):
+    if one.frames and re.search(
+        r"wait|acquire|poll|select|recv|join|barrier|all_?reduce|synchronize|get\b|read", one.frames[-1].name
+    ):
         yield Sign(Cause.DEADLOCK, Weight.SUMMARY, one.line, one.last, certain=False, raised=one)
 
 
@@ -234,11 +80,11 @@ def of_lines(lines: Sequence[Line], covered: frozenset[int]) -> Iterator[Sign]:
         if line.blank:
             continue
         plain = WARNING.search(line.text) is None or FATAL_WARNING.search(line.text) is not None
-        for cause, weight, pattern in _compiled():
+        for cause, weight, pattern in of_log_lines():
             if line.number in covered and weight < Weight.ASSERTION:
                 continue
             if (plain or weight >= Weight.ASSERTION) and pattern.search(line.text):
-                cause = Cause.SHM_BUS_ERROR if cause is Cause.DISK_FULL and SHARED_MEMORY.search(line.text) else cause
+                cause = in_shared_memory(cause, line.text)
                 yield Sign(cause, weight, line, line.number)
                 break
 
@@ -273,6 +119,6 @@ def of_words(lines: Sequence[Line], covered: frozenset[int]) -> Iterator[Sign]:
     """What a person wrote beside the log."""
     for line in lines:
         if line.number not in covered and WARNING.search(line.text) is None:
-            for cause, pattern in _words():
+            for cause, pattern in of_people():
                 if pattern.search(line.text):
                     yield Sign(cause, Weight.WORDS, line, line.number, certain=False)

@@ -13,7 +13,8 @@ FRAME = re.compile(r'^\s*(?:[│|]\s*)?File "(?P<file>[^"]+)", line (?P<line>\d+
 NAME = r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*"
 EXCEPTION = re.compile(rf"^\s{{0,4}}(?P<type>{NAME})(?:: (?P<message>.*)|:?)$")
 LOOSE = re.compile(  # an exception's line that stands alone, as people paste it
-    r"(?:^|[\s\"'`(>|‘“])(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))(?:: ?|\s*\()(?P<message>.+)$"
+    r"(?:^|[\s\"'`(>|‘“])(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))"
+    r"(?:: ?|\s*\()(?P<message>.+)$"
 )
 CHAINED = re.compile(
     r"During handling of the above exception|The above exception was the direct cause of the following exception"
@@ -21,7 +22,8 @@ CHAINED = re.compile(
 WRAPPED_RANK = re.compile(r"^-- Process (?P<rank>\d+) terminated with the following error:")
 IGNORED = re.compile(r"^\s*Exception ignored in|^\s*Exception in thread|^Error in atexit|^--- Logging error ---")
 LIBRARY = re.compile(
-    r"(?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|[/\\]python\d\.\d+[/\\]lib[/\\]|<frozen |<string>|importlib|runpy\.py"
+    r"(?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|[/\\]python\d\.\d+[/\\]lib[/\\]"
+    r"|<frozen |<string>|importlib|runpy\.py"
 )
 LAUNCHERS = (
     "ChildFailedError",
@@ -149,7 +151,7 @@ def _read(lines: Sequence[Line], index: int, opened: _Open) -> tuple[Raised | No
         if frame:
             opened.frames.append(Frame(frame["file"], int(frame["line"]), frame["name"] or "<module>"))
             skip_code = True
-        elif skip_code and not _is_exception(line, lines, index):
+        elif skip_code and not _is_exception(line):
             skip_code = False  # the frame's line of code
         elif not line.blank and (named := EXCEPTION.match(line.text)):
             return _finished(lines, index, opened, named["type"], named["message"] or "")
@@ -159,19 +161,19 @@ def _read(lines: Sequence[Line], index: int, opened: _Open) -> tuple[Raised | No
     return None, index
 
 
-def _is_exception(line: Line, lines: Sequence[Line], index: int) -> bool:
+def _is_exception(line: Line) -> bool:
     """Whether the line after a frame is the exception itself, because the frame's file could not be read."""
     named = EXCEPTION.match(line.text)
-    return bool(named and not line.text.startswith("    ") and re.search(r"(?:Error|Exception|Interrupt|Exit)$", named["type"]))
+    return bool(
+        named and not line.text.startswith("    ") and re.search(r"(?:Error|Exception|Interrupt|Exit)$", named["type"])
+    )
 
 
 def _frame_follows(lines: Sequence[Line], index: int) -> bool:
     return any(FRAME.match(line.text) or EXCEPTION.match(line.text) for line in lines[index + 1 : index + 4])
 
 
-def _finished(
-    lines: Sequence[Line], index: int, opened: _Open, kind: str, message: str
-) -> tuple[Raised, int]:
+def _finished(lines: Sequence[Line], index: int, opened: _Open, kind: str, message: str) -> tuple[Raised, int]:
     said, end = [message], index + 1
     while end < len(lines) and end - index < MESSAGE_LINES and not _ends(lines[end]):
         said.append(lines[end].text)
