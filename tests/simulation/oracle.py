@@ -45,7 +45,7 @@ class Oracle:
         self.put: dict[str, int] = {}  # jobs: the step in which they were put
         self.trained: dict[tuple[str, str], str] = {}
         self.decisions = 0
-        self.overlapped: set[str] = set()  # ClusterAtZero that sweeps at the same time may have left out
+        self.overlapped: set[str] = set()  # ClusterAtZero that checks at the same time may have left out
         self.checks = 0
         self.requested = Requested(world)
 
@@ -57,7 +57,7 @@ class Oracle:
             return
         if (port, method) == ("drops", "open"):
             sweep.looked_at = self.simulation.scheduler.steps
-        elif (port, method) == ("sweeps", "latest"):
+        elif (port, method) == ("decisions", "latest"):
             sweep.decisions_read = self.decisions
 
     def after(self, port: str, method: str, args: tuple[Any, ...], result: Any) -> None:
@@ -181,8 +181,8 @@ class Oracle:
             sweep = self.world.runs.rows[data["run"]].value.feature(SweepSummary) is not None
             require(sweep or self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
-    def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
-        """One of two concurrent sweeps may read before the other records its decision, and skip a ClusterAtZero."""
+    def _decisions_record(self, args: tuple[Any, ...], result: Any) -> None:
+        """One of two concurrent checks may read before the other records its decision, and skip a ClusterAtZero."""
         require(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
         sweep = self.simulation.scheduler.current
         if sweep is not None and args[0].action == "to-zero" and not args[0].replaces:
@@ -328,11 +328,11 @@ class Oracle:
             archived = run.archive.at is None or ("RunArchived", run.name) in told
             require(archived, f"RunArchived {run.name} was never told")
         for cluster in self.world.clusters.clusters:
-            for decision in self.world.sweeps.history(cluster)[:-1]:
+            for decision in self.world.decisions.history(cluster)[:-1]:
                 subject = f"{cluster}/{decision.at.isoformat()}"
                 if decision.code != "at_zero" or ("ClusterAtZero", subject) in told:
                     continue
-                self.simulation.counts["ClusterAtZero left out between two sweeps"] += 1
+                self.simulation.counts["ClusterAtZero left out between two checks"] += 1
                 require(subject in self.overlapped, f"ClusterAtZero {subject} was never told")
 
 

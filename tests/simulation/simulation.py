@@ -16,7 +16,7 @@ from typing import Any
 
 from shared.adapters.studies import JournalStudies
 from shared.clusters.model import Cluster
-from shared.clusters.sweep import sweep
+from shared.clusters.scaling import scale_clusters
 from shared.elastic.api import evict
 from shared.events import incoming
 from shared.jobs.readers.azureml import read_job
@@ -71,7 +71,7 @@ FATES = (
     ("Failed", "Canceled", "Failed", "Failed", "Failed", "Queued"),
     ("Queued", "Queued", "Completed"),
 )
-PORTS = ["drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "events", "models"]
+PORTS = ["drops", "runs", "queues", "blobs", "jobs", "clusters", "decisions", "samples", "leases", "events", "models"]
 CODES = ((1, 1, 2), (1,))  # with which a job fails; 2 says that its data can't be used
 
 
@@ -182,7 +182,8 @@ class Simulation:
         return [
             (self._upload, 3.0), (self._delete, 0.1), (self._deliver, 3.0), (self.host.handle, 8.0), (self._wait, 3.0),
             (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 1.0), (self._retry, 0.2), (self._evict, 0.2),
-            (partial(self.host.timer, "reconcile", reconcile), 0.6), (partial(self.host.timer, "sweep", sweep), 0.6),
+            (partial(self.host.timer, "reconcile", reconcile), 0.6),
+            (partial(self.host.timer, "scaling", scale_clusters), 0.6),
             (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
             *([(partial(tiers.ask, self), 2.0)] if self.dated else []),
             *([(partial(sweeps.ask, self), 0.5), (partial(sweeps.tell, self), 8.0)] if self.swept else []),
@@ -354,7 +355,7 @@ class Simulation:
         """One period: the timers fire once, messages are handled as they come, jobs go to their ends."""
         until = self.world.clock() + timedelta(seconds=PERIOD)
         self.host.timer("reconcile", reconcile)
-        self.host.timer("sweep", sweep)
+        self.host.timer("scaling", scale_clusters)
         while True:
             self._drain()
             if any(self._jobs_go_on()):
