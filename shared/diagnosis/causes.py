@@ -55,7 +55,7 @@ class Certainty(StrEnum):
 
 
 @dataclass(frozen=True)
-class Quote:
+class QuotedLine:
     """One line of the log as evidence: its number in the log (from 1), its text, and its rank if a prefix names one."""
 
     number: int
@@ -76,7 +76,7 @@ class Diagnosis:
     cause: Cause
     certainty: Certainty
     summary: str
-    evidence: tuple[Quote, ...] = ()
+    evidence: tuple[QuotedLine, ...] = ()
     where: str | None = None
     rank: int | None = None
     advice: tuple[str, ...] = ()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shared.diagnosis.advice import advice, summary
-from shared.diagnosis.causes import Cause, Certainty, Diagnosis, Quote
-from shared.diagnosis.lines import Line, lines_of
-from shared.diagnosis.progress import Progress, of_metrics, progress_of
+from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
+from shared.diagnosis.lines import LogLine, lines_of
+from shared.diagnosis.progress import StepReports, of_metrics, progress_of
 from shared.diagnosis.signs import Sign, of_exceptions, of_launchers, of_lines, of_words
 from shared.diagnosis.tracebacks import Raised, raised_in
 from shared.diagnosis.words import Weight
@@ -42,7 +42,7 @@ def diagnose_log(text: str, exit_code: int | None = None) -> Diagnosis:
     return _diagnosis(first, fatal) if first else _none(lines, raised, progress, exit_code)
 
 
-def _went_on(sign: Sign, progress: Progress) -> bool:
+def _went_on(sign: Sign, progress: StepReports) -> bool:
     """Whether the training reported further steps, or its end, after the sign, so that the sign ended nothing."""
     if sign.weight in (Weight.PLATFORM, Weight.SUMMARY, Weight.WORDS) or sign.cause is Cause.NAN_LOSS:
         return False
@@ -54,8 +54,8 @@ def _decisive(signs: Sequence[Sign]) -> Sign | None:
     return min(signs, key=lambda sign: (-sign.weight, sign.line.number), default=None)
 
 
-def _of_exit_code(code: int, lines: Sequence[Line]) -> Sign | None:
-    last = next((line for line in reversed(lines) if not line.blank), Line(1, ""))
+def _of_exit_code(code: int, lines: Sequence[LogLine]) -> Sign | None:
+    last = next((line for line in reversed(lines) if not line.blank), LogLine(1, ""))
     if code in KILLED:
         return Sign(Cause.HOST_OOM, Weight.SUMMARY, last, last.number, certain=False)
     if code in BUS:
@@ -80,13 +80,17 @@ def _diagnosis(first: Sign, signs: Sequence[Sign]) -> Diagnosis:
     )
 
 
-def _quote(sign: Sign) -> Quote:
-    return Quote(sign.line.number, sign.line.text.strip()[:LONGEST_QUOTE], sign.rank)
+def _quote(sign: Sign) -> QuotedLine:
+    return QuotedLine(sign.line.number, sign.line.text.strip()[:LONGEST_QUOTE], sign.rank)
 
 
-def _none(lines: Sequence[Line], raised: Sequence[Raised], progress: Progress, exit_code: int | None) -> Diagnosis:
+def _none(
+    lines: Sequence[LogLine], raised: Sequence[Raised], progress: StepReports, exit_code: int | None
+) -> Diagnosis:
     well = exit_code == 0 or (exit_code is None and bool(progress.steps or progress.done))
     cause = Cause.HEALTHY if well else Cause.NOT_KNOWN
     to_read = [one.line for one in raised][:QUOTES] or [line for line in lines if not line.blank][-QUOTES:]
-    quotes = () if well else tuple(Quote(line.number, line.text.strip()[:LONGEST_QUOTE], line.rank) for line in to_read)
+    quotes = (
+        () if well else tuple(QuotedLine(line.number, line.text.strip()[:LONGEST_QUOTE], line.rank) for line in to_read)
+    )
     return Diagnosis(cause, Certainty.NONE, summary(cause, "", None, None), quotes, advice=advice(cause))

@@ -30,7 +30,7 @@ LEVEL = re.compile(r"^(?:\[?(?:ERROR|CRITICAL|FATAL)\]?[ :|-]+)+(?=Traceback|[A-
 
 
 @dataclass(frozen=True)
-class Line:
+class LogLine:
     """One line: its number in the log (from 1), its text without prefixes, and its rank if a prefix names one."""
 
     number: int
@@ -43,7 +43,7 @@ class Line:
         return not self.text.strip()
 
 
-def lines_of(text: str) -> list[Line]:
+def lines_of(text: str) -> list[LogLine]:
     """The log's lines. Of a log of more than MOST_LINES lines, the first tenth and the end are kept."""
     rows = list(enumerate(text.split("\n"), 1))
     if len(rows) > MOST_LINES:
@@ -51,12 +51,12 @@ def lines_of(text: str) -> list[Line]:
     return [line for number, row in rows for line in _lines(number, row)]
 
 
-def _lines(number: int, row: str) -> Iterator[Line]:
+def _lines(number: int, row: str) -> Iterator[LogLine]:
     last = row.rstrip("\r").rpartition("\r")[2]  # a progress bar overwrites its line; its last state counts
     yield _line(number, ESCAPES.sub("", last)[:LONGEST].rstrip())
 
 
-def _line(number: int, text: str) -> Line:
+def _line(number: int, text: str) -> LogLine:
     rank: int | None = None
     for pattern in RANKED:
         found = pattern.match(text)
@@ -65,4 +65,4 @@ def _line(number: int, text: str) -> Line:
             rank = int(found["rank"]) if "rank" in pattern.groupindex else rank
             break
     text = DATED.sub("", text, count=1)
-    return Line(number, LEVEL.sub("", text, count=1), rank)
+    return LogLine(number, LEVEL.sub("", text, count=1), rank)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from shared.diagnosis.causes import Cause
-from shared.diagnosis.lines import Line
+from shared.diagnosis.lines import LogLine
 from shared.diagnosis.signs import Sign
 from shared.diagnosis.words import Weight
 
@@ -38,7 +38,7 @@ LEAP, ENOUGH, MOSTLY = 10.0, 6, 0.5
 
 
 @dataclass(frozen=True)
-class Progress:
+class StepReports:
     """The lines on which the training reports a step, and the number of the last line that says that it ended well."""
 
     steps: tuple[int, ...]
@@ -49,17 +49,17 @@ class Progress:
         return sum(1 for step in self.steps if step > number)
 
 
-def progress_of(lines: Sequence[Line], covered: frozenset[int]) -> Progress:
+def progress_of(lines: Sequence[LogLine], covered: frozenset[int]) -> StepReports:
     """The training's reports, lines of exceptions excluded."""
     plain = [line for line in lines if line.number not in covered]
     steps = tuple(line.number for line in plain if STEP.search(line.text))
     done = [line.number for line in plain if DONE.search(line.text)]
-    return Progress(steps, done[-1] if done else None)
+    return StepReports(steps, done[-1] if done else None)
 
 
-def of_metrics(lines: Sequence[Line]) -> Iterator[Sign]:
+def of_metrics(lines: Sequence[LogLine]) -> Iterator[Sign]:
     """Signs in what the training measured: losses that are no numbers or leap, and steps that wait for data."""
-    series: dict[str, list[tuple[Line, float]]] = {}
+    series: dict[str, list[tuple[LogLine, float]]] = {}
     for line in lines:
         for found in LOSS.finditer(line.text):
             series.setdefault(found["name"].lower(), []).append((line, float(found["value"])))
@@ -69,7 +69,7 @@ def of_metrics(lines: Sequence[Line]) -> Iterator[Sign]:
     yield from _waits_for_data(lines)
 
 
-def _not_numbers(values: list[tuple[Line, float]], lines: Sequence[Line]) -> Iterator[Sign]:
+def _not_numbers(values: list[tuple[LogLine, float]], lines: Sequence[LogLine]) -> Iterator[Sign]:
     bad = [line for line, value in values if not math.isfinite(value)]
     if not bad or math.isfinite(values[-1][1]):
         return
@@ -78,7 +78,7 @@ def _not_numbers(values: list[tuple[Line, float]], lines: Sequence[Line]) -> Ite
     yield Sign(cause, Weight.CAUSE, bad[0], bad[0].number, certain=len(bad) > 1)
 
 
-def _leaps(values: list[tuple[Line, float]]) -> Iterator[Sign]:
+def _leaps(values: list[tuple[LogLine, float]]) -> Iterator[Sign]:
     finite = [(line, value) for line, value in values if math.isfinite(value)]
     if len(finite) < ENOUGH:
         return
@@ -90,8 +90,8 @@ def _leaps(values: list[tuple[Line, float]]) -> Iterator[Sign]:
         yield Sign(Cause.DIVERGING, Weight.SUMMARY, leap, leap.number, certain=False)
 
 
-def _waits_for_data(lines: Sequence[Line]) -> Iterator[Sign]:
-    shares: list[tuple[Line, float]] = []
+def _waits_for_data(lines: Sequence[LogLine]) -> Iterator[Sign]:
+    shares: list[tuple[LogLine, float]] = []
     for line in lines:
         waited, step = DATA_TIME.search(line.text), STEP_TIME.search(line.text)
         if waited and step and (whole := float(step["mean"] or step["value"])) > 0:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from shared.diagnosis.causes import Cause
-from shared.diagnosis.lines import Line
+from shared.diagnosis.lines import LogLine
 from shared.diagnosis.tracebacks import Raised
 from shared.diagnosis.words import Weight, cause_of, in_shared_memory, of_log_lines, of_people
 
@@ -18,7 +18,7 @@ class Sign:
 
     cause: Cause
     weight: Weight
-    line: Line
+    line: LogLine
     last: int
     certain: bool = True
     raised: Raised | None = None
@@ -32,8 +32,8 @@ class Sign:
 CONSEQUENCES = (Cause.NCCL_TIMEOUT, Cause.RENDEZVOUS_OR_RESET, Cause.USER_EXCEPTION)
 
 FIRST_FAILED = re.compile(
-    r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+)|exitcode +: (?P<code2>-?\d+)"
-    r"|exited with (?:exit )?code (?P<code3>\d+)|Process (?P<rank4>\d+) terminated with"
+    r"failed \(exitcode: (?P<exit1>-?\d+)\) local_rank: (?P<rank>\d+)|exitcode +: (?P<exit2>-?\d+)"
+    r"|exited with (?:exit )?code (?P<exit3>\d+)|Process (?P<rank4>\d+) terminated with"
     r"|The first process to do so was.{0,20}|terminated with signal (?P<signal>SIG\w+)"
 )
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
@@ -74,7 +74,7 @@ def _interrupted(one: Raised) -> Iterator[Sign]:
         yield Sign(Cause.DEADLOCK, Weight.SUMMARY, one.line, one.last, certain=False, raised=one)
 
 
-def of_lines(lines: Sequence[Line], covered: frozenset[int]) -> Iterator[Sign]:
+def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
     """Signs in lines that belong to no exception. `covered`: the numbers of the lines of exceptions."""
     for line in lines:
         if line.blank:
@@ -89,14 +89,14 @@ def of_lines(lines: Sequence[Line], covered: frozenset[int]) -> Iterator[Sign]:
                 break
 
 
-def of_launchers(lines: Sequence[Line]) -> Iterator[Sign]:
+def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
     """Summaries of torchrun, torch.multiprocessing and mpirun: which rank failed first, and with which exit code."""
     root: int | None = None
     for line in lines:
         if named := ROOT_RANK.search(line.text):
             root = int(named["rank"])
         if found := FIRST_FAILED.search(line.text):
-            code = found["code"] or found["code2"] or found["code3"]
+            code = found["exit1"] or found["exit2"] or found["exit3"]
             rank = found["rank"] or found["rank4"]
             at = replace(line, rank=int(rank) if rank else root)
             yield from _of_code(at, _signal(found["signal"]) if found["signal"] else int(code) if code else 1)
@@ -106,7 +106,7 @@ def _signal(name: str) -> int:
     return {"SIGKILL": -9, "SIGBUS": -7, "SIGSEGV": -11, "SIGABRT": -6, "SIGTERM": -15}.get(name, 1)
 
 
-def _of_code(line: Line, code: int) -> Iterator[Sign]:
+def _of_code(line: LogLine, code: int) -> Iterator[Sign]:
     if code in (-9, 137):
         yield Sign(Cause.HOST_OOM, Weight.SUMMARY, line, line.number, certain=False)
     elif code in (-7, 135):
@@ -115,7 +115,7 @@ def _of_code(line: Line, code: int) -> Iterator[Sign]:
         yield Sign(Cause.RANK_FIRST_FAILED, Weight.SUMMARY, line, line.number, certain=False)
 
 
-def of_words(lines: Sequence[Line], covered: frozenset[int]) -> Iterator[Sign]:
+def of_words(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
     """What a person wrote beside the log."""
     for line in lines:
         if line.number not in covered and WARNING.search(line.text) is None:

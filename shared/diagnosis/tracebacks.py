@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from shared.diagnosis.lines import Line
+from shared.diagnosis.lines import LogLine
 
 HEAD = re.compile(r"Traceback \(most recent call last\)")
 FRAME = re.compile(r'^\s*(?:[│|]\s*)?File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<name>\S+))?')
@@ -64,7 +64,7 @@ class Raised:
 
     first: int
     last: int
-    line: Line
+    line: LogLine
     type: str
     message: str
     frames: tuple[Frame, ...] = ()
@@ -106,7 +106,7 @@ class _Open:
     frames: list[Frame] = field(default_factory=list)
 
 
-def raised_in(lines: Sequence[Line]) -> list[Raised]:
+def raised_in(lines: Sequence[LogLine]) -> list[Raised]:
     """The exceptions in the log, in its order: those with a traceback, and lines that name one without it."""
     found = list(_with_traceback(lines))
     covered = {number for one in found for number in range(one.first, one.last + 1)}
@@ -114,7 +114,7 @@ def raised_in(lines: Sequence[Line]) -> list[Raised]:
     return sorted([*found, *alone], key=lambda one: one.line.number)
 
 
-def _with_traceback(lines: Sequence[Line]) -> Iterator[Raised]:
+def _with_traceback(lines: Sequence[LogLine]) -> Iterator[Raised]:
     chain, chained, rank, ignored, index = 0, False, None, False, 0
     while index < len(lines):
         line = lines[index]
@@ -137,7 +137,7 @@ def _with_traceback(lines: Sequence[Line]) -> Iterator[Raised]:
         index += 1
 
 
-def _read(lines: Sequence[Line], index: int, opened: _Open) -> tuple[Raised | None, int]:
+def _read(lines: Sequence[LogLine], index: int, opened: _Open) -> tuple[Raised | None, int]:
     """The exception whose frames begin at this index, and the index after it. Lines of other ranks are skipped."""
     skip_code = False
     while index < len(lines):
@@ -161,7 +161,7 @@ def _read(lines: Sequence[Line], index: int, opened: _Open) -> tuple[Raised | No
     return None, index
 
 
-def _is_exception(line: Line) -> bool:
+def _is_exception(line: LogLine) -> bool:
     """Whether the line after a frame is the exception itself, because the frame's file could not be read."""
     named = EXCEPTION.match(line.text)
     return bool(
@@ -169,11 +169,11 @@ def _is_exception(line: Line) -> bool:
     )
 
 
-def _frame_follows(lines: Sequence[Line], index: int) -> bool:
+def _frame_follows(lines: Sequence[LogLine], index: int) -> bool:
     return any(FRAME.match(line.text) or EXCEPTION.match(line.text) for line in lines[index + 1 : index + 4])
 
 
-def _finished(lines: Sequence[Line], index: int, opened: _Open, kind: str, message: str) -> tuple[Raised, int]:
+def _finished(lines: Sequence[LogLine], index: int, opened: _Open, kind: str, message: str) -> tuple[Raised, int]:
     said, end = [message], index + 1
     while end < len(lines) and end - index < MESSAGE_LINES and not _ends(lines[end]):
         said.append(lines[end].text)
@@ -195,7 +195,7 @@ def _finished(lines: Sequence[Line], index: int, opened: _Open, kind: str, messa
     )
 
 
-def _ends(line: Line) -> bool:
+def _ends(line: LogLine) -> bool:
     return (
         line.blank
         or bool(HEAD.search(line.text))
@@ -205,7 +205,7 @@ def _ends(line: Line) -> bool:
     )
 
 
-def _alone(line: Line) -> Raised | None:
+def _alone(line: LogLine) -> Raised | None:
     found = LOOSE.search(line.text)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""`trainyard.py diagnose`: the command for people who have only a log."""
+"""`python3 trainyard.py diagnose`: the command for people who have only a log."""
 
 from __future__ import annotations
 
