@@ -34,7 +34,9 @@ DONE = re.compile(
     r"|exit(?:ed)? (?:with )?(?:code|status)[: ]*0\b|Run completed|job (?:completed|succeeded)"
 )
 NO_STEP = re.compile(r"\b0it \[|\b0/0\b|[Mm]ean of empty slice")
+OVERFLOW = re.compile(r"(?i)gradient overflow.{0,80}loss scale to (?P<scale>[\d.]+(?:e[-+]?\d+)?)")
 LEAP, ENOUGH, MOSTLY = 10.0, 6, 0.5
+LEAST_SCALE, OVERFLOWS_IN_A_ROW = 1e-3, 10  # NVIDIA/apex#318, #493: a few overflows are how a dynamic loss scale works
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,19 @@ def of_metrics(lines: Sequence[LogLine]) -> Iterator[Sign]:
     for values in series.values():
         yield from _not_numbers(values, lines)
         yield from _leaps(values)
+    yield from _overflows(lines)
     yield from _waits_for_data(lines)
+
+
+def _overflows(lines: Sequence[LogLine]) -> Iterator[Sign]:
+    """A loss scale that falls without end: each step has a gradient that is not a number."""
+    in_a_row = 0
+    for line in lines:
+        found = OVERFLOW.search(line.text)
+        in_a_row = in_a_row + 1 if found else in_a_row if line.blank else 0
+        if found and (float(found["scale"]) < LEAST_SCALE or in_a_row > OVERFLOWS_IN_A_ROW):
+            yield Sign(Cause.NAN_LOSS, Weight.CAUSE, line, line.number)
+            return
 
 
 def _not_numbers(values: list[tuple[LogLine, float]], lines: Sequence[LogLine]) -> Iterator[Sign]:

@@ -123,6 +123,14 @@ def test_losses_that_are_no_numbers_and_losses_that_leap() -> None:
     ]
 
 
+def test_a_loss_scale_that_falls_without_end_is_a_loss_that_is_not_a_number() -> None:
+    """A few overflows are normal."""
+    line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n"
+    falls = "".join(line.format(2.0**-n) for n in range(12))
+    few = "".join(line.format(2.0**n) + f"step {n}/9 loss 1.0\n" for n in range(15, 9, -1))
+    assert [diagnose_log(text).cause for text in (falls, few)] == [Cause.NAN_LOSS, Cause.HEALTHY]
+
+
 @pytest.mark.parametrize(
     "noise",
     [
