@@ -1,1 +1,1 @@
-"""The one-machine cloud: storage account, Event Grid, the Functions host and the Azure ML control plane."""
+"""The local cloud on one machine: storage account, Event Grid, Functions host and Azure ML control plane."""

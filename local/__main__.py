@@ -1,6 +1,7 @@
 """`python3 trainyard.py demo`, `tour`, `up` and `down`.
 
-What they need takes a second to import, more on a busy machine. Ctrl-C is heeded from here on.
+The imports of these commands take a second, or longer on a busy machine. This module handles Ctrl-C before the imports
+begin.
 """
 
 from __future__ import annotations

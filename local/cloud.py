@@ -1,4 +1,4 @@
-"""The supervisor of the local cloud: starts its parts in order, restarts one that dies, stops them all."""
+"""The supervisor of the local cloud: starts its parts in order, restarts a part that dies, and stops all parts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ FAST_TIMER = "*/5 * * * * *"
 
 
 class AlreadyRunning(RuntimeError):
-    """Another process runs a cloud on this folder; `record` says where, or is None while that one starts or stops."""
+    """Another process runs a cloud on this folder. `record` holds its addresses, or is None while that cloud starts
+    or stops."""
 
     def __init__(self, record: Record | None) -> None:
         super().__init__(
@@ -47,7 +48,7 @@ class AlreadyRunning(RuntimeError):
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may change about a cloud.
+    """The settings of a cloud that a caller may change.
 
     `infra` is the folder of the Bicep that says what there is. `python` runs the nodes' processes and has torch.
     `app_env` goes over the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry delays.
@@ -73,7 +74,7 @@ class Options:
 
 @dataclass
 class _Running:
-    """A started part with what is needed to start it again at the same address."""
+    """A running part, with the values that are needed to restart it at the same address."""
 
     part: process.Part
     config: dict[str, Any]
@@ -82,7 +83,7 @@ class _Running:
 
 
 class Cloud:
-    """A running local cloud; made by `start`. As a context manager it stops at the end of the block."""
+    """A running local cloud, created by `start`. As a context manager, it stops at the end of the block."""
 
     def __init__(self, home: Path, options: Options, lock: Lock) -> None:
         self.home = home
@@ -94,7 +95,7 @@ class Cloud:
 
     @classmethod
     def start(cls, home: Path, options: Options | None = None) -> Cloud:
-        """Start everything on the state under `home`, and return when the app answers.
+        """Start all parts on the state under `home`, and return when the app answers.
 
         Raises AlreadyRunning if another process has a cloud there, PartFailed, with the end of its log, if a part
         does not start, PermissionError if the folder is another user's. Nothing is left running then.
@@ -128,7 +129,7 @@ class Cloud:
 
     @property
     def storage_key(self) -> str:
-        """The account's key, which is drawn for each folder of a cloud."""
+        """Return the account's key, which is random for each cloud folder."""
         return keys.own_key(self.home / configs.STORAGE)
 
     @property
@@ -145,7 +146,7 @@ class Cloud:
 
     @property
     def azureml_env(self) -> dict[str, str]:
-        """The variables with which Microsoft's clients reach the workspace."""
+        """Return the environment variables with which Microsoft's clients reach the workspace."""
         return dict(self._parts["azureml"].part.info["env"])
 
     @property
@@ -154,7 +155,7 @@ class Cloud:
 
     @property
     def certs(self) -> Path:
-        """The bundle that verifies `azureml` and `eventgrid`."""
+        """Return the certificate bundle that verifies `azureml` and `eventgrid`."""
         return self.home / "certs" / "bundle.pem"
 
     @property
@@ -174,18 +175,18 @@ class Cloud:
 
     @property
     def table_tls_url(self) -> str:
-        """The table service for those who show a token."""
+        """Return the URL of the table service for clients that show a token."""
         return str(self._parts["storage"].part.info["table_tls_url"])
 
     def log(self, part: str) -> Path:
-        """The log of a part: storage, eventgrid, azureml or host."""
+        """Return the log file of a part: storage, eventgrid, azureml or host."""
         return self.home / "logs" / f"{part}.log"
 
     def heal(self) -> list[str]:
-        """Restart, at their old addresses, the parts that have died. Returns their names.
+        """Restart the parts that have died, at their old addresses. Returns their names.
 
-        One that does not start is tried again with the next call: what it needs may have died with it. Raises
-        PartFailed for a part that has been restarted RESTARTS times already.
+        A part that does not start is retried with the next call, because a part that it needs may have died as well.
+        Raises PartFailed for a part that has already been restarted RESTARTS times.
         """
         dead = [name for name, running in self._parts.items() if not running.part.alive()]
         for name in dead:
@@ -196,7 +197,7 @@ class Cloud:
         return healed
 
     def stop(self) -> None:
-        """Stop every part, the app first and the storage last, whatever state they are in. Twice is once."""
+        """Stop all parts, the app first and the storage last, whatever their state. A second call does nothing."""
         with contextlib.suppress(FileNotFoundError):
             (self.home / "cloud.json").unlink()
         while self._parts:
@@ -280,7 +281,7 @@ class Cloud:
             "AzureFunctionsJobHost__extensions__queues__visibilityTimeout": "00:00:05",
             "TRAINYARD_RECONCILE_SCHEDULE": FAST_TIMER,
             "TRAINYARD_NOTICES_TO": "anywhere",  # whoever may call this API is on this machine already
-            "TRAINYARD_SWEEP_SCHEDULE": FAST_TIMER,
+            "TRAINYARD_SCALING_SCHEDULE": FAST_TIMER,
         }
         if self.options.routes:
             settings["TRAINYARD_ROUTES"] = str(self.options.routes)

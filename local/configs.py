@@ -1,4 +1,4 @@
-"""The configuration of each part of the local cloud, as plain values, made of what infra/ declares."""
+"""The configuration of each part of the local cloud, as plain values derived from infra/."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEASE_SECONDS, LOCK_SECONDS = 30, 15
 
 
 def storage(home: Path, key: str, declaration: Declaration, token_key: str, access_log: Path | None) -> dict[str, Any]:
-    """The blobs, queues and tables of the account."""
+    """Return the blobs, queues and tables of the account."""
     return {
         "host": "127.0.0.1",
         "state": str(home / STORAGE),
@@ -32,7 +32,7 @@ def storage(home: Path, key: str, declaration: Declaration, token_key: str, acce
 
 
 def blob_log(home: Path) -> Path:
-    """Where the blobs are told that Event Grid makes events of."""
+    """Return where the storage emulator reports the blobs that Event Grid makes events of."""
     return home / STORAGE / "blobs.log"
 
 
@@ -91,7 +91,8 @@ def azureml(
 
 
 def trainer_requirements() -> list[str]:
-    """What the trainers' environment is made of here: the packages that were installed for them, linked in a second.
+    """Return the packages of the trainers' environment: those that were installed for the trainers, linked within a
+    second.
 
     Their conda file says the same for Azure, and MLflow beside it, whose server is Azure ML's.
     """

@@ -1,4 +1,5 @@
-"""What infra/ declares, worked out for the local cloud: it starts from the same files that are deployed to Azure."""
+"""The content of infra/, evaluated for the local cloud, which starts from the same files that are deployed to
+Azure."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ OF_AZURE = (
 
 
 class Declaration:
-    """The deployment of `folder`/main.bicep. Raises PartFailed if Azure would refuse it, or lose events with it."""
+    """The deployment of `folder`/main.bicep. Raises PartFailed if Azure would refuse the deployment, or would lose
+    events with it."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -53,7 +55,7 @@ class Declaration:
 
     @property
     def workspace(self) -> dict[str, str]:
-        """Where the workspace is, as the Azure ML emulator's configuration has it."""
+        """Return the workspace's resource id, in the format of the Azure ML emulator's configuration."""
         found = self.deployment.one(declared.WORKSPACES)
         group = found.id.split("/")[4]
         return {
@@ -64,7 +66,7 @@ class Declaration:
         }
 
     def topics(self, key: str) -> list[dict[str, Any]]:
-        """All topics; publishers to ours must show the key, where in Azure they show an identity."""
+        """Return all topics. Publishers to Trainyard's topic must show the key; in Azure they show an identity."""
         ours = self.own_topic
         return [topic | ({"key": key} if topic["name"] == ours else {}) for topic in declared.topics(self.deployment)]
 
@@ -93,12 +95,12 @@ class Declaration:
         return declared.datastores(self.deployment)
 
     def clusters(self, idle_seconds: float) -> list[dict[str, Any]]:
-        """The clusters, with nodes that go sooner than in Azure."""
+        """Return the clusters. Their idle nodes stop sooner than in Azure."""
         return [{**cluster, "idle_seconds": idle_seconds} for cluster in declared.clusters(self.deployment)]
 
     @property
     def workspace_roles(self) -> list[dict[str, Any]]:
-        """What the app's identity may do in the workspace."""
+        """Return the actions that the app's identity may do in the workspace."""
         app = declared.principal(self.deployment, declared.identity(self.deployment, "id-app-"))
         workspace = self.deployment.one(declared.WORKSPACES).id
         roles = [grant.role for grant in self.access.reaching(app, workspace)]
@@ -108,14 +110,15 @@ class Declaration:
 
     @property
     def nodes(self) -> dict[str, str]:
-        """The identity of the clusters' nodes."""
+        """Return the identity of the clusters' nodes."""
         found = declared.identity(self.deployment, "id-nodes-")
         client_id = str(self.deployment.runtime(found, ("properties", "clientId")))
         return {"principal": declared.principal(self.deployment, found), "client_id": client_id}
 
     @property
     def table_grants(self) -> list[dict[str, Any]]:
-        """What the nodes' identity may do with tables, as the storage emulator's configuration has it."""
+        """Return the rights of the nodes' identity on tables, in the format of the storage emulator's
+        configuration."""
         principal = self.nodes["principal"]
         return [
             {
@@ -131,6 +134,6 @@ class Declaration:
 
     @property
     def app_settings(self) -> dict[str, str]:
-        """The app's settings, but for those that say where Azure is."""
+        """Return the app's settings, without those that hold Azure's addresses."""
         given = declared.app_settings(self.deployment)
         return {key: value for key, value in given.items() if not key.startswith(OF_AZURE)}

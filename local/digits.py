@@ -18,7 +18,8 @@ SIDE, MARGIN, SCALE = 28, 2, 3  # 8 x 8 pixels become 24 x 24, with a border of 
 
 
 def write(folder: Path) -> list[Path]:
-    """Write 1,437 training and 360 test images into `folder`, and return the four paths. Always the same bytes."""
+    """Write 1,437 training and 360 test images into `folder`, and return the four paths. The bytes are always the
+    same."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
@@ -40,7 +41,8 @@ def write(folder: Path) -> list[Path]:
 
 
 def enlarge(images: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """(N, 8, 8) with values 0 to 16 -> (N, 28, 28) with values 0 to 255, as MNIST has it: linear, with a border."""
+    """Enlarge images (N, 8, 8) with values 0 to 16 to (N, 28, 28) with values 0 to 255, as in MNIST: linear, with a
+    border."""
     centres = (np.arange(8 * SCALE) + 0.5) / SCALE - 0.5  # of the new pixels, in units of the old ones
     weights = np.stack([np.interp(centres, np.arange(8), one) for one in np.eye(8)], axis=1)  # (24, 8)
     large = np.round(weights @ images @ weights.T * (255 / 16)).astype(np.uint8)
@@ -48,7 +50,7 @@ def enlarge(images: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def idx(array: NDArray[np.uint8]) -> bytes:
-    """An array in the IDX format: magic number (08 = unsigned bytes, then the dimensions), sizes, values."""
+    """Return an array in the IDX format: magic number (08 = unsigned bytes, then the dimensions), sizes, values."""
     return struct.pack(f">{1 + array.ndim}I", 0x0800 + array.ndim, *array.shape) + array.tobytes()
 
 

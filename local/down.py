@@ -1,4 +1,4 @@
-"""`python3 trainyard.py down`: stop the local cloud; with --purge remove its state too."""
+"""`python3 trainyard.py down`: stop the local cloud; with --purge also remove its state."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def stop(home: Path) -> str:
-    """Stop the cloud on this folder and wait until it is gone. Raises TimeoutError if it stays."""
+    """Stop the cloud on this folder and wait until it has ended. Raises TimeoutError if it does not end."""
     found = record.read(home) if record.has_state(home) else None
     if found:
         say("Stopping its jobs, then its parts ...")
@@ -68,7 +68,7 @@ def end(found: record.Record) -> None:
 
 
 def purge(home: Path) -> str:
-    """Remove the state of a stopped cloud, and its folder if nothing else lies there: it may be anyone's."""
+    """Remove the state of a stopped cloud, and its folder if the folder holds nothing else."""
     if not record.has_state(home):
         return f"There is no local cloud's state in {home}."
     made = (each for each in home.iterdir() if each.name in record.STATE or _SCRATCH.fullmatch(each.name))

@@ -1,8 +1,8 @@
 """`python3 trainyard.py package`: the files that Azure runs, as a folder for azd and as a zip.
 
-.funcignore says which files. The zip is the same for the same files: sorted, without times, so that its hash tells
-whether something changed. With --image and --gpu-image the training nodes' environments are those images, and Azure ML
-builds none.
+.funcignore selects the files. Equal files give an equal zip (sorted, without times), so its hash shows whether anything
+changed. With --image and --gpu-image, these images are the environments of the training nodes, and Azure ML builds
+none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Package:
 
 
 def deployed_files(root: Path = ROOT) -> Iterator[Path]:
-    """The files that .funcignore lets through, relative to the root, by name."""
+    """Yield the files that .funcignore lets through, relative to the root, by name."""
     rules = GitIgnoreSpec.from_lines((root / ".funcignore").read_text("utf-8").splitlines())
     tops = [top for top in sorted(root.iterdir()) if not rules.match_file(f"{top.name}/" if top.is_dir() else top.name)]
     files = (file for top in tops for file in (sorted(top.rglob("*")) if top.is_dir() else [top]) if file.is_file())
@@ -45,7 +45,7 @@ def deployed_files(root: Path = ROOT) -> Iterator[Path]:
 
 
 def build(output: Path = OUTPUT, image: str = "", gpu_image: str = "", root: Path = ROOT) -> Package:
-    """Write output/app and output/trainyard.zip anew."""
+    """Write output/app and output/trainyard.zip from scratch."""
     page_bundle.check(root / "page")
     folder, archive = output / "app", output / "trainyard.zip"
     shutil.rmtree(folder, ignore_errors=True)
@@ -67,7 +67,7 @@ def build(output: Path = OUTPUT, image: str = "", gpu_image: str = "", root: Pat
 
 
 def use_image(file: Path, image: str) -> None:
-    """Make the environment that image as it is: without a conda file Azure ML adds nothing to it."""
+    """Make an environment of exactly this image: without a conda file, Azure ML adds nothing to the image."""
     environment = yaml.safe_load(file.read_text("utf-8"))
     environment.pop("conda_file", None)
     environment["image"] = image

@@ -1,8 +1,9 @@
-"""`python -m local.page_bundle`: makes page/bundle, which browsers load, of page/'s sources with esbuild.
+"""`python -m local.page_bundle`: build page/bundle, the files that browsers load, from page/'s sources with esbuild.
 
-The bundle lies in the repository, so that a plain clone serves the page without Node. Whoever changes page/ makes it
-anew; a test makes it again and compares, and holds Prettier's form, where the tools are. `check` needs no tools: it
-compares the sources with those that the bundle was made of. page/package-lock.json pins libraries and tools.
+The bundle is in the repository, so that a plain clone serves the page without Node. Run this module after each change
+of page/. A test builds the bundle again and compares, and checks Prettier's format, if the tools are installed. `check`
+needs no tools: it compares the sources with those that the bundle was built from. page/package-lock.json pins libraries
+and tools.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ ENTRIES = {  # by the entry's name: the form that a browser loads it in
 
 
 class BundleFault(Exception):
-    """The bundle is not what the sources make. The message says what to do."""
+    """The bundle does not match the sources. The message says what to do."""
 
 
 def check(page: Path = PAGE) -> None:
-    """Raise BundleFault unless the bundle was made of these very sources, and is as it was made."""
+    """Raise BundleFault unless the bundle was built from the current sources and is unchanged."""
     try:
         made = json.loads((page / "bundle" / SOURCES).read_text("utf-8"))
     except (OSError, ValueError):
@@ -44,7 +45,7 @@ def check(page: Path = PAGE) -> None:
 
 
 def digests(page: Path = PAGE) -> dict[str, str]:
-    """SHA-256 of each source, of the lock, and of each file of the bundle."""
+    """Return the SHA-256 of each source, of the lock file, and of each file of the bundle."""
     sources = [p for p in page.rglob("*") if p.suffix in KINDS and "node_modules" not in p.parts]
     files = [*sources, page / "package-lock.json", page / "bundle" / LICENCES]
     return {
@@ -55,7 +56,7 @@ def digests(page: Path = PAGE) -> dict[str, str]:
 
 
 def make(page: Path = PAGE, tools: Path = TOOLS) -> None:
-    """Make the bundle anew. Raises subprocess.CalledProcessError where esbuild finds a fault in the sources."""
+    """Build the bundle. Raises subprocess.CalledProcessError if esbuild finds an error in the sources."""
     shutil.rmtree(page / "bundle", ignore_errors=True)
     esbuild = tools / "node_modules" / ".bin" / "esbuild"
     for entry, options in ENTRIES.items():
@@ -73,7 +74,7 @@ def _licence(package: Path) -> str:
 
 
 def install(tools: Path = TOOLS) -> None:
-    """Bring the tools and libraries that page/package-lock.json pins."""
+    """Install the tools and libraries that page/package-lock.json pins."""
     tools.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(PAGE / name, tools / name)

@@ -1,7 +1,8 @@
-"""cloud.json: where a running cloud can be reached, and who runs it.
+"""cloud.json: the addresses of a running cloud, and the process that runs it.
 
-The supervisor holds a lock for as long as it lives, and the system takes it back however it dies. So a record without
-a held lock is stale, and a process id in a record with one is certainly the supervisor's.
+The supervisor holds a lock for as long as it lives, and the operating system releases the lock however the supervisor
+dies. So a record without a held lock is stale, and the process id in a record with a held lock is certainly the
+supervisor's.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ STATE = (  # what a cloud keeps in its folder
 
 
 def home_of(env: Mapping[str, str]) -> Path:
-    """The folder of the local cloud's state, for up and down as for all other commands."""
+    """Return the folder of the local cloud's state, the same for all commands."""
     return Path(env.get("TRAINYARD_CLOUD") or HOME).resolve()
 
 
 @dataclass(frozen=True)
 class Record:
-    """A running cloud, as other processes see it. `certs` is the bundle that its HTTPS endpoints verify against."""
+    """A running cloud, as other processes see it. `certs` is the certificate bundle of its HTTPS endpoints."""
 
     pid: int
     api: str
@@ -54,17 +55,17 @@ class Record:
     parts: dict[str, int] = field(default_factory=dict)
 
     def write(self, home: Path) -> None:
-        """Write the record whole or not at all: a reader never sees half of it."""
+        """Write the record whole or not at all, so that no reader sees half of it."""
         write_private(home / "cloud.json", json.dumps(asdict(self), indent=2) + "\n")
 
 
 def beside(home: Path) -> Path:
-    """The folder of the cloud that a demo has for itself where others are at work in the one on `home`."""
+    """Return the folder of the demo's own cloud, which the demo uses while others work in the cloud on `home`."""
     return home.with_name(f"{home.name}-demo")
 
 
 def read(home: Path) -> Record | None:
-    """The cloud that runs on this folder, or None. A stale record counts as none.
+    """Return the cloud that runs on this folder, or None. A stale record counts as none.
 
     Raises cli.setup.file_trust.Untrusted for a record that another user could have written.
     """
@@ -80,19 +81,20 @@ def read(home: Path) -> Record | None:
 
 
 def has_state(home: Path) -> bool:
-    """Whether there ever was a cloud on this folder. Looks, and makes nothing."""
+    """Return whether this folder ever held a cloud. Creates nothing."""
     return (home / "lock").exists()
 
 
 class Lock:
-    """The right to run a cloud on a folder. Held until `release` (twice is once) or the end of the process."""
+    """The right to run a cloud on a folder. Held until `release` (a second call does nothing) or the end of the
+    process."""
 
     def __init__(self, lock: FileLock) -> None:
         self._lock = lock
 
     @classmethod
     def take(cls, home: Path) -> Lock | None:
-        """Take the lock, or return None if another process has it."""
+        """Take the lock, or return None if another process holds it."""
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = FileLock(home / "lock", mode=0o600, thread_local=False)
         try:

@@ -1,4 +1,4 @@
-"""The local cloud's key that signs models: made with the cloud's folder, and kept with it."""
+"""The key with which the local cloud signs models. It is created with the cloud's folder and stored there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = "model-signing.pem"
 
 
 def own_key(home: Path) -> Path:
-    """The file of the key, closed to others. It is made whole, once."""
+    """Return the file of the key, which no other user can read. The file is created once, whole."""
     file = home / NAME
     if not file.exists():
         pem = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -1,6 +1,6 @@
-"""`python3 trainyard.py tour`: a first walk on a local cloud of its own, in some three minutes.
+"""`python3 trainyard.py tour`: a tour on a local cloud of its own, in about three minutes.
 
-Each step says what it will do and runs the command that you would type. Nothing is left behind.
+Each step explains what it does and runs the command that you would type. The tour leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 180.0
 
 
 class TourFailed(Exception):
-    """A command of the tour did not end as it should. The message says which."""
+    """A command of the tour failed. The message names the command."""
 
 
 class Tour:
@@ -43,7 +43,7 @@ class Tour:
                 act(self) if callable(act) else self.type(act)
 
     def type(self, words: Sequence[str]) -> None:
-        """Show a command as one types it, and run it. Raises TourFailed if it does not end well."""
+        """Print a command as you would type it, and run it. Raises TourFailed if it fails."""
         say(f"\n$ python3 trainyard.py {shlex.join(words)}")
         environment = {**os.environ, "TRAINYARD_CLOUD": str(self.home), "TRAINYARD_CWD": str(self.folder)}
         argv = [sys.executable, "-m", "cli", *words, "--profile", "local"]
@@ -51,7 +51,7 @@ class Tour:
             raise TourFailed(f"`{words[0]}` ended with exit status {status}. Its cloud's logs: {self.home / 'logs'}")
 
     def await_training(self) -> None:
-        """Wait until the newest run has trained for an epoch."""
+        """Wait until the newest run has trained for one epoch."""
         with Api(self.api) as api:
             wait_for(lambda: _has_trained(api), PATIENCE_SECONDS, "the run to train", 0.5)
 
@@ -63,7 +63,7 @@ def _has_trained(api: Api) -> bool:
 
 @dataclass(frozen=True)
 class Step:
-    """What a step does, in words, and then: commands, and what is waited for between them."""
+    """One step: its explanation, its commands, and the condition to wait for between them."""
 
     title: str
     words: str
@@ -87,8 +87,8 @@ STEPS = (
     ),
     Step(
         "Lose a node",
-        "A longer run. Once it trains, `evict` takes one of its nodes as Azure takes a low-priority one. The run goes\n"
-        "back to the queue and on from its checkpoint; watch the epochs in the log.",
+        "A longer run. Once it trains, `evict` takes one of its nodes as Azure takes a low-priority one. The job\n"
+        "fails, and another job continues the run from its checkpoint; watch the epochs in the log.",
         [
             ("submit", "mnist", "--data", f"drops/{DROP}", "-p", "epochs=12"),
             Tour.await_training,

@@ -1,4 +1,4 @@
-"""`python3 trainyard.py up`: the local cloud, until Ctrl-C."""
+"""`python3 trainyard.py up`: run the local cloud until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def stay(home: Path) -> int:
-    """Start the cloud and look after it. Ends with KeyboardInterrupt or PartFailed, with everything stopped."""
+    """Start the cloud and supervise it. Ends with KeyboardInterrupt or PartFailed, after everything has stopped."""
     began = time.monotonic()
     with cloud.Cloud.start(home, cloud.Options(say=lambda line: say(f"  {line}"), arm_limits=True)) as running:
         say(banner(running.record, home, time.monotonic() - began))
@@ -106,9 +106,9 @@ def where(found: record.Record, home: Path) -> str:
 
 
 def stop_on_signals() -> None:
-    """Let Ctrl-C and SIGTERM end the program through KeyboardInterrupt, with everything stopped in order.
+    """Make Ctrl-C and SIGTERM end the program through KeyboardInterrupt, so that everything stops in order.
 
-    It is said at once, since stopping takes some seconds; another Ctrl-C meanwhile changes nothing.
+    The message appears at once, because stopping takes some seconds; another Ctrl-C in the meantime changes nothing.
     """
 
     def stop(*_: object) -> None:
@@ -124,8 +124,8 @@ def stop_on_signals() -> None:
 
 @contextlib.contextmanager
 def one_interrupt() -> Iterator[None]:
-    """Let every error that a signal caused be KeyboardInterrupt: a module in C that it stops in its import raises
-    ImportError, for example."""
+    """Turn every error that a signal caused into KeyboardInterrupt. For example, a C module that is interrupted
+    during its import raises ImportError."""
     try:
         yield
     except Exception as exc:

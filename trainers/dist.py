@@ -1,7 +1,7 @@
-"""Many processes as one: who I am, how we meet, how we stop together, and what my last line says.
+"""Runs several processes as one training: they join, train, stop together, and report their result in a last line.
 
-A trainer runs the same lines in one process and in many. The process group exists in both cases, over gloo on
-CPUs and over NCCL on GPUs, so that there is no second path to test.
+A trainer runs the same code in one process and in many. There is always a process group (gloo on CPUs, NCCL on GPUs),
+so only one code path has to be tested.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 
 
 def all_sum(values: torch.Tensor) -> torch.Tensor:
-    """Replace `values` by their sum over all processes, and return them."""
+    """Replace `values` by their sum over all processes, and return the sum."""
     dist.all_reduce(values)
     return values
 
@@ -60,7 +60,8 @@ Train = Callable[[torch.device, StopRequest], str]
 
 
 def run(train: Train, place: Place) -> int:
-    """Join the others, call `train`, leave, print this process's last line, and return its exit code.
+    """Join the other processes, call `train`, leave the group, print this process's last line, and return its exit
+    code.
 
     0 done; 1 failed, with the traceback above the line; 2 the data cannot be used; 143 stopped by SIGTERM; 130 Ctrl-C.
     The last line of a failure goes to standard error, where Azure ML looks for the reason.
@@ -87,11 +88,11 @@ TrainInRounds = Callable[[Place, torch.device, StopRequest], str]
 
 
 def run_in_rounds(train: TrainInRounds, place: Place) -> int:
-    """What `run` does, for a trainer that may be called again in the same process.
+    """Do the same as `run` for a trainer that may be called several times in one process.
 
-    Started by `elastic.launch --in-place`, the process stays when members of the run come or go: `train` is then called
-    again with another place, and has to keep what it has learned, and what it has read, from one call to the next.
-    Started in any other way it is called once, with this place.
+    Under `elastic.launch --in-place`, the process stays alive when members of the run join or leave. `train` is then
+    called again with a new place, and must keep its state and its data between the calls. Under any other launcher,
+    `train` is called once with this place.
     """
     if "ELASTIC_AGENT_FD" not in os.environ:
         return run(lambda device, stop: train(place, device, stop), place)
@@ -138,7 +139,7 @@ def _next_place(team: Team, place: Place, stop: StopRequest) -> Place:
 
 
 def _one_round(train: TrainInRounds, here: Place, stop: StopRequest) -> str:
-    """Train in one team. Returns what the last line says, or nothing if the team meets again."""
+    """Train in one team. Returns the text of the last line, or None if the team meets again."""
     assert here.team
     try:
         return train(here, device_of(here), stop)
@@ -156,7 +157,7 @@ def _one_round(train: TrainInRounds, here: Place, stop: StopRequest) -> str:
 
 
 def _together(train: Train, place: Place, stop: StopRequest) -> str:
-    """Train inside the process group, and leave it when nothing of the training is alive.
+    """Train inside the process group, and leave the group after every object of the training is gone.
 
     The order matters. DistributedDataParallel holds the group; if it is the last to let go, the group's destructor
     joins gloo's threads while it keeps the interpreter's lock, which such a thread may wait for: the process hangs.

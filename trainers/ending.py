@@ -18,13 +18,14 @@ DONE, FAILED, BAD_DATA, NOT_NEEDED, INTERRUPTED, STOPPED = 0, 1, 2, 75, 130, 143
 
 
 def write_line(text: str, stream: TextIO) -> None:
-    """Write a line in one piece: `print` sends the line's end on its own, and processes that share a log mix them."""
+    """Write a line with one system call. `print` sends the newline separately, so processes that share a log would
+    mix their lines."""
     stream.write(f"{text}\n")
     stream.flush()
 
 
 def last_line(rank: int, code: int, text: str) -> int:
-    """Write this process's last line, to standard error for a failure, and return its exit code."""
+    """Write this process's last line (to standard error for a failure), and return the exit code."""
     sys.stdout.flush()
     line = f"rank {rank}: {' '.join(text.split())}"
     write_line(line, sys.stderr if code else sys.stdout)
@@ -36,10 +37,11 @@ def last_line(rank: int, code: int, text: str) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """End this process at once with `code`, as a trainer's last act. Nothing registered with atexit runs.
+    """End this process at once with `code`, as a trainer's last action. Functions registered with atexit don't run.
 
-    Gloo's threads outlive the group (torch 2.13). One that lets go of its last tensor while the interpreter takes
-    itself down is refused the interpreter's lock, and aborts the process (SIGABRT) after all work was done.
+    Gloo's threads outlive the process group (torch 2.13). If such a thread releases its last tensor while the
+    interpreter shuts down, it can't get the interpreter's lock and aborts the process (SIGABRT), although the training
+    has completed.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -47,9 +49,9 @@ def leave(code: int) -> NoReturn:
 
 
 def end_with_the_launcher(environ: Mapping[str, str]) -> None:
-    """On Linux, let the kernel kill this process when torchrun, which started it, is gone.
+    """On Linux, ask the kernel to kill this process when its parent, torchrun, ends.
 
-    Otherwise the workers of a launcher that was killed go on as members of a group that others form anew.
+    Otherwise the workers of a killed launcher would continue as members of a group that the other nodes form again.
     """
     if sys.platform != "linux" or "TORCHELASTIC_RUN_ID" not in environ:
         return

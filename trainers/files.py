@@ -1,7 +1,7 @@
-"""Reading a data set that someone dropped, and writing results that are whole or absent.
+"""Reads a dropped data set, and writes each result file whole or not at all.
 
-A data set comes as a folder or as one archive. What people pack is not to be trusted: an archive is unpacked
-member by member, and only plain files inside the target folder, up to a limit, are ever written.
+A data set is a folder or one archive. The content of an archive is not trusted: members are unpacked one by one, only
+plain files inside the target folder are written, and the total size is limited.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ BROKEN = (
 
 
 class DataError(ValueError):
-    """The data set cannot be used. The message names the file, what was expected there and what was found."""
+    """The data set can't be used. The message names the file, the expected content and the content found."""
 
 
 @contextmanager
 def opened(data: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
-    """Give a folder with the data set: `data` itself, or a temporary one that its archive is unpacked to.
+    """Return a folder with the data set: `data` itself, or a temporary folder with its unpacked archive.
 
     An archive is given by its path or is the only file of the folder, markers aside. Each process unpacks for
     itself. Raises DataError for a path that does not exist and for an archive that is broken or not safe to unpack.
@@ -62,7 +62,7 @@ def _only_archive(folder: Path) -> Path | None:
 
 
 def find(folder: Path, wanted: dict[str, str]) -> dict[str, Path]:
-    """Find the one sub-folder (or `folder` itself) that holds all `wanted` files, and return their paths.
+    """Return the paths of the `wanted` files, all from one folder: `folder` itself or one of its sub-folders.
 
     `wanted` gives each file a name and a regular expression for the whole file name. Where several files of one
     folder match, the shortest name counts (`x` before `x.gz`). Other files are ignored. Raises DataError when no
@@ -91,7 +91,7 @@ def _matching(names: Iterable[str], expression: str) -> list[str]:
 
 @dataclass(frozen=True)
 class _Member:
-    """One entry of an archive, whichever kind of archive it is. `kind` is file, folder, or what it is instead."""
+    """One entry of an archive of any format. `kind` is "file", "folder", or the name of another kind."""
 
     name: str
     kind: str
@@ -146,7 +146,7 @@ def _zip_kind(info: zipfile.ZipInfo) -> str:
 
 
 def _extract(archive: Path, member: _Member, folder: Path, room: int) -> int:
-    """Write one member; return its size in bytes. Stops one chunk after `room` is used up."""
+    """Write one member, and return its size in bytes. Stops one chunk after `room` is used up."""
     target = _inside(archive, member.name, folder)
     if member.kind == "folder":
         target.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,8 @@ def _extract(archive: Path, member: _Member, folder: Path, room: int) -> int:
 
 
 def _inside(archive: Path, name: str, folder: Path) -> Path:
-    """The path of a member below `folder`, or DataError if its name leads out of there on any system."""
+    """Return the path of a member below `folder`. Raises DataError if the name leads out of the folder on any
+    system."""
     windows = PureWindowsPath(name)
     if ".." in windows.parts or windows.drive or windows.root or PurePosixPath(name).is_absolute():
         raise DataError(f"{archive}: expected names inside the archive, found {name!r}, which leads out")
@@ -173,7 +174,7 @@ def _inside(archive: Path, name: str, folder: Path) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a path beside `path` to write to; it takes the place of `path` when the block ends without an error."""
+    """Return a temporary path beside `path`; the file replaces `path` when the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -1,7 +1,8 @@
-"""The GPUs of this node: how many it should have, what drives them, and why PyTorch sees none.
+"""The GPUs of this node: their expected number, their driver, and the reason why PyTorch can't use them.
 
 Azure ML's GPU nodes have NVIDIA's driver 535 (https://github.com/rapidsai/deployment/issues/719). A PyTorch built for a
-CUDA that needs a newer driver finds no GPU there and says nothing: it would train on the processor, at a GPU's price.
+CUDA version that needs a newer driver finds no GPU there and gives no error: it would train on the processor, at the
+price of a GPU.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def choose(device: str, environ: Mapping[str, str], nvidia: Path = NVIDIA) -> No
 
 
 def expected(environ: Mapping[str, str], nvidia: Path = NVIDIA) -> int:
-    """How many GPUs this node should have, by its VM size, else by its driver; 0 for what is no job of Azure ML."""
+    """Return the number of GPUs that this node should have, by its VM size or else by its driver; 0 outside Azure
+    ML."""
     if environ.get(LOCAL) or not environ.get("AZUREML_RUN_ID"):
         return 0
     told = environ.get(GPUS, "")
@@ -47,7 +49,7 @@ def expected(environ: Mapping[str, str], nvidia: Path = NVIDIA) -> int:
 
 
 def driver(nvidia: Path = NVIDIA) -> str:
-    """The version of NVIDIA's driver, such as 535.183.01; '' without one."""
+    """Return the version of NVIDIA's driver, such as 535.183.01, or '' if there is no driver."""
     try:
         found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", (nvidia / "version").read_text("utf-8"))
     except OSError:
@@ -56,7 +58,7 @@ def driver(nvidia: Path = NVIDIA) -> str:
 
 
 def why_unused(count: int, driver: str, build: str, cuda: str | None) -> str:
-    """What to say of GPUs that PyTorch does not see: the driver, the CUDA that PyTorch was built for, and the cure."""
+    """Return the message about GPUs that PyTorch does not see: the driver, PyTorch's CUDA version, and the cure."""
     least = LEAST_DRIVER.get(int(cuda.partition(".")[0])) if cuda else None
     if not cuda:
         fault, cure = "built without CUDA", f"Use a build for CUDA 12.6 ({CURE})"
@@ -75,11 +77,12 @@ def why_unused(count: int, driver: str, build: str, cuda: str | None) -> str:
 
 
 def names() -> list[str]:
-    """The GPUs that PyTorch uses."""
+    """Return the names of the GPUs that PyTorch uses."""
     return [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
 
 
 def described() -> str:
-    """For the log: `2 of Tesla T4, driver 535.183.01, CUDA 12.6`; '' where PyTorch uses no GPU."""
+    """Return a description for the log: `2 of Tesla T4, driver 535.183.01, CUDA 12.6`, or '' if PyTorch uses no
+    GPU."""
     found = names()
     return f"{len(found)} of {found[0]}, driver {driver()}, CUDA {torch.version.cuda}" if found else ""

@@ -1,4 +1,4 @@
-"""Images in memory, each with its class, and a process's share of a batch of them."""
+"""Images in memory with their classes, and each process's share of a batch."""
 
 from __future__ import annotations
 

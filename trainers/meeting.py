@@ -1,4 +1,5 @@
-"""How many processes meet: who each of them is, the store they meet in, and the device that each gets."""
+"""How the processes of a training find each other: the rank of each process, the store that they share, and each
+process's device."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ PATIENCE = timedelta(minutes=30)
 
 @dataclass(frozen=True)
 class Place:
-    """Where this process stands among the others. `url` is how they meet: env:// or tcp://HOST:PORT or file://PATH."""
+    """The rank of this process, and the number of processes. `url` is where the processes meet: env://,
+    tcp://HOST:PORT or file://PATH."""
 
     rank: int
     world_size: int
@@ -41,7 +43,7 @@ class Place:
     team: Team | None = None  # the way to the agent, where this process outlives the teams it works in
 
     def new_group(self) -> dist.ProcessGroup:
-        """Another gloo group of all processes, for a thread of its own."""
+        """Return a second gloo group of all processes, for use by a separate thread."""
         if self.team:
             return self.team.group(self.patience)
         made: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=self.patience)
@@ -69,7 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def place(args: argparse.Namespace, environ: Mapping[str, str]) -> Place:
-    """Combine arguments and environment. Raises ValueError, naming flag and variable, if they contradict each other.
+    """Return the place of this process, from its arguments and its environment. Raises ValueError, naming flag and
+    variable, if they contradict each other.
 
     It raises ValueError too if this node has a GPU that PyTorch can't use, unless the processor is asked for.
     """
@@ -101,7 +104,8 @@ def _number(environ: Mapping[str, str], name: str, default: int) -> int:
 
 
 def join(place: Place) -> torch.device:
-    """Join the others and give the device of this process. Raises DistError if they stay away for `place.patience`."""
+    """Wait for the other processes, and return this process's device. Raises DistError if they don't arrive within
+    `place.patience` seconds."""
     end_with_the_launcher(os.environ)
     if place.rank == 0:
         node_facts.write(os.environ)
@@ -121,7 +125,7 @@ def join(place: Place) -> torch.device:
 
 
 def _store_of_torchrun(place: Place, environ: Mapping[str, str]) -> dist.Store:
-    """The store of torchrun's agent, under a prefix that these processes alone have agreed on.
+    """Return the store of torchrun's agent, under a prefix that only these processes have agreed on.
 
     torchrun 2.13 keeps one store over all restarts and adds no prefix of its own, so workers that were started again
     would find the addresses of those that died, and wait for them until `patience` ends. No variable that torchrun
@@ -151,14 +155,15 @@ def _meeting_host(place: Place) -> str | None:
 
 
 def _stay_on_loopback() -> None:
-    """All processes are on this machine: keep gloo from looking up the host's name, which fails without a network."""
+    """Keep gloo from resolving the host's name if all processes are on this machine, because the lookup fails
+    without a network."""
     names = {name for _, name in socket.if_nameindex()} if hasattr(socket, "if_nameindex") else set()
     if loopback := names & {"lo", "lo0"}:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback.pop())
 
 
 def device_of(place: Place) -> torch.device:
-    """One GPU per process of this host, or a fair share of its cores.
+    """Return this process's device: one GPU of this host, or a fair share of its cores.
 
     PyTorch takes all cores in every process. Two processes of one host then run twice as many threads as there
     are cores, and each step takes several times as long. OMP_NUM_THREADS takes precedence.

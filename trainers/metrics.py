@@ -1,4 +1,4 @@
-"""What a trainer measures, written to metrics.jsonl, MLflow and TensorBoard."""
+"""The metrics of a training, written to metrics.jsonl, MLflow and TensorBoard."""
 
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class Metrics:
-    """Rows of numbers. Made in every process; only rank 0 writes, so the others may call it too.
+    """A writer for rows of numbers. Every process has one and may call it; only rank 0 writes.
 
     A line of `metrics.jsonl` is `{"time": unix seconds, "step": int, "epoch": int, <name>: number, ...}` and reaches
-    the file at once. Without a folder none is written. An older file is replaced, unless this object was restored
-    from a checkpoint: then the rows that the checkpoint knew stay, and those after it, which will come again, go.
+    the file at once. Without a folder, no file is written. A new training replaces an older file. A training that
+    resumes from a checkpoint keeps the rows from before the checkpoint and drops the rows after it, because it will
+    write those steps again.
 
-    Every process has the newest rows in its memory: where rank 0 died before it wrote one, or the disk was full, who
-    writes next puts them down. It belongs into a checkpoint's state: state_dict also makes the rows so far safe on a
-    mounted folder.
+    Every process holds the newest rows in memory. If rank 0 dies before it writes a row, or if the disk is full, the
+    next writer writes the missing rows. A checkpoint's state should include the metrics: `state_dict` also flushes the
+    rows so far to a mounted folder.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Metrics:
         self._failing = False
 
     def write(self, step: int, epoch: int, **values: float) -> None:
-        """Add one row. Raises ValueError, in every process, for a value that is no number: nan or inf.
+        """Add one row. Raises ValueError, in every process, for a value that is nan or infinite.
 
         A row that can't be written is reported, and written with a later one.
         """
@@ -109,7 +110,8 @@ class Metrics:
         self._failing = False
 
     def _kept_in_file(self, path: Path) -> int:
-        """Cut the file down to the rows that count, without half a line at its end, and say how many those are."""
+        """Cut the file down to the rows that count, drop an incomplete last line, and return the number of rows
+        kept."""
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
         kept = [line for line in lines[: self._rows] if line.endswith("\n")]
         forgotten = self._rows - len(self._recent)
@@ -128,7 +130,8 @@ class Metrics:
         return self._file
 
     def _board(self) -> Any:
-        """TensorBoard's writer, which hides older events of steps that come again; None where it isn't installed."""
+        """Return TensorBoard's writer, which hides older events of repeated steps, or None if TensorBoard isn't
+        installed."""
         if not self._tensorboard:
             try:
                 tensorboard = importlib.import_module("torch.utils.tensorboard")
@@ -141,17 +144,17 @@ class Metrics:
         return self._tensorboard
 
     def state_dict(self) -> dict[str, int]:
-        """How many rows there are, and the last one's step."""
+        """Return the number of rows and the step of the last row."""
         self._put_down()
         self._close_file()  # a mounted container gets a file when it is closed
         return {"rows": self._rows, "step": self._step}
 
     def live_state_dict(self) -> dict[str, Any]:
-        """The same with the newest rows, for another process that may have to write them."""
+        """Return the state and the newest rows, for another process that may have to write them."""
         return {**self.state_dict(), "recent": list(self._recent)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on after so many rows."""
+        """Continue after the number of rows in the state."""
         if "recent" in state:
             self._recent = deque(state["recent"], ROWS_IN_MEMORY)
         elif state["rows"] > self._rows:
@@ -174,7 +177,7 @@ class Metrics:
         self._file = None
 
     def _drop_file(self) -> None:
-        """Close the file, whatever it still wanted to write."""
+        """Close the file, and discard anything not yet written."""
         with contextlib.suppress(OSError):
             if self._file:
                 self._file.close()
@@ -195,15 +198,15 @@ class Metrics:
 
 
 def _wants_mlflow(environ: Mapping[str, str]) -> bool:
-    """Whether rows go to MLflow too. On the local cloud they don't: metrics.jsonl is all that is shown there."""
+    """Return whether rows also go to MLflow. On the local cloud they don't, because it shows only metrics.jsonl."""
     return bool(environ.get("MLFLOW_TRACKING_URI")) and environ.get("TRAINYARD_MLFLOW") != "off"
 
 
 class MLflow:
-    """Rows for MLflow, sent by a thread, so that a slow or absent server costs rows, never the training.
+    """Sends rows to MLflow in a thread, so a slow or absent server can lose rows but never slows the training.
 
-    The run is the one that MLFLOW_RUN_ID names, as on Azure ML, or a new one. MLflow forgets nothing: after a resume, a
-    step that comes again has two values there.
+    The run is the one named by MLFLOW_RUN_ID, as on Azure ML, or a new one. MLflow never deletes values, so a step that
+    is repeated after a resume has two values.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -213,11 +216,11 @@ class MLflow:
         self._thread.start()
 
     def log(self, values: dict[str, float], step: int) -> None:
-        """Hand over one row."""
+        """Queue one row for sending."""
         self._rows.put((values, step))
 
     def close(self, status: str, seconds: float) -> None:
-        """End the run with this status of MLflow's, and wait for what is on its way, so many seconds at most."""
+        """End the run with this MLflow status, and wait at most `seconds` until the queued rows are sent."""
         self._rows.put(status)
         self._thread.join(seconds)
         if self._thread.is_alive():
@@ -245,7 +248,7 @@ def _note(text: str) -> None:
 
 
 class Mean:
-    """A value and its mean so far, printed as `value (mean)`."""
+    """The latest value and the mean of all values, printed as `value (mean)`."""
 
     def __init__(self) -> None:
         self.value = self._sum = self._weight = 0.0
@@ -264,7 +267,8 @@ class Mean:
 
 
 def peak_memory_mib(device: torch.device) -> float:
-    """The most memory used so far, in MiB: of the GPU, or else of this process (0 on Windows, which keeps no count)."""
+    """Return the peak memory use in MiB: of the GPU if there is one, otherwise of this process (0 on Windows, which
+    does not report it)."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     if sys.platform == "win32":

@@ -1,6 +1,7 @@
-"""What a job trained with: Python, packages, processor. Azure ML keeps what a job writes to ./outputs.
+"""The software and hardware that a job trained with: Python, packages, processor. Azure ML keeps the files that a job
+writes to ./outputs.
 
-`promote` signs it, and `reproduce` says from it what differs where weights do.
+`promote` signs these facts. If `reproduce` gets different weights, it compares the facts of both runs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ FILE = Path("outputs", "environment.json")
 
 
 def write(environ: Mapping[str, str]) -> None:
-    """Write it, in a job of Azure ML. A node that can't write there goes on without."""
+    """Write the facts, inside a job of Azure ML only. If the node can't write there, the training continues without
+    the file."""
     if not environ.get("AZUREML_RUN_ID"):
         return
     try:
@@ -31,7 +33,8 @@ def write(environ: Mapping[str, str]) -> None:
 
 
 def facts() -> dict[str, Any]:
-    """Python, system, processor, GPUs with driver and CUDA, and every installed package with its version."""
+    """Return Python, system, processor, GPUs with driver and CUDA version, and the version of every installed
+    package."""
     packages = {each.metadata["Name"]: each.version for each in metadata.distributions() if each.metadata["Name"]}
     return {
         "python": platform.python_version(),
@@ -46,7 +49,7 @@ def facts() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """`x86_64 Intel(R) Xeon(R) ...`, as the system names it."""
+    """Return the processor's name as the system reports it, such as `x86_64 Intel(R) Xeon(R) ...`."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:

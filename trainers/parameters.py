@@ -1,8 +1,9 @@
-"""A trainer's parameters: the flags that parameters.json beside it describes.
+"""The flags of a trainer, as described by its parameters.json.
 
-That file is a JSON Schema, and the one place for each parameter's type, range, default and help: Trainyard checks job
-files and requests with it before anything starts, and a page makes a form of it. `batch_size` becomes --batch-size.
-A parameter with the pattern ^auto$ may be left to the trainer; its setting is None then.
+parameters.json is a JSON Schema. It is the only place that declares each parameter's type, range, default and help
+text: Trainyard checks job files and requests against it before a job starts, and the web page makes a form from it.
+`batch_size` becomes the flag --batch-size. A parameter with the pattern ^auto$ may be left to the trainer; its setting
+is then None.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _WORDS = {"true": True, "false": False}
 
 
 def add_arguments(parser: argparse.ArgumentParser, file: Path, skip: tuple[str, ...] = ()) -> None:
-    """Add a flag for each parameter of the file but those in `skip`, which other modules add."""
+    """Add a flag for each parameter of the file, except for those in `skip`, which other modules add."""
     for name, schema in json.loads(file.read_text("utf-8"))["properties"].items():
         if name not in skip:
             _add(parser, name, schema)
@@ -58,14 +59,14 @@ def _add(parser: argparse.ArgumentParser, name: str, schema: dict[str, Any]) -> 
 
 
 def positive(text: str) -> int:
-    """A flag's value that counts something."""
+    """Convert a flag's text to a positive integer."""
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
     return number
 
 
 def _reader(kind: str, schema: dict[str, Any]) -> Callable[[str], Any]:
-    """What turns the flag's text into its value, or raises with the range."""
+    """Return the function that converts the flag's text to its value, or raises an error that names the range."""
 
     def read(text: str) -> Any:
         if schema.get("pattern") == AUTO and text == "auto":
@@ -80,7 +81,7 @@ def _reader(kind: str, schema: dict[str, Any]) -> Callable[[str], Any]:
 
 
 def out_of_range(number: float, schema: dict[str, Any]) -> str:
-    """Why the number is none that the schema allows, or ''."""
+    """Return why the schema does not allow the number, or '' if it does."""
     for key, fits, words in BOUNDS:
         if key in schema and not fits(number, schema[key]):
             return f"must be {words} {schema[key]:g}, not {number:g}"

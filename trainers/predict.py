@@ -1,4 +1,4 @@
-"""What a model makes of files that it has not seen, with the trainer's own preprocessing.
+"""Predict on new files with a trained model and its trainer's own preprocessing.
 
     $ python predict.py MODELS photo.jpg other.png
     $ python predict.py MODELS sentences.txt
@@ -46,7 +46,8 @@ SURE = 0.3  # boxes with a lower score are left out
 
 
 def predictor(folder: Path) -> Predict:
-    """The prediction function of the model in this folder. Raises DataError for a model of no trainer here."""
+    """Return the prediction function of the model in this folder. Raises DataError if no trainer here made the
+    model."""
     facts = warm_start.facts(folder)
     architecture = str(facts.get("architecture", ""))
     if "plan" in facts:
@@ -211,7 +212,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(models: Path, files: Sequence[Path], picture: Path | None) -> None:
-    """Print a line for each file, or [MASK], and draw the images if a picture is wanted."""
+    """Print one line for each file or each [MASK], and draw the images if a picture is wanted."""
     if picture:
         predict_picture.check(picture)
     look = predictor(models)
@@ -235,7 +236,7 @@ def run(models: Path, files: Sequence[Path], picture: Path | None) -> None:
 
 
 def _each(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
-    """The files of these paths, and whether one may be skipped: those of a folder may."""
+    """Yield the files of these paths, and whether a file may be skipped: only files of a folder may."""
     for path in paths:
         if path.is_dir():
             for file in (file for file in sorted(path.iterdir()) if file.name[:1] != "."):

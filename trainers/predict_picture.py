@@ -1,4 +1,4 @@
-"""Draw images with what a model makes of them: classes as words above, objects as boxes within."""
+"""Draw images with a model's predictions: the class as text above the image, objects as boxes inside it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = tuple[str, list[dict[str, Any]]]  # a file and its guesses
 
 
 def check(path: Path) -> None:
-    """Raise DataError for a file that no picture can be written to, before a model is loaded."""
+    """Raise DataError, before the model is loaded, if no picture can be written to this file."""
     if path.suffix.lower() != ".png":
         raise DataError(f"{path}: a picture is written as .png")
     if not path.absolute().parent.is_dir():
@@ -31,7 +31,7 @@ def check(path: Path) -> None:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Write the images as one .png, four in a line. Raises DataError for more than 64."""
+    """Write the images into one .png, four in a row. Raises DataError for more than 64 images."""
     if len(rows) > MOST_IMAGES:
         raise DataError(f"{path}: a picture shows at most {MOST_IMAGES} images, not {len(rows)}")
     columns = min(COLUMNS, len(rows))
@@ -69,6 +69,6 @@ def _box(axes: Axes, edges: list[float], words: str, colour: str) -> None:
 
 
 def _short(name: str) -> str:
-    """The name with visible characters only, at most 40 of them."""
+    """Return the printable characters of the name, at most 40."""
     shown = "".join(character if character.isprintable() else "?" for character in name)
     return shown if len(shown) <= 40 else f"{shown[:18]}...{shown[-19:]}"

@@ -1,4 +1,5 @@
-"""What makes a step faster without changing what is learned: bfloat16, torch.compile, channels_last; each a flag."""
+"""Options that make a step faster without changing what the model learns: bfloat16, torch.compile and
+channels_last."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from torch import nn
 
 
 def add_arguments(parser: argparse.ArgumentParser, channels_last: bool = True) -> None:
-    """Add --amp, --compile and --channels-last, each with its --no- form. `channels_last` is the last one's default."""
+    """Add --amp, --compile and --channels-last, each with a --no- form. `channels_last` is the default of
+    --channels-last."""
     group = parser.add_argument_group("speed")
     add, switch = group.add_argument, argparse.BooleanOptionalAction
     add("--amp", action=switch, help="compute in bfloat16 where that is safe (default: on a GPU that has it)")
@@ -22,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser, channels_last: bool = True) -
 
 @dataclass(frozen=True)
 class Speed:
-    """Which of them are on. bfloat16 has float32's range, so no gradient is scaled."""
+    """The options that are on. bfloat16 has the range of float32, so gradients are not scaled."""
 
     amp: bool = False
     compile: bool = False
@@ -30,27 +32,28 @@ class Speed:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Speed:
-        """What the command line says, and this machine where it says nothing."""
+        """Return the options from the command line; options that are not given depend on this machine."""
         gpu = torch.cuda.is_available()
         amp = args.amp if args.amp is not None else gpu and torch.cuda.is_bf16_supported(including_emulation=False)
         return cls(amp, args.compile if args.compile is not None else gpu, args.channels_last)
 
     def __str__(self) -> str:
-        """For the log: `amp off, compile off, channels_last on`."""
+        """Return the options for the log: `amp off, compile off, channels_last on`."""
         return ", ".join(f"{name} {'on' if on else 'off'}" for name, on in vars(self).items())
 
     def autocast(self, device: torch.device) -> contextlib.AbstractContextManager[object]:
-        """Around the forward pass and the loss, not around backward."""
+        """Return the context for the forward pass and the loss. The backward pass runs outside it."""
         return torch.autocast(device.type, torch.bfloat16) if self.amp else contextlib.nullcontext()
 
     def prepare(self, model: nn.Module, device: torch.device) -> nn.Module:
-        """The model on the device, its weights in the order of memory that was asked for."""
+        """Return the model on the device, with its weights in the chosen memory format."""
         return model.to(device, memory_format=torch.channels_last) if self.channels_last else model.to(device)  # type: ignore[call-overload]
 
     def images(self, images: torch.Tensor) -> torch.Tensor:
-        """Images (N, C, H, W) in the same order of memory as the weights."""
+        """Return images (N, C, H, W) in the same memory format as the weights."""
         return images.contiguous(memory_format=torch.channels_last) if self.channels_last else images
 
     def compiled(self, model: nn.Module) -> nn.Module:
-        """What to call in a step; wrap DDP, and keep the model itself for its state. Without --compile the same."""
+        """Return the callable for a step: the compiled model with --compile, otherwise the model. Wrap this
+        callable in DDP, and keep the model itself for its state."""
         return torch.compile(model) if self.compile else model  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""How all processes stop at the same step when one of them gets SIGTERM."""
+"""Stops all processes at the same step when one of them receives SIGTERM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class Stopped(Exception):
-    """Some process got SIGTERM; every process raises this at the same step. `all_go`: none goes on elsewhere."""
+    """A process received SIGTERM. Every process raises this exception at the same step. `all_go`: no process
+    continues elsewhere."""
 
     def __init__(self, text: str, all_go: bool = True) -> None:
         super().__init__(text)
@@ -28,12 +29,13 @@ class Stopped(Exception):
 class StopRequest:
     """A SIGTERM that all processes obey at the same step.
 
-    Azure ML sends SIGTERM before it takes a low-priority node away and when a job is cancelled. A process that
-    left at once would leave the others waiting in an exchange that never ends. With a `team` those that got none go on
-    in its next round.
+    Azure ML sends SIGTERM before it removes a low-priority node, and when a job is canceled. If only the signalled
+    process left, the others would wait forever in a collective operation. With a `team`, processes that got no signal
+    continue in the team's next round.
 
-    Azure may also announce that it takes a node, and then kill without a SIGTERM. So all save when one node is
-    announced, and go on: a job that ended by itself then would count as failed, not as one that lost its node.
+    Azure may also announce an eviction and then kill the node without a SIGTERM. For that reason all processes save a
+    checkpoint when an eviction is announced, and continue: a job that ended by itself would count as failed instead of
+    preempted.
     """
 
     def __init__(self, team: Team | None = None) -> None:
@@ -44,11 +46,11 @@ class StopRequest:
         self._watch: Watch | None = None
 
     def listen(self) -> None:
-        """From now on SIGTERM only sets `received`."""
+        """Make SIGTERM set `received` instead of ending the process."""
         signal.signal(signal.SIGTERM, self._note)
 
     def watch(self, environ: Mapping[str, str]) -> None:
-        """Ask for announced evictions from now on, in one process of each node."""
+        """Start to ask for announced evictions, in one process of each node."""
         if environ.get("LOCAL_RANK", "0") == "0":
             from elastic import eviction
 
@@ -66,7 +68,8 @@ class StopRequest:
         self.received = True
 
     def check(self, step: int) -> None:
-        """Raise Stopped in every process if any has received SIGTERM. Every process must call this for every step.
+        """Raise Stopped in every process if any process has received SIGTERM. Every process must call this method
+        at every step.
 
         In a team those that got none raise RoundEnded then, and all do when members come or go.
         """
@@ -89,7 +92,7 @@ class StopRequest:
         return None
 
     def saves_now(self) -> bool:
-        """Whether an eviction was announced since the last save. Calling this counts as a save."""
+        """Return whether an eviction was announced since the last save. Each call counts as a save."""
         soon, self._save_soon = self._save_soon, False
         return soon
 

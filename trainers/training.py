@@ -1,6 +1,7 @@
-"""What all trainers do alike: flags, the log, the columns of every row, checkpoints, and the command line's errors.
+"""The parts that all trainers share: flags, the log, metric columns, checkpoints, and command-line errors.
 
-A trainer calls these, and nothing here calls a trainer. Its own train.py shows from top to bottom what it trains.
+A trainer calls this module; this module never calls a trainer. Each trainer's train.py shows its training from top to
+bottom.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from speed import Speed
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The flags that every trainer has. A trainer's own class adds its own."""
+    """The flags that every trainer has. Each trainer adds its own flags in a subclass."""
 
     data: Path
     from_model: Path | None
@@ -46,24 +47,25 @@ class Settings:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Self:
-        """The settings on a command line. Raises ValueError for flags that contradict each other."""
+        """Return the settings on a command line. Raises ValueError for flags that contradict each other."""
         args.speed = Speed.of(args)
         return cls(**{each.name: getattr(args, each.name) for each in fields(cls)})
 
     def named(self, *names: str) -> dict[str, Any]:
-        """These settings by their names."""
+        """Return the settings with these names, by name."""
         return {name: getattr(self, name) for name in names}
 
     def plain(self) -> dict[str, Any]:
-        """The settings that model.json keeps: numbers and words, no paths, which are of this machine alone."""
+        """Return the settings that model.json keeps: numbers and words, but no paths, because a path means nothing
+        on another machine."""
         return {name: value for name, value in vars(self).items() if isinstance(value, int | float | str)}
 
     def metrics(self, place: dist.Place) -> Metrics:
-        """The rows of this process."""
+        """Return the metrics writer of this process."""
         return Metrics(self.metrics_dir, place.rank, self.tensorboard_dir)
 
     def checkpoints(self, place: dist.Place, **fixed: object) -> Checkpoints:
-        """The checkpoints of this training. One that was made with other values of `fixed` is refused."""
+        """Return this training's checkpoints. A checkpoint whose `fixed` values differ from these is refused."""
         return Checkpoints(self.checkpoint_dir, place, self.checkpoint_every, fixed=fixed)
 
 
@@ -73,7 +75,8 @@ S = TypeVar("S", bound=Settings)
 def add_arguments(
     parser: argparse.ArgumentParser, described: Path, skip: tuple[str, ...] = (), channels_last: bool = True
 ) -> None:
-    """Add the flags that every trainer has, and those of `described`, a parameters.json, but for `skip`."""
+    """Add the flags that every trainer has, and the flags in `described` (a parameters.json) except those named in
+    `skip`."""
     words = "steps between two lines of log and metrics (default: 10)"
     parser.add_argument("--log-interval", type=parameters.positive, default=10, help=words)
     parameters.add_arguments(parser, described, ("device", *skip))
@@ -85,7 +88,8 @@ def add_arguments(
 
 
 def read(parser: argparse.ArgumentParser, kind: type[S], argv: Sequence[str] | None) -> tuple[S, dist.Place]:
-    """The command line as settings, and the place of this process. Flags that contradict end it with exit code 2."""
+    """Return the settings on the command line and the place of this process. Contradicting flags end the process
+    with exit code 2."""
     args = parser.parse_args(argv)
     try:
         place = dist.place(args, os.environ)  # first: it decides which GPUs there are
@@ -96,7 +100,7 @@ def read(parser: argparse.ArgumentParser, kind: type[S], argv: Sequence[str] | N
 
 @dataclass(kw_only=True)
 class Training:
-    """What every training consists of. All of it but `place` and `device` is the same in every process.
+    """The state of one training. Everything except `place` and `device` is the same in every process.
 
     `state` is what a checkpoint holds, beside `position`, which says how far the training is.
     """
@@ -112,18 +116,19 @@ class Training:
     position: Position = field(default_factory=Position)
 
     def say(self, text: str) -> None:
-        """Write a line to the log, once for all processes."""
+        """Write one line to the log, from rank 0 only."""
         if self.place.rank == 0:
             dist.write_line(text, sys.stdout)
 
     def processes(self) -> str:
-        """How many processes there are, and what each works with, for the first line of the log."""
+        """Return the number of processes and their hardware, for the first line of the log."""
         place, threads, gpus = self.place, torch.get_num_threads(), gpu.described()
         device = f"{self.device} ({gpus})" if gpus else self.device
         return f"processes {place.world_size} ({place.backend}), device {device}, threads {threads} each"
 
     def row(self, seconds: float, waited: float, step: int | None = None, **values: float) -> None:
-        """Write a row of a step, the last by default: `values`, and what every trainer measures.
+        """Write one row of metrics for a step (by default the last step): `values`, and the columns that every
+        trainer has.
 
         `seconds` passed since the row before, of which `waited` went by until data were there.
         """
@@ -137,12 +142,13 @@ class Training:
         self.metrics.write(self.position.step if step is None else step, self.position.epoch, **columns)
 
     def save(self) -> None:
-        """Make a checkpoint of this moment."""
+        """Save a checkpoint of the current state."""
         self.checkpoints.save(self.state, vars(self.position))
 
     @contextlib.contextmanager
     def kept_when_stopped(self) -> Iterator[None]:
-        """Around all epochs: at SIGTERM make a checkpoint, and in the end wait until the last one is complete."""
+        """Save a checkpoint on SIGTERM while the block runs, and wait at the end of the block until the last
+        checkpoint is complete."""
         try:
             yield
         except dist.Stopped as stopped:
@@ -154,6 +160,7 @@ class Training:
 
 
 def one_cycle(optimizer: torch.optim.Optimizer, lr: float, steps: int) -> torch.optim.lr_scheduler.LRScheduler:
-    """One cycle (Smith and Topin 2017, arXiv:1708.07120): a quarter of the steps up to lr, the others down to 0."""
+    """Return the learning rate of a step under the one-cycle schedule (Smith and Topin 2017, arXiv:1708.07120): it
+    rises to `lr` during the first quarter of the steps, then falls to 0."""
     total = max(5, steps)  # four steps make PyTorch divide by zero
     return torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, total_steps=total, pct_start=0.25, cycle_momentum=False)

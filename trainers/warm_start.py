@@ -1,7 +1,7 @@
-"""Begin a training with the model of an earlier one: --from-model, the folder that it left.
+"""Start a training from the model of an earlier run: --from-model names the folder with that model.
 
-Weights of the same name and shape are taken; others, such as those of a head for other classes, stay new. What a
-checkpoint holds goes over all of it, so a training that was stopped goes on as usual.
+Weights with the same name and shape are copied; other weights, such as a head for other classes, stay new. A checkpoint
+overrides these weights, so a training that was stopped resumes as usual.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def facts(folder: Path) -> dict[str, Any]:
-    """What model.json in the folder says. Raises DataError if there is none."""
+    """Return the content of model.json in the folder. Raises DataError if the file is missing."""
     try:
         found: dict[str, Any] = json.loads((folder / "model.json").read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -37,12 +37,13 @@ def facts(folder: Path) -> dict[str, Any]:
 
 
 def weights(folder: Path) -> dict[str, Tensor]:
-    """The weights that model.json names. Raises DataError for what can't be read; only tensors are unpickled."""
+    """Return the weights that model.json names. Raises DataError for unreadable files; only tensors are unpickled."""
     return read(folder / Path(str(facts(folder).get("weights", ""))).name)
 
 
 def read(file: Path) -> dict[str, Tensor]:
-    """The weights in a file: safetensors, or what torch.save wrote. Raises DataError; only tensors are unpickled."""
+    """Return the weights in a file: safetensors, or a file of torch.save. Raises DataError; only tensors are
+    unpickled."""
     try:
         found: Any = load_file(file) if file.suffix == ".safetensors" else torch.load(file, weights_only=True)
     except pickle.UnpicklingError as error:  # torch's own message advises to trust the file
@@ -58,7 +59,7 @@ def read(file: Path) -> dict[str, Tensor]:
 
 
 def only_tests(epochs: int, folder: Path | None, classes: Sequence[str] = ()) -> Path | None:
-    """The folder of the model that is only tested, as 0 epochs ask for; None for a training.
+    """Return the folder of the model if it is only tested (0 epochs); None for a training.
 
     Raises DataError without a model, or for one of other classes than these.
     """
@@ -77,10 +78,12 @@ def _few(names: Sequence[str]) -> str:
 
 
 def put(net: nn.Module, folder: Path, prefix: str = "", whole: bool = False) -> str:
-    """Put into `net` what of the folder's model fits, and say how much. `prefix` stands before its names there.
+    """Copy the matching weights of the folder's model into `net`, and return a description of how many matched.
+    `prefix` stands before the weights' names in the folder.
 
-    All processes call it. DDP gives rank 0's weights to the others, but each reads them: the folder is mounted on all.
-    Raises DataError if nothing fits; if it is to be the `whole` model, also if anything does not.
+    All processes call this function. DDP sends rank 0's weights to the others, but each process reads the file, because
+    the folder is mounted on all nodes. Raises DataError if no weight matches, or, for a `whole` model, if any weight
+    doesn't.
     """
     theirs = {name.removeprefix(prefix): value for name, value in weights(folder).items()}
     own = net.state_dict()

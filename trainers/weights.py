@@ -1,4 +1,4 @@
-"""Weights as safetensors: they hold no code, and the same weights are the same bytes."""
+"""Writes weights as safetensors, a format that contains no code. Equal weights give equal bytes."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ NAME = "model.safetensors"
 
 
 def write(folder: Path, weights: Mapping[str, Tensor], about: Mapping[str, str] | None = None) -> None:
-    """Write model.safetensors, whole or not at all, with these words in its header."""
+    """Write model.safetensors with these entries in its header. The file is written whole or not at all."""
     content = save({name: value.cpu().contiguous() for name, value in weights.items()}, dict(about) if about else None)
     with files.replacing(folder / NAME) as path:
         path.write_bytes(_ordered(content) if about else content)  # not save_file: its owner alone could read it
 
 
 def describe(folder: Path, facts: Mapping[str, object]) -> None:
-    """Write model.json: what model.safetensors holds, and how to build and feed the model. Whole or not there."""
+    """Write model.json: the content of model.safetensors, and how to build and feed the model. The file is written
+    whole or not at all."""
     with files.replacing(folder / "model.json") as path:
         text = json.dumps({"weights": NAME, **facts}, indent=2, ensure_ascii=False)
         path.write_text(text + "\n", encoding="utf-8")
 
 
 def _ordered(content: bytes) -> bytes:
-    """The same with the header's words in the order of their names: the library writes them in any order, and the same
-    weights shall be the same bytes. https://huggingface.co/docs/safetensors/index#format
-    """
+    """Return the file's bytes with the header's entries sorted by name. The library writes the entries in any
+    order, but equal weights must give equal bytes. https://huggingface.co/docs/safetensors/index#format"""
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     header["__metadata__"] = dict(sorted(header["__metadata__"].items()))

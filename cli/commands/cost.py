@@ -145,6 +145,9 @@ def _below(costs: dict[str, Any]) -> list[Text]:
     if total["unpriced_hours"]:
         words = f"No price is known for {total['unpriced_hours']:.1f} node hours; they are not in the dollars."
         lines.append(Text(words, "yellow"))
+    if unknown := total.get("unknown_hours"):  # an older deployment does not say
+        words = f"Nobody counted the nodes for some time: up to {unknown:.1f} further node hours are unknown."
+        lines.append(Text(words, "yellow"))
     if total["spent"]:
         lines.append(Text(f"{total['idle_share']:.0%} of it was idle, leased or unexplained.", "dim"))
     for name, words in (

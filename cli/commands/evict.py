@@ -11,7 +11,7 @@ from typer import Option
 
 from ..api.phases import FINAL
 from ..errors import CliError
-from ..nodes.preempt import Way, preempt
+from ..nodes.preempt import preempt
 from ..nodes.preemption_trace import Replay, Trace, read_trace
 from ..results import EvictedNode, prints
 from ..session import Session, command, user_path
@@ -27,9 +27,6 @@ Every = Annotated[
 ]
 Notice = Annotated[
     str, Option(metavar="TIME", help="Local cloud: announce the eviction this long before, as Azure does: 30s.")
-]
-Fails = Annotated[
-    bool, Option("--fails", help="Local cloud: let the job fail as preempted instead of queueing it again.")
 ]
 TraceFile = Annotated[
     str, Option(metavar="FILE", help="JSON of available nodes over time: [{time: seconds, nodes: N}, ...].")
@@ -53,28 +50,26 @@ def evict(
     trace: TraceFile = "",
     speed: Speed = 1.0,
     notice: Notice = "",
-    fails: Fails = False,
     file: ReplayPng = None,
 ) -> None:
     """Evict a node from a running run, as a preemption does.
 
-    On the local cloud, the processes of the node get SIGTERM and then SIGKILL, and the job is queued again;
-    --notice announces the eviction first, --fails makes the job fail. As in Azure, the eviction is recorded without
-    a requester. In a deployment, the job of one member of an elastic run is canceled, and the run submits another.
+    On the local cloud, the processes of the node get SIGTERM and then SIGKILL, and the job fails as preempted, as
+    in Azure; the run submits another job, which continues from the last checkpoint. --notice announces the eviction
+    first. The eviction is recorded without a requester. In a deployment, the job of one member of an elastic run is
+    canceled, and the run submits another.
 
     With --trace, nodes are evicted whenever the trace has fewer nodes than the run.
 
     Example: trainyard evict cifar-0123456789abcdef --node 0 --every 60s
     """
-    way = Way(seconds(notice) if notice else 0.0, fails)
-    if way != Way() and not session.profile.azureml:
-        raise CliError(
-            "Only the local cloud announces an eviction (--notice) or lets the job fail (--fails).", "not_local"
-        )
+    ahead = seconds(notice) if notice else 0.0
+    if ahead and not session.profile.azureml:
+        raise CliError("Only the local cloud announces an eviction (--notice).", "not_local")
     if file and not trace:
         raise CliError("--png draws the replay of a trace: give --trace FILE, too.", "no_trace")
     if trace:
-        seen = _replay(session, run, Trace(Path(trace).stem, read_trace(Path(trace)), speed), way)
+        seen = _replay(session, run, Trace(Path(trace).stem, read_trace(Path(trace)), speed), ahead)
         if file:
             _draw(session, seen, user_path(file))
         return
@@ -83,14 +78,14 @@ def evict(
         row = session.api.get("runs", run)
         if row["state"] in FINAL:
             break
-        _tell(session, row, node, way, patient=bool(pause))
+        _tell(session, row, node, ahead, patient=bool(pause))
         if not pause or not _still_runs(session, run, pause):
             return
     if not pause:
         raise CliError(f"Run {run} is {row['state']}; nothing of it runs.", "not_running")
 
 
-def _replay(session: Session, run: str, trace: Trace, way: Way) -> Replay:
+def _replay(session: Session, run: str, trace: Trace, ahead: float) -> Replay:
     """Take away what the run has too many of, at each moment of a trace."""
     seen = Replay(run, trace, time.time())
     for moment in trace.moments:
@@ -101,7 +96,7 @@ def _replay(session: Session, run: str, trace: Trace, way: Way) -> Replay:
         running = [member["member"] for member in members if member["state"] == "running"]
         session.remark(f"{moment.time:.0f} s: {moment.nodes} nodes in the trace, {len(running)} at work")
         for chosen in running[moment.nodes :]:
-            if _tell(session, row, chosen, way, patient=True):
+            if _tell(session, row, chosen, ahead, patient=True):
                 seen.taken.append(seen.seconds())
     return seen
 
@@ -116,10 +111,10 @@ def _draw(session: Session, seen: Replay, file: Path) -> None:
         session.out.print(str(file), soft_wrap=True)
 
 
-def _tell(session: Session, run: dict[str, Any], node: int | None, way: Way, patient: bool) -> bool:
+def _tell(session: Session, run: dict[str, Any], node: int | None, ahead: float, patient: bool) -> bool:
     """Evict a node and say so; False where it could not be, which the patient take as it is."""
     try:
-        evicted = _evict(session, run, node, way)
+        evicted = _evict(session, run, node, ahead)
     except CliError as exc:
         if not patient:
             raise
@@ -128,7 +123,7 @@ def _tell(session: Session, run: dict[str, Any], node: int | None, way: Way, pat
     if session.as_json:
         session.tell_line(evicted)
     else:
-        when = f"is announced to go in {way.notice:g} s" if way.notice else "is taken away"
+        when = f"is announced to go in {ahead:g} s" if ahead else "is taken away"
         session.out.print(f"{evicted['job']}: node {evicted['node']} {when}.", soft_wrap=True)
     return True
 
@@ -143,13 +138,13 @@ def _still_runs(session: Session, run: str, pause: float) -> bool:
     return True
 
 
-def _evict(session: Session, run: dict[str, Any], node: int | None, way: Way) -> EvictedNode:
+def _evict(session: Session, run: dict[str, Any], node: int | None, ahead: float) -> EvictedNode:
     elastic = run.get("elastic")
     running = [m["member"] for m in elastic["members"] if m["state"] == "running"] if elastic else []
     if elastic and not running:
         raise CliError(f"No member of run {run['run']} is running.", "not_running")
     chosen = random.choice(running) if elastic and node is None else node or 0  # noqa: S311  # no secret
     if session.profile.azureml:
-        return preempt(session.profile, run, chosen, way)
+        return preempt(session.profile, run, chosen, ahead)
     answer = session.api.post("runs", run["run"], "members", str(chosen), "evict")
     return {"run": run["run"], "job": answer["job"], "node": chosen}

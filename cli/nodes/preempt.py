@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -14,16 +13,11 @@ from ..setup.profiles import Profile
 ANSWER_SECONDS = 30.0
 
 
-@dataclass(frozen=True)
-class Way:
-    """How a node of the local cloud goes: so many seconds after a notice, and whether its job fails."""
+def preempt(profile: Profile, run: dict[str, Any], node: int, notice: float = 0.0) -> EvictedNode:
+    """Evict a node of the local cloud, announced `notice` seconds before; the node's job fails, as in Azure ML.
 
-    notice: float = 0.0
-    fails: bool = False
-
-
-def preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> EvictedNode:
-    """Preempt a node of the local cloud: of an elastic run the one of that member, else the job's node-th one."""
+    `node` is the index of a member of an elastic run, or the index of a node of the job.
+    """
     members = {m["member"]: m["job"] for m in (run.get("elastic") or {}).get("members", [])}
     job = members.get(node, run["run"])
     with httpx.Client(base_url=profile.azureml, verify=profile.certs, timeout=ANSWER_SECONDS) as azureml:
@@ -33,8 +27,8 @@ def preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> Evict
         place = 0 if members else node
         if (members and node not in members) or place >= len(nodes):
             raise CliError(f"Run {run['run']} has no node {node} that runs.", "not_running")
-        how = {"node": nodes[place], "job": "failed" if way.fails else "queued", "notice": way.notice}
-        azureml.post(f"/control/clusters/{run['cluster']}/preempt", json=how).raise_for_status()
+        eviction = {"node": nodes[place], "notice": notice}
+        azureml.post(f"/control/clusters/{run['cluster']}/preempt", json=eviction).raise_for_status()
     return {"run": run["run"], "job": job, "node": node}
 
 

@@ -25,7 +25,7 @@ from ..errors import CliError
 from ..files.drop_upload import translated
 from ..files.job_form import reference, registered
 from ..setup.profiles import Profile
-from .preempt import Way, preempt
+from .preempt import preempt
 
 OK, FAILED, NOT_SHOWN = "ok", "failed", "not shown"
 IMAGES = 64  # of the data set that is dropped
@@ -224,7 +224,7 @@ class Smoke:
         run = self._submit(f"evicted {MOUNT}", variables={"WAIT": "1"} if self.stand_in else None)
         if self.stand_in:
             self._wait(f"{run} to ask", lambda: [line for line in self._said(run, 1) if line["check"] == "events"])
-            preempt(self.stand_in, self.api.get("runs", run), 0, Way(NOTICE_SECONDS, fails=True))
+            preempt(self.stand_in, self.api.get("runs", run), 0, NOTICE_SECONDS)
         row = self._archived(run)
         names = ["logs/attempt-1/std_log.txt", "logs/std_log.txt"] if self.stand_in else ["logs/std_log.txt"]
         for line in (line for name in names for line in _lines(self._file(run, name))):

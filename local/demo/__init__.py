@@ -1,1 +1,1 @@
-"""The demo: a real data set goes in, and everything that the system promises is followed and checked."""
+"""The demo: it drops a real data set, follows the run, and checks everything that the system promises."""

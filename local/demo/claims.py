@@ -1,4 +1,4 @@
-"""What the demo promises, checked against what is really there: blobs, tables and clusters, not the app's word."""
+"""The demo's claims, checked against blobs, tables and clusters, and not against the app's responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class Claim:
-    """One promise, whether it holds, and what was found."""
+    """One claim, whether it holds, and what was found."""
 
     text: str
     holds: bool
@@ -28,7 +28,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Archive:
-    """What lies in the output container for a run. `blobs`: name inside the run's folder to size."""
+    """A run's files in the output container. `blobs`: name inside the run's folder to size."""
 
     folder: str
     blobs: dict[str, int] = field(default_factory=dict)
@@ -36,16 +36,16 @@ class Archive:
     metrics: list[dict[str, Any]] = field(default_factory=list)
 
     def names(self) -> list[str]:
-        """Full blob names in the output container, sorted."""
+        """Return the full blob names in the output container, sorted."""
         return [f"{self.folder}/{name}" for name in sorted(self.blobs)]
 
     def last(self, key: str) -> Any | None:
-        """The last value of this metric, or None."""
+        """Return the last value of this metric, or None."""
         return next((row[key] for row in reversed(self.metrics) if key in row), None)
 
 
 def read_archive(connection_string: str, run: dict[str, Any]) -> Archive:
-    """Read the run's archive; one that isn't there is empty."""
+    """Read the run's archive; a missing archive is empty."""
     container, _, folder = (run.get("output") or f"output/{run['experiment']}/{run['run']}").partition("/")
     with ContainerClient.from_connection_string(connection_string, container) as client:
         blobs = {b.name.removeprefix(f"{folder}/"): b.size for b in client.list_blobs(name_starts_with=f"{folder}/")}
@@ -63,7 +63,7 @@ def _read(client: ContainerClient, name: str) -> bytes:
 
 
 def read_row(connection_string: str, run: str) -> dict[str, Any]:
-    """The run's row as it stands in Table Storage, found by its name; empty if there is none."""
+    """Return the run's row in Table Storage, found by its name; empty if there is none."""
     with TableServiceClient.from_connection_string(connection_string) as service:
         own = "name eq @run and RowKey ge 't!' and RowKey lt 't~'"  # not its copies, by which lists find it
         rows = service.get_table_client("runs").query_entities(own, parameters={"run": run})
@@ -71,7 +71,7 @@ def read_row(connection_string: str, run: str) -> dict[str, Any]:
 
 
 def check(seen: Seen, archive: Archive, row: dict[str, Any], least_accuracy: float) -> list[Claim]:
-    """All promises, in the order in which the demo makes them."""
+    """Check all claims, in the order in which the demo makes them."""
     return [
         _completed(seen.run),
         _one_row(seen.run, row),

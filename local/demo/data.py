@@ -1,4 +1,4 @@
-"""The data of the demo: the four IDX files of MNIST's layout, from the user's folder or from scikit-learn's digits."""
+"""The data of the demo: four IDX files in MNIST's layout, from the user's folder or from scikit-learn's digits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3
 
 
 class NoData(ValueError):
-    """The folder does not hold the four files. The message names those that are missing."""
+    """The folder lacks some of the four files. The message names the missing files."""
 
 
 def files(given: Path | None, scratch: Path) -> list[Path]:
-    """The four files: those in the given folder (raises NoData), else the digits, written into `scratch`."""
+    """Return the four files: from the given folder (raises NoData), or the digits, written into `scratch`."""
     if given:
         return find(given)
     from local import digits  # scikit-learn takes a second to import; not needed with --data
@@ -21,7 +21,7 @@ def files(given: Path | None, scratch: Path) -> list[Path]:
 
 
 def find(folder: Path) -> list[Path]:
-    """The four IDX files in this folder, plain or .gz; mirrors also write .idx instead of -idx. Raises NoData."""
+    """Find the four IDX files in this folder, plain or .gz; mirrors also use .idx instead of -idx. Raises NoData."""
     if not folder.is_dir():
         raise NoData(f"{folder} is no folder. --data takes a folder with {', '.join(NAMES)} (.gz or not).")
     found = {name: next((p for p in _spellings(folder, name) if p.is_file()), None) for name in NAMES}

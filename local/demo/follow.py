@@ -1,4 +1,4 @@
-"""What the demo makes of a follow: it puts what the command line's own follow tells on the screen."""
+"""How the demo follows a drop: it shows what the command line's own follow reports."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ PATIENCE_SECONDS = 300.0  # without any change; a node of a busy laptop may thin
 
 
 class Stuck(RuntimeError):
-    """Nothing moved for too long. The message says what was seen last."""
+    """Nothing changed for too long. The message names the last known state."""
 
 
 class Follower:
-    """Is told what happens to one drop, and asks for its cluster. Calls `between` each time, and raises Stuck."""
+    """Receives the changes of one drop, and reads the state of its cluster. Calls `between` each time, and raises
+    Stuck."""
 
     def __init__(self, api: Api, screen: Screen, between: Callable[[], None]) -> None:
         self._api, self._screen, self._between = api, screen, between
@@ -56,7 +57,7 @@ class Follower:
         self._go_on()
 
     def recovered(self) -> None:
-        """What is seen now says it."""
+        """Note that a request worked again."""
 
     def _go_on(self) -> None:
         self._between()
@@ -85,7 +86,7 @@ def follow(api: Api, screen: Screen, drop: str, between: Callable[[], None]) -> 
 
 
 def users(api: Api, cluster: str = "") -> list[str]:
-    """Who needs a cluster, or any: an unfinished run of each state, and the leases."""
+    """Return what needs a cluster, or any cluster: an unfinished run of each state, and the leases."""
     found = [api.get("runs", cluster=cluster, state=state, limit=1)["runs"] for state in UNFINISHED]
     leases = [f"lease {lease['lease']}" for lease in api.get("leases") if cluster in ("", lease["cluster"])]
     return [f"run {run['run']}" for runs in found for run in runs] + leases

@@ -1,6 +1,7 @@
-"""Which phase a drop is in, and how long each took: from what the API told, without a clock or I/O of its own.
+"""The phases of a drop and their durations, computed from the API's answers, without a clock or I/O.
 
-The run's own phases are those of the command line. The demo adds what comes before them, and the way back to zero.
+The run's own phases are those of the command line. The demo adds the phases before the run, and the scaling back to
+zero.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PHASES = {
 
 @dataclass
 class Seen:
-    """What the demo has seen so far. The three moments are the demo's own; the rest is the API's last answer."""
+    """What the demo has seen so far. The demo itself measures the three moments; the rest is the API's last answer."""
 
     began: datetime
     cloud_up: datetime | None = None
@@ -39,7 +40,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase. `seconds` is None while it waits, runs on while it is `active`, and then stays."""
+    """One phase. `seconds` is None before the phase begins, grows while the phase is `active`, and then stays."""
 
     key: str
     label: str
@@ -48,7 +49,8 @@ class Phase:
 
 
 def phases(seen: Seen, now: datetime) -> list[Phase]:
-    """All phases in order. Those that are over have their time, the first that is not runs, the others wait."""
+    """Return all phases in order. Phases that are over have their duration, the first one that is not over is
+    active, and the others wait."""
     sealed, archived = _moment(seen.run.get("created_at")), _moment(seen.run.get("archived_at"))
     return [
         _between(CLOUD, seen.began, seen.cloud_up, now),
@@ -60,13 +62,13 @@ def phases(seen: Seen, now: datetime) -> list[Phase]:
 
 
 def _between(key: str, begin: datetime | None, end: datetime | None, now: datetime) -> Phase:
-    """The time between two moments. The app dates some of them by its own clock, so they may be the wrong way round."""
+    """Return the time between two moments. Some are measured by the app's clock, so they may be in the wrong order."""
     seconds = max(0.0, ((end or now) - begin).total_seconds()) if begin else None
     return Phase(key, PHASES[key], seconds, active=begin is not None and end is None)
 
 
 def _of_run(run: dict[str, Any], now: datetime) -> list[Phase]:
-    """The run's phases. One that was skipped, since events get lost, took no time."""
+    """Return the run's phases. A phase that was skipped, because events get lost, took no time."""
     times, current = (of_run.spent(run, now), of_run.phase(run)) if run else ({}, of_run.SUBMIT)
     order = list(OF_RUN.values())
     over = order[: order.index(current)] if current else order

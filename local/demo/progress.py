@@ -1,4 +1,5 @@
-"""How far a training is, read from its log: the trainers print `epoch 3/20` and, within it, `step 40/180`."""
+"""The progress of a training, read from its log: the trainers print `epoch 3/20` and, within an epoch, `step
+40/180`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ LINES_KEPT = 200
 
 @dataclass
 class Log:
-    """The last lines of a log that arrives in pieces, and the share of the epochs that it says are done."""
+    """The last lines of a log that arrives in pieces, and the share of the epochs that is done according to the
+    log."""
 
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LINES_KEPT))
     total: int = 0  # lines so far, kept or not
@@ -23,7 +25,7 @@ class Log:
     _pieces: Lines = field(default_factory=Lines)
 
     def add(self, text: str) -> None:
-        """Take the next piece. Its last line counts once its end has come."""
+        """Add the next piece. Its last line counts once it is complete."""
         for line in self._pieces.add(text):
             self.lines.append(line)
             self.total += 1
@@ -31,7 +33,8 @@ class Log:
 
 
 def share_done(line: str) -> float:
-    """What share of all epochs this line says is done; 0 if it doesn't say. With a step, its epoch still runs."""
+    """Return the share of all epochs that is done according to this line; 0 if the line does not say. A line with a
+    step belongs to a running epoch."""
     epoch, step = EPOCH.search(line), STEP.search(line)
     if not epoch or not int(epoch[2]):
         return 0.0

@@ -37,7 +37,7 @@ PLOTS = record.REPOSITORY / ".trainyard" / "demo"
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user asked for. `data` None means the digits that scikit-learn carries."""
+    """The options of the user. `data` None means scikit-learn's digits."""
 
     data: Path | None
     epochs: int | None
@@ -47,7 +47,7 @@ class Choice:
 
     @property
     def least_accuracy(self) -> float:
-        """What the default must reach. Other data and other epochs are the user's to judge."""
+        """Return the accuracy that the run must reach with these options; 0 for other data or epochs."""
         return claims.DIGITS_ACCURACY if self.data is None and self.epochs is None else 0.0
 
 
@@ -102,7 +102,7 @@ class Demo:
         self.home = choice.home
 
     def run(self) -> int:
-        """Everything, in order. Returns the exit status: 0 only if every claim holds."""
+        """Run the whole demo. Returns the exit status: 0 only if every claim holds."""
         with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
             with open_view(self.console, self.screen) as view:
                 self._say_part("the data set")
@@ -119,18 +119,18 @@ class Demo:
         return 0 if holds else 1
 
     def forget(self) -> None:
-        """Remove the folder of the cloud that the demo had for itself, if it had one."""
+        """Remove the folder of the demo's own cloud, if it had one."""
         if self.home != self.choice.home:
             shutil.rmtree(self.home, ignore_errors=True)
 
     def left(self) -> str:
-        """Where the logs of a demo that failed are, and how to be rid of them."""
+        """Return where the logs of a failed demo are, and how to remove them."""
         where = f"The logs are in {self.home / 'logs'}."
         own = self.home != self.choice.home
         return f"{where} `python3 trainyard.py down --purge` removes them, and the other cloud." if own else where
 
     def say_failure(self, why: str) -> None:
-        """With --json the last line is an object also when the demo could not go to its end."""
+        """Print the last line. With --json it is an object, even if the demo failed."""
         if self.choice.as_json:
             run = self.screen.seen.run
             told = {"run": run.get("run", ""), "state": run.get("state", ""), "error": why}
@@ -162,7 +162,7 @@ class Demo:
         self.screen.notes[CLOUD] = line
 
     def _drop(self, where: record.Record, files: list[Path], view: View) -> None:
-        """Upload the data set with an ordinary blob client, and last the marker that says it is complete."""
+        """Upload the data set with a plain blob client, and the marker that completes the drop at the end."""
         epochs = self.choice.epochs
         marker, content = ("job.yaml", f"inputs:\n  epochs: {epochs}\n") if epochs else ("_SUCCESS", "")
         with ContainerClient.from_connection_string(where.connection_string, "drops") as drops:
@@ -180,7 +180,7 @@ class Demo:
             self._cloud.heal()
 
     def _conclude(self, where: record.Record, api: Api) -> bool:
-        """Check every claim against the storage itself, draw the curves, and say all of it."""
+        """Check every claim against the storage itself, draw the curves, and print the result."""
         seen = self.screen.seen
         archive = claims.read_archive(where.connection_string, seen.run)
         row = claims.read_row(where.connection_string, seen.run["run"])
@@ -197,7 +197,7 @@ class Demo:
         return not failed
 
     def _where_to_look(self, where: record.Record) -> str:
-        """The page of the run while its cloud stays up, else how to have it."""
+        """Return the address of the run's page while its cloud is running, otherwise how to start the cloud."""
         page = f"{where.api}/page#/run/{self.screen.seen.run['run']}"
         if self.choice.keep:
             return f"Look at it: {page}\nThe cloud stays up until Ctrl-C."
@@ -217,7 +217,7 @@ def _users(found: record.Record) -> list[str]:
 
 
 def _draw(api: Api, run: dict[str, Any], archive: claims.Archive) -> Path | None:
-    """The curves as `metrics --png` draws them; None if the run left no metrics."""
+    """Draw the curves as `metrics --png` does; None if the run has no metrics."""
     series: dict[str, Any] = api.get("runs", run["run"], "metrics")["series"]
     if not (curves := plot.curves_of(series, plot.telling(list(series)))):
         return None

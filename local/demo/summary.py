@@ -1,4 +1,4 @@
-"""What the demo leaves on the screen: the claims, the times, the places; and the same as one JSON object."""
+"""The summary of the demo: claims, times and addresses, as text or as one JSON object."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def as_json(seen: Seen, archive: Archive, plot: Path | None) -> dict[str, Any]:
 
 
 def in_a_line(run: dict[str, Any], archive: Archive) -> str:
-    """Accuracy, processes, epochs and seconds of training, as far as they are known."""
+    """Return accuracy, processes, epochs and seconds of training, as far as they are known."""
     accuracy, epochs, size = (archive.last(key) for key in ("test_accuracy", "epoch", "world_size"))
     seconds = spent(run, datetime.now(UTC)).get(TRAIN)
     facts = [
@@ -48,7 +48,7 @@ def as_table(seen: Seen, archive: Archive, claims: list[Claim], plot: Path | Non
 
 
 def _claims(claims: list[Claim]) -> RenderableType:
-    """A claim that holds takes one line; what was found instead of one that doesn't is told in full."""
+    """Return one line for each claim that holds, and the full finding for each claim that does not."""
     lines: list[RenderableType] = []
     for claim in claims:
         if claim.holds:

@@ -1,4 +1,4 @@
-"""What a person sees of the demo: a live picture on a terminal, plain lines elsewhere."""
+"""The demo's output: a live picture on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BAR_WIDTH = 30
 
 @dataclass
 class Screen:
-    """All that is shown. The demo changes it; a view draws it."""
+    """The content of the screen. The demo changes it; a view draws it."""
 
     title: str
     seen: Seen
@@ -34,7 +34,7 @@ class Screen:
     notes: dict[str, str] = field(default_factory=dict)
 
     def note(self, key: str) -> str:
-        """The words beside a phase, one line."""
+        """Return the words beside a phase, one line."""
         run, drop, cluster = self.seen.run, self.seen.drop, self.seen.cluster
         told = {
             SEAL: drop.get("why") or "",
@@ -48,7 +48,7 @@ class Screen:
 
 
 class View(Protocol):
-    """Draws a screen until the end of the block. `update` says that something may have changed."""
+    """Draws a screen until the end of the block. `update` signals a change."""
 
     def __enter__(self) -> View: ...
     def __exit__(
@@ -62,7 +62,7 @@ def open_view(console: Console, screen: Screen) -> View:
 
 
 class LiveView:
-    """Redraws the whole picture several times a second, so that the seconds run."""
+    """Redraws the whole picture several times a second, so that the seconds count up."""
 
     def __init__(self, console: Console, screen: Screen) -> None:
         draw = lambda: picture(screen, datetime.now(UTC))  # noqa: E731  # Live wants a function without arguments
@@ -76,7 +76,7 @@ class LiveView:
         self._live.stop()
 
     def update(self) -> None:
-        """Nothing to do: it redraws by itself."""
+        """Do nothing, because this view redraws by itself."""
 
 
 class PlainView:

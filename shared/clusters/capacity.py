@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shared.clusters.model import LOW_PRIORITY
 from shared.clusters.ports import Clusters
 from shared.clusters.waiting import refusal
 from shared.kernel.suggest import did_you_mean, there_are
@@ -31,3 +32,7 @@ class ClusterCapacity:
             words = f"{name} has {free} nodes free of {cluster.max_nodes}; the job would wait."
             return [Reason(code="cluster_busy", message=words)]
         return []
+
+    def is_low_priority(self, name: str) -> bool:
+        """See shared.runs.ports.Capacity."""
+        return any(cluster.name == name and cluster.tier == LOW_PRIORITY for cluster in self.clusters.list())

@@ -1,23 +1,29 @@
 """Node counts of a cluster at a moment, from which its cost is computed. Pure.
 
-The jobs' times miss the allocation before a job and the idle tail after it. Between two samples a cluster is assumed to
-have the nodes of the earlier sample.
+The jobs' times miss the allocation before a job and the idle tail after it. Between two samples, at most HOLDS apart, a
+cluster is assumed to have the nodes of the earlier sample.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from shared.clusters.model import Cluster
+
+COUNTED_EVERY = timedelta(minutes=5)  # the period of the scaling timer
+HOLDS = 3 * COUNTED_EVERY  # maximum validity of a count if no other follows: two checks in a row may fail
+STEADY = "Steady"  # Azure ML's allocation state of a cluster that is not changing its size
+TIMER, EVENT = "timer", "event"  # what caused a check of the cluster
 
 
 @dataclass(frozen=True)
 class Sample:
     """The nodes of a cluster at a moment, by what they did. Preempted nodes are gone and cost nothing.
 
-    `target` is the size that Azure ML is scaling the cluster to; `allocation` is Azure ML's state, Steady or Resizing.
-    `seen_by` is sweep or event.
+    `target` is the size that Azure ML is scaling the cluster to, `maximum` the most nodes that it may have (0 in
+    samples of versions that did not record it). `allocation` is Azure ML's state, Steady or Resizing, since
+    `allocation_since`. `seen_by` is timer or event (sweep in old rows).
     """
 
     cluster: str
@@ -31,7 +37,9 @@ class Sample:
     leaving: int = 0
     unusable: int = 0
     allocation: str = ""
-    seen_by: str = "sweep"
+    seen_by: str = TIMER
+    maximum: int = 0
+    allocation_since: datetime | None = None
 
     @property
     def nodes(self) -> int:
@@ -39,7 +47,7 @@ class Sample:
         return self.running + self.idle + self.preparing + self.leaving + self.unusable
 
 
-def sample_of(cluster: Cluster, at: datetime, seen_by: str = "sweep") -> Sample:
+def sample_of(cluster: Cluster, at: datetime, seen_by: str = TIMER) -> Sample:
     """Return the sample of a cluster in its state at this moment."""
     return Sample(
         cluster=cluster.name,
@@ -54,6 +62,8 @@ def sample_of(cluster: Cluster, at: datetime, seen_by: str = "sweep") -> Sample:
         unusable=cluster.unusable_nodes,
         allocation=cluster.allocation,
         seen_by=seen_by,
+        maximum=cluster.max_nodes,
+        allocation_since=cluster.allocation_since,
     )
 
 

@@ -15,6 +15,7 @@ from shared.deadlines.model import Date, DeadlineTerms, Pace, span
 from shared.deadlines.outlook import Outlook, outlook, terms_of
 from shared.deadlines.tiers import tiers_of
 from shared.deadlines.wish import RequestedDate, wish_of_request, wish_of_route, wish_of_tags
+from shared.jobs.limits import DAY, LOW_PRIORITY_JOB_DAYS
 from shared.kernel.errors import Impossible
 from shared.money.admission import seconds_before
 from shared.money.ports import MoneyPorts
@@ -93,6 +94,12 @@ def _work(ports: MoneyPorts, run: Run, wish: RequestedDate) -> float:
 def _check_promise(run: Run, work: float, expected: Outlook, done_by: datetime) -> None:
     if (done_by - run.created_at).total_seconds() < expected.seconds:
         raise Impossible(_too_soon(run, work, expected, done_by), "too_soon")
+    if work > LOW_PRIORITY_JOB_DAYS * DAY:
+        words = (
+            f"It takes {span(work)}, and Azure ML ends a job on low-priority nodes after {LOW_PRIORITY_JOB_DAYS} days. "
+            "Use more nodes, or submit it without a date to a cluster with dedicated nodes."
+        )
+        raise Impossible(words, "over_time_limit")
     if run.asked.timeout_seconds and run.asked.timeout_seconds < work:
         words = f"It takes {span(work)}, and its time limit is {span(run.asked.timeout_seconds)}."
         raise Impossible(words, "over_time_limit")

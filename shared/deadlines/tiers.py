@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
-from shared.clusters.model import Cluster
+from shared.clusters.model import LOW_PRIORITY, Cluster
 from shared.deadlines.pool import Pool, PoolPeriod, learn
 from shared.kernel.errors import Impossible
 from shared.kernel.suggest import there_are
@@ -17,7 +17,7 @@ from shared.runs.decide import has_run
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import WAITING
 
-LOW, DEDICATED = "low_priority", "dedicated"
+LOW, DEDICATED = LOW_PRIORITY, "dedicated"
 CHANGE = 300.0  # seconds until new nodes work, without any observation
 LEAST_CHANGE = 2.0
 

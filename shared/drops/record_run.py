@@ -11,6 +11,7 @@ from shared.runs.decide import first_moment
 from shared.runs.facts import RunRecorded
 from shared.runs.features import Origin, begun
 from shared.runs.intake.from_job import run_of
+from shared.runs.intake.job_lifetime import within_lifetime
 from shared.runs.model import Run, RunState
 
 
@@ -27,7 +28,8 @@ def record_run(ports: DropPorts, fact: DropComplete) -> None:
 
 
 def _run(ports: DropPorts, drop: Drop) -> Run:
-    job, route = drop.request, ports.routes.get(drop.key.route)
+    job, shorter = within_lifetime(ports.capacity, drop.request)
+    route = ports.routes.get(drop.key.route)
     now = drop.sealed_at or ports.clock()
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
     run = run_of(drop.run, job, bounds, now)
@@ -44,5 +46,5 @@ def _run(ports: DropPorts, drop: Drop) -> Run:
         people=replace(run.people, owner=drop.owner),
         money=replace(run.money, project=ports.purse.project_of(job.tags, drop.key.route)),
     )
-    run = replace(run, progress=replace(run.progress, history=first_moment(run)))
+    run = replace(run, progress=replace(run.progress, history=first_moment(run, shorter)))
     return begun(ports, run, Origin(None, route, route.limits)) if route else run

@@ -12,6 +12,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import name_with_route, record
+from shared.runs.intake.job_lifetime import within_lifetime
 from shared.runs.model import Moment, Run, RunState
 
 
@@ -25,8 +26,8 @@ def train_again(ports: DropPorts, drop: DropKey, key: str | None = None, owner: 
     name = name_with_route(ports.runs, kind, drop.route, what)
     route = ports.routes.get(drop.route)
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
-    job = again(stored_drop.request, stored_drop.run, name)
-    why = f"Generation {stored_drop.generation} of drop {drop} is trained again."
+    job, shorter = within_lifetime(ports.capacity, again(stored_drop.request, stored_drop.run, name))
+    why = f"Generation {stored_drop.generation} of drop {drop} is trained again. {shorter}".strip()
     run = run_of(name, job, bounds, now)
     run = replace(
         run,

@@ -17,6 +17,8 @@ from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, Layer
 
 DAY = 86_400
+# Azure ML ends a job after so many days: https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
+JOB_DAYS, LOW_PRIORITY_JOB_DAYS = 21, 7
 CODE = "code"  # can be allowed like the parts below: the user's own code folders, beside a job or uploaded for it
 UPLOAD_MIB = 256  # of one folder uploaded for a job
 

@@ -46,6 +46,10 @@ class CostLine(Struct):
     idle_share: Annotated[float, Meta(description="The part that neither training nor starting got.")]
     node_hours: float
     unpriced_hours: Annotated[float, Meta(description="Node hours whose price is unknown; not in the dollars.")]
+    unknown_hours: Annotated[
+        float,
+        Meta(description="Node hours, at most, of times when nobody counted: not in the dollars; of clusters."),
+    ]
     saved_always_on: Annotated[
         float | None,
         Meta(description="Against the most nodes that there were, kept up since the first one; of clusters."),
@@ -161,6 +165,7 @@ def _line(line: Line) -> Json:
         "idle_share": line.idle_share,
         "node_hours": line.node_hours,
         "unpriced_hours": line.unpriced_hours,
+        "unknown_hours": line.unknown_hours,
         "saved_always_on": line.saved_always_on,
         "saved_default": line.saved_default,
     }

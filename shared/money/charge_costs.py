@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from shared.clusters.samples import HOLDS
 from shared.kernel.attempts import Attempts
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import TrainyardError
@@ -20,7 +21,6 @@ from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_ru
 from shared.money.decide import WARNED, Consequence, Spent
 from shared.money.facts import BudgetReached, BudgetWarned
 from shared.money.model import Account, Row, month_of
-from shared.money.paid import HOLDS
 from shared.money.policy import Budget
 from shared.money.ports import MoneyPorts
 from shared.money.prices import RETAIL

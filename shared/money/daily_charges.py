@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 import msgspec
 
 from shared.clusters.lease_model import LONGEST_POSSIBLE, Lease
-from shared.clusters.samples import Sample, day_of
+from shared.clusters.samples import HOLDS, Sample, day_of
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.memory import Memory, Topic
 from shared.kernel.person import NOBODY, Person
 from shared.money.admission import clusters, prices
 from shared.money.ledger import IDLE_TAIL, LeasedNodes, Share, Users, default_seconds, split
 from shared.money.model import Day, Row
-from shared.money.paid import HOLDS, Paid, paid
+from shared.money.paid import Paid, paid
 from shared.money.ports import MoneyPorts
 from shared.money.prices import Prices
 from shared.money.sampled import DAY, Sampled, start_of_day
@@ -82,11 +82,12 @@ def charged(ports: MoneyPorts, since: datetime, until: datetime, samples: Sample
     now, samples = ports.clock(), samples or Sampled(ports.samples)
     charges: list[Day] = []
     opened: dict[datetime, Counts] = {}
-    for begin in _days(max(since, _books_begin(ports.memory, samples, now)), min(until, now)):
+    first = _first_days(ports.memory, samples)
+    for begin in _days(max(since, min(first.values(), default=now) - HOLDS), min(until, now)):
         closed_day = _kept_day(ports, day_of(begin)) if begin + DAY + CLOSED_AFTER <= now else None
         charges += closed_day or []
         if closed_day is None and begin >= start_of_day(now - KEPT):
-            opened[begin] = _counts(samples, begin, min(begin + DAY, now))
+            opened[begin] = _counts(samples, first, begin, now)
     counted_days = [begin for begin, counts in opened.items() if any(counts.values())] or [start_of_day(now)]
     facts = _known(ports, counted_days[0], now)
     for begin, counts in opened.items():
@@ -97,24 +98,24 @@ def charged(ports: MoneyPorts, since: datetime, until: datetime, samples: Sample
 def close_days(ports: MoneyPorts, samples: Sampled | None = None) -> list[str]:
     """Close each day that ended at least CLOSED_AFTER ago. Return the days that were closed now."""
     now, samples = ports.clock(), samples or Sampled(ports.samples)
-    facts, closed = None, []
-    for begin in _days(max(now - KEPT, _books_begin(ports.memory, samples, now)), now - DAY - CLOSED_AFTER):
+    facts, closed, first = None, [], _first_days(ports.memory, samples)
+    for begin in _days(max(now - KEPT, min(first.values(), default=now) - HOLDS), now - DAY - CLOSED_AFTER):
         if _kept_day(ports, day_of(begin)) is not None:
             continue
-        counts = _counts(samples, begin, begin + DAY)
+        counts = _counts(samples, first, begin, now)
         facts = facts or (_known(ports, begin, now) if any(counts.values()) else None)
         ports.books.close_day(day_of(begin), _day_of_all(facts, counts, begin, begin + DAY) if facts else [])
         closed.append(day_of(begin))
     return closed
 
 
-def _books_begin(memory: Memory, samples: Sampled, now: datetime) -> datetime:
-    """Return a moment before which no counted node existed. A process reads each cluster's first day once."""
+def _first_days(memory: Memory, samples: Sampled) -> dict[str, datetime]:
+    """Return the day of each cluster's oldest sample. A process reads each cluster's first day once."""
     first = memory.one(SEEN, Seen).first
     for name in samples.clusters:
         if name not in first and (day := samples.first_day(name)):
             first[name] = day
-    return min(first.values(), default=now) - HOLDS
+    return {name: first[name] for name in samples.clusters if name in first}
 
 
 def _days(since: datetime, until: datetime) -> Iterator[datetime]:
@@ -174,12 +175,14 @@ def _runs(ports: MoneyPorts, since: datetime) -> Iterator[Run]:
 Counts = dict[str, list[Sample]]  # by cluster
 
 
-def _counts(samples: Sampled, since: datetime, until: datetime) -> Counts:
-    return {name: samples.between(name, since - HOLDS, until) for name in samples.clusters}
+def _counts(samples: Sampled, first: dict[str, datetime], since: datetime, now: datetime) -> Counts:
+    """Return the samples of each cluster that say how many nodes the cluster had on this day, until now."""
+    until = min(since + DAY, now)
+    return {name: samples.around(name, since, until, day, now) for name, day in first.items()}
 
 
 def _day_of_all(facts: ChargeInputs, counts: Counts, since: datetime, until: datetime) -> list[Day]:
-    """Return the charges of each cluster that had a node."""
+    """Return the charges of each cluster that had a node, or may have had one while nobody counted."""
     paid_by_cluster = {name: paid(its, facts.uses.get(name, ()), since, until) for name, its in counts.items()}
     return [_day(facts, cluster, had, until) for cluster, had in paid_by_cluster.items() if had]
 
@@ -189,9 +192,9 @@ def _day(facts: ChargeInputs, cluster: str, had: list[Paid], until: datetime) ->
     shares: list[Share] = []
     seconds: dict[tuple[str, str], float] = defaultdict(float)
     dollars: dict[tuple[str, str], float | None] = {}
-    begin = had[0].spell.begin
+    begin, counted = had[0].spell.begin, [stretch for stretch in had if stretch.spell.nodes]
     users = Users(use for use in facts.uses.get(cluster, ()) if use.ended is None or use.ended + IDLE_TAIL > begin)
-    for stretch in had:
+    for stretch in counted:
         hourly = facts.prices.find(stretch.vm_size, stretch.tier, facts.region)
         for share in split(stretch.spell, users, holds):
             shares.append(share)
@@ -206,12 +209,13 @@ def _day(facts: ChargeInputs, cluster: str, had: list[Paid], until: datetime) ->
     last = facts.prices.find(had[-1].vm_size, had[-1].tier, facts.region)
     return Day(
         cluster,
-        day_of(had[0].spell.begin),
+        day_of(begin),
         rows,
         max(stretch.spell.nodes for stretch in had),
         last.dollars if last else 0.0,
         default_seconds(shares, until),
-        began=had[0].spell.begin,
+        began=counted[0].spell.begin if counted else None,
+        unknown_seconds=sum(stretch.unknown_seconds for stretch in had),
     )
 
 

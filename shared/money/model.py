@@ -77,8 +77,9 @@ class Day:
 
     `peak` is the largest number of nodes; `price` is dollars per node hour, 0 if unknown. `default_seconds` are the
     node seconds if only Azure ML had released nodes, after its default of 120 s. `began` is when the day's first node
-    existed; days closed before it was recorded have none. `problem` says why the record of a closed day is unreadable:
-    its charges are then unknown, and `rows` is empty.
+    existed; days closed before it was recorded have none. `unknown_seconds` are the node seconds that the cluster may
+    have had, at most, while nobody counted its nodes: no charge covers them. `problem` says why the record of a closed
+    day is unreadable: its charges are then unknown, and `rows` is empty.
     """
 
     cluster: str
@@ -89,6 +90,7 @@ class Day:
     default_seconds: float = 0.0
     problem: str = ""
     began: datetime | None = None
+    unknown_seconds: float = 0.0
 
 
 def month_of(at: datetime) -> str:

@@ -20,10 +20,11 @@ _HOUR = 3600
 @dataclass(frozen=True)
 class Line:
     """One line of a report, in dollars by kind. `node_hours` counts all hours, `unpriced_hours` those without a price.
+    `unknown_hours` are further node hours, at most, of times in which nobody counted the nodes.
 
     For an owner, `key` is the object id in Entra ID and `name` the owner's latest name; without an id, `key` is the
-    name that the owner gave. The savings against always-on and Azure ML's default are known only for whole clusters,
-    else None.
+    name that the owner gave. Only whole clusters have unknown hours, and savings against always-on and Azure ML's
+    default; for other lines, these are 0 and None.
     """
 
     key: str
@@ -33,6 +34,7 @@ class Line:
     saved_always_on: float | None = None
     saved_default: float | None = None
     name: str = ""
+    unknown_hours: float = 0.0
 
     @property
     def spent(self) -> float:
@@ -99,8 +101,9 @@ def _line(key: str, rows: Iterable[Row], name: str = "") -> Line:
 
 def _with_others(line: Line, days: list[Day], until: datetime) -> Line:
     """Return the line with its savings against keeping the maximum number of nodes up, and against Azure ML's
-    default.
+    default, and its unknown hours.
     """
+    line = replace(line, unknown_hours=sum(day.unknown_seconds for day in days) / _HOUR)
     if not all(day.price for day in days):
         return line
     default = sum(day.default_seconds / _HOUR * day.price for day in days)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from shared.clusters.ports import Samples
-from shared.clusters.samples import Sample
+from shared.clusters.samples import HOLDS, Sample
 
 DAY = timedelta(days=1)
 
@@ -37,6 +37,33 @@ class Sampled:
             found += [sample for sample in self._day(cluster, day) if since <= sample.at < until]
             day += DAY
         return found
+
+    def around(self, cluster: str, since: datetime, until: datetime, first: datetime, now: datetime) -> list[Sample]:
+        """Return the samples that say how many nodes the cluster had from `since` to `until`, oldest first.
+
+        These are the samples in this period, the last one before, and the first one after, up to `now`. The cluster's
+        oldest sample is not before `first`. Without a sample in or after the period, the cluster is deleted: an earlier
+        sample counts only if it is at most HOLDS old.
+        """
+        found = self.between(cluster, since, until) + self._first_after(cluster, until, now)
+        before = self.between(cluster, since - (DAY if found else HOLDS), since)
+        if found and not before:
+            before = self._last_before(cluster, since - DAY, first)
+        return before[-1:] + found
+
+    def _first_after(self, cluster: str, begin: datetime, now: datetime) -> list[Sample]:
+        while begin <= now:
+            if found := self.between(cluster, begin, start_of_day(begin) + DAY):
+                return found[:1]
+            begin = start_of_day(begin) + DAY
+        return []
+
+    def _last_before(self, cluster: str, until: datetime, first: datetime) -> list[Sample]:
+        while first < until:
+            if found := self.between(cluster, until - DAY, until):
+                return found[-1:]
+            until -= DAY
+        return []
 
     def _day(self, cluster: str, day: datetime) -> list[Sample]:
         if (cluster, day) not in self._days:

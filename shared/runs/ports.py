@@ -104,6 +104,9 @@ class Capacity(Protocol):
         `unknown_cluster` and `too_many_nodes` are permanent reasons.
         """
 
+    def is_low_priority(self, name: str) -> bool:
+        """Whether Azure may evict the cluster's nodes. False for an unknown cluster."""
+
 
 @dataclass(frozen=True)
 class Content:

@@ -20,7 +20,7 @@ from benchmarks._spot_picture import Moment, draw_moments
 from benchmarks.deadline import TRACES
 from emulators.process import wait_for
 from local.cloud import Cloud, Options
-from shared.runs.model import DEDICATED_FROM
+from shared.elastic.model import DEDICATED_FROM
 from tests.e2e.desk import ROOT, Desk
 from tests.e2e.lab import Lab
 
@@ -176,7 +176,7 @@ def follow(desk: Desk, lab: Lab, name: str) -> dict[str, Any]:
         for node in lab.control(cluster)["nodes"]:
             if node["job"] and node["job"].startswith(name):
                 with contextlib.suppress(urllib.error.HTTPError):  # it has gone by itself
-                    lab.control(f"{cluster}/preempt", {"node": node["index"], "job": "queued", "notice": 0})
+                    lab.control(f"{cluster}/preempt", {"node": node["index"]})
         run: dict[str, Any] = lab.get(f"runs/{name}")
         return run if run["archived_at"] else None
 
@@ -257,5 +257,4 @@ def allow(lab: Lab, there_are: bool) -> None:
     lab.control(f"{lab.cloud.azureml}/control/faults", faults, "PUT")
     for node in [] if there_are else nodes_of(lab, "cpu-cluster"):
         with contextlib.suppress(urllib.error.HTTPError):  # it has gone by itself
-            asked = {"node": node["id"], "job": "queued", "notice": 0}
-            lab.control(f"{lab.cloud.azureml}/control/clusters/cpu-cluster/preempt", asked)
+            lab.control(f"{lab.cloud.azureml}/control/clusters/cpu-cluster/preempt", {"node": node["id"]})

@@ -38,8 +38,9 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 @pytest.mark.timeout(600)
 def test_a_run_goes_on_when_its_first_node_is_lost(lab: Lab) -> None:
-    """Two members train together, each with its own view of the mounts, as in Azure; the first one's node is taken; the
-    run ends well, with each step counted once."""
+    """Two members train together, each with its own view of the mounts, as in Azure. Azure takes the first one's node,
+    so its job fails; another job takes its place without using a resubmission. The run completes, with each step
+    counted once."""
     lab.control(f"{lab.cloud.azureml}/control/faults", {"mounts": "own"}, "PUT")
     job = json.dumps({"inputs": INPUTS}).encode()
     lab.upload("cifar/small", {CIFAR.name: CIFAR.read_bytes(), "job.json": job})
@@ -60,6 +61,9 @@ def test_a_run_goes_on_when_its_first_node_is_lost(lab: Lab) -> None:
     sizes = [size["nodes"] for size in run["elastic"]["sizes"]]
     assert 2 in sizes
     assert 1 in sizes[sizes.index(2) :], "the loss of a node shows in the run's size"
+    assert "PreemptionError" in run["elastic"]["losses"][0]["why"]
+    assert run["elastic"]["members"][0]["attempt"] == 2
+    assert run["elastic"]["resubmitted"] == 0
     steps = [step for step, _, _ in series("train_loss")]
     assert steps == sorted(set(steps)), "a step that was done again is counted once"
     files = lab.output(run)

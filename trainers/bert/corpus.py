@@ -1,4 +1,5 @@
-"""The rows of a text drop in every process: one tokenizer for all, and on each node one process that tokenises."""
+"""The rows of a text drop in every process: all processes use one tokenizer, and one process on each node
+tokenizes."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Source:
-    """Which text, and how it becomes rows of `length` tokens. The settings of the same names explain each."""
+    """The text, and how it becomes rows of `length` tokens. The settings with the same names explain each field."""
 
     data: Path
     tokenizer: Path | None
@@ -37,7 +38,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Rows to train on and held-out rows, and the tokenizer that made them as JSON. The same in every process."""
+    """Training rows, held-out rows, and their tokenizer as JSON. The same in every process."""
 
     tokenizer: str
     specials: text.Specials
@@ -47,13 +48,15 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """Tells texts and tokenizers apart by the tokenizer and the numbers of tokens."""
+        """Return a value that differs for other texts or tokenizers, made of the tokenizer and the numbers of
+        tokens."""
         facts = f"{self.tokenizer} {self.train.tokens} {self.held_out.tokens}"
         return hashlib.blake2b(facts.encode(), digest_size=8).hexdigest()
 
 
 def prepare(source: Source, place: dist.Place, stop: dist.StopRequest) -> Corpus:
-    """Tokenise the text on each node's disk and map it. Raises DataError in every process if any finds bad data.
+    """Tokenize the text on each node's disk, and map the result. If any process finds bad data, every process
+    raises DataError.
 
     The files are deleted as soon as all have mapped them: the disk gets its space back when the processes end,
     however they end.
@@ -82,7 +85,7 @@ def prepare(source: Source, place: dist.Place, stop: dist.StopRequest) -> Corpus
 
 
 def _tokenizer(source: Source, paths: list[Path], held: text.Held) -> str:
-    """The tokenizer given on the command line, or else the one in the drop's top folder, or else a new one."""
+    """Return the tokenizer from the command line, otherwise the one in the drop's top folder, otherwise a new one."""
     in_drop = source.data / text.TOKENIZER
     given = source.tokenizer or (in_drop if in_drop.is_file() else None)
     tokenizer = text.load_tokenizer(given) if given else text.train_tokenizer(paths, held, source.vocabulary)
@@ -90,7 +93,8 @@ def _tokenizer(source: Source, paths: list[Path], held: text.Held) -> str:
 
 
 def _in_slices(work: Iterator[None], stop: dist.StopRequest) -> None:
-    """Do the work, and meet the others now and then: all stop together, and no silence gets too long."""
+    """Do the work in slices, and meet the other processes between them: all stop together, and no silence gets too
+    long."""
     error, busy = None, True
     while dist.all_sum(torch.tensor(int(busy))):
         stop.check(0)
@@ -114,14 +118,14 @@ def _check(corpus: Corpus, source: Source) -> None:
 
 
 def _told(value: str, place: dist.Place) -> list[str]:
-    """What each process says, by rank."""
+    """Return each process's message, by rank."""
     values = [""] * place.world_size
     torch.distributed.all_gather_object(values, value)
     return values
 
 
 def _together(work: Callable[[], T], place: dist.Place) -> T:
-    """Do `work` and return its result; or raise DataError in every process if it raised one in any."""
+    """Call `work` and return its result. If it raises DataError in any process, every process raises DataError."""
     result, error = None, ""
     try:
         result = work()

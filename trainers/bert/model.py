@@ -1,4 +1,4 @@
-"""BERT by its published sizes, its masked-language-model loss, and how several processes hold it."""
+"""BERT in its published sizes, its masked-language-model loss, and how several processes share it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # one while sav
 
 @dataclass(frozen=True)
 class Size:
-    """Transformer layers, width, and a highest learning rate to start from. Heads are 64 wide, inner layers 4 times."""
+    """Number of layers, width, and a suggested peak learning rate. Heads are 64 wide, inner layers four times the
+    width."""
 
     layers: int
     hidden: int
@@ -49,9 +50,9 @@ SIZES = {
 
 
 class MaskedLanguage(nn.Module):
-    """BERT and its loss in one forward, so that DDP and FSDP2 see all of the work.
+    """BERT and its loss in one forward pass, so that DDP and FSDP2 see all of the work.
 
-    The head runs at the positions to guess only: over all of them it would be most of a small model's work.
+    The head runs only at the masked positions: at all positions, it would be most of a small model's work.
     """
 
     def __init__(self, config: BertConfig) -> None:
@@ -59,7 +60,8 @@ class MaskedLanguage(nn.Module):
         self.net = BertForMaskedLM(config)
 
     def forward(self, inputs: Tensor, positions: Tensor, targets: Tensor) -> Tensor:
-        """Tokens (N, L), positions (N, K) and the right tokens there (N, K) to the sum of the N * K losses, ()."""
+        """Map tokens (N, L), positions (N, K) and the correct tokens at these positions (N, K) to the sum of the N
+        * K losses, ()."""
         hidden = self.net.bert(inputs).last_hidden_state  # (N, L, H)
         hidden = hidden.gather(1, positions[:, :, None].expand(-1, -1, hidden.shape[2]))  # (N, K, H)
         logits = self.net.cls(hidden).float()  # (N, K, V)
@@ -67,7 +69,8 @@ class MaskedLanguage(nn.Module):
 
 
 def config(size: Size, vocabulary: int, length: int, pad: int, dropout: float) -> BertConfig:
-    """A model for rows of `length` tokens, and no longer ones: a position that was never trained is of no use."""
+    """Return the configuration for rows of `length` tokens. Longer rows are not supported, because their positions
+    would never be trained."""
     return BertConfig(
         vocab_size=vocabulary,
         hidden_size=size.hidden,
@@ -98,7 +101,8 @@ def spread(model: MaskedLanguage, how: str, device: torch.device) -> nn.Module:
 
 
 def exchanging(model: nn.Module, last: bool) -> AbstractContextManager[None]:
-    """For one part of an accumulated batch: processes exchange gradients in the backward of the last part only."""
+    """Set, for one part of an accumulated batch, whether processes exchange gradients: only in the backward pass of
+    the last part."""
     if isinstance(model, FSDPModule):
         model.set_requires_gradient_sync(last)
         return nullcontext()
@@ -107,7 +111,7 @@ def exchanging(model: nn.Module, last: bool) -> AbstractContextManager[None]:
 
 
 def optimizer(model: nn.Module, lr: float, weight_decay: float) -> torch.optim.AdamW:
-    """AdamW, Loshchilov and Hutter 2017, arXiv:1711.05101. Biases and LayerNorm's weights do not decay."""
+    """Return AdamW (Loshchilov and Hutter 2017, arXiv:1711.05101). Biases and LayerNorm weights do not decay."""
     matrices = [weights for weights in model.parameters() if weights.ndim > 1]
     vectors = [weights for weights in model.parameters() if weights.ndim <= 1]
     groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
@@ -116,13 +120,13 @@ def optimizer(model: nn.Module, lr: float, weight_decay: float) -> torch.optim.A
 
 
 def clip(model: nn.Module, limit: float) -> Tensor:
-    """Scale the gradient down to a norm of `limit`, and return the norm that it had, in every process the same."""
+    """Scale the gradient down to a norm of `limit`, and return its previous norm, the same in every process."""
     norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
     return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
 
 def whole(model: nn.Module) -> dict[str, Tensor]:
-    """All weights of BertForMaskedLM, in rank 0's memory. All processes must call it."""
+    """Return all weights of BertForMaskedLM, in rank 0's memory. All processes must call this function."""
     weights = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
     return {name.removeprefix("net."): value for name, value in weights.items() if isinstance(value, Tensor)}
 

@@ -1,7 +1,8 @@
-"""What a generator with a state would draw, as functions of a position: the order of rows, and which tokens to mask.
+"""Random orders and masks as functions of a position, without a generator's state: the order of rows, and which tokens
+to mask.
 
-So nothing of it has to be kept, saved or sent: any process computes any part of any epoch, and a training that goes
-on after a stop, even with another number of processes, sees what it would have seen.
+Nothing has to be kept, saved or sent: any process can compute any part of any epoch. A training that continues after a
+stop, even with another number of processes, sees the same rows and masks.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ Indices = NDArray[np.int64]
 
 
 def key(*parts: object) -> int:
-    """A number of 64 bits for a purpose, a seed and an epoch: other parts, unrelated random numbers."""
+    """Return a 64-bit key for a purpose, a seed and an epoch. Different keys give unrelated random numbers."""
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest())
 
 
 def noise(seed: int, counters: Numbers) -> Numbers:
-    """A random number of 64 bits for each counter: SplitMix64, Steele et al. 2014, doi:10.1145/2660193.2660195."""
+    """Return a random 64-bit number for each counter: SplitMix64, Steele et al. 2014, doi:10.1145/2660193.2660195."""
     z = np.uint64(seed) + (counters + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -34,7 +35,8 @@ def noise(seed: int, counters: Numbers) -> Numbers:
 
 
 def shuffled(positions: Indices, count: int, seed: int) -> Indices:
-    """The rows at these positions of a random order of `count` rows, (N,) in 0..count-1. Memory is that of `positions`.
+    """Return the rows at these positions of a random order of `count` rows, (N,) in 0..count-1. Uses memory in
+    proportion to `positions`.
 
     A Feistel network of four rounds is a permutation of the next power of four. What it puts at `count` or above is
     put again until it is below: Black and Rogaway 2002, "Ciphers with Arbitrary Finite Domains", section 4.
@@ -54,7 +56,7 @@ def shuffled(positions: Indices, count: int, seed: int) -> Indices:
 
 @dataclass(frozen=True)
 class Masked:
-    """Rows to learn from: what the model sees, where it must guess, and what is right there."""
+    """Rows to learn from: the model's input, the masked positions, and the correct tokens there."""
 
     inputs: Indices  # (N, L)
     positions: Indices  # (N, K), ascending
@@ -62,12 +64,13 @@ class Masked:
 
 
 def predicted(length: int) -> int:
-    """K, how many tokens are predicted of a row of `length`: the same in all rows, so that all weigh alike."""
+    """Return K, the number of tokens to predict in a row of `length`: the same in all rows, so that all rows have
+    the same weight."""
     return max(1, round(PREDICTED * length))
 
 
 def mask(tokens: Indices, rows: Indices, seed: int, vocabulary: int, mask_token: int, fixed: list[int]) -> Masked:
-    """Mask tokens (N, L), which are the given rows (N,), with numbers that depend on seed, row and place in it alone.
+    """Mask tokens (N, L) of the given rows (N,), with random numbers that depend only on seed, row and position.
 
     The `fixed` tokens ([CLS] and [SEP]) are predicted only where a row has nothing else left.
     """

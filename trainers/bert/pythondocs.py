@@ -1,4 +1,4 @@
-"""Write the documentation inside this Python as text files: real text to try the trainer with, without a network.
+"""Write the documentation inside this Python as text files: real text for the trainer, without a network.
 
 $ python bert/pythondocs.py DIR
 
@@ -18,7 +18,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def write(folder: Path) -> int:
-    """Write all texts below `folder`, and return how many characters they have."""
+    """Write all texts below `folder`, and return their number of characters."""
     library = Path(sysconfig.get_path("stdlib"))
     texts = {f"topics/{name}.txt": text for name, text in pydoc_data.topics.topics.items()}
     for path in sorted(library.rglob("*.py")):
@@ -32,7 +32,8 @@ def write(folder: Path) -> int:
 
 
 def docstrings(path: Path) -> str:
-    """All docstrings of a module, in the order of ast.walk, a blank line between two. "" for what does not parse."""
+    """Return all docstrings of a module, in the order of ast.walk, separated by blank lines; "" if the module can't
+    be parsed."""
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):  # templates and samples of broken code

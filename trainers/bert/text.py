@@ -1,9 +1,9 @@
-"""Text of any size as rows of tokens: read in pieces, tokenised once into a file of numbers, which is then mapped.
+"""Text of any size as rows of tokens: read in pieces, tokenized once into a file of numbers, and mapped into memory.
 
-A file on the node's own disk rather than a stream through a shuffle buffer: the number of rows is known before the
-first step, so an epoch, its schedule and a position in it are exact; any row can be had at any time, so the order is
-random over all of the text; and memory is that of one batch. It costs a pass over the text at the start of each job,
-and disk space of about half the text's size.
+The tokens are in a file on the node's disk, and not in a stream with a shuffle buffer. The number of rows is known
+before the first step, so an epoch, its schedule and a position in it are exact. Every row is available at any time, so
+the order is random over the whole text. Memory use is that of one batch. In return, each job reads the text once at its
+start, and needs disk space of about half the text's size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ NAMES = {"cls": ("[CLS]", "<s>"), "sep": ("[SEP]", "</s>"), "mask": ("[MASK]", "
 
 
 def text_files(folder: Path) -> list[Path]:
-    """All files below `folder`, sorted, but hidden ones, a drop's markers and tokenizer.json. DataError for none."""
+    """Return all files below `folder`, sorted, without hidden files, a drop's markers and tokenizer.json. Raises
+    DataError if there are none."""
     found = [path for path in sorted(folder.rglob("*")) if path.is_file() and _is_text(path.relative_to(folder))]
     if not any(path.stat().st_size for path in found):
         raise DataError(f"{folder}: expected files with text in UTF-8, .gz or not, found none")
@@ -41,7 +42,8 @@ def _is_text(path: Path) -> bool:
 
 
 def pieces(paths: list[Path]) -> Iterator[str]:
-    """The text of all files in order, in pieces of up to 2 * PIECE characters that end with a line where they can.
+    """Yield the text of all files in order, in pieces of up to 2 * PIECE characters that end with a line if
+    possible.
 
     Raises DataError for a file that is not UTF-8, or is not the gzip file that its name says.
     """
@@ -61,7 +63,8 @@ def pieces(paths: list[Path]) -> Iterator[str]:
 
 
 def _cut(stream: IO[str]) -> Iterator[str]:
-    """Pieces that are not blank. What follows a block's last line's end, or else its last space, goes to the next."""
+    """Yield pieces that are not blank. The text after a block's last newline, or else after its last space, goes to
+    the next piece."""
     rest, block = "", stream.read(PIECE)
     while block:
         following = stream.read(PIECE)
@@ -75,7 +78,8 @@ def _cut(stream: IO[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Held:
-    """Which pieces are held out for validation: the first of every `every`, so that they come from all of the text."""
+    """The pieces that are held out for validation: the first of every `every` pieces, so that they come from the
+    whole text."""
 
     every: int
 
@@ -84,7 +88,7 @@ class Held:
 
 
 def train_tokenizer(paths: list[Path], held: Held, vocabulary: int) -> Tokenizer:
-    """A byte-level BPE tokenizer of up to `vocabulary` tokens, from the pieces that are not held out.
+    """Return a byte-level BPE tokenizer of up to `vocabulary` tokens, trained on the pieces that are not held out.
 
     Bytes, so that no text is unknown to it. From a text of more than SAMPLE_BYTES it reads evenly spread pieces.
     """
@@ -124,7 +128,7 @@ class Specials:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Specials:
-        """Raises DataError for a tokenizer that lacks one."""
+        """Return the special tokens of a tokenizer. Raises DataError if one is missing."""
         ids = {}
         for kind, names in NAMES.items():
             numbers = [number for name in names if (number := tokenizer.token_to_id(name)) is not None]
@@ -135,7 +139,7 @@ class Specials:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer.json. Raises DataError for any other file, and where a token that we need is missing."""
+    """Read a tokenizer.json. Raises DataError for any other file, and if a required token is missing."""
     try:
         tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
     except Exception as error:  # the library raises nothing narrower
@@ -149,7 +153,8 @@ def number_type(tokenizer: Tokenizer) -> type[np.uint16 | np.uint32]:
 
 
 def tokenise(paths: list[Path], held: Held, tokenizer: Tokenizer, folder: Path) -> Iterator[None]:
-    """Write the tokens of all pieces, [SEP] after each, to `folder`/train and folder/held_out. Yields now and then."""
+    """Write the tokens of all pieces, with [SEP] after each, to `folder`/train and folder/held_out. Yields
+    regularly."""
     tokenizer.encode_special_tokens = True  # "[MASK]" in a text is six characters
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -165,7 +170,8 @@ def tokenise(paths: list[Path], held: Held, tokenizer: Tokenizer, folder: Path) 
 
 
 class Rows:
-    """The tokens of a file, packed: each row is [CLS], the next `length` - 2 tokens, [SEP]. The last few are left out.
+    """The tokens of a file, packed: each row is [CLS], the next `length` - 2 tokens, [SEP]. The last few tokens are
+    left out.
 
     Rows do not end with documents, and [SEP] stands between two documents in a row: the "full sentences" of RoBERTa,
     Liu et al. 2019, arXiv:1907.11692, section 4.2. No row has padding.
@@ -184,11 +190,11 @@ class Rows:
 
     @property
     def tokens(self) -> int:
-        """How many tokens the file has."""
+        """Return the number of tokens in the file."""
         return len(self._tokens)
 
     def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The given rows, (N, length)."""
+        """Return the given rows, (N, length)."""
         text = self._text[rows].astype(np.int64)
         edge = np.ones((len(rows), 1), dtype=np.int64)
         return np.hstack([edge * self._specials.cls, text, edge * self._specials.sep])

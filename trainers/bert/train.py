@@ -100,7 +100,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 class Window:
-    """What happened since the last line of log."""
+    """The sums since the last line of the log."""
 
     def __init__(self, device: torch.device) -> None:
         self.sums = torch.zeros(2, device=device, dtype=torch.double)  # losses, and how many
@@ -112,7 +112,7 @@ class Window:
 
 @dataclass(kw_only=True)
 class Training(training.Training):
-    """What one training consists of."""
+    """The state of one training."""
 
     settings: Settings
     corpus: corpus.Corpus
@@ -127,14 +127,15 @@ class Training(training.Training):
         return math.ceil(len(self.corpus.train) / self.settings.batch_size)
 
     def save(self) -> None:
-        """Make a checkpoint of this moment, after a row of what no row has told yet."""
+        """Save a checkpoint of the current state, after writing the pending row of metrics."""
         if self.window.rows:
             report(self)
         self.checkpoints.save(self.state, {**vars(self.position), "val_loss": self.val_loss})
 
 
 def rate(step: int, steps: int, warmup: float) -> float:
-    """Share of the highest learning rate for `step` of 1..steps: a straight line up, then half a cosine down to 0."""
+    """Return the share of the peak learning rate for `step` of 1..steps: it rises linearly, then falls to 0 along
+    half a cosine."""
     rising = max(1, round(warmup * steps))
     if step <= rising:
         return step / rising
@@ -142,7 +143,7 @@ def rate(step: int, steps: int, warmup: float) -> float:
 
 
 def part(t: Training, source: text.Rows, rows: order.Indices, seed: int) -> tuple[list[Tensor], float]:
-    """Inputs, positions and targets of masked rows on the device, and 1.0.
+    """Return inputs, positions and targets of masked rows on the device, and the weight 1.0.
 
     Where this process has no row left, some row and 0.0, the weight of its loss: all processes must take part.
     """
@@ -154,7 +155,7 @@ def part(t: Training, source: text.Rows, rows: order.Indices, seed: int) -> tupl
 
 
 def train_step(t: Training, whole: order.Indices, masks: int) -> None:
-    """Learn from a batch, given its rows of all processes."""
+    """Train on one batch, given the rows of all processes."""
     mine = whole[t.place.rank :: t.place.world_size]
     guesses = len(whole) * order.predicted(t.settings.length)
     for number, rows in enumerate(np.array_split(mine, t.settings.accumulate), start=1):
@@ -177,7 +178,7 @@ def train_step(t: Training, whole: order.Indices, masks: int) -> None:
 
 
 def train_epoch(t: Training) -> None:
-    """The training loop, from the position to the end of its epoch: every row once, in an order of this epoch."""
+    """The training loop, from the position to the end of its epoch: every row once, in this epoch's order."""
     at, count, interval = t.position, len(t.corpus.train), t.settings.val_interval
     epoch_order, masks = (order.key(name, t.settings.seed, at.epoch) for name in ("order", "masks"))
     while at.samples < count:
@@ -202,7 +203,7 @@ def train_epoch(t: Training) -> None:
 
 
 def report(t: Training) -> None:
-    """A line of log and a row of metrics: sums over all processes since the last one."""
+    """Write a line to the log and a row of metrics: sums over all processes since the last one."""
     loss, count = dist.all_sum(t.window.sums).tolist()
     seconds = time.perf_counter() - t.window.since
     at, norm, tokens = t.position, t.window.norm.item(), t.window.rows * t.settings.length / seconds
@@ -216,7 +217,7 @@ def report(t: Training) -> None:
 
 
 def validate(t: Training) -> None:
-    """Loss and perplexity on held-out rows, the same rows with the same masks each time and whatever the seed."""
+    """Measure loss and perplexity on held-out rows. Rows and masks are always the same, whatever the seed."""
     held_out, k = t.corpus.held_out, order.predicted(t.settings.length)
     used = order.shuffled(np.arange(min(t.settings.val_rows, len(held_out))), len(held_out), order.key("validation"))
     at_once = max(t.place.world_size, t.settings.batch_size // t.settings.accumulate)
@@ -239,7 +240,8 @@ def validate(t: Training) -> None:
 
 
 def save(t: Training, folder: Path) -> None:
-    """Write what transformers' from_pretrained reads, and model.json. Each file is whole or not there."""
+    """Write the files that transformers' from_pretrained reads, and model.json. Each file is written whole or not
+    at all."""
     weights = model.whole(t.model)
     if t.place.rank:
         return  # needed only to gather the model's shares
@@ -252,12 +254,12 @@ def save(t: Training, folder: Path) -> None:
 
 
 def facts(t: Training) -> dict[str, object]:
-    """What model.json says: what the model is, how good it is, and what it came from."""
+    """Return the content of model.json: the model, its loss, and its origin."""
     return {
         "weights": "model.safetensors",
         "architecture": "transformers.BertForMaskedLM",
-        "val_loss": t.val_loss,
-        "val_perplexity": math.exp(t.val_loss),
+        "metrics": {"val_loss": t.val_loss, "val_perplexity": math.exp(t.val_loss)},
+        "step": t.position.step,
         "tokens": {"train": t.corpus.train.tokens, "held_out": t.corpus.held_out.tokens},
         "training": t.settings.plain(),
     }
@@ -270,7 +272,7 @@ def config(settings: Settings, text: corpus.Corpus) -> BertConfig:
 
 
 def assemble(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> Training:
-    """Everything of a training, at its start or at its newest checkpoint."""
+    """Return all parts of a training, at its start or at its newest checkpoint."""
     tokenizer = settings.tokenizer or (settings.from_model and settings.from_model / "tokenizer.json")
     source = corpus.Source(settings.data, tokenizer, settings.vocabulary, settings.length, settings.val_share)
     rows = corpus.prepare(source, place, stop)
@@ -312,7 +314,7 @@ def assemble(settings: Settings, place: dist.Place, device: torch.device, stop: 
 
 
 def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
-    """Train, validate after every epoch, save. Returns what the last line says."""
+    """Train, validate after every epoch, and save. Returns the text of the last line."""
     began = time.perf_counter()
     t = assemble(settings, place, device, stop)
     with t.metrics, t.kept_when_stopped():

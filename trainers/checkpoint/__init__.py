@@ -1,31 +1,32 @@
-"""Checkpoints that outlive any process, node and number of processes.
+"""Checkpoints that survive the loss of any process and node, and that any number of processes can load.
 
-Why torch.distributed.checkpoint (DCP), and what is added to it:
+Why torch.distributed.checkpoint (DCP), and what Trainyard adds to it:
 
-DCP writes what each process holds, in parallel, and reads it back for any other number of processes, FSDP2's shards
-included. A file of safetensors from rank 0 would be simpler, but needs the whole state in one memory, and resharding
-by hand. DCP alone isn't enough on a mounted blob container: nothing there is renamed atomically, so a crash may leave
-half of it, and nothing notices a byte that changed. Here each checkpoint has a folder of its own, and `complete.json`,
-which names the files with their sizes and checksums, is written last, after the files were read back. A folder whose
-marker is missing, broken, or not true of its files is passed over, and the log says why. `newest.json` beside the
-folders names the newest that was complete: where it is there, a training never starts over in silence.
+With DCP, every process writes its own part of the state in parallel, and any other number of processes can read it,
+FSDP2's shards included. A safetensors file from rank 0 would be simpler, but needs the whole state in one memory and
+resharding by hand. DCP alone is not enough on a mounted blob container: nothing there is renamed atomically, so a crash
+may leave half a checkpoint, and DCP does not notice a changed byte. Here each checkpoint has its own folder. After the
+files have been written and read back, `complete.json` is written last; it names the files with their sizes and
+checksums. A folder is skipped, with the reason in the log, if its marker is missing, broken or does not match its
+files. `newest.json` beside the folders names the newest checkpoint that was ever complete, so a training never starts
+over without an error if checkpoints exist.
 
-A thread copies the state, and then writes it, while the training goes on; staging.py says why that is safe. It has a
-gloo group of its own, since two threads must not exchange over one. Nothing is on the disk of a node: the next
-processes may run on other machines, and be more or fewer. A save that fails (disk full, read-only mount) is told and
-the training goes on: what it would cost to lose is less than what it would cost to stop.
+A thread copies the state and writes it while the training continues; staging.py explains why this is safe. The thread
+has its own gloo group, because two threads must not use one group. Nothing is stored on a node's disk: the next
+processes may run on other machines, in another number. If a save fails (disk full, read-only mount), the error is
+logged and the training continues: a lost checkpoint costs less than a stopped training.
 
-While a process lives that has the state of a step in its memory, nobody reads a checkpoint: it sends its state to those
-that are new or a step behind.
+As long as one process still has the state of the current step in memory, no checkpoint is read: this process sends its
+state to the new processes and to those that are one step behind.
 
-DCP's files are pickles. They are safe as long as nobody but the run itself can write into the folder.
+DCP's files are pickles. They are safe as long as only the run itself can write into the folder.
 
-    saving.py     Checkpoints: when one is made, which one is taken, and what is said about it
-    folder.py     what lies on the disk: names, markers, checksums, and why one is passed over
-    staging.py    the copy that a thread makes while the training goes on
-    writer.py     DCP's files, and why the system refused one
+    saving.py     Checkpoints: when they are made, which one is loaded, and what is logged
+    folder.py     the files on disk: names, markers, checksums, and why a checkpoint is skipped
+    staging.py    the copy that a thread makes while the training continues
+    writer.py     DCP's file writer, which reports the system's error
     state.py      a training's state as a tree of tensors, and back
-    position.py   how far a training is, and what follows from that alone
+    position.py   the position of a training, and what depends on it alone
 """
 
 from .folder import MARKER, NEWEST, Damaged, verified

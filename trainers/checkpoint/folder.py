@@ -22,11 +22,12 @@ NAME = re.compile(r"(\d{6})-step-\d+(?:-round-(\d+))?")
 
 
 class Damaged(Exception):
-    """A checkpoint's folder is not what its marker says, or has none; the text says what a reader should know."""
+    """A checkpoint's folder has no marker, or its files don't match the marker. The message is for the log."""
 
 
 def verified(path: Path) -> dict[str, Any] | None:
-    """The marker of a checkpoint's folder, or None if its files are not there in their sizes; no content is read."""
+    """Return the marker of a checkpoint's folder, or None if a file is missing or has another size. No content is
+    read."""
     try:
         marker = read_marker(path)
         check_sizes(path, marker)
@@ -36,7 +37,7 @@ def verified(path: Path) -> dict[str, Any] | None:
 
 
 def read_marker(path: Path) -> dict[str, Any]:
-    """The marker of a checkpoint's folder. Raises Damaged."""
+    """Return the marker of a checkpoint's folder. Raises Damaged."""
     try:
         text = (path / MARKER).read_text()
     except FileNotFoundError:
@@ -53,7 +54,7 @@ def read_marker(path: Path) -> dict[str, Any]:
 
 
 def check_sizes(path: Path, marker: Mapping[str, Any]) -> None:
-    """Raise Damaged if a file is missing or has another size than when it was written."""
+    """Raise Damaged if a file is missing or its size has changed."""
     for name, size in marker["files"].items():
         try:
             found = (path / name).stat().st_size
@@ -64,7 +65,7 @@ def check_sizes(path: Path, marker: Mapping[str, Any]) -> None:
 
 
 def check_sums(path: Path, marker: Mapping[str, Any], rank: int = 0, world_size: int = 1) -> None:
-    """Raise Damaged if a file has another content than when it was written. Each rank reads its share of the files."""
+    """Raise Damaged if the content of a file has changed. Each rank reads its share of the files."""
     for name, expected in sorted(marker.get("sha256", {}).items())[rank::world_size]:
         try:
             found = sum_of(path / name)
@@ -80,7 +81,7 @@ def sum_of(path: Path) -> str:
 
 
 def newest_of(folder: Path) -> str:
-    """The name of the newest checkpoint that was ever complete, or nothing."""
+    """Return the name of the newest checkpoint that was ever complete, or ''."""
     try:
         return str(json.loads((folder / NEWEST).read_text())["name"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -88,7 +89,8 @@ def newest_of(folder: Path) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """One line that names the cause. DCP wraps the errors of all processes, with their tracebacks, into one."""
+    """Return one line that names the cause. DCP wraps the errors of all processes, with their tracebacks, into one
+    error."""
     failures = getattr(error, "failures", None) or {}
     for failure in failures.values():
         inner = failure[0] if isinstance(failure, tuple) else failure
@@ -102,7 +104,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what led to it: a writer that can't finish its file after a failure raises another error."""
+    """Yield an error and its causes. A writer that can't finish its file after a failure raises a second error."""
     while error:
         yield error
         error = error.__cause__ or error.__context__
@@ -118,26 +120,26 @@ PLAIN = {
 
 
 def order_of(name: str) -> tuple[int, int]:
-    """Sort key: the later team is newer, then the later save."""
+    """Return the sort key of a checkpoint: a later team is newer, then a later save."""
     found = NAME.fullmatch(name)
     assert found
     return int(found[2] or 0), int(found[1])
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names of all checkpoints, complete or not."""
+    """Return the names of all checkpoints, complete or not."""
     return [path.name for path in folder.iterdir() if NAME.fullmatch(path.name)] if folder.exists() else []
 
 
 def complete(path: Path, marker: Mapping[str, Any]) -> None:
-    """Write a checkpoint's marker, and that it is the newest. All its files are there."""
+    """Write a checkpoint's marker, and record the checkpoint as the newest. All its files must exist."""
     (path / MARKER).write_text(json.dumps(marker) + "\n")
     with replacing(path.parent / NEWEST) as newest:
         newest.write_text(json.dumps({"name": path.name}) + "\n")
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Remove all but the newest complete ones, and what crashed processes left before those."""
+    """Delete all but the newest complete checkpoints, and the remains of older crashes."""
     names = sorted(names_in(folder), key=order_of, reverse=True)
     whole = [name for name in names if verified(folder / name)]
     for name in names:

@@ -1,4 +1,4 @@
-"""How far a training is, and what follows from that alone; and when a checkpoint is to be made."""
+"""The position of a training, the values that depend on the position alone, and the interval between checkpoints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _interval(text: str) -> int:
-    """Steps; 0 stands for `epoch`."""
+    """Return the number of steps between checkpoints; 0 stands for `epoch`."""
     if text == "epoch":
         return 0
     if not text.isdecimal() or int(text) < 1:
@@ -38,7 +38,7 @@ def _interval(text: str) -> int:
 
 @dataclass
 class Position:
-    """How far a training is. `samples` of `epoch` are done, counted over all processes; the first epoch is 1."""
+    """How far a training has come: `samples` of `epoch` are done, counted over all processes. The first epoch is 1."""
 
     epoch: int = 1
     samples: int = 0
@@ -46,12 +46,13 @@ class Position:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any] | None) -> Position:
-        """Where the checkpoint with these facts was made, or the start."""
+        """Return the position at which the checkpoint with these facts was made, or the start."""
         return cls(facts["epoch"], facts["samples"], facts["step"]) if facts else cls()
 
 
 def dice(*numbers: int) -> torch.Generator:
-    """A generator with the same draws in every process and after every restart, fixed by e.g. (seed, epoch, step).
+    """Return a random generator that gives the same numbers in every process and after every restart, seeded by
+    e.g. (seed, epoch, step).
 
     Whoever draws an epoch's order and each step's augmentation from such dice needs no generator's state in a
     checkpoint, and doesn't depend on the number of processes.
@@ -61,9 +62,10 @@ def dice(*numbers: int) -> torch.Generator:
 
 
 class OwnLength:
-    """A learning rate's schedule, for a checkpoint's state: its step comes back, its length is this training's own.
+    """The state of a learning-rate schedule in a checkpoint: its step is restored, its length is that of the current
+    training.
 
-    So a training that goes on with more epochs has the rate that the longer training has at this step.
+    A training that continues with more epochs therefore has the rate that the longer training has at this step.
     """
 
     def __init__(self, schedule: LRScheduler) -> None:
@@ -73,7 +75,7 @@ class OwnLength:
         return self._schedule.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The optimizer's own state is to be loaded before, since the rate is set in it."""
+        """Load the step, and set the rate in the optimizer. Load the optimizer's own state first."""
         place = {name: state[name] for name in ("last_epoch", "_step_count")}
         self._schedule.load_state_dict({**self._schedule.state_dict(), **place})
         with warnings.catch_warnings():

@@ -26,14 +26,15 @@ from .writer import Writer
 
 
 class CheckpointError(RuntimeError):
-    """There are checkpoints, and none can be read."""
+    """Checkpoints exist, but none can be read."""
 
 
 GROWS = "epochs"  # what of `fixed` may be more than in a checkpoint
 
 
 class Checkpoints:
-    """The checkpoints of a run in `folder`, which every process can read and write; None: no method does anything.
+    """The checkpoints of a run in `folder`, which every process can read and write. If `folder` is None, no method
+    does anything.
 
     Each process makes one, inside `dist.run`, and all call each method alike. `every` is the number of steps between
     two (0: none within an epoch), `keep` how many complete ones are kept. A checkpoint made with other values of

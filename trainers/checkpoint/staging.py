@@ -32,14 +32,15 @@ def _wait(optimizer: Optimizer, *_: Any) -> None:
 
 
 def wait_for_copies(state: Mapping[str, Any]) -> None:
-    """Wait until nobody copies this state any more: before something else than a step changes it."""
+    """Wait until no thread copies this state. Call this function before anything other than a step changes the
+    state."""
     for part in state.values():
         if isinstance(part, Optimizer) and part in _COPIED:
             _wait(part)
 
 
 class Staging:
-    """The copy for the save that is under way."""
+    """The copy for the save in progress."""
 
     def __init__(self) -> None:
         self._copy: Any = {}
@@ -47,7 +48,8 @@ class Staging:
         self._done = threading.Event()
 
     def begin(self, tree: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-        """Copy what may change at any time, and note what `finish` has to copy before the optimizers' next step."""
+        """Copy the values that may change at any time, and note which tensors `finish` has to copy before the
+        optimizers' next step."""
         optimizers = [part for part in state.values() if isinstance(part, Optimizer)]
         at_once = {buffer.data_ptr() for buffer in module_of(state).buffers()}
         may_wait = {name for name, part in state.items() if part is module_of(state) or isinstance(part, Optimizer)}
@@ -64,7 +66,7 @@ class Staging:
             _COPIED[optimizer] = self._done
 
     def finish(self) -> dict[str, Any]:
-        """The whole copy; called by the thread that writes it."""
+        """Return the complete copy. The thread that writes the checkpoint calls this method."""
         try:
             with torch.no_grad():
                 for into, source in self._later:
@@ -83,7 +85,7 @@ def _part(before: Any, key: Any) -> Any:
 
 
 def _copied(tree: Any, before: Any, later: list[tuple[Tensor, Tensor]] | None, at_once: set[int]) -> Any:
-    """A copy of a tree in the CPU's memory; tensors that may wait are left to be filled, and noted in `later`."""
+    """Return a copy of a tree in the CPU's memory. Tensors that may wait are left empty, and are noted in `later`."""
     if isinstance(tree, dict):
         return {key: _copied(value, _part(before, key), later, at_once) for key, value in tree.items()}
     if isinstance(tree, list | tuple):

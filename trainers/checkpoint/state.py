@@ -1,4 +1,4 @@
-"""A training's state as a tree of tensors, and back: what DCP saves, and what one process sends to another."""
+"""A training's state as a tree of tensors, and back. DCP saves this tree, and one process sends it to another."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from torch.distributed.tensor import DTensor
 
 
 def module_of(state: Mapping[str, Any]) -> nn.Module:
-    """The one module of a training's state."""
+    """Return the only module in a training's state."""
     return next(part for part in state.values() if isinstance(part, nn.Module))
 
 
 def tree_of(state: Mapping[str, Any], live: bool = False) -> dict[str, Any]:
-    """What DCP saves, and fills when it loads. Tensors are those of the training itself, not copies.
+    """Return the tree that DCP saves, and fills when it loads. Its tensors are the training's own tensors, not
+    copies.
 
     `live`: with what another process should get that goes on from this one's memory, and no checkpoint need hold.
     """
@@ -59,7 +60,7 @@ def set_random_state(state: dict[str, torch.Tensor]) -> None:
 
 
 def sharded(state: Mapping[str, Any]) -> bool:
-    """Whether no process has all of the model (FSDP2)."""
+    """Return whether no process holds the whole model (FSDP2)."""
     return any(isinstance(value, DTensor) for value in module_of(state).parameters())
 
 
@@ -70,14 +71,14 @@ def from_rank_0(value: list[str]) -> list[str]:
 
 
 def first(error: str | None) -> str:
-    """The first process's error, in every process alike; empty if none has any."""
+    """Return the error of the first process that has one, the same text in every process; '' if there is none."""
     errors: list[str] = [""] * c10d.get_world_size()
     c10d.all_gather_object(errors, error or "")
     return next(filter(None, errors), "")
 
 
 def broadcast(tree: dict[str, Any] | None, source: int) -> dict[str, Any]:
-    """Give the tree of one process to all."""
+    """Send the tree of one process to all processes."""
     buffer = io.BytesIO()
     if tree is not None:
         torch.save(tree, buffer)

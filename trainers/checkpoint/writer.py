@@ -1,7 +1,7 @@
-"""DCP's writer of files, but that it says why the system refused a write.
+"""DCP's file writer, extended to report why the system refused a write.
 
-PyTorch's archives are finished even after a write failed, which fails too, and what is raised then ("unexpected pos
-704 vs 598", torch 2.13) no longer knows of the full disk.
+PyTorch finishes its archive even after a write has failed. Finishing fails as well, and the error raised then
+("unexpected pos 704 vs 598", torch 2.13) does not mention the full disk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reading CIFAR-10 as published for Python (https://www.cs.toronto.edu/~kriz/cifar.html), without trusting pickles.
+"""Reads CIFAR-10 as published for Python (https://www.cs.toronto.edu/~kriz/cifar.html), without trusting its pickles.
 
-A pickle is a program for whoever loads it. This reader gives it nothing to call but the handful of names below, which
-are ours and only keep what they are given; no code of numpy or anything else runs.
+A pickle is a program that runs when it is loaded. This reader allows only the few names below, which are defined here
+and only store their arguments; no code of numpy or of any other package runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ MAX_BYTES = 2**28  # of one file; a published one has 30 MiB
 
 
 def read(folder: Path) -> tuple[Images, Images, list[str]]:
-    """Training images, test images, RGB (N, 3, 32, 32), and the ten classes' names below `folder`.
+    """Return the training images and the test images below `folder`, RGB (N, 3, 32, 32), and the names of the ten
+    classes.
 
     The batches may hold any number of images. Raises DataError if a file is missing, broken, or asks for more than
     plain data.
@@ -59,7 +60,7 @@ def _images(path: Path, classes: int) -> Images:
 
 
 def _dict(path: Path) -> dict[str, Any]:
-    """The pickled dictionary. Python 2 wrote the keys of the published files as bytes."""
+    """Return the pickled dictionary. In the published files, Python 2 wrote the keys as bytes."""
     if (size := path.stat().st_size) > MAX_BYTES:
         raise DataError(f"{path}: expected at most {MAX_BYTES:,} bytes, found {size:,}")
     try:
@@ -78,7 +79,7 @@ def _text(value: object) -> str:
 
 
 class _Array:
-    """What a pickled numpy array consists of."""
+    """The parts of a pickled numpy array."""
 
     shape: tuple[int, ...] = ()
     dtype: object = None
@@ -88,7 +89,7 @@ class _Array:
         _version, self.shape, self.dtype, self.fortran, self.content = state
 
     def of_images(self) -> bool:
-        """Whether it is N > 0 rows of bytes, each an image, all there."""
+        """Return whether the array is complete and has N > 0 rows of bytes, one per image."""
         rows = len(self.content) // VALUES if isinstance(self.content, bytes) else 0
         plain = self.dtype == _Dtype("u1") and self.fortran in (False, 0)
         return plain and rows > 0 and self.shape == (rows, VALUES) and len(self.content) == rows * VALUES
@@ -109,12 +110,12 @@ class _Dtype:
 
 
 def _array(_kind: object, _shape: object, _code: object) -> _Array:
-    """As numpy's _reconstruct: an empty array, whose state comes next."""
+    """Stand in for numpy's _reconstruct: an empty array, whose state follows."""
     return _Array()
 
 
 def _whole_array(content: object, dtype: object, shape: tuple[int, ...], order: str | bytes) -> _Array:
-    """As numpy's _frombuffer, which pickle's protocol 5 calls."""
+    """Stand in for numpy's _frombuffer, which pickle's protocol 5 calls."""
     array = _Array()
     raw = bytes(content) if isinstance(content, bytes | bytearray) else b""
     array.__setstate__((1, shape, dtype, _text(order) != "C", raw))
@@ -126,14 +127,14 @@ def _dtype(name: str | bytes, *_: object) -> _Dtype:
 
 
 def _latin1(text: str, encoding: str | bytes) -> bytes:
-    """How Python 3 writes bytes for Python 2."""
+    """Stand in for the function with which Python 3 writes bytes for Python 2."""
     if _text(encoding) != "latin1":
         raise pickle.UnpicklingError(f"bytes encoded as {encoding!r}")
     return text.encode("latin1")
 
 
 def _no_bytes() -> bytes:
-    """How Python 3 writes empty bytes for Python 2."""
+    """Stand in for the function with which Python 3 writes empty bytes for Python 2."""
     return b""
 
 

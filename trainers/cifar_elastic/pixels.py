@@ -1,4 +1,4 @@
-"""From images to what the network sees: mean 0 and deviation 1, and in training shifted and mirrored by chance."""
+"""Converts images to the network's input: mean 0 and deviation 1, in training also randomly shifted and mirrored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAD = 4  # an image is shifted by up to so many pixels each way
 
 
 class Normalised(nn.Module):
-    """Pixels, uint8 (N, 3, 32, 32), to float32 of mean 0 and deviation 1 in each colour."""
+    """Pixels, uint8 (N, 3, 32, 32), to float32 with mean 0 and deviation 1 in each color."""
 
     def __init__(self, mean: Tensor, std: Tensor) -> None:
         super().__init__()
@@ -22,7 +22,8 @@ class Normalised(nn.Module):
 
     @classmethod
     def like(cls, pixels: Tensor) -> Normalised:
-        """Mean and deviation of these, exact, without a float copy of all of them."""
+        """Return the normalization for these images: their exact mean and deviation, without a float copy of all
+        pixels."""
         counts = torch.stack([torch.bincount(pixels[:, c].flatten(), minlength=256) for c in range(3)]).double()
         values = torch.arange(256, dtype=torch.double)
         mean = counts @ values / counts.sum(1)
@@ -34,7 +35,8 @@ class Normalised(nn.Module):
 
 
 def shifted(pixels: Tensor, by: Tensor, mirrored: Tensor) -> Tensor:
-    """Images (N, 3, 32, 32), each moved by `by` (N, 2), -PAD to PAD rows and columns, and some mirrored (N,).
+    """Return images (N, 3, 32, 32), each moved by `by` (N, 2), -PAD to PAD rows and columns, and mirrored where
+    (N,) says so.
 
     Black comes in at the border. One gather for all of them; the result lies in memory as channels_last.
     """

@@ -8,7 +8,8 @@ CHANNELS_PER_GROUP = 8
 
 
 def norm(channels: int) -> nn.GroupNorm:
-    """Group normalisation (Wu and He 2018, arXiv:1803.08494): over channels of one image, never over a batch.
+    """Return group normalization (Wu and He 2018, arXiv:1803.08494): over the channels of one image, never over a
+    batch.
 
     Batch normalisation would tie the result to how a batch is divided among processes, whose number changes here
     while a training runs. (SyncBatchNorm lifts that, but only on GPUs.)
@@ -17,7 +18,7 @@ def norm(channels: int) -> nn.GroupNorm:
 
 
 class Block(nn.Module):
-    """Two convolutions and a way around them: relu(x + f(x)) (He et al. 2015, arXiv:1512.03385, figure 2)."""
+    """Two convolutions and a skip connection: relu(x + f(x)) (He et al. 2015, arXiv:1512.03385, figure 2)."""
 
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()
@@ -40,7 +41,8 @@ class Block(nn.Module):
 
 
 class ResNet18(nn.Sequential):
-    """Normalised images (N, 3, 32, 32) to logits (N, classes). `width` channels at first, 64 in the paper.
+    """ResNet-18: normalized images (N, 3, 32, 32) to logits (N, classes). The first layer has `width` channels, 64
+    in the paper.
 
     The first convolution has 3 x 3 and no stride, and no pooling follows: made for 224 x 224, the original's first two
     layers would leave 8 x 8 of an image here.

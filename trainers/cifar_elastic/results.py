@@ -1,4 +1,4 @@
-"""What a training leaves: weights, a program that needs no code of ours, and what they are."""
+"""The results of a training: weights, an exported program that needs none of this code, and their description."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import nn
 
 
 def save(net: nn.Module, normalised: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
-    """Write model.safetensors, model.pt2 and, with these facts, model.json. All take pixels as they are."""
+    """Write model.safetensors, model.pt2 and, with these facts, model.json. Both models take unprocessed pixels."""
     whole = nn.Sequential(normalised, net).cpu().eval()
     weights.write(folder, whole.state_dict())
     with files.replacing(folder / "model.pt2") as path, warnings.catch_warnings():

@@ -83,7 +83,7 @@ def arguments() -> argparse.ArgumentParser:
 
 @dataclass(kw_only=True)
 class Training(training.Training):
-    """What one training consists of. `model` is what a step calls, around `net` and DDP."""
+    """The state of one training. A step calls `model`, which wraps `net` in DDP."""
 
     settings: Settings
     net: nn.Module
@@ -94,7 +94,8 @@ class Training(training.Training):
 
 
 def shares(t: Training, count: int) -> Iterator[tuple[Tensor, Tensor, Tensor, int]]:
-    """The rest of an epoch, step by step: this process's images, their shifts and mirrorings, and the batch's size.
+    """Yield the remaining steps of an epoch: this process's images, their shifts and mirrorings, and the size of
+    the batch.
 
     All is drawn for the whole batch in every process, from seed, epoch and position alone. Then each takes its part.
     """
@@ -110,7 +111,8 @@ def shares(t: Training, count: int) -> Iterator[tuple[Tensor, Tensor, Tensor, in
 
 
 def load(t: Training, images: Images) -> Iterator[Batch]:
-    """The rest of an epoch's batches. Images are in the device's memory, so a batch is made in one go."""
+    """Yield the remaining batches of an epoch. The images are in the device's memory, so a batch is made in one
+    operation."""
     asked = time.perf_counter()
     for indices, *drawn, whole in shares(t, len(images)):
         trace(t, indices)
@@ -122,7 +124,8 @@ def load(t: Training, images: Images) -> Iterator[Batch]:
 
 
 def trace(t: Training, indices: Tensor) -> None:
-    """Append which images this process takes in the next step. `restart` is the step that a checkpoint gave it."""
+    """Append the images that this process takes in the next step. `restart` is the step of the checkpoint it
+    started from."""
     if t.settings.trace_dir:
         t.settings.trace_dir.mkdir(parents=True, exist_ok=True)
         row = {
@@ -167,7 +170,7 @@ def train_epoch(t: Training, images: Images) -> None:
 
 
 def report(t: Training, number: int, sums: Tensor, waited: float, seconds: float) -> None:
-    """Write the row of the step that is about to be made, the epoch's `number`-th, and a line of log.
+    """Write the row of metrics of the next step, the epoch's `number`-th, and a line to the log.
 
     `sums`: images, loss and right guesses of all processes since the last row; `waited`: seconds of this process.
     """
@@ -181,7 +184,7 @@ def report(t: Training, number: int, sums: Tensor, waited: float, seconds: float
 
 
 def evaluate(t: Training, images: Images) -> tuple[float, float]:
-    """Mean loss and accuracy over all images. Each is counted once, whatever the world size."""
+    """Return mean loss and accuracy over all images. Each image is counted once, whatever the world size."""
     sums = torch.zeros(3, device=t.device)
     size = t.settings.test_batch_size * t.place.world_size
     with torch.inference_mode():
@@ -199,12 +202,12 @@ def evaluate(t: Training, images: Images) -> tuple[float, float]:
 
 
 def tally(logits: Tensor, labels: Tensor, loss: Tensor) -> Tensor:
-    """[images, sum of `loss`, right guesses] of one batch, (3,)."""
+    """Return [images, sum of `loss`, correct guesses] of one batch, shape (3,)."""
     return torch.stack([torch.tensor(len(labels), device=logits.device), loss, (logits.argmax(1) == labels).sum()])
 
 
 def fit(t: Training, train_set: Images, test_set: Images) -> float:
-    """Train what is left, test and save after every epoch. Returns the test accuracy after the last."""
+    """Train the remaining epochs; test and save after each. Returns the test accuracy after the last epoch."""
     accuracy = None if t.settings.epochs else measure(t, test_set)
     while t.position.epoch <= t.settings.epochs:
         train_epoch(t, train_set)
@@ -215,7 +218,7 @@ def fit(t: Training, train_set: Images, test_set: Images) -> float:
 
 
 def measure(t: Training, test_set: Images) -> float:
-    """Test, and tell of it. Returns the accuracy."""
+    """Test the model, log the result, and return the accuracy."""
     (loss, accuracy), epoch = evaluate(t, test_set), min(t.position.epoch, t.settings.epochs)
     t.metrics.write(t.position.step, epoch, test_loss=loss, test_accuracy=accuracy)
     t.say(f"epoch {epoch}/{t.settings.epochs} test  Loss {loss:.4f}  Prec@1 {accuracy:.2%}")
@@ -224,7 +227,7 @@ def measure(t: Training, test_set: Images) -> float:
 
 @dataclass
 class Kept:
-    """What a process keeps from one team of a run to the next: what it read, and what it learned."""
+    """What a process keeps from one team of a run to the next: its data, and the state of its training."""
 
     images: tuple[Images, Images, list[str]] | None = None
     normalised: Normalised | None = None
@@ -248,7 +251,7 @@ class Kept:
 
 
 def learner(settings: Settings, device: torch.device, count: int) -> tuple[Any, Any, Any]:
-    """Network, optimiser and schedule for `count` training images, before the first step."""
+    """Return network, optimizer and schedule for `count` training images, before the first step."""
     torch.manual_seed(settings.seed)
     net = settings.speed.prepare(ResNet18(10, settings.width), device)
     if settings.from_model:
@@ -267,12 +270,13 @@ def learner(settings: Settings, device: torch.device, count: int) -> tuple[Any, 
 
 
 def steps_of(settings: Settings, count: int) -> int:
-    """The steps of an epoch."""
+    """Return the number of steps of an epoch."""
     return math.ceil(count / settings.batch_size)
 
 
 def prepared(settings: Settings, place: dist.Place, device: torch.device, count: int, kept: Kept) -> dict[str, Any]:
-    """Model, optimiser, schedule and checkpoints for `count` training images, as far as the run is."""
+    """Return model, optimizer, schedule and checkpoints for `count` training images, in the current state of the
+    run."""
     rows = kept.metrics(settings, place)
     kept.learned = kept.learned or learner(settings, device, count)
     net, optimizer, schedule = kept.learned
@@ -288,7 +292,7 @@ def prepared(settings: Settings, place: dist.Place, device: torch.device, count:
 
 
 def read(settings: Settings, device: torch.device) -> tuple[Images, Images, list[str]]:
-    """Training images, test images, and the names of the classes."""
+    """Return training images, test images, and the names of the classes."""
     with files.opened(settings.data) as folder:
         *sets, classes = batches.read(folder)
     train_set, test_set = (Images(part.pixels.to(device), part.labels.to(device)) for part in sets)
@@ -296,13 +300,13 @@ def read(settings: Settings, device: torch.device) -> tuple[Images, Images, list
 
 
 def of_model(folder: Path) -> Normalised:
-    """The normalisation of the model in this folder."""
+    """Return the normalization of the model in this folder."""
     told = warm_start.weights(folder)
     return Normalised(told["0.mean"], told["0.std"])
 
 
 def train(settings: Settings, kept: Kept, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
-    """Unpack, train, test after every epoch, save. Returns what the last line says."""
+    """Unpack the data, train, test after every epoch, and save. Returns the text of the last line."""
     kept.images = kept.images or read(settings, device)
     train_set, test_set, classes = kept.images
     tested = warm_start.only_tests(settings.epochs, settings.from_model, classes)
@@ -314,18 +318,19 @@ def train(settings: Settings, kept: Kept, place: dist.Place, device: torch.devic
     with t.kept_when_stopped():
         accuracy = fit(t, train_set, test_set)
     if settings.model_dir and place.rank == 0:
-        results.save(t.net, t.normalised, settings.model_dir, facts(settings, classes, accuracy))
+        results.save(t.net, t.normalised, settings.model_dir, facts(settings, classes, accuracy, t.position.step))
     return f"test accuracy {accuracy:.2%} after {settings.epochs} epochs, {time.perf_counter() - kept.began:.1f} s"
 
 
-def facts(settings: Settings, classes: list[str], accuracy: float) -> dict[str, Any]:
-    """What model.json says beside the names of the files: how to feed the model, how good it is, what it came from."""
+def facts(settings: Settings, classes: list[str], accuracy: float, step: int) -> dict[str, Any]:
+    """Return the rest of model.json: how to feed the model, its accuracy, and its origin."""
     return {
         "architecture": f"cifar_elastic: pixels.Normalised, then resnet.ResNet18 of width {settings.width}",
         "classes": classes,
         "input": {"shape": ["N", 3, batches.SIDE, batches.SIDE], "type": "uint8", "channels": "RGB"},
         "output": {"shape": ["N", len(classes)], "type": "float32", "meaning": "logits"},
-        "test_accuracy": accuracy,
+        "metrics": {"test_accuracy": accuracy},
+        "step": step,
         "training": settings.plain(),
     }
 

@@ -1,6 +1,7 @@
-"""The metrics of COCO, computed by pycocotools: the code that defines them, whatever layout the data set has.
+"""The metrics of COCO, computed by pycocotools, whatever the layout of the data set.
 
-faster-coco-eval computes the same numbers sooner; pycocotools was chosen because published results come from it.
+faster-coco-eval computes the same numbers faster. Published results come from pycocotools, so this module uses
+pycocotools.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NAMES += ["recall_1", "recall_10", "recall_100", "recall_small", "recall_medium"
 
 
 def gathered(found: Tensor, seen: list[int], pictures: Pictures) -> Tensor | None:
-    """Bring the boxes that all processes found to rank 0, in the order of the images; None in the others.
+    """Send the boxes of all processes to rank 0, in the order of the images. Returns None in the other processes.
 
     `found` (K, 7) float64: index of the image, x1, y1, x2, y2, score, label. Each image must have been `seen` once.
     """
@@ -38,7 +39,7 @@ def gathered(found: Tensor, seen: list[int], pictures: Pictures) -> Tensor | Non
 
 
 def measure(pictures: Pictures, categories: list[Category], found: Tensor) -> dict[str, float]:
-    """The twelve numbers of COCO, from 0 to 1, for boxes as `gathered` gives them.
+    """Return COCO's twelve numbers, from 0 to 1, for boxes in the format of `gathered`.
 
     Those are left out for which there is nothing to find, e.g. map_large without large objects (COCO's -1).
     """
@@ -51,7 +52,7 @@ def measure(pictures: Pictures, categories: list[Category], found: Tensor) -> di
 
 
 def everywhere(numbers: dict[str, float] | None) -> dict[str, float]:
-    """Rank 0's numbers, in every process."""
+    """Return rank 0's numbers in every process."""
     box = [numbers]
     c10d.broadcast_object_list(box)
     assert box[0] is not None

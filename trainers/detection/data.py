@@ -1,4 +1,4 @@
-"""Images with boxes, as the trainer works with them: in columns, loaded one by one, grouped into batches."""
+"""Images with boxes in the trainer's format: stored in columns, loaded one by one, grouped into batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)  #
 
 @dataclass(frozen=True)
 class Category:
-    """A class of objects, under the number that the data set gives it. COCO's run from 1 to 90 with gaps."""
+    """A class of objects, with its number in the data set. COCO's numbers run from 1 to 90 with gaps."""
 
     id: int
     name: str
@@ -28,7 +28,8 @@ class Category:
 
 @dataclass(frozen=True)
 class Object:
-    """A box in pixels, (x1, y1) its upper left corner; `label` counts categories from 1; area in square pixels."""
+    """A box in pixels. (x1, y1) is its upper left corner; `label` counts categories from 1; the area is in square
+    pixels."""
 
     box: tuple[float, float, float, float]
     label: int
@@ -38,7 +39,7 @@ class Object:
 
 @dataclass(frozen=True)
 class Record:
-    """One image as it was read: where it is, its number in the data set, width and height, and its objects."""
+    """One image of the data set: its path, its number in the data set, width and height, and its objects."""
 
     path: Path
     id: int
@@ -47,7 +48,8 @@ class Record:
 
 
 class Pictures:
-    """N images with M objects in columns: a million Python objects would cost a gigabyte in every process.
+    """N images with M objects, stored in columns, because a million Python objects would need a gigabyte in every
+    process.
 
     sizes (N, 2) are widths and heights; boxes (M, 4) x1, y1, x2, y2 in pixels; labels (M,) from 1; crowd (M,) bool;
     areas (M,); image i has the objects starts[i] to starts[i + 1]. `trained` (M,) says which take part in training.
@@ -78,17 +80,17 @@ class Pictures:
         return f"{len(self):,} images with {len(self.boxes):,} objects"
 
     def objects(self, index: int) -> slice:
-        """Where the objects of an image are in the columns."""
+        """Return the slice of an image's objects in the columns."""
         return slice(int(self.starts[index]), int(self.starts[index + 1]))
 
     def wide(self) -> Tensor:
-        """Which images are at least as wide as high, (N,)."""
+        """Return which images are at least as wide as high, (N,)."""
         return self.sizes[:, 0] >= self.sizes[:, 1]
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """What was read; label k stands for categories[k - 1], and 0 for background."""
+    """The data set. Label k stands for categories[k - 1], and 0 for background."""
 
     layout: str
     categories: list[Category]
@@ -97,7 +99,7 @@ class DataSet:
 
 
 def size_of(path: Path) -> tuple[int, int]:
-    """Width and height, from the first bytes of the file."""
+    """Return width and height, read from the first bytes of the file."""
     try:
         with Image.open(path) as image:
             return image.size
@@ -106,7 +108,8 @@ def size_of(path: Path) -> tuple[int, int]:
 
 
 def load(pictures: Pictures, index: int) -> Tensor:
-    """The pixels of an image, uint8 (3, H, W), as they are stored: boxes count from the corner of the stored ones."""
+    """Return the pixels of an image, uint8 (3, H, W), without rotation: boxes count from the corner of the stored
+    image."""
     path = pictures.paths[index]
     try:
         with Image.open(path) as image:
@@ -121,7 +124,7 @@ def load(pictures: Pictures, index: int) -> Tensor:
 
 
 def target(pictures: Pictures, index: int) -> tuple[Tensor, Tensor]:
-    """What is to be found in an image in training: boxes float32 (K, 4), labels int64 (K,)."""
+    """Return the training target of an image: boxes float32 (K, 4), labels int64 (K,)."""
     things = pictures.objects(index)
     kept = pictures.trained[things]
     return pictures.inside[things][kept].float(), pictures.labels[things][kept]
@@ -137,9 +140,9 @@ class Example:
 
 
 class Examples(Dataset[Any]):
-    """Takes a list of (index, mirrored?) and gives a list of Example, or the DataError that stopped it.
+    """Maps a list of (index, mirrored?) to a list of Example, or to the DataError that occurred.
 
-    The error is a value, since a DataLoader's process hands an exception over as a page of traceback.
+    The error is returned as a value, because a DataLoader process would turn an exception into a page of traceback.
     """
 
     def __init__(self, pictures: Pictures) -> None:
@@ -163,7 +166,8 @@ class Examples(Dataset[Any]):
 
 
 def grouped(order: Sequence[int], wide: Tensor, size: int) -> list[list[int]]:
-    """Cut an order of images into batches of `size` that are wide or high throughout, so that little is padding.
+    """Cut an order of images into batches of `size` that contain only wide or only high images, so that little is
+    padded.
 
     What fills no batch comes last, wide images first; so there are as many batches as without grouping, and at most
     one is mixed. Cutting the rest of an order after any of its batches gives the same batches again.
@@ -181,7 +185,7 @@ def grouped(order: Sequence[int], wide: Tensor, size: int) -> list[list[int]]:
 
 
 def remaining(order: Sequence[int], wide: Tensor, cuts: Sequence[tuple[int, int]], size: int) -> list[list[int]]:
-    """The batches of `size` for what is left of an epoch's order.
+    """Return the batches of `size` for the rest of an epoch's order.
 
     `cuts` says how many images were taken in batches of which size: restarts may have changed it. They are cut from
     the order again, and what they leave is cut anew, so an epoch takes each image once, whatever happens to the

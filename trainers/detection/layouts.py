@@ -53,7 +53,7 @@ Found = tuple[list[Category], list[Record], list[Record] | None]
 
 
 def _one(folder: Path, *patterns: str) -> Path | None:
-    """The file of the first pattern that has one, in `folder` or up to two folders down."""
+    """Return the first file that matches a pattern, in `folder` or up to two folders below it."""
     for pattern in patterns:
         found = sorted({path for above in ("", "*/", "*/*/") for path in folder.glob(above + pattern)})
         if len(found) > 1:
@@ -64,7 +64,7 @@ def _one(folder: Path, *patterns: str) -> Path | None:
 
 
 def _check_there(source: Path, paths: Iterable[Path]) -> None:
-    """Raise DataError for images that aren't there. One listing per folder: asking for each file is slow on a mount."""
+    """Raise DataError for missing images. Lists each folder once, because a request per file is slow on a mount."""
     listed: dict[Path, set[str]] = {}
     missing = []
     for path in paths:
@@ -101,7 +101,7 @@ def _read_coco(folder: Path) -> Found | None:
 
 
 def _coco_part(path: Path) -> tuple[list[Category], list[Record]]:
-    """One annotation file, https://cocodataset.org/#format-data. Segmentations are not looked at."""
+    """Read one annotation file, https://cocodataset.org/#format-data. Segmentations are ignored."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -142,7 +142,7 @@ def _items(content: dict[str, Any], key: str) -> Iterator[tuple[int, Any]]:
 
 
 def _fields(path: Path, key: str, index: int, item: object, **wanted: type) -> tuple[Any, ...]:
-    """The values of an entry, each of the type that `wanted` says."""
+    """Return the values of an entry. Each must have the type in `wanted`."""
     values = tuple(item.get(name) if isinstance(item, dict) else None for name in wanted)
     for (name, kind), value in zip(wanted.items(), values, strict=True):
         if not isinstance(value, kind) or isinstance(value, bool):
@@ -168,7 +168,7 @@ def _coco_object(path: Path, index: int, item: Any, labels: dict[int, int]) -> t
 
 
 def _coco_images(annotations: Path, names: list[str]) -> Path:
-    """The folder that has the first of the images."""
+    """Return the folder that contains the first of the images."""
     if not names:
         raise DataError(f"{annotations}: expected images, found an empty list")
     part = annotations.stem.removeprefix("instances_")  # train2017
@@ -216,7 +216,7 @@ def _voc_part(root: Path, listed: Path) -> list[VocImage]:
 
 
 def _voc_image(source: Path, image: Path) -> VocImage:
-    """One .xml file. VOC counts pixels from 1 and includes the last one; ours are corners, from 0."""
+    """Read one .xml file. VOC counts pixels from 1 and includes the last pixel; this trainer counts corners from 0."""
     try:
         # expat limits entities that grow (2.4.1 and later), and ElementTree fetches none from outside
         tree = ElementTree.parse(source).getroot()  # noqa: S314
@@ -270,7 +270,7 @@ CsvThing = tuple[str, tuple[float, float, float, float], str]
 
 
 def _csv_part(path: Path) -> dict[str, list[CsvThing]]:
-    """Image to its objects, each with the place of its row."""
+    """Return the objects of each image, each with its row number."""
     images: dict[str, list[CsvThing]] = {}
     for place, row in _csv_rows(path):
         if len(row) != 6:

@@ -1,4 +1,4 @@
-"""torchvision's detection models by name, and what is changed in them so that processes can share a batch.
+"""torchvision's detection models by name, changed so that several processes can share a batch.
 
 Two things in torchvision's models make the result depend on how a batch is split over processes:
 - Batch normalisation. Weights that were trained with it keep their statistics frozen, as torchvision does with
@@ -49,7 +49,7 @@ GROUPS = 32  # of channels, for group normalisation: the value of both papers
 
 @dataclass(frozen=True)
 class Plan:
-    """What a model is built from. The sizes are of images, in pixels; None leaves torchvision's own (800 and 1333).
+    """The settings of a model. Sizes are those of images, in pixels; None keeps torchvision's own (800 and 1333).
 
     An image is scaled so that its shorter side is `min_size`, or its longer one `max_size`, whichever is less.
     `anchor` is the side of RetinaNet's smallest boxes, in pixels of the scaled image; torchvision's is 32.
@@ -64,7 +64,7 @@ class Plan:
     frozen_norm: bool = False
 
     def check(self) -> None:
-        """Raise ValueError for a combination that doesn't exist, naming the flag."""
+        """Raise ValueError, naming the flag, for a combination that doesn't exist."""
         if self.name not in NAMES:
             raise ValueError(f"--model must be one of {', '.join(NAMES)}, not {self.name!r}")
         if self.backbone and self.name not in ON_RESNETS:
@@ -76,7 +76,8 @@ class Plan:
 
 
 def build(plan: Plan) -> nn.Module:
-    """The model with new weights, in training mode. In evaluation it takes a list of images, float 0 to 1 (3, H, W)."""
+    """Return the model with new weights, in training mode. In evaluation mode its input is a list of images, float
+    0 to 1 (3, H, W)."""
     sizes = {"min_size": plan.min_size, "max_size": plan.max_size}
     settings: dict[str, Any] = {name: value for name, value in sizes.items() if value}
     if plan.anchor:
@@ -96,14 +97,15 @@ def build(plan: Plan) -> nn.Module:
 
 
 def _anchors(smallest: int) -> AnchorGenerator:
-    """RetinaNet's: three sizes an octave, one octave a level, three shapes (Lin et al. 2017, arXiv:1708.02002)."""
+    """Return RetinaNet's anchors: three sizes per octave, one octave per level, three shapes (Lin et al. 2017,
+    arXiv:1708.02002)."""
     sides = [smallest * 2**level for level in range(5)]
     sizes = tuple((side, int(side * 2 ** (1 / 3)), int(side * 2 ** (2 / 3))) for side in sides)
     return AnchorGenerator(sizes, ((0.5, 1.0, 2.0),) * len(sizes))
 
 
 def _renormalise(module: nn.Module, frozen: bool) -> None:
-    """Put frozen batch normalisation, or group normalisation, in place of batch normalisation."""
+    """Replace batch normalization by frozen batch normalization or by group normalization."""
     for name, part in module.named_children():
         if isinstance(part, nn.BatchNorm2d):
             channels = part.num_features
@@ -116,7 +118,7 @@ def _renormalise(module: nn.Module, frozen: bool) -> None:
 
 
 class SharedPadding(GeneralizedRCNNTransform):  # type: ignore[misc]  # torchvision has no types
-    """torchvision's scaling and padding; in training to one size for the batches of all processes."""
+    """torchvision's scaling and padding. In training, all processes pad their batches to one size."""
 
     @classmethod
     def put_into(cls, net: nn.Module) -> None:
@@ -126,7 +128,8 @@ class SharedPadding(GeneralizedRCNNTransform):  # type: ignore[misc]  # torchvis
         net.transform = new
 
     def batch_images(self, images: list[Tensor], size_divisible: int = 32) -> Tensor:
-        """Images (3, H, W) of one process, scaled, to (N, 3, H', W'). In training every process must call it."""
+        """Pad one process's scaled images (3, H, W) to (N, 3, H', W'). In training every process must call this
+        method."""
         if self.training:
             largest = torch.tensor([list(image.shape[1:]) for image in images]).amax(0)
             c10d.all_reduce(largest, op=c10d.ReduceOp.MAX)
@@ -137,7 +140,8 @@ class SharedPadding(GeneralizedRCNNTransform):  # type: ignore[misc]  # torchvis
 
 
 def pretrained(source: str, model: str, folder: Path) -> dict[str, Tensor]:
-    """Weights from a file, also one in `folder`, or those of `model` by torchvision's name for them (also DEFAULT).
+    """Return weights from a file (which may be in `folder`), or torchvision's weights of `model` with this name
+    (DEFAULT is allowed).
 
     Raises DataError for a file that holds no weights, a name that does not exist, and without a network.
     """
@@ -169,7 +173,8 @@ def _file(path: Path) -> dict[str, Tensor]:
 
 
 def put(source: str, weights: dict[str, Tensor], module: nn.Module) -> str:
-    """Load `weights` into `module`, except tensors of another shape: heads for other classes. Says what was left new.
+    """Load `weights` into `module`, except tensors with another shape, such as heads for other classes. Returns
+    which parts stay new.
 
     Raises DataError if a tensor is missing, or most are of another shape.
     """
@@ -187,24 +192,24 @@ def put(source: str, weights: dict[str, Tensor], module: nn.Module) -> str:
 
 
 def has_batch_norm(weights: dict[str, Tensor]) -> bool:
-    """Whether the weights bring statistics of batch normalisation, which then stay frozen."""
+    """Return whether the weights contain statistics of batch normalization. These statistics stay frozen."""
     return any(name.endswith("running_mean") for name in weights)
 
 
 def backbone_name(plan: Plan) -> str:
-    """The classifier of torchvision that the model stands on, whose weights its body takes."""
+    """Return the name of the torchvision classifier that the model is built on; its weights fit the model's body."""
     return plan.backbone or next(name for name in ("resnet50", "mobilenet_v3_large", "vgg16") if name in plan.name)
 
 
 def body(net: nn.Module) -> nn.Module:
-    """The part below the feature pyramid: what was, or could have been, trained to classify images."""
+    """Return the part below the feature pyramid, which can be pretrained as a classifier."""
     backbone: Any = net.backbone
     below: nn.Module = backbone.body if hasattr(backbone, "body") else backbone
     return below
 
 
 def freeze(net: nn.Module, trainable: int) -> None:
-    """Keep all but the last `trainable` stages of the body as they are, or all of it for 0.
+    """Freeze all but the last `trainable` stages of the body; 0 freezes the whole body.
 
     A ResNet has five: conv1 with bn1, then layer1 to layer4; other bodies are frozen as a whole or not at all.
     """
@@ -217,7 +222,7 @@ def freeze(net: nn.Module, trainable: int) -> None:
 
 
 def load(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
-    """The model that a training left in `folder`, ready for use, and what model.json says of it."""
+    """Return the trained model in `folder`, ready for use, and the content of its model.json."""
     facts = warm_start.facts(folder)
     net = build(Plan(**facts["plan"]))
     net.load_state_dict(warm_start.weights(folder))
@@ -225,7 +230,8 @@ def load(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
 
 
 def script(net: nn.Module) -> torch.jit.ScriptModule:
-    """The model as TorchScript: takes a list of images, gives (losses, detections), and needs none of this code.
+    """Return the model as TorchScript: its input is a list of images, its output (losses, detections), and it needs
+    none of this code.
 
     torch.export cannot do it: the boxes that remain are counted while it runs (torchvision.ops.batched_nms).
     """

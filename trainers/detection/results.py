@@ -1,4 +1,4 @@
-"""What a training leaves behind: the model, in two forms, and pictures of what it finds."""
+"""The results of a training: the model in two formats, and pictures of its detections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ SHOWN = 0.3  # boxes with a lower score are not drawn
 
 
 def save(net: nn.Module, plan: models.Plan, categories: list[Category], folder: Path, **facts: object) -> None:
-    """Write model.safetensors and model.json (how to build and feed the model). Each is whole or absent."""
+    """Write model.safetensors and model.json (how to build and feed the model). Each file is written whole or not
+    at all."""
     weights.write(folder, net.state_dict())
     content = {
         "plan": asdict(plan),
@@ -37,7 +38,7 @@ def save_script(folder: Path) -> None:
 
 
 def draw(pictures: Pictures, categories: list[Category], found: Tensor, count: int, folder: Path) -> None:
-    """Write the first `count` images as .jpg: left with their true boxes, right with those of `found`.
+    """Write the first `count` images as .jpg: left with their true boxes, right with the boxes in `found`.
 
     `found` (K, 7) is a table as coco.gathered gives it.
     """

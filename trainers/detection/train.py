@@ -49,7 +49,7 @@ MAX_BYTES = 64 * 2**30  # of an archive's files; COCO has 19 GiB
 
 
 def learning_rate(settings: Settings, batch: int, seen: int, total: int) -> float:
-    """The rate for the step after `seen` of `total` images, with `batch` images a step over all processes.
+    """Return the rate for the step after `seen` of `total` images, with `batch` images per step over all processes.
 
     Scaled with the batch (Goyal et al. 2017, arXiv:1706.02677), for AdamW with its root (Malladi et al. 2022,
     arXiv:2205.10287). It rises evenly, and falls to a tenth after 2/3 and again after 8/9, as RetinaNet's does.
@@ -64,7 +64,7 @@ def learning_rate(settings: Settings, batch: int, seen: int, total: int) -> floa
 
 @dataclass(kw_only=True)
 class Training(training.Training):
-    """What one training consists of."""
+    """The state of one training."""
 
     settings: Settings
     plan: models.Plan  # of the model that is trained
@@ -80,18 +80,18 @@ class Training(training.Training):
 
     @property
     def tested(self) -> Pictures:
-        """The images that the model is tested on."""
+        """Return the images that the model is tested on."""
         return self.dataset.val if self.dataset.val and self.settings.test_on == "val" else self.dataset.train
 
     @property
     def part(self) -> str:
-        """What those are."""
+        """Return the name of the part of the data set that the model is tested on."""
         return "val" if self.tested is self.dataset.val else "train"
 
 
 @dataclass(frozen=True)
 class Batch:
-    """This process's share of a batch, on the device; `whole` is the size of the batch over all processes.
+    """This process's share of a batch, on the device. `whole` is the size of the batch over all processes.
 
     In a share of no images there is one that is to weigh nothing: a model needs something to run on.
     """
@@ -104,14 +104,14 @@ class Batch:
 
 
 def rest_of_epoch(t: Training) -> list[list[int]]:
-    """The batches of this epoch that are still to come."""
+    """Return the remaining batches of this epoch."""
     train = t.dataset.train
     order = torch.randperm(len(train), generator=dice(t.settings.seed, t.position.epoch)).tolist()
     return remaining(order, train.wide(), t.cuts, t.batch_size)
 
 
 def batches(t: Training, wholes: list[list[int]]) -> Iterator[Batch]:
-    """This process's shares of the batches `wholes`, each image mirrored or not as (seed, epoch) throws for it."""
+    """Yield this process's shares of the batches `wholes`. (seed, epoch) decides whether an image is mirrored."""
     mirrored = torch.rand(len(t.dataset.train), generator=dice(t.settings.seed, t.position.epoch, 1)) < 0.5
     if not t.settings.mirror:
         mirrored.zero_()
@@ -129,7 +129,8 @@ def batches(t: Training, wholes: list[list[int]]) -> Iterator[Batch]:
 
 
 def loaded(t: Training, pictures: Pictures, wanted: list[list[tuple[int, bool]]]) -> Iterator[list[Example]]:
-    """Lists of images as `wanted`: their index, and whether they are mirrored. Raises DataError for a broken one."""
+    """Yield the lists of images in `wanted` (index, and whether the image is mirrored). Raises DataError for a
+    broken image."""
     # batch_size=None: an item of the sampler is a whole list, and comes as the list that it is.
     loader: DataLoader[Any] = DataLoader(Examples(pictures), None, sampler=wanted, num_workers=workers(t))
     for examples in loader:
@@ -139,17 +140,17 @@ def loaded(t: Training, pictures: Pictures, wanted: list[list[tuple[int, bool]]]
 
 
 def as_input(t: Training, example: Example) -> Tensor:
-    """An image as the models take it."""
+    """Convert an image to the models' input format."""
     return example.pixels.to(t.device).float() / 255  # a quarter of the bytes travels to a GPU
 
 
 def workers(t: Training) -> int:
-    """How many processes read images for this one."""
+    """Return the number of processes that read images for this process."""
     return t.settings.workers if t.settings.workers is not None else 4 if t.device.type == "cuda" else 0
 
 
 def train_epoch(t: Training, wholes: list[list[int]]) -> None:
-    """The training loop, over the batches that are left of this epoch. Numbers are of all processes."""
+    """The training loop over the remaining batches of this epoch. All numbers are over all processes."""
     settings, position, total = t.settings, t.position, t.settings.epochs * len(t.dataset.train)
     t.model.train()  # type: ignore[no-untyped-call]  # of this kind of model, torch has no types for it
     sums: dict[str, Tensor] = {}  # of images, and of each loss over them, since the last line
@@ -187,7 +188,7 @@ def train_epoch(t: Training, wholes: list[list[int]]) -> None:
 
 
 def log_step(t: Training, number: int, count: int, sums: dict[str, Tensor], seconds: float, waited: float) -> None:
-    """Write a row of metrics, and a line of log, on what happened since the last one."""
+    """Write a row of metrics and a line of the log for the time since the last row."""
     images, *totals = dist.all_sum(torch.stack(list(sums.values()))).tolist()
     means = {f"train_{name}": total / images for name, total in zip(list(sums)[1:], totals, strict=True)}
     loss, rate = sum(means.values()), t.optimizer.param_groups[0]["lr"]
@@ -200,7 +201,7 @@ def log_step(t: Training, number: int, count: int, sums: dict[str, Tensor], seco
 
 
 def test(t: Training) -> tuple[dict[str, float], Tensor | None]:
-    """COCO's numbers over all test images, and on rank 0 the boxes found (see coco.gathered).
+    """Return COCO's numbers over all test images, and on rank 0 the detected boxes (see coco.gathered).
 
     The batches are the same for any number of processes, so that an image is always padded to the same size.
     """
@@ -219,7 +220,7 @@ def test(t: Training) -> tuple[dict[str, float], Tensor | None]:
 
 
 def detect(t: Training, indices: list[int], examples: list[Example]) -> list[Tensor]:
-    """What the model finds in some images: for each a table (K, 7) as coco.gathered takes it."""
+    """Return the model's detections in some images: a table (K, 7) for each image, in the format of coco.gathered."""
     # Not through DDP: processes may have different numbers of batches here.
     with torch.inference_mode(), t.settings.speed.autocast(t.device):
         answers = t.model.module([as_input(t, example) for example in examples])
@@ -231,26 +232,27 @@ def detect(t: Training, indices: list[int], examples: list[Example]) -> list[Ten
 
 
 def finish_epoch(t: Training) -> dict[str, float]:
-    """Checkpoint, test, and leave the model as it is now: if this process is killed, that one remains."""
+    """Save a checkpoint, test, and write the current model, so that a killed process leaves a model."""
     t.save()
     if t.position.epoch < t.settings.epochs and t.position.epoch % t.settings.test_every:
         return {}
     numbers, found = test(t)
     epoch = min(t.position.epoch, t.settings.epochs)
-    t.metrics.write(t.position.step, epoch, **{f"{t.part}_{name}": value for name, value in numbers.items()})
+    told = {f"{t.part}_{name}": value for name, value in numbers.items()}
+    t.metrics.write(t.position.step, epoch, **told)
     t.say(
         f"epoch {epoch}/{t.settings.epochs} {t.part}  "
         + "  ".join(f"{name} {numbers[name]:.2%}" for name in ("map", "map50", "map75", "recall_100"))
     )
     if found is not None and (folder := t.settings.model_dir):
-        facts = {"tested_on": t.part, "epoch": epoch, "results": numbers, "training": t.settings.plain()}
-        results.save(t.model.module, t.plan, t.dataset.categories, folder, **facts)
+        facts = {"tested_on": t.part, "epoch": epoch, "metrics": told, "step": t.position.step}
+        results.save(t.model.module, t.plan, t.dataset.categories, folder, **facts, training=t.settings.plain())
         results.draw(t.tested, t.dataset.categories, found, t.settings.pictures, folder / "pictures")
     return numbers
 
 
 def plan_of(settings: Settings, found: DataSet) -> models.Plan:
-    """The model for this data set: as it was asked for, or as that one is which is only tested."""
+    """Return the model for this data set: as the settings describe it, or that of the model under test."""
     names = [category.name for category in found.categories]
     if tested := warm_start.only_tests(settings.epochs, settings.from_model, names):
         return models.Plan(**warm_start.facts(tested)["plan"])
@@ -258,7 +260,7 @@ def plan_of(settings: Settings, found: DataSet) -> models.Plan:
 
 
 def prepared(settings: Settings, plan: models.Plan, folder: Path) -> tuple[models.Plan, nn.Module, list[str]]:
-    """The model with the weights and the frozen parts that were asked for, and lines for the log about that."""
+    """Return the model with its first weights and its frozen parts, and lines for the log about both."""
     whole = settings.weights != "none"
     source = settings.weights if whole else settings.weights_backbone
     owner = plan.name if whole else models.backbone_name(plan)
@@ -287,7 +289,7 @@ def prepared(settings: Settings, plan: models.Plan, folder: Path) -> tuple[model
 
 
 def optimizer(settings: Settings, net: nn.Module) -> torch.optim.Optimizer:
-    """Over the parts that are trained; the learning rate is set at each step."""
+    """Return the optimizer of the trained parts; the learning rate is set at each step."""
     trained = [part for part in net.parameters() if part.requires_grad]
     if settings.optimizer == "adamw":
         return torch.optim.AdamW(trained, weight_decay=settings.weight_decay)
@@ -295,7 +297,7 @@ def optimizer(settings: Settings, net: nn.Module) -> torch.optim.Optimizer:
 
 
 def run_epochs(t: Training) -> dict[str, float]:
-    """All that are left; returns the last test's numbers."""
+    """Train the remaining epochs, and return the numbers of the last test."""
     while True:
         if t.settings.epochs:
             train_epoch(t, rest_of_epoch(t))
@@ -307,7 +309,7 @@ def run_epochs(t: Training) -> dict[str, float]:
 
 
 def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
-    """Train, test after every epoch, save. Returns what the last line says."""
+    """Train, test after every epoch, and save. Returns the text of the last line."""
     began = time.perf_counter()
     with files.opened(settings.data, MAX_BYTES) as folder, settings.metrics(place) as metrics:
         found = layouts.read(folder)
@@ -354,14 +356,14 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
 
 
 def identity(settings: Settings, plan: models.Plan, found: DataSet) -> dict[str, object]:
-    """What must be as it was for a training to go on from a checkpoint."""
+    """Return the values that a checkpoint must agree with for the training to continue from it."""
     same = ("epochs", "batch_size", "batch_per_process", "optimizer", "mirror", "seed")
     counts = {"training images": len(found.train), "classes": [category.name for category in found.categories]}
     return {**asdict(plan), **settings.named(*same), **counts}
 
 
 def remarks(found: DataSet) -> list[str]:
-    """What in the training images is not trained on."""
+    """Return lines for the log about training images and objects that are not used."""
     train = found.train
     counts = {"crowds": int(train.crowd.sum()), "objects without area in the image": int(train.empty.sum())}
     return [f"left out of training: {count:,} {what}" for what, count in counts.items() if count]

@@ -1,1 +1,1 @@
-"""PyTorch's store and rendezvous on Azure Table Storage. See README.md."""
+"""PyTorch's store and rendezvous on Azure Table Storage. README.md explains both."""

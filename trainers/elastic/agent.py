@@ -1,11 +1,11 @@
-"""An agent whose workers outlive the rounds: `elastic.launch --in-place`.
+"""An agent whose workers stay alive between rounds: `elastic.launch --in-place`.
 
-torchrun starts its workers again at every change of members, and most of that time goes into `import torch`. Here the
-workers start once, before their node joins, so a node that comes does not keep the others waiting; they stay when a
-peer is lost; and the agent tells them where to meet next (worker.py is their side).
+torchrun restarts its workers at each change of members, and most of that time is spent in `import torch`. This agent
+starts its workers once, before their node joins, so a new node does not keep the others waiting. The workers stay alive
+when a peer is lost, and the agent tells them where to meet next (worker.py is the workers' side).
 
-A worker says over its socket when it waits for a round, when it has met the others, and that it makes steps. The agent
-says where to meet, that the round is to end at the next step, or that it is to be cut now.
+Over its socket, a worker reports that it waits for a round, that it has met the others, and that it makes steps. The
+agent sends the meeting place, and whether the round ends at the next step or at once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class WorkerEnded(Exception):
 
 @dataclass
 class Worker:
-    """A worker process. `ready`: it has come so far as to wait; `waits`: for a round; `last`: its last words."""
+    """A worker process. `ready`: it has started and can wait for a round; `waits`: it waits for a round; `last`:
+    its last line."""
 
     process: subprocess.Popen[bytes]
     channel: Channel
@@ -66,7 +67,7 @@ class Worker:
     stopped: float = 0.0  # for so many seconds, as far as somebody looked
 
     def is_stopped(self) -> bool:
-        """Whether its process has got a SIGSTOP, as the kernel says."""
+        """Return whether the process is stopped (SIGSTOP), according to the kernel."""
         with contextlib.suppress(OSError):
             return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
         return False
@@ -74,7 +75,7 @@ class Worker:
 
 @dataclass
 class Pace:
-    """How the workers get on, as of what they said."""
+    """The progress of the workers, as they reported it."""
 
     began_at: float = 0.0
     ticked_at: float = 0.0
@@ -107,7 +108,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Job:
-    """What each worker runs, how many of them, and how often they may fail."""
+    """The program of the workers, the number of workers, and how often they may fail."""
 
     command: Sequence[str]
     workers: int
@@ -116,7 +117,7 @@ class Job:
 
 
 class Agent:
-    """One node. `run` gives its exit code and the reason."""
+    """The agent of one node. `run` returns its exit code and the reason."""
 
     def __init__(self, job: Job, member: Member) -> None:
         self._job, self._member = job, member
@@ -166,7 +167,7 @@ class Agent:
         self._events.put(("ended", worker))
 
     def _tell(self, what: str) -> None:
-        """Say something of this round, if there is one."""
+        """Report a fact about the current round, if there is one."""
         if self._joined:
             for worker in self._workers:
                 worker.channel.send(do=what, round=self._joined.round.number)
@@ -174,7 +175,7 @@ class Agent:
     # --- the run ------------------------------------------------------------------------------------------------------
 
     def run(self) -> tuple[int, str]:
-        """Start the workers, and take them through the rounds until they end. `end` is to be called then."""
+        """Start the workers, and lead them through the rounds until they end. Call `end` afterwards."""
         self._workers = [self._start(rank) for rank in range(self._job.workers)]
         while True:
             if all(worker.waits for worker in self._workers) and (end := self._next_round()):
@@ -194,14 +195,14 @@ class Agent:
                     self._give_up()
 
     def _cut(self) -> None:
-        """Break the round off now. Its workers have to come back in time."""
+        """End the round now. Its workers must return in time."""
         self._cut_at = None
         self._back_at = self._back_at or time.monotonic() + BACK_TIMES * self._member.silence
         self._tell("cut")
 
     def _stands_still(self) -> bool | None:
-        """Whether the workers make no step. One that was stopped for as long as a dead node is silent is given up, if
-        others have its state and wait for it."""
+        """Return whether the workers make no steps. A worker that has been stopped for as long as a dead node is
+        silent is given up if other nodes have its state and wait for it."""
         still, joined = self._pace.stands_still(), self._joined
         awaited = bool(still and joined and sum(member.workers for member in joined.round.team) > 1)
         now, before = time.monotonic(), self._looked_at
@@ -270,12 +271,13 @@ class Agent:
         return None
 
     def _watch_the_waiting(self) -> None:
-        """While this node waits for a round: have all workers stayed?"""
+        """Check, while this node waits for a round, that all workers are alive."""
         if any(worker.process.poll() is not None for worker in self._workers):
             raise WorkerEnded
 
     def _end_round(self, number: int, why: list[Change]) -> None:
-        """End the round in which that was seen, if it is still this one: at the next step if all live, else now."""
+        """End the round in which the change was seen, if it is still the current round: at the next step if all
+        members are alive, otherwise now."""
         if not self._joined or not self._joined.round.number == self._member.me.joined == number:
             return
         logger.info("the team meets again: %s", "; ".join(map(str, why)))
@@ -286,7 +288,8 @@ class Agent:
             self._cut_at = time.monotonic() + CLEAN_BREAK
 
     def _confirm(self, worker: Worker, message: dict[str, Any]) -> None:
-        """A worker was stopped, or held, for a while. It may go on only if nobody can have replaced its round."""
+        """Check the round after a worker was stopped or held for a while: the worker may continue only if no other
+        node can have replaced its round."""
         if self._member.confirm(message["round"]):
             worker.channel.send(do="go on")
         else:
@@ -322,7 +325,7 @@ class Agent:
         return None
 
     def stop(self, number: int) -> None:
-        """This node is to go: say so, let the workers come to the end of their step, and give them time to save."""
+        """Leave the run: announce it, let the workers finish their step, and give them time to save."""
         self._member.announce()
         deadline = time.monotonic() + GRACE
         for worker in self._workers:
@@ -336,7 +339,7 @@ class Agent:
         self._member.leave()
 
     def end(self) -> None:
-        """Leave no worker behind."""
+        """End all workers."""
         for worker in self._workers:
             if worker.process.poll() is None:
                 worker.process.kill()

@@ -1,4 +1,5 @@
-"""A run's rows in a table: the round, which whoever saw its last version replaces, and a row for each node."""
+"""A run's rows in a table: one row for the round, which is replaced only by a writer that read its latest version,
+and one row for each node."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class Look(NamedTuple):
-    """One look at a run: the state, if there is one that can be read, and its token; what each node says of itself.
+    """One read of a run: its state, if there is a readable one, with its token, and the rows of all nodes.
 
     `versions` are those of the nodes' rows, `unreadable` the nodes whose rows hold something else, and why; `ages`
     says how many seconds ago each node's row was written, both moments by the service's clock.
@@ -40,7 +41,8 @@ class Look(NamedTuple):
 
 
 class AzureTableRendezvousBackend(RendezvousBackend):
-    """PyTorch's contract, kept with etags: without a token only make the state, with one only replace that version.
+    """PyTorch's contract for a rendezvous backend, implemented with etags: without a token, the state is only
+    created; with a token, only that version is replaced.
 
     A call rides out an unreachable table for `patience` seconds; then it raises RendezvousConnectionError, as it does
     at once if the credential is refused. RendezvousStateError: what is there is no state, or the new one is too large
@@ -60,26 +62,28 @@ class AzureTableRendezvousBackend(RendezvousBackend):
         return "azure-table"
 
     def get_state(self) -> tuple[bytes, Token] | None:
-        """Give the state and the token of its version, or None if the run has none."""
+        """Return the state and the token of its version, or None if the run has no state."""
         row = self._call(lambda deadline: self._rows.get("state", deadline))
         return (self._opened(row.value), row.version) if row else None
 
     def set_state(self, state: bytes, token: Token | None = None) -> tuple[bytes, Token, bool] | None:
-        """Write the state; give what is there now, its token, and whether that is ours. None: nothing to replace."""
+        """Write the state. Returns the current state, its token, and whether this call wrote it; None if there was
+        no state to replace."""
         if version := self.replace(state, token):
             return state, version, True
         found = self.get_state()
         return (*found, False) if found else None
 
     def replace(self, state: bytes, token: Token | None) -> Token | None:
-        """What set_state does, for those who look next anyway: give the new token, or None if another was quicker."""
+        """Write the state like set_state, for callers that read it again anyway. Returns the new token, or None if
+        another writer was faster."""
         try:
             return self._call(lambda deadline: self._write(zlib.compress(state), token, deadline))
         except (Conflict, Missing):
             return None
 
     def look(self) -> Look:
-        """Read the state and what each node says of itself, in one request for 1,000 nodes."""
+        """Read the state and the rows of all nodes, in one request per 1,000 nodes."""
         selected = f"PartitionKey eq '{key_text(self._run_id)}' and RowKey ge '{KIND}.' and RowKey lt '{KIND}/'"
         seen = Look(None, None, {}, {}, {}, {})
         rows = self._call(lambda deadline: list(self.table.query(selected, None, deadline)))
@@ -102,11 +106,12 @@ class AzureTableRendezvousBackend(RendezvousBackend):
             return None
 
     def tell(self, node: Node) -> None:
-        """Write a node's row. Nobody else writes it, so nobody is in the way."""
+        """Write a node's row. Only the node itself writes its row, so there is no conflict."""
         self._call(lambda deadline: self._rows.put(f"node:{node.name}", node.text(), deadline))
 
     def forget(self, name: str, version: Version) -> None:
-        """Delete the row of a node that is gone, so that later looks are short; not one that was written since."""
+        """Delete the row of a node that is gone, so that later reads are short. A row that was rewritten since is
+        kept."""
         with contextlib.suppress(Conflict):
             self._call(lambda deadline: self._rows.delete(f"node:{name}", deadline, version))
 
@@ -135,7 +140,7 @@ class AzureTableRendezvousBackend(RendezvousBackend):
 
 
 def _note(seen: Look, key: bytes, value: bytes, version: Version) -> str:
-    """Read a node's row, and give its name. One that another program wrote is none of the node's."""
+    """Parse a node's row, and return the node's name. A row that another program wrote is ignored."""
     name = key.decode(errors="replace").removeprefix(f"{KIND}.").removeprefix("node:")
     seen.versions[name] = version
     try:

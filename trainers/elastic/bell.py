@@ -1,8 +1,9 @@
-"""A bell at each node: who rings makes it look at the table at once, and learns whether its process lives.
+"""A bell at each node: a ring makes the node read the table at once, and shows the caller whether the node's process is
+alive.
 
-The answer is the node's name. It decides nothing by itself: it saves the pause until the next look, and it tells a
-process that is gone (refused, in a millisecond) from one that is silent. Whoever can reach the port may ring, and all
-that it gets is one look more, at most five a second.
+The answer is the node's name. A ring decides nothing by itself: it shortens the wait until the next read, and it
+distinguishes a dead process (the connection is refused within a millisecond) from a silent one. Anyone who reaches the
+port may ring; the only effect is one more read of the table, at most five per second.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HURRY_SECONDS = 0.02  # between two questions whether it is enough
 
 
 class Bell:
-    """Answers with `name` to whoever rings, and sets `rung`."""
+    """Answers each ring with `name`, and sets `rung`."""
 
     def __init__(self, name: str, address: str, rung: threading.Event) -> None:
         self._name = name.encode()
@@ -50,14 +51,15 @@ class Bell:
 
 
 def _server(address: str) -> socket.socket:
-    """At the node's own address; at all of them if that is none of this machine's, as behind an address translation."""
+    """Return a listener at the node's own address, or at all addresses if that address is not one of this
+    machine's, as behind an address translation."""
     with contextlib.suppress(OSError):
         return socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
     return socket.create_server(("", 0))
 
 
 def ring(node: Node, seconds: float = ANSWER_SECONDS) -> str:
-    """Ring a node's bell, and say ANSWERS, REFUSED (its process is gone) or SILENT."""
+    """Ring a node's bell, and return ANSWERS, REFUSED (the process is gone) or SILENT."""
     try:
         with socket.create_connection((node.address, node.bell), seconds) as call:
             call.settimeout(seconds)
@@ -72,7 +74,7 @@ def ring(node: Node, seconds: float = ANSWER_SECONDS) -> str:
 
 
 def ring_all(nodes: Iterable[Node], enough: threading.Event | None = None) -> dict[str, str]:
-    """Ring all of them at the same time, and give each one's answer by name.
+    """Ring all of these nodes at the same time, and return each answer by name.
 
     Once `enough` is set, those of which nothing is known yet are left out, and nobody waits for them.
     """

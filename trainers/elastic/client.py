@@ -1,4 +1,4 @@
-"""One table of Azure Table Storage: rows of runs, requests that are tried again until a deadline, and honest answers.
+"""One table of Azure Table Storage: the rows of runs, with requests that are retried until a deadline.
 
     table = connect("https://ACCOUNT.table.core.windows.net", os.environ)
     rows = table.rows("run-1", "store")
@@ -54,7 +54,8 @@ BATCH = 100
 
 
 def connect(endpoint: str, environ: Mapping[str, str], table: str = "rendezvous") -> Table:
-    """Give the table of this name; it is created with the first request that needs it. Sends nothing itself.
+    """Return the table with this name. The table is created by the first request that needs it; this function sends
+    nothing.
 
     `endpoint`: https://ACCOUNT.table.core.windows.net (other clouds' hosts too) with the identity that
     DefaultAzureCredential finds, and so for https://127.0.0.1:PORT/devstoreaccount1;
@@ -66,14 +67,15 @@ def connect(endpoint: str, environ: Mapping[str, str], table: str = "rendezvous"
 
 
 class Table(Sender):
-    """A table; `connect` makes it."""
+    """A table; created by `connect`."""
 
     def rows(self, run: str, kind: str) -> Rows:
-        """The rows of one kind (a short word) of one run. All rows of a run are in one partition."""
+        """Return the rows of one kind (a short word) of one run. All rows of a run are in one partition."""
         return Rows(self, key_text(run), kind)
 
     def clear(self, run: str, deadline: float) -> int:
-        """Delete all rows of a run, and say how many: fewer than went, if an answer got lost. None is fine."""
+        """Delete all rows of a run, and return how many; if a response was lost, the number is too low. A run
+        without rows is fine."""
         done = 0
         while True:
             try:
@@ -86,7 +88,7 @@ class Table(Sender):
                 time.sleep(random.uniform(0, FIRST_PAUSE))  # noqa: S311 (spreads load; no secret)
 
     def remove_expired(self, deadline: float, now: datetime | None = None) -> int:
-        """Delete the runs whose every row has expired, and say how many rows. Reads the whole table.
+        """Delete the runs whose rows have all expired, and return the number of rows. Reads the whole table.
 
         A row expires `lifetime` after it was written last, by the service's clock. A run that comes back to life
         meanwhile is left alone.

@@ -1,4 +1,4 @@
-"""Where a table is, and who asks: an endpoint, and the credential for it."""
+"""The endpoint of a table, and the credential for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 
 
 def client_of(endpoint: str, environ: Mapping[str, str], table: str) -> Callable[[], TableClient]:
-    """Give what makes clients of a table, as client.connect says. Raises ValueError."""
+    """Return a function that creates clients of a table; client.connect describes the endpoints. Raises ValueError."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{2,62}", table):
         raise ValueError(f"table {table!r}: expected 3 to 63 letters and digits, a letter first")
     if table.lower() == "tables":

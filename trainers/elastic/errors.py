@@ -21,17 +21,17 @@ TRANSIENT = {408, 429, 500, 502, 503, 504}
 
 
 class TableError(RuntimeError):
-    """The root of the tree above. `retried`: an earlier try of the same call may have worked."""
+    """The base class of the tree above. `retried`: an earlier attempt of the same call may have succeeded."""
 
     retried = False
 
 
 class Conflict(TableError):
-    """The row is there already (insert), or is another version (replace)."""
+    """The row exists (insert), or has another version (replace)."""
 
 
 class Missing(TableError):
-    """The row to be replaced is gone."""
+    """The row to be replaced does not exist."""
 
 
 class TooBig(TableError):
@@ -43,17 +43,17 @@ class Denied(TableError):
 
 
 class Unreachable(TableError):
-    """The service gave no answer, or none but errors that pass, until the deadline."""
+    """Until the deadline, the service gave no response, or only temporary errors."""
 
 
 class Passing(TableError):
-    """An error that may be gone at the next try, and the seconds that the service asks to wait for it."""
+    """A temporary error, and the seconds that the service asks to wait before the next attempt."""
 
     after = 0.0
 
 
 def code_of(error: HttpResponseError) -> str:
-    """The service's own name for an error. Transactions have it in the body only."""
+    """Return the service's error code. Transactions have the code in the body only."""
     response: Any = error.response
     if response is None:
         return ""
@@ -66,7 +66,7 @@ def code_of(error: HttpResponseError) -> str:
 
 
 def translated(error: HttpResponseError) -> TableError:
-    """Give the error of ours that an answer of the service means."""
+    """Return the error of this module for a response of the service."""
     status, code = error.status_code, code_of(error)
     message = without_secrets(str(error.message)).partition(chr(10))[0]
     if status is None:  # nothing was asked: there is no identity, or its own service refused it
@@ -94,12 +94,12 @@ def _what_is_needed(error: HttpResponseError) -> str:
 
 
 def _seconds(error: HttpResponseError) -> float:
-    """What Retry-After asks for. Azure sends seconds; the other form of the header, a date, is not read."""
+    """Return the seconds of Retry-After. Azure sends seconds; the header's other form, a date, is ignored."""
     response: Any = error.response
     value = "" if response is None else response.headers.get("Retry-After", "")
     return float(value) if value.isdecimal() else 0.0
 
 
 def without_secrets(text: str) -> str:
-    """Blank the account key of a connection string and the signature of a SAS."""
+    """Replace the account key of a connection string and the signature of a SAS."""
     return re.sub(r"(?i)\b(sig|AccountKey)=[^&;\s'\")]+", r"\1=***", text)

@@ -1,4 +1,4 @@
-"""Who knew what, and when: a line for each turn of a run, where ELASTIC_EVENTS names a file to write them to."""
+"""A log of a run's events, one line each, for analysis. ELASTIC_EVENTS names the file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 
 def note(what: str, **facts: object) -> None:
-    """Append an event with the time and this process, in one write: many processes may share the file."""
+    """Append an event with the time and this process, in one write, because several processes may share the file."""
     path = os.environ.get("ELASTIC_EVENTS")
     if not path:
         return

@@ -1,4 +1,4 @@
-"""Azure announces that it will take a Spot node away: this asks once a second, and calls back when it is this node.
+"""Polls for Azure's announcement of a Spot eviction once a second, and calls back if this node will be evicted.
 
 Azure promises half a minute of notice by Scheduled Events, but no SIGTERM
 (https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events). Who asks, and where:
@@ -27,7 +27,7 @@ MOST_BYTES = 1_000_000
 
 
 def endpoint(environ: Mapping[str, str]) -> str | None:
-    """Where to ask, or None if nobody is to."""
+    """Return the address to poll, or None if polling is off."""
     address = environ.get(ENDPOINT, "").rstrip("/")
     if address:
         return address if address.startswith(("http://", "https://")) else None
@@ -35,7 +35,7 @@ def endpoint(environ: Mapping[str, str]) -> str | None:
 
 
 class Watch:
-    """Asks in a thread until it was told, then calls `announced` once, in that thread."""
+    """Polls in a thread until this node's eviction is announced, then calls `announced` once, in the same thread."""
 
     def __init__(self, address: str, announced: Callable[[], None]) -> None:
         self.seen = threading.Event()
@@ -46,7 +46,7 @@ class Watch:
         threading.Thread(target=self._ask, name="eviction", daemon=True).start()
 
     def stop(self) -> None:
-        """Ask no more. `announced` may still be on its way."""
+        """Stop polling. A call of `announced` may still be in progress."""
         self._stop.set()
 
     def _ask(self) -> None:
@@ -67,7 +67,7 @@ class Watch:
             self._stop.wait(PAUSE_SECONDS)
 
     def _is_told(self) -> bool:
-        """Whether this node is among those that the document names. The same incarnation says the same."""
+        """Return whether the document names this node. A document with a known incarnation is not read again."""
         document = json.loads(self._get("metadata/scheduledevents", API_VERSION))
         if document["DocumentIncarnation"] == self._incarnation:
             return False
@@ -77,7 +77,8 @@ class Watch:
         return told
 
     def _is_meant(self, names: list[Any]) -> bool:
-        """Whether this node is one of these: every machine of a scale set hears of all of them."""
+        """Return whether this node is among the named ones: every machine of a scale set sees the events of all
+        machines."""
         if self._name is None:
             path = "metadata/instance/compute/name"
             self._name = self._get(path, f"{NAME_API_VERSION}&format=text").strip().lower()
@@ -94,6 +95,6 @@ class Watch:
 
 
 def watch(environ: Mapping[str, str], announced: Callable[[], None]) -> Watch | None:
-    """Begin to ask, if anybody is to."""
+    """Start to poll, unless polling is off."""
     address = endpoint(environ)
     return Watch(address, announced) if address else None

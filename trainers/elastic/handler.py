@@ -1,8 +1,8 @@
 """A rendezvous handler over an Azure table: `torchrun --rdzv-backend azure-table`.
 
-The protocol is our own (protocol.py), since nodes come and go at any moment and the table may be away for a while; what
-torchrun sees is PyTorch's RendezvousHandler. docs/adr/0014-own-rendezvous-protocol.md says where it differs from
-PyTorch's dynamic rendezvous, and why.
+The protocol is Trainyard's own (protocol.py), because nodes come and go at any moment and the table may be unreachable
+for a while. To torchrun, the handler is PyTorch's RendezvousHandler. docs/adr/0014-own-rendezvous-protocol.md lists the
+differences from PyTorch's dynamic rendezvous, with the reasons.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ logger = logging.getLogger(__name__)
 
 
 class AzureTableRendezvous(RendezvousHandler):
-    """A rendezvous handler of PyTorch; `create` makes it."""
+    """PyTorch's interface of a rendezvous handler; created by `create`."""
 
     def __init__(self, run_id: str, limits: Limits, times: Times, table: Table, address: str) -> None:
         self._run_id, self.limits, self.times = run_id, limits, times
@@ -78,7 +78,7 @@ class AzureTableRendezvous(RendezvousHandler):
 
     @property
     def member(self) -> Member:
-        """This node's part; it has a bell and a name from the first call on."""
+        """Return this node's part in the run. The first call gives the node its bell and its name."""
         if not self._made:
             self._made = Member(self._backend, self.limits, self.times, self._address, self.workers)
             self._made.me = replace(self._made.me, program=self.program, arguments=self.arguments)
@@ -92,7 +92,7 @@ class AzureTableRendezvous(RendezvousHandler):
         return os.getenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "0") != "1"
 
     def next_rendezvous(self) -> RendezvousInfo:
-        """Join a round. Raises RendezvousClosedError, RendezvousTimeoutError, RendezvousConnectionError."""
+        """Join a round. Raises RendezvousClosedError, RendezvousTimeoutError or RendezvousConnectionError."""
         self._joined = False
         joined = self.member.join()
         if joined.rank == 0 and not self.worked:
@@ -106,10 +106,11 @@ class AzureTableRendezvous(RendezvousHandler):
         return RendezvousInfo(store, joined.rank, len(made.team), info)
 
     def num_nodes_waiting(self) -> int:
-        """Say how many nodes wait for the next round or vanished from this one; the agent restarts its workers if any.
+        """Return how many nodes wait for the next round or have vanished from this one; if there are any, the agent
+        restarts its workers.
 
-        Of what the last look showed, so it costs no request and never blocks. 0 once the run is closed: then the others
-        are done, and so are our workers soon.
+        The answer comes from the last read of the table, so the call costs no request and never blocks. It is 0 once
+        the run is closed, because the work of the others is done and this node's workers end soon.
         """
         return len(self.member.why_meet_again())
 
@@ -123,7 +124,7 @@ class AzureTableRendezvous(RendezvousHandler):
         return self._run_id
 
     def shutdown(self) -> bool:
-        """Close the run if this node works in it, else leave it to the others."""
+        """Close the run if this node works in it; otherwise leave the run to the others."""
         if not self._joined:
             self.leave()
             return True
@@ -136,7 +137,8 @@ class AzureTableRendezvous(RendezvousHandler):
         return True
 
     def leave(self) -> None:
-        """Take this node out, so that the others need not wait for its silence. They do if the table is away."""
+        """Remove this node, so that the others need not wait for its silence. If the table can't be reached, they
+        have to wait."""
         if self._made and not self._gone:
             self._joined, self._gone = False, True
             self._made.leave()
@@ -148,7 +150,7 @@ def _leave(handler: weakref.ref[AzureTableRendezvous]) -> None:
 
 
 def _clean_up(table: Table) -> None:
-    """Delete what other runs left long ago. It can wait for the next run if the table has no time for it now."""
+    """Delete the rows that old runs left. If the table has no time for it now, the next run does it."""
     try:
         table.remove_expired(time.monotonic() + CLEAN_UP)
     except TableError as error:
@@ -156,7 +158,7 @@ def _clean_up(table: Table) -> None:
 
 
 def create(params: RendezvousParameters) -> AzureTableRendezvous:
-    """Make the handler of `--rdzv-backend azure-table`. Raises ValueError for settings that can't be used.
+    """Create the handler of `--rdzv-backend azure-table`. Raises ValueError for invalid settings.
 
     `params.endpoint` is what client.connect takes. Without a local address the node is known by the address from
     which it reaches the table.
@@ -183,7 +185,7 @@ def create(params: RendezvousParameters) -> AzureTableRendezvous:
 
 
 def _settings(params: RendezvousParameters) -> dict[str, int]:
-    """The settings by name. Raises ValueError for an unknown name or a wrong number."""
+    """Return the settings by name. Raises ValueError for an unknown name or an invalid number."""
     for name in sorted(params.config.keys() & OF_OTHERS):
         logger.warning("--rdzv-conf %s is for other backends; it changes nothing here", name)
     if unknown := params.config.keys() - set(CHOICES) - FROM_TORCHRUN - OF_OTHERS:
@@ -195,7 +197,7 @@ def _settings(params: RendezvousParameters) -> dict[str, int]:
 
 
 def _number(name: str, value: object) -> int:
-    """A setting's number, also from within quotation marks. Raises ValueError."""
+    """Return a setting's number, which may be in quotation marks. Raises ValueError."""
     text = str(value).strip()
     if text and text[0] in QUOTES and text[-1] == text[0]:
         text = text[1:-1]
@@ -206,7 +208,7 @@ def _number(name: str, value: object) -> int:
 
 
 def _own_address(url: str) -> str | None:
-    """The address of this machine on the way to the table, or None (then its name has to do)."""
+    """Return the address of this machine on the way to the table, or None; the caller then uses the machine's name."""
     host = urlsplit(url).hostname or ""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, 443, type=socket.SOCK_DGRAM)[0]

@@ -61,7 +61,7 @@ TELLING = (2, 143)  # a worker's codes that say more than that a peer was lost
 
 
 class Ending(NamedTuple):
-    """How a member ended: its exit code and the reason. `left`: a signal came before the member had work."""
+    """How a member ended: its exit code and the reason. `left`: a signal arrived before the member had work."""
 
     code: int
     why: str
@@ -69,7 +69,7 @@ class Ending(NamedTuple):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Be one member of the run; print the last line, and return the exit code."""
+    """Run one member of the run, print its last line, and return its exit code."""
     args = _arguments(sys.argv[1:] if argv is None else argv)
     watch = eviction.watch(os.environ, _announced)
     if watch:
@@ -85,13 +85,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _announced() -> None:
-    """Leave as for a SIGTERM, while there is time."""
+    """Leave the team after an announced eviction, as after a SIGTERM, while there is time."""
     print("member: Azure takes this node away soon; this member leaves", file=sys.stderr, flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _wait_for_the_end(why: str) -> str:
-    """Stay until the node is gone: Azure ML starts a job again that lost its node, and not one that ended by itself."""
+    """Wait until Azure removes the node. Azure ML restarts a job that lost its node, but not a job that ended by
+    itself."""
     gone = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: gone.set())
@@ -110,7 +111,7 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def member(args: argparse.Namespace) -> Ending:
-    """Join the run, work in it to its end or this member's, and say the exit code and the reason."""
+    """Join the run, work until the run or this member ends, and return the exit code and the reason."""
     made: list[AzureTableRendezvous] = []
 
     def make(params: RendezvousParameters) -> AzureTableRendezvous:
@@ -139,7 +140,8 @@ def member(args: argparse.Namespace) -> Ending:
 
 
 def _program(args: argparse.Namespace) -> tuple[str, str]:
-    """What the workers run, and a digest of what they are given: the same wherever a node has its files."""
+    """Return the program that the workers run, and a digest of its arguments. Both are the same wherever a node
+    stores its files."""
     name, script = args.training_script, Path(args.training_script)
     if not args.module and script.is_file():
         name = f"{script.name} ({_digest(script.read_bytes())})"
@@ -152,7 +154,8 @@ def _digest(content: bytes) -> str:
 
 
 def _by_torchrun(args: argparse.Namespace, made: list[AzureTableRendezvous]) -> Ending:
-    """PyTorch's own agent, which starts the workers again at each change, and ends at once for one that says 2."""
+    """Run PyTorch's own agent, which restarts the workers after each change of members, and ends at once if a
+    worker exits with 2."""
     launcher.LocalElasticAgent = _Agent  # type: ignore[misc]
     try:
         torchrun.run(args)  # type: ignore[no-untyped-call]
@@ -168,7 +171,8 @@ def _by_torchrun(args: argparse.Namespace, made: list[AzureTableRendezvous]) -> 
 
 
 class _Agent(LocalElasticAgent):
-    """torchrun's agent, but that a worker's 2 (bad data, bad arguments) is final: trying again does not help."""
+    """torchrun's agent, except that a worker's exit code 2 (bad data, bad arguments) is final, because another try
+    would fail too."""
 
     def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
         result: RunResult = super()._monitor_workers(worker_group)
@@ -178,7 +182,7 @@ class _Agent(LocalElasticAgent):
 
 
 def _in_place(args: argparse.Namespace, make: Callable[[RendezvousParameters], AzureTableRendezvous]) -> Ending:
-    """Our own agent, whose workers stay."""
+    """Run Trainyard's own agent, whose workers stay alive."""
     config, entry, arguments = torchrun.config_from_args(args)
     if not isinstance(entry, str):
         raise ValueError("--in-place runs a script or a module, with an interpreter")
@@ -211,7 +215,7 @@ def _raise(number: int, _frame: FrameType | None) -> None:
 
 
 def _failure(error: ChildFailedError) -> Ending:
-    """The exit code of the run of workers that failed, as a shell gives it, and which one it was."""
+    """Return the exit code of the failed workers, as a shell reports it, and the worker that failed."""
     print(error, file=sys.stderr)
     first, _ = error.get_first_failure()
     codes = {rank: _code(each.exitcode) for rank, each in error.failures.items()}
@@ -222,7 +226,7 @@ def _failure(error: ChildFailedError) -> Ending:
 
 
 def _said(failure: ProcessFailure) -> str:
-    """The worker's own last words, where it left them for its agent."""
+    """Return the worker's last line, if the worker left one for its agent."""
     words = failure.error_file_data.get("message")  # PyTorch's own text otherwise
     return f": {words['message']}" if isinstance(words, dict) else ""
 

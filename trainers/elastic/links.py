@@ -1,4 +1,4 @@
-"""Whom this node reaches: what rings at the others' bells have shown."""
+"""The links from this node to the others, as known from ringing their bells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ HEALED_SECONDS = 8.0
 
 @dataclass
 class Link:
-    """To one node. `since` is the first miss in a row, `back` the first answer of one that was out of reach."""
+    """The link to one node. `since`: the time of the first of several unanswered rings in a row; `back`: the time
+    of the first answer after the node was unreachable."""
 
     misses: int = 0
     since: float = 0.0
@@ -22,19 +23,19 @@ class Link:
 
 
 class Links:
-    """To all nodes; one of which nothing is noted is within reach."""
+    """The links to all nodes. A node without a record counts as reachable."""
 
     def __init__(self) -> None:
         self._links: dict[str, Link] = {}
 
     @property
     def lost(self) -> frozenset[str]:
-        """Who is out of reach."""
+        """Return the unreachable nodes."""
         return frozenset(name for name, link in list(self._links.items()) if link.lost)
 
     @property
     def doubts(self) -> frozenset[str]:
-        """Who has not answered, but not so often that it is out of reach."""
+        """Return the nodes that have missed some rings, but too few to count as unreachable."""
         return frozenset(name for name, link in list(self._links.items()) if not link.lost)
 
     def heard(self, name: str, now: float) -> None:
@@ -52,21 +53,21 @@ class Links:
         link.lost = link.lost or (link.misses >= MISSES and now - link.since >= MISSING_SECONDS)
 
     def settle(self, name: str) -> None:
-        """It was reached, whatever it said: no doubt is left."""
+        """Record that the node was reached, whatever its answer, and drop any doubt about it."""
         if (link := self._links.get(name)) and not link.lost:
             del self._links[name]
 
     def lose(self, name: str) -> None:
-        """It lives and refuses: nothing need be tried again."""
+        """Record that the node is alive and refuses; no further tries are needed."""
         link = self._links.setdefault(name, Link())
         link.lost, link.back = True, None
 
     def trust(self) -> None:
-        """All that are not out of reach are within: there was an exchange with them."""
+        """Record that all nodes in doubt are reachable, because this node has exchanged data with them."""
         for name in self.doubts:
             self.settle(name)
 
     def keep(self, names: Collection[str]) -> None:
-        """Forget all others."""
+        """Forget all nodes but these."""
         for name in self._links.keys() - set(names):
             self._links.pop(name, None)

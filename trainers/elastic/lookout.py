@@ -1,7 +1,8 @@
-"""What a node knows of its run: it looks at the table, rings the others, and judges who is gone or out of reach.
+"""A node's view of its run: it reads the table, rings the other nodes, and decides which nodes are gone or unreachable.
 
-Who refuses while it holds the round counts as gone at once: so a killed process costs no time. If it shows life after
-all, it is not gone but out of reach, as is who does not answer; then only a row that stands still means a death.
+A node of the current round whose port refuses the connection counts as gone at once, so a killed process costs no time.
+If this node later shows that it is alive, or if a node does not answer at all, the node counts as unreachable; then
+only a row that is no longer updated means that the node is dead.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Lookout:
-    """One node's eyes and voice; Member is the node.
+    """The view of one node; Member represents the node itself.
 
     `changed` is called at work, with the round's number and the reasons, when the team should meet again;
     `unsure` is called when it can't tell for how long its round will stand, since the table is away.
@@ -66,11 +67,11 @@ class Lookout:
 
     @property
     def silence(self) -> float:
-        """How long a node may be silent that others wait for, in seconds."""
+        """Return how long a node may be silent, in seconds, while others wait for it."""
         return self.times.silence
 
     def say(self, **facts: object) -> None:
-        """Write this node's row, with these facts and whom it can't reach."""
+        """Write this node's row, with these facts and the nodes that it can't reach."""
         with self._lock:
             began, unreached = self.means.now(), tuple(sorted(self.unreached()))
             self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, holds=self._holds, **facts)  # type: ignore[arg-type]
@@ -82,7 +83,8 @@ class Lookout:
                 self._sure_at = began
 
     def may_work(self) -> bool:
-        """Whether nobody can have taken this node's round for abandoned: the table had its heartbeats in time."""
+        """Return whether no other node can have treated this node's round as abandoned: the heartbeats reached the
+        table in time."""
         return self.means.now() - self._sure_at < self.times.working(len(self.view.round.team), self._holds)
 
     @property
@@ -90,11 +92,11 @@ class Lookout:
         return self.unsure is not None
 
     def unreached(self) -> frozenset[str]:
-        """Who is out of reach, or refused a moment ago: of those that have a row."""
+        """Return the nodes with a row that are unreachable, or that refused a moment ago."""
         return frozenset((self.links.lost | self._refused.keys()) & self.view.nodes.keys()) - {self.me.name}
 
     def look(self) -> View:
-        """Read what all say, and judge who is gone. Any thread may look."""
+        """Read all rows, and decide which nodes are gone. Any thread may call this method."""
         with self._lock:
             return self._look()
 
@@ -129,7 +131,8 @@ class Lookout:
             logger.warning("%s", why)
 
     def _still_refused(self, view: View) -> dict[str, int | None]:
-        """Those that refused and have shown no life since. One that has is out of reach, and not gone."""
+        """Return the nodes that refused and have shown no life since. A node that has shown life is unreachable,
+        not gone."""
         still: dict[str, int | None] = {}
         holding = {member.name for member in view.holding()}
         for name, beat in self._refused.items():
@@ -141,7 +144,8 @@ class Lookout:
         return still
 
     def _presumed(self, current: Round) -> frozenset[str]:
-        """Those that count as gone by their refusal alone, in a round of which this node reaches at least half.
+        """Return the nodes that count as gone because they refused, in a round of which this node reaches at least
+        half.
 
         The fewer it reaches, the more likely it is this node that is cut off. And a round in which it never was may be
         at work still.
@@ -154,7 +158,8 @@ class Lookout:
     def call(
         self, nodes: Iterable[Node], enough: threading.Event | None = None, doubting: bool = False
     ) -> dict[str, str]:
-        """Ring these, until `enough` is set, and note who answered, whose process is gone and who is out of reach.
+        """Ring these nodes, until `enough` is set, and record which nodes answered, which processes are gone and
+        which nodes are unreachable.
 
         Where doubts stay, an answer takes none back: so a link that comes and goes is lost.
         """
@@ -181,19 +186,20 @@ class Lookout:
         return answers
 
     def probe(self, enough: threading.Event | None = None) -> None:
-        """Ring those that are out of reach, to see whether they still are."""
+        """Ring the unreachable nodes, to find out whether they still are."""
         lost = self.links.lost
         self.call((node for node in self.view.nodes.values() if node.name in lost and not node.left), enough)
 
     def judged(self, seconds: float) -> View:
-        """The last view, without those that count as gone by their refusal or were silent for that long."""
+        """Return the last view, without the nodes that count as gone because they refused or were silent for this
+        long."""
         silent = self.silences.longer_than(seconds)
         if self.me.name not in self.view.round.names:
             silent -= self._leased(silent)
         return self.count_gone(silent)
 
     def _leased(self, silent: set[str]) -> set[str]:
-        """Of those that are silent the team of a round in which this node never was.
+        """Return those silent nodes that are the team of a round to which this node never belonged.
 
         It may be at work without the table and without a way to this node, as long as its lease lasts: since its row
         was written, by the service's clock, or as long as this node has looked. Its process is gone if its port
@@ -206,17 +212,18 @@ class Lookout:
         return team - self.silences.longer_than(lease) - old
 
     def count_gone(self, silent: Iterable[str]) -> View:
-        """The last view, without these and those that count as gone by their refusal."""
+        """Return the last view, without these nodes and the nodes that count as gone because they refused."""
         gone = (frozenset(silent) | self._presumed(self.view.round)) - {self.me.name}
         self.view = replace(self.view, gone=gone)
         return self.view
 
     def abandoned(self) -> frozenset[str]:
-        """Nodes whose unreadable row nobody has written anew for so long that nobody will."""
+        """Return the nodes whose row is unreadable and has not been rewritten for so long that no process will
+        rewrite it."""
         return frozenset(self._unreadable.longer_than(self.times.silence * UNREADABLE))
 
     def write(self, new: Round) -> bool:
-        """Make this the round, if the one that was seen last is still there."""
+        """Replace the round, if the table still holds the round that this node saw last."""
         token = self.backend.replace(new.text(), self.seen.token)
         if token:
             note("round written", round=new.number, team=len(new.team), closed=new.closed)
@@ -224,5 +231,5 @@ class Lookout:
         return token is not None
 
     def why_meet_again(self) -> list[Change]:
-        """Why the team should meet again, as of the last look; it costs no request and never blocks."""
+        """Return why the team should meet again, according to the last look. Costs no request and never blocks."""
         return changes(self.view, replace(self.me, unreached=tuple(sorted(self.links.lost))), self.limits)

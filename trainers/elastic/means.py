@@ -1,4 +1,4 @@
-"""What a member has of its machine: time, threads, bells and a store to meet at. Tests have another machine."""
+"""The machine that a member uses: time, threads, bells, and a store for meetings. Tests replace it."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from .protocol import Node
 
 
 class Means:
-    """This machine's."""
+    """This machine's clock, threads, bells and stores."""
 
     def now(self) -> float:
-        """Seconds of a clock that is never set."""
+        """Return the seconds of a monotonic clock."""
         return time.monotonic()
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Wait until the event is set, so many seconds at most; say whether it is."""
+        """Wait for the event, at most this many seconds, and return whether it is set."""
         return event.wait(seconds)
 
     def lock(self) -> AbstractContextManager[Any]:
-        """For what two threads must not do at once."""
+        """Return a lock for actions that two threads must not do at the same time."""
         return threading.Lock()
 
     def start(self, name: str, work: Callable[[], None]) -> Callable[[], None]:
-        """Do some work beside this; gives what waits for its end."""
+        """Start a function in a thread, and return a function that waits for its end."""
         thread = threading.Thread(target=work, name=name, daemon=True)
         thread.start()
         return lambda: thread.join() if thread is not threading.current_thread() else None
 
     def bell(self, name: str, address: str, rung: threading.Event) -> Bell:
-        """A bell that answers with this name."""
+        """Return a bell that answers with this name."""
         return Bell(name, address, rung)
 
     def ring_all(self, nodes: Iterable[Node], enough: threading.Event | None = None) -> dict[str, str]:
-        """Ring these, as bell.ring_all does."""
+        """Ring these nodes: see bell.ring_all."""
         return ring_all(nodes, enough)
 
     def meeting(self, address: str) -> Any:
-        """A store at which a team may meet; it has a `port`."""
+        """Return a store at which a team may meet; the store has a `port`."""
         return TCPStore(address, 0, None, True, wait_for_workers=False)

@@ -1,6 +1,7 @@
-"""One node's part in the rendezvous: it joins rounds and leaves. The rules are in protocol.py.
+"""One node's part in the rendezvous: it joins and leaves rounds. The rules are in protocol.py.
 
-lookout.py is what it sees, waiter.py its wait for a round, watch.py what it does while its team works.
+lookout.py is the node's view of the run, waiter.py its wait for a round, and watch.py what the node does while its team
+works.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ logger = logging.getLogger(__name__)
 
 
 class Member(Lookout):
-    """A node of a run. `join` and `leave` are called by one thread; another beats and looks while the team works."""
+    """One node of a run. One thread calls `join` and `leave`; another thread sends heartbeats and reads the table
+    while the team works."""
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class Member(Lookout):
     # --- joining ------------------------------------------------------------------------------------------------------
 
     def join(self) -> Joined:
-        """Wait for a round, with a ticket that was never used. Raises RendezvousClosedError, RendezvousTimeoutError."""
+        """Wait for a round, with a new ticket. Raises RendezvousClosedError or RendezvousTimeoutError."""
         self._stop_watching()
         self.backend.patience = self._patient
         self._roll_call()
@@ -86,7 +88,8 @@ class Member(Lookout):
             self._warn_of({"": f"{why} than this one; all train as one run"})
 
     def _roll_call(self) -> None:
-        """Know whom this node reaches before its row says that it waits: the round is held until then.
+        """Find out which nodes this node reaches, before its row says that it waits: other nodes hold the round
+        until then.
 
         A newcomer calls those at work; who was at work itself calls its team if nothing says yet why the round broke,
         else only those that did not answer before.
@@ -116,7 +119,8 @@ class Member(Lookout):
         self._ended = lambda: None
 
     def confirm(self, number: int) -> bool:
-        """Whether this round stands. While the table can't be asked, only as long as nobody can have replaced it.
+        """Return whether this round is still valid. If the table can't be reached, a round counts as valid only as
+        long as no other node can have replaced it.
 
         Waits for a table that is away; raises RendezvousConnectionError if it refuses the credential for long: one that
         has expired comes back with another process alone.
@@ -137,7 +141,7 @@ class Member(Lookout):
     # --- leaving ------------------------------------------------------------------------------------------------------
 
     def step_out(self) -> None:
-        """Be out of the round, and not wait for the next one, until `join` is called again."""
+        """Leave the round, and don't wait for the next round until `join` is called again."""
         self._stop_watching()
         self.backend.patience = self.times.leave
         note("node leaves")
@@ -148,20 +152,22 @@ class Member(Lookout):
         self.means.ring_all(node for node in others if node.name != self.me.name and not node.left)
 
     def announce(self) -> None:
-        """Say that this node will go; its workers still are where they are."""
+        """Announce that this node will leave; its workers still run."""
         self.step_out()
 
     def leave(self) -> None:
-        """Say that this node goes, so that nobody waits for its silence, ring its team, and answer no more."""
+        """Announce that this node leaves, so that no other node waits for its silence; ring its team, and stop
+        answering."""
         if not self.me.left:
             self.step_out()
         self.bell.close()
         self.meeting = None  # now: as the interpreter ends, a TCPStore may wait for ever (torch 2.14)
 
     def finish(self, patience: float) -> None:
-        """Say that this node's work is done, and wait until all of the team are; the last closes the run.
+        """Announce that this node's work is done, and wait until the work of the whole team is; the last node closes
+        the run.
 
-        So many seconds it also waits for a table that is away. Raises RendezvousError.
+        Also waits at most this many seconds for a table that can't be reached. Raises RendezvousError.
         """
         self._stop_watching()
         deadline = self.means.now() + patience
@@ -190,7 +196,8 @@ class Member(Lookout):
             self.say()
 
     def close(self, why: str) -> None:
-        """End the run for all, in these words; the first that closes it decides which. Raises RendezvousError."""
+        """Close the run for all nodes with this reason. The reason of the first close counts. Raises
+        RendezvousError."""
         self._stop_watching()
         self.backend.patience = self.times.close
         deadline = self.means.now() + self.times.close

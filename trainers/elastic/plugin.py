@@ -1,4 +1,5 @@
-"""What stock torchrun finds. PyTorch loads this while it imports itself, so nothing of PyTorch is imported here."""
+"""The plugin that stock torchrun finds. PyTorch loads this module during its own import, so the module imports
+nothing of PyTorch."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 
 
 def plugin() -> Callable[[Any], Any]:
-    """The entry point `torchrun.handlers` names this: it gives the creator of rendezvous handlers."""
+    """Return the creator of rendezvous handlers. The entry point `torchrun.handlers` names this function."""
     return _create
 
 

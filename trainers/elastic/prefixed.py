@@ -1,6 +1,8 @@
-"""Queues and list_keys of a PrefixStore around a store made in Python, which PyTorch does not ask (torch 2.9 to 2.14).
+"""Adds queues and list_keys to a PrefixStore around a store written in Python; PyTorch does not forward them (torch 2.9
+to 2.14).
 
-PrefixStore knows its prefix and does not tell it, but hands whole keys to `check`: so that is how it is learned.
+A PrefixStore does not reveal its prefix, but it passes whole keys to `check`. This module learns the prefix from such a
+call.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ _listening = threading.local()
 
 
 def overheard(keys: list[bytes]) -> bool:
-    """Whether a check is no question, but tells a prefix. A store's `check` is to ask this first, and say True then."""
+    """Return whether a call of `check` is not a question but reveals a prefix. A store's `check` must call this
+    function first, and return True if it returns True."""
     heard = getattr(_listening, "keys", None)
     if heard is not None:
         heard.extend(keys)
@@ -24,7 +27,8 @@ def overheard(keys: list[bytes]) -> bool:
 
 
 def teach(kind: type[Store]) -> None:
-    """Let every PrefixStore around a store of this kind have queues and list_keys, as far as this PyTorch has them."""
+    """Give queues and list_keys to every PrefixStore around a store of this type, as far as this PyTorch version
+    has them."""
     for name in ("queue_push", "queue_pop", "queue_len"):
         if original := getattr(PrefixStore, name, None):
             setattr(PrefixStore, name, _with_key(kind, name, original))

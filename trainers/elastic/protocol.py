@@ -1,22 +1,22 @@
-"""Who works with whom: the rules of the rendezvous, as values and decisions without any I/O.
+"""The rules of the rendezvous: which nodes work together. Values and decisions without any I/O.
 
-Every node has a row that it alone writes, and one row holds the round: the team that works together now. Whoever sees
-that a new round can begin writes it, if the round is still the version that it saw (etag). So of several writers one
-wins, and the others find themselves in its team.
+Each node has one row that only this node writes. One further row holds the round: the team that currently works
+together. A node that sees that a new round can begin writes this row, on the condition that the row is still the
+version that the node read (etag). So if several nodes write, one succeeds, and the others find themselves in its team.
 
-    a node comes        its row says: waiting, with a ticket that it has not used before
-    a round begins      when nobody holds the one before any more, and enough wait: its team are their tickets
-    a node breaks off   its row says: waiting, with its next ticket; the old one no longer holds the old round
+    a node arrives      its row says that it waits, with a new ticket
+    a round begins      when no node holds the previous round, and enough nodes wait: their tickets are the team
+    a node breaks off   its row says that it waits, with its next ticket; the old ticket no longer holds the old round
     a node leaves       its row says so
-    a node dies         its row stands still, and its bell does not answer: the others count it as gone
-    a link breaks       who can't reach another says so as it breaks off: no team has both
+    a node dies         its row is no longer updated, and its bell does not answer: the others count the node as gone
+    a link breaks       a node that breaks off names the nodes that it can't reach: no team contains both
 
-Four rules carry all the rest:
+Four rules are the basis of everything else:
 
-1. A round is replaced only when none of its team holds it: each has a later ticket, has left, or is gone.
-2. A node works only in a round whose team has the ticket that it waits with.
-3. A team is the largest set of those that wait who all reach each other (teams.py); the rest wait for a link to heal.
-4. No clock is compared with another: what stands still is measured by who looks, with its own monotonic clock.
+1. A round is replaced only when no member of its team holds it: each has a later ticket, has left, or is gone. 2. A
+node works only in a round whose team contains the ticket that the node waits with. 3. A team is the largest set of
+waiting nodes that all reach each other (teams.py); the others wait for a link to heal. 4. Clocks are never compared.
+Each node measures with its own monotonic clock how long another node's row stays the same.
 
 tests/elastic/simulation plays the members of a run over these rules, with every fault between any two requests.
 """
@@ -35,16 +35,17 @@ WORKING_SHARE, LONE_LEASE = 0.8, 2.5
 
 
 class Unreadable(ValueError):
-    """A row holds no round, or no node."""
+    """A row contains no valid round or node."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """What a node says of itself. `joined` is the number of the round in which it works, or -1 while it waits.
+    """The content of a node's row. `joined` is the number of the round in which the node works, or -1 while it waits.
 
-    `worked` is the last round in which it did, and `unreached` the others that it can't reach. `holds`: its workers
-    wait while nobody can tell whether their round stands. `most`: how large a team may be, as it was started.
-    `program` is what its workers run, and `arguments` a digest of theirs, or nothing if nobody said.
+    `worked` is the last round in which the node worked, and `unreached` lists the nodes that it can't reach. `holds`:
+    the node's workers pause while it is unknown whether their round is valid. `most`: the maximum size of a team, as
+    given at the start. `program` is the program that the workers run, and `arguments` a digest of its arguments, or ''
+    if unknown.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Node:
 
     @classmethod
     def of(cls, text: bytes) -> Node:
-        """Read a row; what another version has more is left out. Raises Unreadable."""
+        """Parse a row; fields of other versions are ignored. Raises Unreadable."""
         try:
             return cls(**_facts(cls, json.loads(text)))
         except (ValueError, TypeError) as error:
@@ -78,7 +79,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Member:
-    """One of a team: a node with the ticket that it waited with."""
+    """One member of a team: a node, and the ticket that it waited with."""
 
     name: str
     ticket: int
@@ -87,7 +88,8 @@ class Member:
 
 @dataclass(frozen=True)
 class Round:
-    """A team, in the order of its ranks, and where its workers meet. `closed` says why the run is over."""
+    """A team in the order of its ranks, and the address where its workers meet. `closed` gives the reason why the
+    run is over."""
 
     number: int = 0
     team: tuple[Member, ...] = ()
@@ -107,7 +109,7 @@ class Round:
             raise Unreadable(f"the rendezvous state cannot be read: {type(error).__name__}: {error}") from error
 
     def place_of(self, node: Node) -> int | None:
-        """The rank of this node with this ticket, or None if it is not in the team."""
+        """Return the rank of this node with this ticket, or None if it is not in the team."""
         tickets = [(member.name, member.ticket) for member in self.team]
         return tickets.index((node.name, node.ticket)) if (node.name, node.ticket) in tickets else None
 
@@ -117,7 +119,7 @@ class Round:
 
 
 def _facts(kind: Any, parts: Any) -> dict[str, Any]:
-    """Those parts that this version knows, each of its default's type; lists become tuples."""
+    """Return the fields that this version knows, each with the type of its default; lists become tuples."""
     if not isinstance(parts, dict):
         raise TypeError(f"{type(parts).__name__}, expected an object")
     known = {each.name: each for each in fields(kind) if each.name in parts}
@@ -140,16 +142,17 @@ class Joined:
 
 @dataclass(frozen=True)
 class View:
-    """What one look shows, and whom the looker counts as gone."""
+    """The rows that one look shows, and the nodes that the reader counts as gone."""
 
     round: Round = Round()
     nodes: Mapping[str, Node] = field(default_factory=dict)
     gone: frozenset[str] = frozenset()
 
     def holding(self) -> list[Member]:
-        """The members that hold the round: their row still has that ticket, and they neither left nor are gone.
+        """Return the members that hold the round: their row still has the same ticket, and they neither left nor are
+        gone.
 
-        Who has no row holds it too: somebody deleted the row, and a node that lives writes it again.
+        A member without a row holds the round too: if its row was deleted, a living node writes it again.
         """
         return [member for member in self.round.team if self._holds(member)]
 
@@ -159,21 +162,25 @@ class View:
         return stands and member.name not in self.gone
 
     def most(self, limits: Limits) -> int:
-        """How large a team may be: the largest maximum counts, so that all who see the same rows plan the same team."""
+        """Return the maximum size of a team. The largest maximum counts, so that all nodes that see the same rows
+        plan the same team."""
         nodes = (node for node in self.nodes.values() if not node.left and node.name not in self.gone)
         return max(limits.most, *(node.most for node in nodes), 0)
 
     def at_work_elsewhere(self) -> bool:
-        """Whether a node works in a round of which the table has lost the row: it will see that, and break off."""
+        """Return whether a node works in a round whose row is missing from the table; the node will notice and
+        break off."""
         nodes = (node for node in self.nodes.values() if not node.left and node.name not in self.gone)
         return any(node.joined > self.round.number for node in nodes)
 
     def program(self) -> str:
-        """What the workers of the run are: the program of its team, else of the first that waits."""
+        """Return the program that the run's workers run: the program of its team, otherwise of the first waiting
+        node."""
         return next((node.program for node in self._present() if node.program), "")
 
     def waiting(self) -> list[Node]:
-        """Who waits for a round with the run's program: survivors first, so that one of them is rank 0 again."""
+        """Return the nodes that wait for a round with the run's program: survivors first, so that a survivor
+        becomes rank 0 again."""
         program = self.program()
         return [
             node
@@ -182,7 +189,7 @@ class View:
         ]
 
     def _present(self) -> list[Node]:
-        """Who neither left nor is gone: those of the last team first, in their order."""
+        """Return the nodes that neither left nor are gone: those of the last team first, in their order."""
         order = {member.name: rank for rank, member in enumerate(self.round.team)}
         nodes = [node for node in self.nodes.values() if not node.left and node.name not in self.gone]
         return sorted(nodes, key=lambda node: (order.get(node.name, len(order)), node.address, node.name))
@@ -196,7 +203,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Times:
-    """All in seconds; README.md says what each is for."""
+    """Time limits, all in seconds; README.md explains each."""
 
     join: float = 600
     last_call: float = 5
@@ -210,11 +217,11 @@ class Times:
 
     @property
     def silence(self) -> float:
-        """How long a node may be silent that others wait for."""
+        """Return how long a node may be silent while others wait for it."""
         return self.interval * self.attempts
 
     def lease_of(self, team: int, holds: bool) -> float:
-        """How long others leave a silent team of so many alone.
+        """Return how long the others wait for a silent team of this size before they replace its round.
 
         Nobody of a larger team would be left to see it die; a node alone is a team that one eviction ends. So its lease
         is short, if its workers hold still for it.
@@ -222,16 +229,17 @@ class Times:
         return min(self.lease, LONE_LEASE * self.silence) if team == 1 and holds else self.lease
 
     def working(self, team: int, holds: bool) -> float:
-        """For how long of its lease it lets its workers go on without the table: the rest is for the step they are
-        in."""
+        """Return how much of its lease a team may work without the table; the rest is reserved for the current
+        step."""
         lease = self.lease_of(team, holds)
         return min(lease * WORKING_SHARE, self.silence) if lease < self.lease else lease * WORKING_SHARE
 
 
 def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None:
-    """Give the round that may begin now, or None.
+    """Return the round that may begin now, or None.
 
-    After a loss there is no last call: all of the last team that live are back, and more need not be waited for.
+    After a loss there is no last call: all living members of the last team are back, and no others need to be waited
+    for.
     """
     waiting = view.waiting()
     if view.round.closed or view.holding() or view.at_work_elsewhere():
@@ -248,7 +256,7 @@ def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None
 
 @dataclass(frozen=True)
 class Change:
-    """A reason for the team to meet again. `all_live`: no node was lost by it, so the round can end at a step."""
+    """A reason for the team to meet again. `all_live`: the change lost no node, so the round can end after a step."""
 
     words: str
     all_live: bool = False
@@ -258,7 +266,8 @@ class Change:
 
 
 def changes(view: View, me: Node, limits: Limits) -> list[Change]:
-    """Why the team should meet again; nothing while all is as it was, and nothing once the run is closed."""
+    """Return the reasons for the team to meet again: none while nothing has changed, and none once the run is
+    closed."""
     if view.round.closed:
         return []
     if view.round.place_of(me) is None or me.joined not in (-1, view.round.number):
@@ -272,7 +281,7 @@ def changes(view: View, me: Node, limits: Limits) -> list[Change]:
 
 
 def _newcomers(view: View, limits: Limits) -> list[Node]:
-    """Those that wait and with whom the team would be larger."""
+    """Return the waiting nodes with which the team would be larger."""
     team = [node for member in view.holding() if (node := view.nodes.get(member.name))]
     waiting = [node for node in view.waiting() if node.name not in view.round.names]
     larger = best_team([*team, *waiting], {node.name for node in team}, 1, view.most(limits)) if waiting else []
@@ -280,7 +289,7 @@ def _newcomers(view: View, limits: Limits) -> list[Node]:
 
 
 def _lost(view: View, member: Member) -> Change:
-    """How a node came to hold the round no more."""
+    """Return how a node stopped holding the round."""
     node = view.nodes.get(member.name)
     if member.name in view.gone:
         return Change(f"{member.name} is gone")

@@ -1,4 +1,5 @@
-"""Rows of one kind of one run: what `Table.rows` gives. A write happens once, also where its answer got lost."""
+"""Rows of one kind of one run: the result of `Table.rows`. A write happens exactly once, even if its response is
+lost."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ Key = str | bytes
 
 
 class Version(NamedTuple):
-    """One state of a row: what `replace` wants to find. `writers` tells a write what became of its lost answer."""
+    """One version of a row, which `replace` requires. `writers` shows whether a write with a lost response has
+    happened."""
 
     etag: str
     writers: bytes
@@ -33,7 +35,7 @@ class Row(NamedTuple):
 
 
 class Rows:
-    """The rows of one kind of one run; `Table.rows` makes it. Threads may share it."""
+    """The rows of one kind of one run; created by `Table.rows`. Threads may share it."""
 
     def __init__(self, table: Sender, partition: str, kind: str) -> None:
         self.table = table
@@ -46,7 +48,7 @@ class Rows:
         return self.table.client
 
     def get(self, key: Key, deadline: float) -> Row | None:
-        """Read a row, or None if it is not there."""
+        """Return a row, or None if it does not exist."""
         try:
             found = self.table.call(
                 lambda **options: self._client.get_entity(self._partition, self._name(key), **options), deadline
@@ -56,7 +58,8 @@ class Rows:
         return Row(unpack(found), Version(found.metadata["etag"] or "", found.get("writers", b"")))
 
     def many(self, keys: Collection[K], deadline: float, values: bool = True) -> dict[K, bytes]:
-        """Read those of the keys that are there, in one request for each 1,000 rows from the first to the last of them.
+        """Return the existing rows among these keys, with one request per 1,000 rows between the first key and the
+        last.
 
         Names that are asked for together mostly differ in a number at the end, so little else lies between them.
         Without `values` the bytes are left out, and empty.
@@ -69,24 +72,26 @@ class Rows:
         return {names[row["RowKey"]]: unpack(row) for row in rows if row["RowKey"] in names}
 
     def count(self, deadline: float) -> int:
-        """Count the rows, in one request for each 1,000."""
+        """Return the number of rows, with one request per 1,000."""
         wanted = f"PartitionKey eq '{self._partition}' and RowKey ge '{self._prefix}' and RowKey lt '{self._end}'"
         return sum(1 for _ in self.table.query(wanted, ["RowKey"], deadline))
 
     def keys(self, deadline: float) -> list[bytes]:
-        """Give all keys, in one request for each 1,000; one too long for a row's name is cut to SHOWN_KEY_BYTES."""
+        """Return all keys, with one request per 1,000. A key that is too long for a row's name is cut to
+        SHOWN_KEY_BYTES."""
         wanted = f"PartitionKey eq '{self._partition}' and RowKey ge '{self._prefix}' and RowKey lt '{self._end}'"
         rows = self.table.query(wanted, ["RowKey", "key"], deadline)
         return [row.get("key") or key_of(row["RowKey"].removeprefix(self._prefix)) for row in rows]
 
     def insert(self, key: Key, value: bytes, deadline: float) -> Version:
-        """Make a row. Raises Conflict if it is there already, TooBig."""
+        """Insert a row. Raises Conflict if it exists, or TooBig."""
         row = self._row(key, value, self.table.operation())
         with _sized(key, value):
             return self._write(key, row, lambda **options: self._client.create_entity(row, **options), deadline)
 
     def replace(self, key: Key, value: bytes, version: Version, deadline: float) -> Version:
-        """Replace exactly this version of a row. Raises Conflict if it is another, Missing if it is gone, TooBig."""
+        """Replace exactly this version of a row. Raises Conflict if the row has another version, Missing if it is
+        gone, or TooBig."""
         row = self._row(key, value, _noted(version.writers, self.table.operation()))
         condition: dict[str, Any] = {"etag": version.etag, "match_condition": MatchConditions.IfNotModified}
 
@@ -97,7 +102,7 @@ class Rows:
             return self._write(key, row, request, deadline)
 
     def put(self, key: Key, value: bytes, deadline: float) -> None:
-        """Make or replace a row, whatever it is. Raises TooBig.
+        """Insert or replace a row, whatever its version. Raises TooBig.
 
         A row of over 512 KiB is inserted if it is new: Azurite counts the characters of an update, base64 and all,
         and so takes no more than 768 KiB, but does not count those of an insert. Azure counts neither so.
@@ -111,7 +116,8 @@ class Rows:
             self.table.call(lambda **options: self._client.upsert_entity(row, UpdateMode.REPLACE, **options), deadline)
 
     def delete(self, key: Key, deadline: float, version: Version | None = None) -> bool:
-        """Delete a row; say whether it was there. If an answer got lost on the way, a row that is gone was there.
+        """Delete a row, and return whether it existed. If a response was lost on the way, a missing row counts as
+        having existed.
 
         With a version delete exactly that one. Raises Conflict if it is another.
         """
@@ -178,6 +184,7 @@ def _entries(writers: bytes) -> list[bytes]:
 
 
 def _noted(writers: bytes, operation: bytes) -> bytes:
-    """The list with this operation at the end, instead of the same writer's last one; the oldest make room for it."""
+    """Return the list with this operation at the end, in place of the same writer's previous operation; the oldest
+    entries are dropped."""
     others = [entry for entry in _entries(writers) if entry[:8] != operation[:8]]
     return b"".join([*others, operation])[-WRITERS_BYTES:]

@@ -1,4 +1,4 @@
-"""Requests to one table, sent again until a deadline, and connections that survive a fork.
+"""Sends requests to one table with retries until a deadline; its connections survive a fork.
 
 Every call takes a deadline on time.monotonic(). Until then it rides out throttling, server errors and lost
 connections; what it then raises is a TableError (errors.py has the tree).
@@ -42,7 +42,7 @@ def _after_fork() -> None:
 
 
 class Sender:
-    """Sends requests to one table. Threads may share it, and processes that fork. `requests` counts what was sent."""
+    """Sends requests to one table. Threads and forked processes may share it. `requests` counts the requests sent."""
 
     def __init__(self, make: Callable[[], TableClient], lifetime: timedelta = LIFETIME) -> None:
         self._make = make
@@ -59,28 +59,30 @@ class Sender:
         return self._clients[-1]
 
     def _after_fork(self) -> None:
-        """In a child: connections of its own. The parent's stay open there, so they are kept and not used."""
+        """Open new connections in a child process. The parent's connections stay open there, so they are kept but
+        not used."""
         self._lock = threading.Lock()
         self._clients.append(self._make())
 
     def now(self) -> datetime:
-        """The time by the service's clock: a node's own may be days wrong. Ours, before the first answer."""
+        """Return the time by the service's clock, because a node's own clock may be days off. Before the first
+        response: this node's time."""
         return datetime.now(UTC) + self._ahead
 
     @property
     def url(self) -> str:
-        """The account's table endpoint, without any secret."""
+        """Return the account's table endpoint, without any secret."""
         return self.client.url.partition("?")[0]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.client.table_name} at {self.url})"
 
     def close(self) -> None:
-        """Close the connections. Twice is once."""
+        """Close the connections. A second call does nothing."""
         self.client.close()
 
     def query(self, wanted: str, columns: list[str] | None, deadline: float) -> Iterator[Any]:
-        """The rows that an OData filter matches, page by page."""
+        """Yield the rows that match an OData filter, page by page."""
         token = None
         while True:
 
@@ -94,14 +96,15 @@ class Sender:
                 return
 
     def operation(self) -> bytes:
-        """A name for one write, 16 bytes: 8 for this thread of this process, 8 that it has not used before."""
+        """Return a new name for one write, 16 bytes: 8 for this thread of this process, and 8 that it has not used
+        before."""
         if getattr(self._local, "pid", None) != os.getpid():
             self._local.pid, self._local.writer, self._local.count = os.getpid(), os.urandom(8), 0
         self._local.count += 1
         return bytes(self._local.writer) + int(self._local.count).to_bytes(8)
 
     def call(self, request: Callable[..., T], deadline: float) -> T:
-        """Send a request until it is answered, with the time-outs that `request` is called with. Raises TableError.
+        """Send a request until it is answered; `request` is called with the timeouts. Raises TableError.
 
         Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
         """

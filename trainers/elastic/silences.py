@@ -1,4 +1,4 @@
-"""How long others were silent, as far as this node looked."""
+"""How long the other nodes have been silent, measured between this node's own looks at the table."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .protocol import Node
 
 
 class Silences:
-    """How long each node's heartbeat stood still while we looked.
+    """The time for which each node's heartbeat has not changed, measured between this node's looks.
 
-    Silence is the time that passed between our own successful looks, at most one interval each: neither a clock of
-    another node nor an outage of the table, nor a pause of this process, counts against anyone.
+    Silence is the time between this node's own successful looks, at most one interval each. So neither another node's
+    clock, nor an outage of the table, nor a pause of this process counts against any node.
     """
 
     def __init__(self, interval: float, now: Callable[[], float]) -> None:

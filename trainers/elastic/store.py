@@ -1,4 +1,4 @@
-"""PyTorch's key-value store on Azure Table Storage: no node has to host it, so any node may die.
+"""PyTorch's key-value store on Azure Table Storage: no node hosts the store, so any node may die.
 
     store = AzureTableStore(connect(endpoint, os.environ), "run-1")
     torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
@@ -38,7 +38,7 @@ Value = str | bytes | Sequence[int]
 
 
 class AzureTableStore(Store):
-    """A torch.distributed.Store that behaves as TCPStore does; threads may share it.
+    """A torch.distributed.Store that behaves like TCPStore. Threads may share it.
 
     Keys are any bytes, values up to values.MAX_VALUE (1,036,288) bytes. A call rides out throttling and lost
     connections for `timeout` (300 s at first, `set_timeout` changes it; 0 is for ever, as everywhere in PyTorch).
@@ -60,28 +60,28 @@ class AzureTableStore(Store):
         return f"AzureTableStore({self.run!r} in {self.table})"
 
     def clone(self) -> AzureTableStore:
-        """Another store of the same rows, with a timeout of its own."""
+        """Return another store of the same rows, with its own timeout."""
         return AzureTableStore(self.table, self.run, self.timeout)
 
     def has_extended_api(self) -> bool:
-        """Say that append, multi_get and multi_set work."""
+        """Return True: append, multi_get and multi_set are supported."""
         return True
 
     def set(self, key: Key, value: Value) -> None:
-        """Write a value, whatever was there. One request."""
+        """Write a value, whatever the previous value. One request."""
         with _torch_errors("set", [_raw(key)]):
             self._rows.put(_raw(key), _bytes(value), self._deadline())
 
     def get(self, key: Key) -> bytes:
-        """Wait for a key and return its value. One request if it is there."""
+        """Wait for a key and return its value. One request if the key exists."""
         return self._await("get", [_raw(key)], self.timeout)[_raw(key)]
 
     def wait(self, keys: Sequence[Key], timeout: timedelta | None = None) -> None:
-        """Wait until all keys are there."""
+        """Wait until all keys exist."""
         self._await("wait", [_raw(key) for key in keys], self.timeout if timeout is None else timeout, values=False)
 
     def check(self, keys: Sequence[Key]) -> bool:
-        """Say whether all keys are there, without waiting. A queue with something in it counts as there."""
+        """Return whether all keys exist, without waiting. A queue that is not empty counts as existing."""
         wanted = {_raw(key) for key in keys}
         if prefixed.overheard([*wanted]):
             return True
@@ -89,15 +89,15 @@ class AzureTableStore(Store):
             return len(self._read(wanted, self._deadline(), values=False)) == len(wanted)
 
     def add(self, key: Key, amount: int) -> int:
-        """Add to the decimal number that a value is, a missing one being 0, and return the sum (64 bits).
+        """Add to a decimal number, 0 if the key is missing, and return the sum (64 bits).
 
-        Adds exactly once, lost answers and other nodes notwithstanding. Two requests when nobody is in the way. Raises
-        ValueError, as HashStore does, if the value is no number.
+        Adds exactly once, even if responses are lost or other nodes write. Two requests without contention. Raises
+        ValueError, as HashStore does, if the value is not a number.
         """
         return int(self._change("add", key, lambda old: b"%d" % _wrapped(_number(old or b"") + amount)))
 
     def compare_set(self, key: Key, expected: Value, desired: Value) -> bytes:
-        """Replace `expected` by `desired`, and return what is there then: `desired` if it worked.
+        """Replace `expected` by `desired`, and return the value afterwards: `desired` on success.
 
         A missing key counts as empty: it is set if `expected` is, and else `expected` is returned.
         """
@@ -109,16 +109,16 @@ class AzureTableStore(Store):
         return self._change("compare_set", key, change, otherwise=before)
 
     def append(self, key: Key, value: Value) -> None:
-        """Write behind the value that is there, if any."""
+        """Append to the value, if there is one."""
         self._change("append", key, lambda old: (old or b"") + _bytes(value))
 
     def delete_key(self, key: Key) -> bool:
-        """Delete a key; say whether it was there."""
+        """Delete a key, and return whether it existed."""
         with _torch_errors("delete_key", [_raw(key)]):
             return self._rows.delete(_raw(key), self._deadline())
 
     def num_keys(self) -> int:
-        """Count the keys of the run."""
+        """Return the number of keys of the run."""
         with _torch_errors("num_keys", []):
             return self._rows.count(self._deadline())
 
@@ -132,7 +132,7 @@ class AzureTableStore(Store):
         self._change("queue_push", key, lambda old: (old or b"") + _framed(_bytes(value)), rows=self._queues)
 
     def queue_pop(self, key: Key, block: bool = True) -> bytes:
-        """Take the oldest value of a queue; each value is given once.
+        """Remove and return the oldest value of a queue; each value is returned once.
 
         Waits for one, or raises QueueEmptyError where `block` is false. What a reader took that dies is gone.
         """
@@ -156,7 +156,7 @@ class AzureTableStore(Store):
             pause = min(pause * GROWTH, LONGEST_PAUSE)
 
     def queue_len(self, key: Key) -> int:
-        """How many values a queue holds; 0 for one that never was."""
+        """Return the number of values in a queue, 0 for a queue that was never used."""
         with _torch_errors("queue_len", [_raw(key)]):
             row = self._queues.get(_raw(key), self._deadline())
         return len(_values(row.value)) if row else 0
@@ -218,7 +218,8 @@ class AzureTableStore(Store):
         otherwise: bytes = b"",
         rows: Rows | None = None,
     ) -> bytes:
-        """Replace a value by what `change` makes of it, and return that; the old (or `otherwise`) if it makes None."""
+        """Replace a value by the result of `change`, and return the result; if the result is None, keep and return
+        the old value (or `otherwise`)."""
         deadline, pause, raw, rows = self._deadline(), FIRST_RETREAT, _raw(key), rows or self._rows
         with _torch_errors(what, [raw]):
             while True:
@@ -244,7 +245,7 @@ prefixed.teach(AzureTableStore)
 
 @contextmanager
 def _torch_errors(what: str, keys: Collection[bytes]) -> Iterator[None]:
-    """Turn errors of the table into those that PyTorch knows."""
+    """Convert errors of the table to PyTorch's errors."""
     try:
         yield
     except Unreachable as error:
@@ -281,7 +282,7 @@ def _values(frames: bytes) -> list[bytes]:
 
 
 def _number(value: bytes) -> int:
-    """What C++ reads (std::stoll): the number that a value begins with; nothing is 0."""
+    """Parse a number as C++ does (std::stoll): the number that the value begins with; an empty value is 0."""
     if not value:
         return 0
     if found := re.match(rb"\s*([+-]?\d+)", value):

@@ -1,4 +1,5 @@
-"""Which nodes make a team where some can't reach others: the largest set that all reach each other. Pure."""
+"""Which nodes form a team if some can't reach others: the largest set in which all nodes reach each other. Pure
+functions."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ MOST_SETS = 1000
 
 
 class Reaching(Protocol):
-    """A node that says whom it can't reach."""
+    """A node, and the nodes that it can't reach."""
 
     @property
     def name(self) -> str: ...
@@ -23,7 +24,7 @@ N = TypeVar("N", bound=Reaching)
 
 
 def best_team(nodes: Sequence[N], survivors: Collection[str], least: int, most: int) -> list[N]:
-    """The largest team of nodes that all reach each other; empty if none has enough.
+    """Return the largest team of nodes that all reach each other; empty if no team is large enough.
 
     One with a survivor goes before one without, for it has the state. Of several as large it is the one with the lowest
     names. A set of more than `most` gives its first in the order of `nodes`, as the team has them all.
@@ -45,7 +46,7 @@ def _rank(team: Sequence[Reaching], survivors: Collection[str]) -> tuple[bool, i
 
 
 def _apart(nodes: Sequence[Reaching]) -> dict[str, frozenset[str]]:
-    """For each node that somebody can't reach, or that can't reach somebody: whom. Either's word is enough."""
+    """Return, for each node with a broken link, the nodes at the other end. A link is broken if either end says so."""
     names = {node.name for node in nodes}
     pairs = {(node.name, other) for node in nodes for other in node.unreached if other in names and other != node.name}
     pairs |= {(other, name) for name, other in pairs}
@@ -58,7 +59,7 @@ def _apart(nodes: Sequence[Reaching]) -> dict[str, frozenset[str]]:
 def _maximal(
     chosen: frozenset[str], open_: frozenset[str], done: frozenset[str], apart: dict[str, frozenset[str]]
 ) -> Iterator[frozenset[str]]:
-    """All sets without two that are apart and to which none can be added (Bron and Kerbosch 1973, with a pivot)."""
+    """Yield all sets without a broken link to which no node can be added (Bron and Kerbosch 1973, with a pivot)."""
     if not open_ and not done:
         yield chosen
         return

@@ -1,4 +1,4 @@
-"""What a key and a value look like inside a table: names without forbidden characters, and bytes in pieces of 64 KiB.
+"""How keys and values are stored in a table: names without forbidden characters, and bytes in pieces of 64 KiB.
 
 The limits are Azure's: https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model
 """
@@ -24,7 +24,7 @@ _UNSAFE = re.compile(rb"[^A-Za-z0-9._:-]")
 
 
 def key_text(key: str | bytes, room: int = KEY_CHARS) -> str:
-    """Give the name of a key inside the table: at most `room` (over 66) characters, and no two keys share one.
+    """Return the name of a key inside the table: at most `room` (over 66) characters. No two keys share a name.
 
     Every byte but letters, digits and `._:-` becomes `~` and two hexadecimal digits, so the service's forbidden
     characters (/ \\ # ? and control characters) never appear. A longer name ends in `~~` and the key's SHA-256.
@@ -35,7 +35,7 @@ def key_text(key: str | bytes, room: int = KEY_CHARS) -> str:
 
 
 def key_of(text: str) -> bytes:
-    """The key that `key_text` wrote as this, unless it was too long for a name."""
+    """Return the key with this name, unless the key was too long for a name."""
     return re.sub(rb"~([0-9a-f]{2})", lambda match: bytes([int(match[1], 16)]), text.encode())
 
 
@@ -46,12 +46,13 @@ def pack(value: bytes) -> dict[str, bytes]:
 
 
 def unpack(row: Mapping[str, object]) -> bytes:
-    """The value that `pack` cut."""
+    """Return the value that `pack` cut."""
     return b"".join(piece for name in _PIECES if isinstance(piece := row.get(name), bytes))
 
 
 def size(row: Mapping[str, object]) -> int:
-    """What a row of binary properties and one date (`expires`) counts towards ENTITY_BYTES, its Timestamp included.
+    """Return the size that Azure counts towards ENTITY_BYTES for a row of binary properties and one date
+    (`expires`), Timestamp included.
 
     Azure's formula: 4 + 2 * characters of both keys + for each property 8 + 2 * characters of its name + its data,
     which is 8 for a date and 4 + length for bytes.

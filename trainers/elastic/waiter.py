@@ -1,4 +1,5 @@
-"""A node's wait for a round: it looks, rings, writes the round when that is its turn, and waits for a ring."""
+"""A node's wait for a round: it reads the table, rings other nodes, writes the round when it is its turn, and waits
+for a ring."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ PROBE_PAUSE = 2.0
 
 
 class OtherProgram(ValueError):
-    """The id is that of a run of another program."""
+    """The run with this id runs another program."""
 
 
 class Waiter:
-    """One wait for a round: what has to be remembered from one look to the next."""
+    """One wait for a round, and its state between one look at the table and the next."""
 
     def __init__(self, member: Lookout) -> None:
         self._member, self._times, self._limits = member, member.times, member.limits
@@ -38,7 +39,7 @@ class Waiter:
         self._beats: dict[str, int] = {}  # of each node when it was seen first
 
     def turn(self) -> Joined | None:
-        """Look once, and do what the rules say; sleep if there is nothing to do."""
+        """Read the table once, and act by the rules; sleep if there is nothing to do."""
         member, now = self._member, self._member.means.now()
         member.rung.clear()
         member.look()
@@ -66,7 +67,7 @@ class Waiter:
         return None
 
     def _check_program(self, view: View) -> None:
-        """Give up a run of which a node that lives runs another program than this one."""
+        """Give up a run in which a living node runs another program than this node."""
         ours, theirs = self._member.me.program, view.program()
         living = [node for node in view.nodes.values() if node.beat != self._beats.setdefault(node.name, node.beat)]
         if ours and theirs not in ("", ours) and any(node.program == theirs for node in living):
@@ -75,13 +76,15 @@ class Waiter:
             )
 
     def _probe(self, now: float) -> None:
-        """Ring those that are out of reach now and then: this node waits for as long as they are."""
+        """Ring the unreachable nodes from time to time, because this node waits for as long as they are
+        unreachable."""
         if self._member.links.lost and now >= self._probe_at:
             self._probe_at = now + PROBE_PAUSE
             self._member.probe()
 
     def _may_ring(self, view: View, now: float) -> bool:
-        """A survivor rings the others at each look, a newcomer now and then, one too many only if they are silent."""
+        """Return whether this node may ring the others now: a survivor may at each look, a newcomer from time to
+        time, and a surplus node only if the others are silent."""
         if self._member.me.name in view.round.names:
             return True
         silent = view.round.names & self._member.silences.longer_than(self._times.silence)
@@ -102,21 +105,22 @@ class Waiter:
             )
 
     def _last_call_is_over(self, view: View) -> bool:
-        """Whether enough have waited for so long, by our own clock."""
+        """Return whether enough nodes have waited for long enough, by this node's own clock."""
         now = self._member.means.now()
         enough = len(view.waiting()) >= self._limits.least and not view.holding()
         self._enough_since = (self._enough_since or now) if enough else None
         return self._enough_since is not None and now - self._enough_since >= self._times.last_call
 
     def _my_turn(self, new: Round) -> bool:
-        """The first of the team writes at once, the others later and later: all might, and one of them may be dead."""
+        """Return whether this node should write the round. The first of the team writes at once, each next one
+        later, because any of them may be dead."""
         rank = new.place_of(self._member.me)
         if self._ready_since is None or rank is None:
             return False
         return self._member.means.now() - self._ready_since >= TURN * rank
 
     def _begin(self, planned: Round) -> Joined | None:
-        """Ring all that are to take part, leave out the dead, and write the round; ring again to tell them.
+        """Ring all nodes of the new team, leave out the dead ones, write the round, and ring again to announce it.
 
         Who does not answer is rung again at the next turn, until it answers or is out of reach.
         """
@@ -133,7 +137,8 @@ class Waiter:
         return Joined(new, rank)
 
     def _tell(self, new: Round, view: View, seen: Look) -> None:
-        """Ring those that are in, and delete the rows of those that are gone, as they were when that was seen."""
+        """Ring the members of the new round, and delete the rows of the nodes that are gone, if the rows are
+        unchanged."""
         me = self._member.me.name
         self._member.means.ring_all(view.nodes[member.name] for member in new.team if member.name != me)
         with contextlib.suppress(RendezvousError):

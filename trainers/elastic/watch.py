@@ -1,4 +1,4 @@
-"""What a node does while its team works: it beats, looks, and rings those that may be gone."""
+"""What a node does while its team works: it sends heartbeats, reads the table, and rings nodes that may be gone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class Watch:
-    """Of one round. `run` is the whole of it; `stop` ends it."""
+    """The watch over one round. `run` runs it; `stop` ends it."""
 
     def __init__(self, lookout: Lookout, stop: threading.Event) -> None:
         self._lookout, self._stop = lookout, stop
@@ -84,7 +84,8 @@ class Watch:
             raise
 
     def _judge(self, still: bool | None) -> float:
-        """After a look: say what changed, ring who may be gone, and give the seconds until the next look.
+        """After a look: report changes, ring the nodes that may be gone, and return the seconds until the next
+        look.
 
         Gone is who is silent for long and let its bell ring after the look before: so nobody waits for it once more.
         Its process may live and only its way to the table be broken; as long as steps are made, it works.

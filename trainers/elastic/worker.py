@@ -46,16 +46,17 @@ STORE_TIME = timedelta(seconds=1)
 
 
 class RoundEnded(Exception):
-    """The team meets again. Every process of the round raises this at the same step, or finds its connections cut."""
+    """The team meets again. Every process of the round raises this exception at the same step, or finds its
+    connections cut."""
 
 
 class RunOver(Exception):
-    """The run was closed, in these words."""
+    """The run was closed, with this reason."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where this process stands in a round."""
+    """The rank of this process in a round."""
 
     round: int
     rank: int
@@ -67,7 +68,7 @@ class Place:
 
 
 class Channel:
-    """Lines of JSON over a socket, one way by this process and one way by its peer. Threads may share it."""
+    """Lines of JSON over a socket, sent and received. Threads may share it."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
@@ -75,14 +76,14 @@ class Channel:
         self._rest = b""
 
     def send(self, **message: Any) -> bool:
-        """Say something; False if the other side is gone."""
+        """Send a message; return False if the other side is gone."""
         with self._lock, contextlib.suppress(OSError):
             self._socket.sendall(json.dumps(message).encode() + b"\n")
             return True
         return False
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """What the other side says, until it is gone."""
+        """Yield the messages of the other side, until it is gone."""
         with contextlib.suppress(OSError):
             while part := self._socket.recv(65536):
                 *lines, self._rest = (self._rest + part).split(b"\n")
@@ -95,7 +96,7 @@ class Channel:
 
 
 class Team:
-    """This process's way to its agent, and to the others of its round."""
+    """This process's connection to its agent, and to the other processes of its round."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -118,7 +119,7 @@ class Team:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Team | None:
-        """The team of a process that `elastic.launch --in-place` started; None in any other."""
+        """Return the team of a process that `elastic.launch --in-place` started; None in any other process."""
         number = environ.get(AGENT, "")
         return cls(Channel(socket.socket(fileno=int(number)))) if number else None
 
@@ -148,7 +149,7 @@ class Team:
                 self._obey()
 
     def _obey(self) -> None:
-        """End this round if that was told. The word may have come before this process began with it."""
+        """End this round if the agent said so. The message may have arrived before this process joined the round."""
         self.wanted = self.wanted or bool(self._told)
         if "cut" in self._told and self._cutting is not self._place:
             self._cutting = self._place
@@ -166,7 +167,7 @@ class Team:
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def meet(self, patience: timedelta, why: str = "ready") -> Place:
-        """Wait for a round, and make the default process group of it, over gloo. Raises RunOver.
+        """Wait for a round, and make it the default process group, over gloo. Raises RunOver.
 
         `patience` is how long an exchange may take after that. A round that breaks before all have met is left for the
         next one.
@@ -227,7 +228,7 @@ class Team:
         time.sleep(POLL_SECONDS)
 
     def group(self, patience: timedelta) -> dist.ProcessGroup:
-        """Another gloo group of the same processes, which is cut with the first."""
+        """Return another gloo group of the same processes. It is cut together with the first."""
         before = _sockets()
         made: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=patience)
         if self._ours is not None:
@@ -235,7 +236,8 @@ class Team:
         return made
 
     def tick(self) -> None:
-        """Say that a step begins. A process that was stopped for long asks first whether its round still exists."""
+        """Announce that a step begins. A process that was stopped for a long time first asks whether its round
+        still exists."""
         now = time.monotonic()
         if self._place and (self._held or now - self._stepped > PAUSE_SECONDS):
             self._confirm()
@@ -259,7 +261,7 @@ class Team:
             raise RoundEnded("this process was stopped, and the others went on without it")
 
     def lost_peer(self, error: BaseException) -> bool:
-        """Whether an error means that the round ended, rather than that something is wrong here."""
+        """Return whether an error means that the round ended, and not that this process failed."""
         lost = isinstance(error, RoundEnded | dist.DistError)
         lost = lost or (isinstance(error, RuntimeError) and ("gloo" in str(error) or self._cut))
         if lost:
@@ -267,14 +269,15 @@ class Team:
         return lost
 
     def cut(self) -> None:
-        """Break all connections of the round: whoever waits in an exchange, here or at a neighbour, gets an error."""
+        """Break all connections of the round: every process that waits in a collective, here or at a neighbor, gets
+        an error."""
         self._cut = True
         ours = _sockets() - self._before if self._ours is None else self._ours
         for number, link in ours:
             _shut(number, link)
 
     def part(self) -> None:
-        """Leave the round: its connections, its process groups and its store go. The process stays."""
+        """Leave the round: close its connections, process groups and store. The process stays alive."""
         self.cut()
         group = dist.group.WORLD if dist.is_initialized() else None
         with contextlib.suppress(Exception):  # one whose connections are broken
@@ -288,21 +291,21 @@ class Team:
         del group
 
     def say_last(self, code: int, line: str) -> None:
-        """Tell the agent how this process ends."""
+        """Report to the agent how this process ends."""
         self._channel.send(say="last", code=code, line=line)
 
 
 def _forget_half_made() -> None:
-    """Make a process group that can't fail, so that destroying it resets PyTorch's count of groups.
+    """Create a process group that can't fail, because destroying it resets PyTorch's count of groups.
 
-    `init_process_group` counts a group before it is made, and its keys in the store hold the number. Those whose
-    attempt failed would wait under the next number, those who had not come that far under the first: for ever.
+    `init_process_group` counts a group before it is made, and the group's keys in the store contain this number. After
+    a failed attempt, some processes would wait under the next number and others under the first, forever.
     """
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 
 
 def _sockets() -> set[tuple[int, str]]:
-    """The open sockets of this process, and what the kernel calls them."""
+    """Return the open sockets of this process, with the kernel's names for them."""
     found = set()
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 (names only, and it must be quick)
         with contextlib.suppress(OSError):
@@ -313,7 +316,8 @@ def _sockets() -> set[tuple[int, str]]:
 
 
 def _shut(number: int, link: str) -> None:
-    """Shut a connection down that is still the one it was. Listening sockets stay: gloo aborts without its own."""
+    """Shut down a connection if it is still the same one. Listening sockets stay open, because gloo aborts without
+    its own."""
     with contextlib.suppress(OSError):
         if os.readlink(f"/proc/self/fd/{number}") != link:  # noqa: PTH115
             return

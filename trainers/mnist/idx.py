@@ -1,4 +1,4 @@
-"""Reading MNIST's four IDX files (format: the note at the end of http://yann.lecun.com/exdb/mnist/), strictly."""
+"""A strict reader of MNIST's four IDX files (format: the note at the end of http://yann.lecun.com/exdb/mnist/)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FILES = {
 
 
 def read(folder: Path) -> tuple[Images, Images]:
-    """The training and the test images below `folder`: pixels are (N, 1, 28, 28), and 0 is background.
+    """Return the training and the test images below `folder`. Pixels are (N, 1, 28, 28); 0 is background.
 
     Raises DataError if a file is missing or broken.
     """
@@ -50,7 +50,8 @@ def _pair(images: Path, labels: Path) -> Images:
 
 
 def _array(path: Path, item: tuple[int, ...]) -> torch.Tensor:
-    """Read one file: magic number, big-endian sizes (count, then those of an `item`), unsigned bytes, nothing else."""
+    """Read one file: the magic number, big-endian sizes (the count, then the sizes of an `item`), and unsigned
+    bytes. Raises DataError if anything else follows."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             shape = (_count(path, file.read(8 + 4 * len(item)), item), *item)
@@ -65,7 +66,7 @@ def _array(path: Path, item: tuple[int, ...]) -> torch.Tensor:
 
 
 def _count(path: Path, header: bytes, item: tuple[int, ...]) -> int:
-    """The number of items that the header announces, once the rest of the header is as it must be."""
+    """Check the header, and return the number of items in it."""
     if len(header) < 8 + 4 * len(item):
         raise DataError(f"{path}: expected a header of {8 + 4 * len(item)} bytes, found {len(header)}")
     magic, count, *found = struct.unpack(f">{2 + len(item)}I", header)

@@ -80,7 +80,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 class Net(nn.Sequential):
-    """Normalised images (N, 1, 28, 28) to logits (N, 10); 105,866 weights.
+    """A small convolutional network: normalized images (N, 1, 28, 28) to logits (N, 10); 105,866 weights.
 
     No batch normalisation and no dropout: both would make the result depend on how a batch is split over processes.
     """
@@ -107,12 +107,13 @@ class Net(nn.Sequential):
 
 
 def normalise(pixels: Tensor, mean: float, std: float) -> Tensor:
-    """uint8 (N, 1, 28, 28) to float32 of mean 0 and deviation 1, given mean and deviation of pixels in 0..255."""
+    """Convert uint8 (N, 1, 28, 28) to float32 with mean 0 and deviation 1, given the mean and deviation of pixels
+    in 0..1."""
     return (pixels.float() - mean) / std
 
 
 def statistics(pixels: Tensor) -> tuple[float, float]:
-    """Mean and standard deviation of uint8 pixels, exact, without a float copy of all of them."""
+    """Return the exact mean and standard deviation of uint8 pixels, without a float copy of all pixels."""
     counts = torch.bincount(pixels.flatten(), minlength=256).double()
     values = torch.arange(256, dtype=torch.double)
     mean = (counts * values).sum() / counts.sum()
@@ -121,14 +122,14 @@ def statistics(pixels: Tensor) -> tuple[float, float]:
 
 
 def scale_of(folder: Path) -> tuple[float, float]:
-    """Mean and deviation that the model in this folder was trained with."""
+    """Return the mean and deviation that the model in this folder was trained with."""
     told = warm_start.facts(folder)["normalisation"]
     return told["mean"], told["std"]
 
 
 @dataclass(kw_only=True)
 class Training(training.Training):
-    """What one training consists of. `model` is what a step calls, around `net` and DDP."""
+    """The state of one training. A step calls `model`, which wraps `net` in DDP."""
 
     settings: Settings
     net: nn.Module
@@ -139,7 +140,8 @@ class Training(training.Training):
 
 
 def batches(t: Training, images: Images) -> Iterator[Batch]:
-    """The rest of an epoch, in an order of its own; each batch is shifted as a whole by up to one pixel each way."""
+    """Yield the rest of an epoch's batches, in this epoch's own order. Each batch is shifted as a whole by up to
+    one pixel in each direction."""
     seed, epoch, size = t.settings.seed, t.position.epoch, t.settings.batch_size
     order = torch.randperm(len(images), generator=checkpoint.dice(seed, epoch))
     starts = range(t.position.samples, len(images), size)
@@ -219,19 +221,20 @@ def evaluate(t: Training, images: Images) -> tuple[float, float, float]:
 
 
 def tally(logits: Tensor, labels: Tensor, loss: Tensor) -> Tensor:
-    """[images, sum of `loss`, right at the first guess, right within five guesses] of one batch, (4,)."""
+    """Return [images, sum of `loss`, correct first guesses, correct within five guesses] of one batch, shape (4,)."""
     hits = logits.topk(5).indices == labels[:, None]  # (N, 5)
     return torch.stack([torch.tensor(len(labels), device=logits.device), loss, hits[:, 0].sum(), hits.sum()])
 
 
 def save(net: nn.Module, folder: Path, facts: dict[str, object]) -> None:
-    """Write model.safetensors and model.json (how to build the net and feed it). Each is whole or not there."""
+    """Write model.safetensors and model.json (how to build the network and feed it). Each file is written whole or
+    not at all."""
     weights.write(folder, net.state_dict())
     weights.describe(folder, {"architecture": "mnist.train.Net", **facts})
 
 
 def fit(t: Training, train_set: Images, test_set: Images) -> float:
-    """Train what is left, test and save after every epoch. Returns the test accuracy after the last."""
+    """Train the remaining epochs; test and save after each epoch. Returns the test accuracy after the last epoch."""
     first = None if t.settings.epochs else measure(t, test_set)
     while t.position.epoch <= t.settings.epochs:
         train_epoch(t, train_set)
@@ -242,7 +245,7 @@ def fit(t: Training, train_set: Images, test_set: Images) -> float:
 
 
 def measure(t: Training, test_set: Images) -> float:
-    """Test, and tell of it. Returns the accuracy."""
+    """Test the model, log the result, and return the accuracy."""
     (loss, first, five), epoch = evaluate(t, test_set), min(t.position.epoch, t.settings.epochs)
     t.metrics.write(t.position.step, epoch, test_loss=loss, test_accuracy=first)
     t.say(f"epoch {epoch}/{t.settings.epochs} test  Loss {loss:.4f}  Prec@1 {first:.2%}  Prec@5 {five:.2%}")
@@ -250,7 +253,7 @@ def measure(t: Training, test_set: Images) -> float:
 
 
 def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
-    """Train, test after every epoch, save. Returns what the last line says."""
+    """Train, test after every epoch, and save. Returns the text of the last line."""
     began = time.perf_counter()
     with files.opened(settings.data) as folder:
         train_set, test_set = idx.read(folder)
@@ -295,17 +298,18 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
         with t.kept_when_stopped():
             first = fit(t, train_set, test_set)
     if settings.model_dir and place.rank == 0:
-        save(net, settings.model_dir, facts(settings, scale, first))
+        save(net, settings.model_dir, facts(settings, scale, first, t.position.step))
     return f"test accuracy {first:.2%} after {settings.epochs} epochs, {time.perf_counter() - began:.1f} s"
 
 
-def facts(settings: Settings, scale: tuple[float, float], accuracy: float) -> dict[str, object]:
-    """What model.json says beside the names: how to feed the net, and what it came from."""
+def facts(settings: Settings, scale: tuple[float, float], accuracy: float, step: int) -> dict[str, object]:
+    """Return the remaining content of model.json: how to feed the network, and the origin of the model."""
     return {
         "classes": [str(digit) for digit in range(idx.CLASSES)],
         "input": {"shape": [1, idx.SIDE, idx.SIDE], "pixels": "0 to 255, 0 is background"},
         "normalisation": {"mean": scale[0], "std": scale[1]},
-        "test_accuracy": accuracy,
+        "metrics": {"test_accuracy": accuracy},
+        "step": step,
         "training": settings.plain(),
     }
 

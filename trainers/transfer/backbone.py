@@ -1,4 +1,4 @@
-"""A torchvision network with a new last layer, and where its first weights come from."""
+"""A torchvision network with a new last layer, and the source of its first weights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ FETCH_SECONDS = 60  # of silence; without a limit, a network that drops packets 
 
 
 def view_for(name: str, size: int | None) -> View:
-    """What torchvision's weights for the backbone `name` were made for, or the same at another `size` in pixels."""
+    """Return the view that torchvision's weights for the backbone `name` were trained with, or the same view at
+    another `size` in pixels."""
     preset: Any = get_model_weights(name).DEFAULT.transforms()
     crop, resize = preset.crop_size[0], preset.resize_size[0]
     wanted = size or crop
@@ -32,14 +33,15 @@ def view_for(name: str, size: int | None) -> View:
 
 
 def build(name: str, classes: int, size: int) -> nn.Module:
-    """The backbone `name` with new weights and one logit per class: (N, 3, size, size) to (N, classes)."""
+    """Return the backbone `name` with new weights and one logit per class: (N, 3, size, size) to (N, classes)."""
     only_this_size = {"image_size": size} if name.startswith("vit_") else {}
     net: nn.Module = get_model(name, weights=None, num_classes=classes, **only_this_size)
     return net
 
 
 def head(net: nn.Module) -> tuple[str, nn.Module]:
-    """Name and module of the layer that gives the logits: in all torchvision backbones it is the last of its kind."""
+    """Return the name and the module of the layer that gives the logits: in all torchvision backbones, the last
+    layer of its type."""
     return [(name, part) for name, part in net.named_modules() if isinstance(part, nn.Linear | nn.Conv2d)][-1]
 
 
@@ -82,7 +84,8 @@ def _fetch(name: str) -> dict[str, Tensor]:
 
 
 def _read(path: Path) -> dict[str, Tensor]:
-    """The state_dict in a file, also one of a checkpoint ({"model": ...}, {"state_dict": ...}) or of a DDP model."""
+    """Return the state_dict in a file; the file may also be a checkpoint ({"model": ...}, {"state_dict": ...}) or
+    hold a DDP model."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
@@ -100,16 +103,14 @@ def _read(path: Path) -> dict[str, Tensor]:
 
 
 def freeze_all_but_head(net: nn.Module) -> None:
-    """Feature extraction: only the head learns."""
+    """Freeze all layers but the head (feature extraction)."""
     net.requires_grad_(False)
     head(net)[1].requires_grad_(True)
 
 
 def set_training(net: nn.Module, tune: str, freeze_batch_norm: bool) -> None:
-    """Put `net` into the mode that it trains in. In feature extraction the backbone is exactly the one that was loaded:
-
-    its batch normalisation keeps its statistics and there is no dropout.
-    """
+    """Put `net` into training mode. In feature extraction the loaded backbone stays exactly the same: its batch
+    normalization keeps its statistics, and its dropout is off."""
     net.train(tune == "all")
     for part in net.modules():
         if freeze_batch_norm and isinstance(part, nn.BatchNorm2d):

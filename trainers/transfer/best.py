@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Tested:
-    """The result of a validation: mean loss, share of right guesses, and images by true class and guess (C, C)."""
+    """The result of a validation: mean loss, share of correct guesses, and images by true class and guess (C, C)."""
 
     loss: float
     accuracy: float
@@ -20,9 +20,10 @@ class Tested:
 
 
 class Best:
-    """The epoch with the highest validation accuracy (of equal ones that with the lowest loss), and its weights.
+    """The epoch with the highest validation accuracy (of equal epochs, the one with the lowest loss), and its weights.
 
-    Part of each checkpoint: a training that goes on elsewhere finds nothing else of its former self.
+    The best epoch is part of each checkpoint, because a training that continues on another node has no other record of
+    it.
     """
 
     def __init__(self, net: nn.Module, classes: int) -> None:
@@ -42,13 +43,17 @@ class Best:
         return float(self._state["score"][1])
 
     @property
+    def loss(self) -> float:
+        return float(self._state["score"][2])
+
+    @property
     def confusion(self) -> Tensor:
-        """Images of validation by true class (row) and predicted class."""
+        """Return the number of validation images by true class (row) and predicted class (column)."""
         counts: Tensor = self._state["confusion"]
         return counts
 
     def offer(self, net: nn.Module, epoch: int, tested: Tested) -> bool:
-        """Keep this epoch if it is better than the one that is kept; say whether it was."""
+        """Keep this epoch if it is better than the best so far, and return whether it is."""
         if (tested.accuracy, -tested.loss) <= (self.accuracy, -self._state["score"][2].item()):
             return False
         for name, value in net.state_dict().items():

@@ -1,4 +1,4 @@
-"""A folder of images, one sub-folder per class: what is in it, which files cannot be used, what is for validation."""
+"""A folder of images with one sub-folder per class: its content, its unusable files, and the split for validation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ NAMED_IN_LOG = 20  # skipped files
 
 @dataclass(frozen=True)
 class Folder:
-    """What a data set's folder holds. `val` is empty where there is no such folder. `skipped` gives files a reason."""
+    """The content of a data set's folder. `val` is empty if there is no such folder. `skipped` maps files to the
+    reason."""
 
     root: Path
     classes: list[str]
@@ -61,7 +62,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _samples(folder: Path, classes: list[str], skipped: dict[Path, str]) -> list[Sample]:
-    """The images of each class at any depth, sorted, so that every process lists them alike."""
+    """Return the images of each class at any depth, sorted, so that every process has the same list."""
     samples = []
     for place in _folders(folder):
         if place.name not in classes:
@@ -77,7 +78,8 @@ def _samples(folder: Path, classes: list[str], skipped: dict[Path, str]) -> list
 
 
 def check(found: Folder, side: int, threads: int, place: dist.Place, stop: dist.StopRequest) -> dict[Path, str]:
-    """Decode all images, each in one of the processes, and give every process the broken ones with their reasons.
+    """Decode all images, each in one of the processes, and return the broken images with their reasons in every
+    process.
 
     `side` is that of `decode`.
     """
@@ -95,7 +97,8 @@ def check(found: Folder, side: int, threads: int, place: dist.Place, stop: dist.
 
 
 def _broken(samples: Sequence[Sample], side: int, threads: int) -> dict[Path, str]:
-    """The reason of each of `samples` that is broken. Threads do, as Pillow decodes outside the interpreter's lock."""
+    """Return the reasons of the broken images among `samples`. Uses threads, because Pillow decodes outside the
+    interpreter's lock."""
 
     def reason(sample: Sample) -> str | None:
         try:
@@ -109,7 +112,7 @@ def _broken(samples: Sequence[Sample], side: int, threads: int) -> dict[Path, st
 
 
 def without(found: Folder, broken: dict[Path, str], max_broken: float) -> Folder:
-    """`found` without its `broken` images, which go to the skipped ones.
+    """Return `found` without its `broken` images, which are added to the skipped files.
 
     Raises DataError if more than the share `max_broken` is broken, or all of a class.
     """
@@ -145,7 +148,7 @@ def split(found: Folder, share: float, seed: int) -> Folder:
 
 
 def report_skipped(data: Folder, folder: Path | None, say: Callable[[str], None]) -> None:
-    """Name each file that is not used, and why: the first ones in the log, all in skipped.txt."""
+    """Report each unused file with its reason: the first ones in the log, all of them in skipped.txt."""
     lines = [f"{path.relative_to(data.root)}: {why}" for path, why in sorted(data.skipped.items())]
     for line in lines[:NAMED_IN_LOG]:
         say(f"skipped {line}")

@@ -1,8 +1,8 @@
-"""How an image file becomes a tensor, and what of it a network sees.
+"""Converts image files to tensors, and crops them to what a network sees.
 
-Decoded images are not kept: a photo of 384 x 256 takes 0.4 ms to decode and 0.3 ms to crop and resize, where the
-forward pass of ResNet-18 alone takes 34 ms of the same core. Photos as cameras make them are another matter: 115 ms for
-one of 4000 x 3000. Those are decoded at 1/2, 1/4 or 1/8, as JPEG allows: 10 ms.
+Decoded images are not cached: a photo of 384 x 256 takes 0.4 ms to decode and 0.3 ms to crop and resize, while the
+forward pass of ResNet-18 alone takes 34 ms of the same core. Full-size photos from cameras take longer: 115 ms for 4000
+x 3000 pixels. They are decoded at 1/2, 1/4 or 1/8 of their size, as JPEG allows, in 10 ms.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from torchvision.transforms.v2 import functional as F
 
 
 class Broken(Exception):
-    """An image that cannot be decoded; the message is the reason."""
+    """An image that can't be decoded; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One image: where it lies, and the number of its class."""
+    """The path of an image, and the number of its class."""
 
     path: Path
     label: int
 
 
 def decode(path: Path, side: int) -> Tensor:
-    """An image as uint8 (3, H, W) in RGB, turned as its camera was held. Raises Broken if that cannot be.
+    """Return an image as uint8 (3, H, W) in RGB, rotated as its EXIF data says. Raises Broken if it can't be
+    decoded.
 
     A JPEG of more than twice `side` both ways is decoded at 1/2, 1/4 or 1/8, with no side shorter than `side`.
     """
@@ -53,7 +54,7 @@ def decode(path: Path, side: int) -> Tensor:
 
 @dataclass(frozen=True)
 class View:
-    """How a backbone sees an image: resized (the shorter side), cropped to size x size, normalised (values 0 to 1)."""
+    """The preprocessing for a backbone: resize (the shorter side), crop to size x size, normalize (values 0 to 1)."""
 
     resize: int
     size: int
@@ -62,16 +63,17 @@ class View:
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> View:
-        """As the model saw them whose model.json says this."""
+        """Return the preprocessing of the model that this model.json describes."""
         return cls(*(facts["input"][name] for name in ("resize", "size", "mean", "std")))
 
     @property
     def side(self) -> int:
-        """The shortest side that an image may be decoded with: leaves RandomResizedCrop something to enlarge."""
+        """Return the smallest side that an image may be decoded with, so that RandomResizedCrop still has pixels to
+        enlarge."""
         return 2 * self.resize
 
     def crop(self, pixels: Tensor) -> Tensor:
-        """What is tested: the middle of the image. uint8 (3, H, W) to (3, size, size).
+        """Return the middle of the image, for testing: uint8 (3, H, W) to (3, size, size).
 
         Cropped, then resized: the same picture, and no huge one in between where an image is a thin strip.
         """
@@ -80,13 +82,13 @@ class View:
         return resized
 
     def augment(self, pixels: Tensor) -> Tensor:
-        """What is trained on: some part of the image, as it is or mirrored. uint8 (3, H, W) to (3, size, size)."""
+        """Return a random part of the image, mirrored or not, for training: uint8 (3, H, W) to (3, size, size)."""
         parts = v2.RandomResizedCrop(self.size, antialias=True), v2.RandomHorizontalFlip()
         augmented: Tensor = v2.Compose(parts)(pixels)
         return augmented
 
     def normalise(self, pixels: Tensor) -> Tensor:
-        """uint8 (N, 3, H, W) to float32 of about mean 0 and deviation 1."""
+        """Convert uint8 (N, 3, H, W) to float32 with a mean of about 0 and a deviation of about 1."""
         mean, std = (torch.tensor(values, device=pixels.device).view(3, 1, 1) for values in (self.mean, self.std))
         return (pixels / 255 - mean) / std
 
@@ -94,8 +96,8 @@ class View:
 class Images(Dataset[tuple[Tensor, Tensor]]):
     """Batches of images: a list of positions gives uint8 (N, 3, size, size) and the labels, int64 (N,).
 
-    With a `chance` images are augmented. What one becomes depends on `chance` and its position alone, not on which
-    process loads it, or when.
+    With a `chance`, images are augmented. The augmentation of an image depends only on `chance` and its position, not
+    on the process that loads it or the time.
     """
 
     def __init__(self, samples: Sequence[Sample], view: View, chance: int | None = None) -> None:

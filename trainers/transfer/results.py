@@ -1,4 +1,4 @@
-"""What a training leaves: the model in two forms, what to know about it, and two pictures."""
+"""The results of a training: the model in two formats, its description, and two pictures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ COUNTED_CLASSES = 15  # and beyond that, the numbers within
 
 
 class Exported(nn.Module):
-    """The network with its normalisation: float32 (N, 3, size, size) of values 0 to 1 in, logits (N, classes) out."""
+    """The network with its normalization: float32 (N, 3, size, size) with values 0 to 1 in, logits (N, classes)
+    out."""
 
     mean: Tensor
     std: Tensor
@@ -37,13 +38,15 @@ class Exported(nn.Module):
 
 
 def save_weights(net: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
-    """Write model.safetensors, with the class names in its header too, and model.json. Each is whole or not there."""
+    """Write model.safetensors, with the class names in its header, and model.json. Each file is written whole or
+    not at all."""
     weights.write(folder, net.state_dict(), {"backbone": facts["backbone"], "classes": json.dumps(facts["classes"])})
     weights.describe(folder, facts)
 
 
 def export(net: nn.Module, view: View, folder: Path) -> float:
-    """Write model.pt2 (torch.export, any batch size) and give the largest difference of its logits from `net`'s.
+    """Write model.pt2 (torch.export, any batch size), and return the largest difference between its logits and
+    those of `net`.
 
     `net` must be on the CPU and in eval mode. Raises ValueError, and writes nothing, if the difference is not rounding.
     """
@@ -64,7 +67,8 @@ def export(net: nn.Module, view: View, folder: Path) -> float:
 
 
 def confusion_picture(counts: Tensor, classes: Sequence[str], path: Path) -> None:
-    """Draw counts (true class, predicted class): the colour is the share of the true class, the number the images."""
+    """Draw the counts (true class, predicted class): the color shows the share of the true class, the number shows
+    the images."""
     side = min(3.5 + 0.45 * len(classes), 20)
     figure = Figure(figsize=(side + 1, side), layout="constrained")
     axes = figure.subplots()
@@ -84,7 +88,7 @@ def confusion_picture(counts: Tensor, classes: Sequence[str], path: Path) -> Non
 
 
 def predictions_picture(net: nn.Module, view: View, samples: Sequence[Sample], classes: list[str], path: Path) -> None:
-    """Draw some images, drawn by lot and not by success, with what the model takes them for and how sure it is."""
+    """Draw a random sample of images with the predicted class and its probability."""
     order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(0))[:GRID].tolist()
     figure = Figure(figsize=(11, 11.5), layout="constrained")
     axes = list(figure.subplots(4, 4).flat)

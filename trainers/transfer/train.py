@@ -62,7 +62,7 @@ from transfer.options import Settings, arguments
 
 @dataclass(kw_only=True)
 class Training(training.Training):
-    """What one training consists of. `model` is what a step calls, around `net` and DDP."""
+    """The state of one training. A step calls `model`, which wraps `net` in DDP."""
 
     settings: Settings
     data: Folder
@@ -77,13 +77,13 @@ class Training(training.Training):
         return math.ceil(len(self.data.train) / self.settings.batch_size)
 
     def save(self) -> None:
-        """Make a checkpoint of this moment."""
+        """Save a checkpoint of the current state."""
         share_statistics(self)
         super().save()
 
 
 def batches(t: Training, data: images.Images, wholes: list[list[int]]) -> Iterator[Batch]:
-    """The images at the positions of each whole batch, of which this process gets its share."""
+    """Yield the images at the positions of each whole batch; this process gets its share."""
     shares = [whole[t.place.rank :: t.place.world_size] for whole in wholes]
     on_gpu = t.device.type == "cuda"
     # batch_size=None: one list of positions fetches one batch.
@@ -103,9 +103,10 @@ def batches(t: Training, data: images.Images, wholes: list[list[int]]) -> Iterat
 
 
 def epoch_batches(t: Training) -> list[list[int]]:
-    """The positions of the images in each batch of this epoch that is still to do.
+    """Return the positions of the images in each remaining batch of this epoch.
 
-    Batches differ in size by at most one: in a last one of a few images batch normalisation would see chance alone.
+    The sizes of batches differ by at most one. With a small last batch, the statistics of batch normalization would be
+    mostly noise.
     """
     count, steps, done = len(t.data.train), t.epoch_steps, t.position.samples
     order = torch.randperm(count, generator=checkpoint.dice(t.settings.seed, t.position.epoch)).tolist()
@@ -115,7 +116,8 @@ def epoch_batches(t: Training) -> list[list[int]]:
 
 @dataclass
 class Tally:
-    """What was counted since the last row, and the means of the epoch so far. `sums`: images, loss, right guesses."""
+    """The counts since the last row of metrics, and the means of the epoch so far. `sums`: images, loss, correct
+    guesses."""
 
     device: torch.device
     times: Mean = field(default_factory=Mean)
@@ -170,7 +172,7 @@ def train_epoch(t: Training) -> None:
 
 
 def report(t: Training, number: int, tally: Tally) -> None:
-    """Write the row of a step, the epoch's `number`-th, and a line of log."""
+    """Write the row of a step, the epoch's `number`-th, and a line to the log."""
     count, loss_sum, right_sum = dist.all_sum(tally.sums).tolist()
     seconds = time.perf_counter() - tally.since
     tally.times.add(seconds / tally.steps, tally.steps)
@@ -187,7 +189,7 @@ def report(t: Training, number: int, tally: Tally) -> None:
 
 
 def evaluate(t: Training) -> Tested:
-    """Test on all images of validation. Each is counted once, whatever the world size."""
+    """Test on all validation images. Each image is counted once, whatever the world size."""
     classes = len(t.data.classes)
     share_statistics(t)
     t.net.eval()
@@ -210,7 +212,7 @@ def evaluate(t: Training) -> Tested:
 
 
 def share_statistics(t: Training) -> None:
-    """Give every process the mean of all processes' running statistics, where batch normalisation learns them."""
+    """Give every process the mean of all processes' running statistics if batch normalization is trained."""
     if t.settings.tune == "head" or t.settings.freeze_batch_norm:
         return
     for part in t.net.modules():
@@ -221,11 +223,10 @@ def share_statistics(t: Training) -> None:
 
 
 def first_weights(net: nn.Module, settings: Settings, data: Path, place: dist.Place) -> str:
-    """Load --weights, and say where they are from. It is done in rank 0 alone, so that they are fetched once; DDP gives
-    them to the others as it starts.
+    """Load --weights, and return a description of their source. Only rank 0 loads them, so they are downloaded once;
+    DDP sends them to the other processes when it starts.
 
-    A file may lie in the folder of the data set.
-    What rank 0 cannot load is a DataError in all processes.
+    The file may be in the folder of the data set. If rank 0 can't load the weights, all processes raise DataError.
     """
     problem: list[str | None] = [None]
     beside = data / settings.weights
@@ -241,13 +242,14 @@ def first_weights(net: nn.Module, settings: Settings, data: Path, place: dist.Pl
 
 
 def rate(step: int, steps: int) -> float:
-    """The part of --lr that `step` (from 0) of `steps` learns with: up in a tenth of them, then half a cosine to 0."""
+    """Return the share of --lr for `step` (from 0) of `steps`: it rises during the first tenth, then falls along
+    half a cosine to 0."""
     warm = max(1, steps // 10)
     return (step + 1) / warm if step < warm else (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm))) / 2
 
 
 def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
-    """Train, validate after every epoch, keep the best one, save. Returns what the last line says."""
+    """Train, validate after every epoch, keep the best epoch, and save. Returns the text of the last line."""
     began = time.perf_counter()
     s = settings
     with files.opened(s.data) as where, s.metrics(place) as metrics:
@@ -310,7 +312,7 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
 
 
 def run_epochs(t: Training) -> None:
-    """Train what is left, validate and save after every epoch."""
+    """Train the remaining epochs; validate and save after each epoch."""
     if not t.settings.epochs:
         validate(t)
     while t.position.epoch <= t.settings.epochs:
@@ -321,7 +323,7 @@ def run_epochs(t: Training) -> None:
 
 
 def validate(t: Training) -> None:
-    """Test on the validation images, tell of it, and keep the weights if they are the best so far."""
+    """Test on the validation images, log the result, and keep the weights if they are the best so far."""
     tested, epoch = evaluate(t), min(t.position.epoch, t.settings.epochs)
     t.metrics.write(t.position.step, epoch, val_loss=tested.loss, val_accuracy=tested.accuracy)
     better = t.best.offer(t.net, epoch, tested)
@@ -332,7 +334,7 @@ def validate(t: Training) -> None:
 
 
 def identity(s: Settings, data: Folder) -> dict[str, object]:
-    """What must be as it was for a training to go on from a checkpoint."""
+    """Return the values that a checkpoint must agree with for the training to continue from it."""
     same = ("backbone", "tune", "image_size", "epochs", "batch_size", "lr", "momentum", "weight_decay", "seed")
     counts = {"training images": len(data.train), "validation images": len(data.val), "classes": data.classes}
     return {**s.named(*same), **counts}
@@ -351,12 +353,13 @@ def save(t: Training, folder: Path) -> None:
 
 
 def facts(t: Training) -> dict[str, Any]:
-    """What model.json says: how to build and feed the network, how good it is, and what it came from."""
+    """Return the content of model.json: how to build and feed the network, its accuracy, and its origin."""
     return {
         "backbone": t.settings.backbone,
         "classes": t.data.classes,
         "input": {**vars(t.view), "pixels": "RGB, 0 to 1 before normalisation; model.pt2 normalises by itself"},
-        "val_accuracy": t.best.accuracy,
+        "metrics": {"val_accuracy": t.best.accuracy, "val_loss": t.best.loss},
+        "step": t.best.epoch * math.ceil(len(t.data.train) / t.settings.batch_size),
         "epoch": t.best.epoch,
         "confusion": t.best.confusion.int().tolist(),
         "training": t.settings.plain(),

@@ -26,6 +26,7 @@ from shared.kernel.settings import Rules
 from shared.kernel.suggest import chosen
 from shared.runs.features import Origin, begun
 from shared.runs.intake.from_job import run_of
+from shared.runs.intake.job_lifetime import within_lifetime
 from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState
@@ -92,7 +93,9 @@ def first_record(ports: RunPorts, asked: ParsedRequest) -> Run:
         raise Impossible("; ".join(in_words(asked, problem) for problem in built.problems), built.problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
     fingerprint, generation = content_of(ports.datasets, drop) if drop else ("", 0)
-    run = run_of(asked.order.run, built.job, asked.bounds, now)
+    job, shorter = within_lifetime(ports.capacity, built.job)
+    why = f"{_how_asked(asked)} {shorter}".strip()
+    run = run_of(asked.order.run, job, asked.bounds, now)
     run = replace(
         run,
         asked=replace(
@@ -104,9 +107,9 @@ def first_record(ports: RunPorts, asked: ParsedRequest) -> Run:
             from_run=asked.request.from_run or "",
             generation=generation,
         ),
-        progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, _how_asked(asked)),)),
+        progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, why),)),
         people=replace(run.people, tags=asked.request.tags),
-        money=replace(run.money, project=ports.purse.project_of(built.job.tags, asked.route)),
+        money=replace(run.money, project=ports.purse.project_of(job.tags, asked.route)),
     )
     return begun(ports, run, Origin(asked.request, ports.routes.get(asked.route), asked.order.limits))
 

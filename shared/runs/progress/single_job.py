@@ -1,6 +1,6 @@
 """A run with one job at a time; the first job has the run's name.
 
-If a job loses its nodes, Azure ML either queues the job again or lets it fail. After a failure, another job continues
+If a job loses its nodes, Azure ML lets the job fail, or queues the job again. After a failure, another job continues
 from the checkpoints of the previous job, until the run's resubmissions are used up.
 """
 

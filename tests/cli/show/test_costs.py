@@ -29,7 +29,7 @@ def line(key: str, **more: Any) -> dict[str, Any]:
         "idle_share": 1 / 3,
         "node_hours": 1.5,
     }
-    return known | {"unpriced_hours": 0.0, "saved_always_on": None, "saved_default": None} | more
+    return known | {"unpriced_hours": 0.0, "unknown_hours": 0.0, "saved_always_on": None, "saved_default": None} | more
 
 
 def report(*lines: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 The clock is passed in, and only moves by minutes in which something is up. The bill is the simulator's own: it knows
 each node. One seed is one month; half of them look at each change of a cluster's size, as an app does that misses none.
+Of the other half, every second has an app that is stopped now and then, for up to a day.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from shared.clusters import lease_actions, sweep
+from shared.clusters import lease_actions, scaling
 from shared.clusters.lease_model import LeaseSpec
 from shared.clusters.messages import CheckCluster
 from shared.clusters.model import Cluster
-from shared.clusters.samples import Sample
+from shared.clusters.samples import HOLDS, Sample
 from shared.kernel.errors import TrainyardError, Unavailable
 from shared.kernel.person import Person
 from shared.money.budgets import AccountBudgets
@@ -104,6 +105,7 @@ class Seen:
 
     `nodes` are the most at once, `good` is the last look without an error and `longest` the longest time without one,
     `refused` what people asked for in vain. `uncounted` are the dollars of nodes that changed before a look saw it.
+    `stopped` are the minutes in which the app did not run.
     """
 
     nodes: int = 0
@@ -111,6 +113,7 @@ class Seen:
     longest: timedelta = timedelta(minutes=PERIOD)
     refused: int = 0
     uncounted: float = 0.0
+    stopped: int = 0
 
 
 @dataclass
@@ -124,6 +127,8 @@ class Month:
     def __post_init__(self) -> None:
         self.dice = Random(self.seed)
         self.watched = self.seed % 2 == 0
+        self._stops = Random(self.seed) if self.seed % 4 == 1 else None
+        self._stopped_until = BEGIN
         errors = 0.0 if self.watched else 0.05
         self.pools = {f"c{n}": self._pool(f"c{n}") for n in range(5)}
         routes = [
@@ -167,8 +172,10 @@ class Month:
         while visits or not self._quiet():
             if self._quiet():
                 self._look(patiently=True)
-                self.world.clock.now = self.seen.good = max(self.now, visits[0])
-            while visits and visits[0] <= self.now:
+                self.world.clock.now = self.seen.good = max(self.now, visits[0] - MINUTE)
+                self._look(patiently=True)
+                self.world.clock.now = max(self.now, visits[0])
+            while visits and visits[0] <= self.now and self.now >= self._stopped_until:
                 visits.pop(0)
                 for _ in range(self.dice.randint(1, 5)):
                     self._visit()
@@ -234,23 +241,41 @@ class Month:
     # what Azure and the app do
 
     def _minute(self) -> None:
+        if self._stops and self._stops.random() < 1 / 400:
+            self._stopped_until = self.now + MINUTE * self._stops.randint(5, 24 * 60)
+        if self.now < self._stopped_until:
+            self._minute_without_the_app()
+            return
         self._take_jobs()
         for name, pool in self.pools.items():
             events = pool.step(self.now, self.dice)
             if self.watched and pool.nodes != self.samples.newest().get(name, 0):
-                sweep.sweep_one(self.world.system, CheckCluster(name))
+                scaling.scale_one(self.world.system, CheckCluster(name))
             for job, raw in events:
                 self.world.job_goes(job, raw)
         self._settle()
         self._take_jobs()
         if (self.now - BEGIN) // MINUTE % PERIOD == 0:
             self._look()
-        self.seen.nodes = max(self.seen.nodes, sum(pool.nodes for pool in self.pools.values()))
-        counted = self.samples.newest()
         for name, pool in self.pools.items():
-            pool.pay()
-            self.seen.uncounted += abs(pool.nodes - counted.get(name, 0)) * pool.price / 60
+            self._pay(name, pool)
         self.world.clock.advance(60)
+
+    def _minute_without_the_app(self) -> None:
+        """Nobody counts, and no node is taken away: a count holds for a while, and the rest of the time is unknown."""
+        holds = self.now < self.seen.good + HOLDS
+        for name, pool in self.pools.items():
+            for job, raw in pool.step(self.now, self.dice, evicts=False):
+                self.world.job_goes(job, raw)
+            self._pay(name, pool, counted=holds)
+        self.seen.stopped += 1
+        self.world.clock.advance(60)
+
+    def _pay(self, name: str, pool: Pool, counted: bool = True) -> None:
+        pool.pay()
+        if counted:
+            self.seen.uncounted += abs(pool.nodes - self.samples.newest().get(name, 0)) * pool.price / 60
+        self.seen.nodes = max(self.seen.nodes, sum(each.nodes for each in self.pools.values()))
 
     def _take_jobs(self) -> None:
         """Azure ML's jobs as the app left them: new ones are queued, canceled ones end."""
@@ -274,7 +299,7 @@ class Month:
     def _look(self, patiently: bool = False) -> None:
         while True:
             try:
-                sweep.sweep(self.world.system)
+                scaling.scale_clusters(self.world.system)
                 keep_books(self.world.system)
             except TrainyardError:
                 if patiently:

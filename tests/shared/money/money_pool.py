@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 from shared.clusters.model import Cluster
@@ -33,6 +33,7 @@ class Pool:
     idle: list[datetime] = field(default_factory=list)  # since when
     jobs: dict[str, Work] = field(default_factory=dict)
     bill: float = 0.0
+    resized_at: datetime = datetime(2026, 1, 1, tzinfo=UTC)  # before the month
 
     @property
     def busy(self) -> int:
@@ -51,19 +52,24 @@ class Pool:
             running_nodes=self.busy,
             idle_nodes=len(self.idle),
             preparing_nodes=len(self.starting),
+            allocation="Steady",
+            allocation_since=self.resized_at,
         )
 
     def pay(self) -> None:
         """A minute of what is up now."""
         self.bill += self.nodes * self.price / 60
 
-    def step(self, now: datetime, dice: Random) -> list[Event]:
+    def step(self, now: datetime, dice: Random, evicts: bool = True) -> list[Event]:
         """What happens at the begin of this minute."""
-        events = [event for name in list(self.jobs) for event in self._job(name, now, dice)]
+        before = self.nodes
+        events = [event for name in list(self.jobs) for event in self._job(name, now, dice, evicts)]
         self.idle += [at for at in self.starting if at <= now]
         self.starting = [at for at in self.starting if at > now]
         events += self._place(now)
         self._scale(now, dice)
+        if self.nodes != before:
+            self.resized_at = now
         return events
 
     def cancel(self, name: str, now: datetime) -> None:
@@ -71,7 +77,7 @@ class Pool:
         if work and work.ends is None:
             work.ends = now + CANCEL_GRACE if work.running else now
 
-    def _job(self, name: str, now: datetime, dice: Random) -> list[Event]:
+    def _job(self, name: str, now: datetime, dice: Random, evicts: bool) -> list[Event]:
         work = self.jobs[name]
         if work.ends is not None:
             return self._over(name, "Canceled", now) if now >= work.ends else []
@@ -80,7 +86,7 @@ class Pool:
         work.left -= MINUTE
         if work.left <= timedelta():
             return self._over(name, "Completed" if dice.random() < 0.9 else "Failed", now)
-        if self.declared.tier == "low_priority" and dice.random() < 0.004:
+        if evicts and self.declared.tier == "low_priority" and dice.random() < 0.004:
             work.running = False  # the node that was taken is gone; the others are free
             self.idle += [now] * (work.nodes - 1)
             return [(name, "Queued")]

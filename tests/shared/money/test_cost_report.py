@@ -90,6 +90,24 @@ def test_without_a_price_hours_are_shown_and_no_dollars(world: World) -> None:
     assert (total["spent"], total["unpriced_hours"], total["saved_default"]) == (0, pytest.approx(1), None)
 
 
+def test_a_time_in_which_nobody_counted_is_unknown_and_costs_nothing(world: World) -> None:
+    """Two nodes before and none after three days without the app: five minutes of two nodes are charged, the rest is
+    told as unknown, up to the cluster's maximum of four; also once the days are closed."""
+    nodes(world, 2)
+    world.clock.advance(3 * 86_400)
+    nodes(world, 0)
+    wait(world, 10, 0)
+    unknown = 4 * (3 * 24 - 5 / 60)
+    for _ in range(2):
+        total = get_costs(world.system, CostsQuery())["total"]
+        assert total["spent"] == pytest.approx(5 * 60 * 2 * 0.001)
+        assert total["unknown_hours"] == pytest.approx(unknown)
+        (line,) = get_costs(world.system, CostsQuery(by="cluster"))["lines"]
+        assert line["unknown_hours"] == pytest.approx(unknown)
+        keep_books(world.system)
+    assert {"20260110", "20260111", "20260112"} <= world.books.closed.keys()
+
+
 def test_a_report_of_the_future_is_refused(world: World) -> None:
     """`since` is a time of the last year."""
     for since in ("2030-01-01", "2020-01-01", "yesterday"):

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.clusters.samples import Sample
+from shared.clusters.samples import HOLDS, Sample
+from shared.elastic.model import Elastic, Size
 from shared.money.ledger import LeasedNodes, Share, default_seconds, split
-from shared.money.paid import HOLDS, STARTING, Paid, paid
-from shared.runs.model import Elastic, Moment, Run, RunState, Size
+from shared.money.paid import Paid, paid
+from shared.runs.model import Moment, Run, RunState
 from shared.runs.node_use import ClusterUse, NodeSpan, use_of_one_job
 from shared.runs.progress.workloads import workload
 
@@ -22,8 +23,12 @@ def at(minutes: float) -> datetime:
     return NOW + timedelta(minutes=minutes)
 
 
-def sample(minutes: float, nodes: int) -> Sample:
-    return Sample("gpu", at(minutes), "Standard_NC4as_T4_v3", "low_priority", nodes, idle=nodes)
+def sample(minutes: float, nodes: int, maximum: int = 0, steady_since: float | None = None) -> Sample:
+    state, since = ("", None) if steady_since is None else ("Steady", at(steady_since))
+    return Sample(
+        "gpu", at(minutes), "Standard_NC4as_T4_v3", "low_priority", nodes,
+        idle=nodes, allocation=state, maximum=maximum, allocation_since=since,
+    )  # fmt: skip
 
 
 def spell(begin: float, end: float, nodes: int) -> NodeSpan:
@@ -69,7 +74,8 @@ def test_who_comes_first() -> None:
 
 
 def test_a_sample_holds_until_the_next_one() -> None:
-    """Between two samples a cluster had the nodes of the earlier one, for an hour at most: it may be gone."""
+    """Between two samples a cluster had the nodes of the earlier one. The last one holds for 15 minutes: it may be
+    gone."""
     had = paid([sample(0, 2), sample(5, 3), sample(10, 0), sample(15, 1)], [], at(2), at(200))
     assert [(p.spell.begin, p.spell.end, p.spell.nodes) for p in had] == [
         (at(2), at(5), 2),
@@ -85,16 +91,70 @@ def test_nodes_that_came_before_anybody_looked_are_paid() -> None:
     """
     first, second = use("a", spell(0, 2, 1), spell(2, 30, 1)), use("b", spell(5, 20, 1), spell(20, 25, 1))
 
-    def had(counts: list[Sample]) -> list[tuple[float, float, int]]:
-        return [
-            ((p.spell.begin - NOW) / timedelta(minutes=1), (p.spell.end - NOW) / timedelta(minutes=1), p.spell.nodes)
-            for p in paid(counts, [first, second], at(-10), at(30))
-        ]
+    def had(*counts: Sample) -> list[tuple[float, float, int]]:
+        return [(b, e, nodes) for b, e, nodes, _ in stretches(paid(counts, [first, second], at(-10), at(30)))]
 
-    assert had([sample(3, 1)]) == [(0, 2, 1), (2, 3, 1), (3, 15, 1), (15, 20, 2), (20, 25, 2), (25, 30, 1)]
-    assert had([sample(3, 2)])[2:] == [(3, 15, 2), (15, 20, 2), (20, 25, 2), (25, 30, 2)], "the second has a free one"
-    assert had([sample(3, 1), sample(18, 1)])[2:5] == [(3, 18, 1), (18, 20, 2), (20, 25, 2)], "counted while it waited"
-    assert had([sample(3, 1), sample(22, 0)])[-1] == (20, 22, 2), "a count of fewer goes over what a run says"
+    assert had(sample(3, 1)) == [(0, 15, 1), (15, 25, 2), (25, 30, 1)]
+    assert had(sample(3, 2)) == [(0, 3, 1), (3, 25, 2), (25, 30, 1)], "the second has a free one"
+    assert had(sample(3, 1), sample(18, 1)) == [(0, 18, 1), (18, 25, 2), (25, 30, 1)], "counted while it waited"
+    assert had(sample(3, 1), sample(17, 1), sample(22, 0)) == [(0, 17, 1), (17, 22, 2)], "fewer were counted"
+
+
+def stretches(had: list[Paid]) -> list[tuple[float, float, int, int]]:
+    """Begin and end in minutes, nodes, and unknown nodes; neighbours that are the same as one."""
+    merged: list[tuple[float, float, int, int]] = []
+    for part in had:
+        begin, end = ((moment - NOW) / timedelta(minutes=1) for moment in (part.spell.begin, part.spell.end))
+        nodes = (part.spell.nodes, part.unknown)
+        if merged and merged[-1][1:] == (begin, *nodes):
+            begin = merged.pop()[0]
+        merged.append((begin, end, *nodes))
+    return merged
+
+
+def node_seconds(had: list[Paid]) -> float:
+    return sum(part.spell.nodes * (part.spell.end - part.spell.begin).total_seconds() for part in had)
+
+
+def test_runs_that_take_turns_need_their_nodes_once() -> None:
+    """Forty runs of one node, four at a time on a cluster of four, counted every five minutes: never more than four
+    nodes, and all that the four had from the first wait to the last end."""
+    ends = [0.5] * 4
+    runs = []
+    for number in range(40):
+        begin = ends[number % 4]
+        ends[number % 4] = begin + 1.167
+        runs.append(use(f"{number:02}", spell(0, begin, 1), spell(begin, ends[number % 4], 1)))
+    had = paid([sample(0, 0, 4), sample(5, 4, 4), sample(10, 4, 4), sample(15, 0, 4)], runs, at(0), at(20))
+    assert max(part.spell.nodes for part in had) == 4
+    assert node_seconds(had) == 4 * 15 * 60
+    unlimited = paid([sample(0, 0), sample(15, 0)], runs, at(0), at(20))
+    assert max(part.spell.nodes for part in unlimited) == 4, "also where the maximum was not recorded"
+
+
+def test_a_cluster_never_has_more_nodes_than_its_maximum() -> None:
+    """What the records of runs add to a count is cut at the maximum; a count above it is believed."""
+    runs = [use(name, spell(0, 2, 3), spell(2, 4, 3)) for name in "ab"]
+    assert stretches(paid([sample(0, 1, 4), sample(5, 0, 4)], runs, at(0), at(9))) == [(0, 4, 4, 0), (4, 5, 1, 0)]
+    assert stretches(paid([sample(0, 5, 4), sample(5, 0, 4)], runs, at(0), at(9))) == [(0, 5, 5, 0)]
+
+
+def test_a_gap_between_counts_is_not_paid_as_if_the_last_count_went_on() -> None:
+    """Of a time in which nobody counted, only what is known is paid: the size since the last change, and runs that
+    both counts show. Up to the maximum, the rest is unknown."""
+    unknown = paid([sample(0, 2, 4), sample(100, 0, 4)], [], at(0), at(110))
+    assert stretches(unknown) == [(0, 5, 2, 0), (5, 100, 0, 4)]
+    gone = paid([sample(0, 2, 4), sample(100, 0, 4, steady_since=12)], [], at(0), at(110))
+    assert stretches(gone) == [(0, 5, 2, 0), (5, 12, 0, 4)]
+    stayed = paid([sample(0, 2, 4), sample(100, 2, 4, steady_since=-9)], [], at(0), at(100))
+    assert stretches(stayed) == [(0, 100, 2, 0)]
+    came = paid([sample(0, 0, 4), sample(100, 3, 4, steady_since=90)], [], at(0), at(100))
+    assert stretches(came) == [(5, 90, 0, 4), (90, 100, 3, 0)]
+    for end, known in ((130, 2), (101, 0)):
+        trains = use("a", spell(-9, -5, 2), spell(-5, end, 2))
+        through = paid([sample(0, 2, 4), sample(100, 3, 4)], [trains], at(0), at(100))
+        assert stretches(through) == [(0, 5, 2, 0), (5, 100, known, 4 - known)], "its end may have been seen late"
+    assert stretches(paid([sample(0, 2), sample(100, 0)], [], at(0), at(110))) == [(0, 5, 2, 0), (5, 100, 0, 2)]
 
 
 minutes = st.integers(0, 120)
@@ -135,7 +195,7 @@ def test_what_azure_ml_alone_would_have_cost() -> None:
     assert default_seconds([], at(60)) == 0
 
 
-def run_of(*history: Moment, elastic: Elastic | None = None) -> Run:
+def run_of(*history: Moment, kind: str = "") -> Run:
     return Run.of(
         name="a",
         drop="",
@@ -147,7 +207,7 @@ def run_of(*history: Moment, elastic: Elastic | None = None) -> Run:
         created_at=history[0].at,
         state=history[-1].state,
         history=history,
-        elastic=elastic,
+        kind=kind,
     )
 
 
@@ -181,7 +241,7 @@ def test_a_completed_run_that_nobody_saw_running_had_its_nodes() -> None:
 def test_an_elastic_run_has_as_many_nodes_as_members() -> None:
     """The sizes of an elastic run are its nodes; for the others, up to its most, it waits."""
     sizes = (Size(at(2), 1), Size(at(5), 2), Size(at(9), 1))
-    run = run_of(moment(S.SUBMITTED, 1), moment(S.RUNNING, 2), elastic=Elastic(1, 3, at(90), (), sizes))
+    run = run_of(moment(S.SUBMITTED, 1), moment(S.RUNNING, 2), kind="elastic").having(Elastic(1, 3, at(90), (), sizes))
     (found,) = workload(run).uses(run, at(20))
     assert found.ran == (spell(2, 5, 1), spell(5, 9, 2), spell(9, 20, 1))
     assert {(s.kind, s.nodes) for s in split(spell(10, 11, 4), [found])} == {
@@ -196,21 +256,29 @@ counted = st.lists(st.tuples(moments, st.integers(0, 3)), min_size=1, max_size=6
 
 
 def there(minute: int, counts: list[tuple[int, int]], runs: list[ClusterUse]) -> int:
-    """The nodes of one minute: as many as the last count had, and more where runs began to run after it."""
-    looked, nodes = max(((at, nodes) for at, nodes in counts if at <= minute), default=(-60, 0))
-    next_look = min((at for at, _ in counts if at > minute), default=360)
-    new = old = 0
-    for ran, waited in ((u.ran[0], u.waited[0]) for u in runs):
-        runs_now = ran.begin <= at(minute) < ran.end
-        came_since = at(looked) <= ran.begin < at(next_look)
-        if came_since and at(minute) < ran.begin <= at(minute) + STARTING:
-            new += ran.nodes if waited.begin <= at(minute) < waited.end else 0
-        elif came_since and runs_now and at(minute) - ran.begin < HOLDS:
-            new += ran.nodes
-        elif runs_now:
-            old += ran.nodes
-    counted_now = nodes if minute - looked < HOLDS / timedelta(minutes=1) else 0
-    return max(counted_now, min(counted_now, old) + new)
+    """The nodes of one minute, by trying each later minute: as many as the last count had, and what the runs that are
+    there have at once."""
+    looked, nodes = max(((at, nodes) for at, nodes in counts if at <= minute), default=(-99, 0))
+    next_look, next_nodes = min(((at, nodes) for at, nodes in counts if at > minute), default=(360, None))
+    gap = looked >= 0 and next_nodes is not None and next_look - looked > 15
+    least = nodes if minute - looked < (5 if gap else 15) else 0
+    surely, most = (min(nodes, next_nodes), max(nodes, next_nodes)) if gap and next_nodes is not None else (nodes, 99)
+
+    def at_once(later: int) -> int:
+        old = new = 0
+        for ran, waited in ((u.ran[0], u.waited[0]) for u in runs):
+            runs_then = ran.begin <= at(later) < ran.end
+            if not at(looked) <= ran.begin < at(next_look):
+                lasts = not gap or (ran.begin < at(looked) and ran.end >= at(next_look + 15))
+                old += ran.nodes * (runs_then and lasts)
+            elif at(minute) < ran.begin:
+                waits = waited.begin <= at(minute) < waited.end and ran.begin <= at(minute + 5)
+                new += ran.nodes * (waits and (runs_then or ran.begin == at(later)))
+            else:
+                new += ran.nodes * runs_then
+        return min(surely, old) + new
+
+    return min(most, max(least, *(at_once(later) for later in range(minute, next_look))))
 
 
 @given(counted, st.lists(uses, max_size=4, unique_by=lambda u: u.run), st.lists(spells, max_size=2))

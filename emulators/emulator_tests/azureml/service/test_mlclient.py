@@ -273,7 +273,8 @@ def test_cancel_ends_a_running_job(ml: Any, cloud: Cloud, code_id: str, tmp_path
 def test_preempted_job_runs_again_and_finds_its_files(
     ml: Any, cloud: Cloud, code_id: str, tmp_path: Path, receiver: Receiver
 ) -> None:
-    """A job that loses a node is queued and runs again; its log holds both attempts, its outputs the first's files."""
+    """A job that loses a node and is to be queued again has both attempts in its log, the first one's files in its
+    outputs."""
     from azure.ai.ml import Output, PyTorchDistribution
 
     command = f"python probe.py --models ${{{{outputs.models}}}} --gate {tmp_path}/go"
@@ -283,7 +284,7 @@ def test_preempted_job_runs_again_and_finds_its_files(
     log = "user_logs/std_log_process_1.txt"
     wait_for(lambda: "WAITING" in cloud.log("preempted", log), 60, "the first attempt to wait")
     victim = next(n for n in reversed(cloud.nodes("cpu-cluster")) if n["job"] == "preempted")
-    cloud.call("POST", "/control/clusters/cpu-cluster/preempt", {"node": victim["index"]})
+    cloud.call("POST", "/control/clusters/cpu-cluster/preempt", {"node": victim["index"], "job": "queued"})
     wait_for(lambda: cloud.log("preempted", log).count("WAITING") == 2, 60, "the second attempt to wait")
     (tmp_path / "go").touch()
     assert cloud.wait("preempted")["status"] == "Completed"

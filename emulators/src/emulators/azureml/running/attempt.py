@@ -43,7 +43,7 @@ class Attempt:
         self._spec = spec
         self._node_ids = node_ids
         self._folders = Folders(site.work / job.name, job.attempt)
-        self.fails_if_preempted = False  # instead of going back to the queue
+        self.requeues_if_preempted = True  # False once a node was taken whose job is to fail
         self._stop: Stop | None = None
         self._lost_node: int | None = None
         self._interrupted = asyncio.Event()

@@ -54,24 +54,24 @@ class Evictions:
         self._incarnation = 1
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def evict(self, cluster: str, which: int | str, fails: bool, notice: float) -> Json:
+    def evict(self, cluster: str, which: int | str, requeues: bool, notice: float) -> Json:
         """Take a node away, announced `notice` seconds before. Returns the node and its job. Twice is once."""
         if not notice:
-            return self._scheduler.preempt(cluster, which, fails)
+            return self._scheduler.preempt(cluster, which, requeues)
         node = self._scheduler.find(cluster, which)
         if node.id not in self._announced:
             until = datetime.now(UTC) + timedelta(seconds=notice)
             self._announced[node.id] = Announced(str(uuid.uuid4()).upper(), cluster.lower(), node.id, until)
             self._incarnation += 1
-            task = asyncio.create_task(self._take(cluster, node.id, fails, notice))
+            task = asyncio.create_task(self._take(cluster, node.id, requeues, notice))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return {"node": node.id, "job": node.job, "at": self._announced[node.id].not_before.isoformat()}
 
-    async def _take(self, cluster: str, node: str, fails: bool, notice: float) -> None:
+    async def _take(self, cluster: str, node: str, requeues: bool, notice: float) -> None:
         await asyncio.sleep(notice)
         with contextlib.suppress(NotFound):  # the node left by itself meanwhile, or its cluster went
-            self._scheduler.preempt(cluster, node, fails)
+            self._scheduler.preempt(cluster, node, requeues)
         del self._announced[node]
         self._incarnation += 1
 

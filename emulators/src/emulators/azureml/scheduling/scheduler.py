@@ -24,7 +24,6 @@ from emulators.private import remove_folder
 
 log = logging.getLogger(__name__)
 
-# https://github.com/Azure/MachineLearningNotebooks/issues/1242
 PREEMPTED = (  # https://github.com/Azure/MachineLearningNotebooks/issues/1242 has these words
     "AzureMLCompute job failed. PreemptionError: Nodes of this job got pre-empted. Check if the run has failed or "
     "restarted. Reason: Received pre-emption warning signal"
@@ -91,16 +90,20 @@ class Scheduler:
         if name in self._attempts:
             self._attempts[name].note(words)
 
-    def preempt(self, cluster_name: str, which: int | str, fails: bool = False) -> Json:
-        """Take a node away, given by its index in the list of nodes or by its id: its processes get SIGTERM, the
-        grace period and SIGKILL, and its job goes back to the queue, or fails, as Azure documents it. Returns the
-        node and its job."""
+    def preempt(self, cluster_name: str, which: int | str, requeues: bool = False) -> Json:
+        """Take a node away, given by its index in the list of nodes or by its id.
+
+        The node's processes get SIGTERM, the grace period and SIGKILL. The job then fails: "You have to restart a
+        preempted job" (https://learn.microsoft.com/azure/machine-learning/how-to-create-attach-compute-cluster). With
+        `requeues`, the job goes back to the queue, as Azure's words "Check if the run has failed or restarted" allow.
+        Returns the node and its job.
+        """
         node = self.find(cluster_name, which)
         job, now = node.job, time.monotonic()
         node.enter(NodeState.PREEMPTED, now, job)
         if job in self._attempts:
             self._attempts[job].interrupt(Stop.PREEMPTED, node.id)
-            self._attempts[job].fails_if_preempted |= fails
+            self._attempts[job].requeues_if_preempted &= requeues
         self._wake.set()
         return {"node": node.id, "job": job}
 
@@ -211,7 +214,7 @@ class Scheduler:
             if node.job == job.name:
                 node.enter(NodeState.IDLE if node.state is NodeState.RUNNING else node.state, now)
         del self._attempts[job.name]
-        self._conclude(job, outcome, attempt.fails_if_preempted)
+        self._conclude(job, outcome, attempt.requeues_if_preempted)
         self._wake.set()
 
     def _entered(self, job: Job, status: Status) -> None:
@@ -219,7 +222,7 @@ class Scheduler:
             return
         self._workspace.set_status(job, status)
 
-    def _conclude(self, job: Job, outcome: Outcome, fails_if_preempted: bool) -> None:
+    def _conclude(self, job: Job, outcome: Outcome, requeues_if_preempted: bool) -> None:
         if job.status is Status.CANCEL_REQUESTED:
             self._end(job, Status.CANCELED)
         elif outcome.stop is Stop.TIMED_OUT:
@@ -227,7 +230,7 @@ class Scheduler:
             message = f"The job was canceled because it ran longer than its limit of {limit}."
             self._workspace.set_status(job, Status.CANCEL_REQUESTED, error=_error(message))
             self._end(job, Status.CANCELED)
-        elif outcome.stop is Stop.PREEMPTED and fails_if_preempted:
+        elif outcome.stop is Stop.PREEMPTED and not requeues_if_preempted:
             self._end(job, Status.FAILED, _error(PREEMPTED))
         elif outcome.stop:
             preempted = outcome.stop is Stop.PREEMPTED

@@ -40,20 +40,20 @@ class ControlRoutes:
         return web.json_response(answer)
 
     async def preempt(self, request: web.Request) -> web.Response:
-        """Body `{"node": INDEX or ID, "job": "queued" (default) or "failed", "notice": SECONDS}`: what becomes of its
-        job, and how long before the node is told (0: not at all). Answers at once; the job is back in the queue, or has
-        failed as preempted, when its processes are gone."""
+        """Body `{"node": INDEX or ID, "job": "failed" (default) or "queued", "notice": SECONDS}`: what becomes of its
+        job, and how long before the node is told (0: not at all). Answers at once. The job has failed as preempted, or
+        is back in the queue, when its processes are gone."""
         asked = await body(request)
-        which, job = asked.get("node"), asked.get("job", "queued")
-        if job not in ("queued", "failed"):
-            raise BadRequest(f"'job' is {job!r:.80}; choose queued or failed.")
+        which, job = asked.get("node"), asked.get("job", "failed")
+        if job not in ("failed", "queued"):
+            raise BadRequest(f"'job' is {job!r:.80}; choose failed or queued.")
         if isinstance(which, bool) or not isinstance(which, int | str):
             raise BadRequest(f"'node' is {which!r:.80}; give the node's index in the list of nodes, or its id.")
         notice = asked.get("notice", 0)
         if isinstance(notice, bool) or not isinstance(notice, int | float) or not 0 <= notice <= LONGEST_NOTICE_SECONDS:
             raise BadRequest(f"'notice' is {notice!r:.80}; give seconds, at most {LONGEST_NOTICE_SECONDS:.0f}.")
         return web.json_response(
-            self._evictions.evict(request.match_info["name"], which, job == "failed", float(notice))
+            self._evictions.evict(request.match_info["name"], which, job == "queued", float(notice))
         )
 
     async def end_job(self, request: web.Request) -> web.Response:

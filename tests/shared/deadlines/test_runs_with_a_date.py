@@ -19,6 +19,7 @@ from shared.deadlines.look import share_of_epochs
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
 from shared.deadlines.plan import NodeChoice
+from shared.elastic.model import Elastic, elastic_of
 from shared.jobs.limits import Limits
 from shared.jobs.readers.azureml import read_job
 from shared.kernel.errors import Conflict, Impossible
@@ -206,7 +207,7 @@ def test_it_goes_where_there_are_nodes(tmp_path: Path, route: Any) -> None:
     run = world.runs.get(run.name).value
     assert run.progress.state is RunState.COMPLETED, run.progress.reason
     assert set(azure.took) == {OTHER}
-    assert run.jobs.elastic is None or not run.jobs.elastic.losses, "who waited in vain lost nothing"
+    assert run.feature(Elastic) is None or not elastic_of(run).losses, "who waited in vain lost nothing"
     used = {
         use.cluster: sum((spell.end - spell.begin).total_seconds() * spell.nodes for spell in use.ran)
         for use in workload(run).uses(run, world.clock())
@@ -258,7 +259,7 @@ def test_one_dedicated_member_keeps_the_state(tmp_path: Path) -> None:
         azure.minutes(1)
         run = world.runs.get(run.name).value
         alone = date_of(run).pace.holds is NodeChoice.ONE
-        most = max(most, run.jobs.elastic.dedicated) if alone and run.jobs.elastic else most
+        most = max(most, elastic.dedicated) if alone and (elastic := run.feature(Elastic)) else most
     assert run.progress.state is RunState.COMPLETED, run.progress.reason
     assert run.progress.history[-1].at <= (date_of(run).due.done_by or run.created_at)
     assert len(azure.lost) == 1, "only before it knew what that costs"
@@ -287,6 +288,11 @@ def test_what_it_costs_is_said_before_it_starts(world: World) -> None:
         ),
         ({"takes_seconds": None}, "unknown_work", "--takes 5h"),
         ({"takes_seconds": 25 * HOUR, "within_seconds": 40 * HOUR}, "over_time_limit", "its time limit is 20 h"),
+        (
+            {"takes_seconds": 8 * 24 * HOUR, "within_seconds": 12 * 24 * HOUR},
+            "over_time_limit",
+            "takes 192 h 00 min, and Azure ML ends a job on low-priority nodes after 7 days. Use more nodes",
+        ),
         ({"done_by": "yesterday", "within_seconds": None}, "bad_date", "'yesterday'; write a moment such as"),
         ({"done_by": "2020-01-01T18:00", "within_seconds": None}, "too_soon", "which has passed"),
         ({"done_by": "18:00"}, "bad_date", "both say when"),
@@ -374,11 +380,11 @@ def test_epochs_tell_how_much_is_done() -> None:
 def test_repeated_messages_make_no_second_chain(world: World) -> None:
     """A look whose token is not the row's does nothing: however often a message comes, one look follows another."""
     run = ask(world)
-    before = len(world.queues.messages["run-looks"])
+    before = len(world.queues.messages["checks"])
     for token in ("", "old"):
         world.queues.send(CheckPace(run.name, token))
     world.run_until_idle()
-    assert len(world.queues.messages["run-looks"]) == before
+    assert len(world.queues.messages["checks"]) == before
     assert isinstance(world.jobs, FakeJobs)
 
 

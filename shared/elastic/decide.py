@@ -6,8 +6,9 @@ join the training, and the training continues without members that die. A preemp
 some seconds, but not the job.
 
 A member whose job ends before the training is done gets a new job, as long as the run has resubmissions left and its
-deadline has not passed. The exit code of a job says how it ended, and elastic.launch chooses the exit code: 0 only if
-the training is done. The run ends when all members have ended, with the result that this module decides.
+deadline has not passed. A job that Azure evicted uses no resubmission: the deadline bounds the cost. The exit code of a
+job says how it ended, and elastic.launch chooses the exit code: 0 only if the training is done. The run ends when all
+members have ended, with the result that this module decides.
 """
 
 from __future__ import annotations
@@ -19,12 +20,21 @@ from itertools import pairwise
 
 from msgspec.structs import replace as with_
 
+from shared.elastic.model import (
+    DEDICATED_FROM,
+    Elastic,
+    Loss,
+    Member,
+    Size,
+    elastic_of,
+    member_job,
+    seconds_ran,
+)
 from shared.jobs.limits import DAY
 from shared.jobs.model import FailureCode, JobFailure, JobState, JobStatus
 from shared.jobs.spec import JobSpec, on_each_node
 from shared.runs import old_sentences
-from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size
-from shared.runs.names import member_job
+from shared.runs.model import FINAL, Run, RunState
 from shared.runs.node_use import ClusterUse, NodeSpan, use_of_one_job
 
 MISSING_FOR = timedelta(days=1)  # a job that Azure ML can't find counts as lost after this time
@@ -53,11 +63,10 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
 
     The variables are torchrun's own (PET_ and the name of an option). The job's time limit ends at the run's deadline.
     """
-    assert run.jobs.elastic is not None
-    seconds = max(1, int((run.jobs.elastic.deadline - now).total_seconds()))
-    job = run.asked.request
+    elastic, job = elastic_of(run), run.asked.request
+    seconds = max(1, int((elastic.deadline - now).total_seconds()))
     meeting = {
-        "PET_NNODES": f"{run.jobs.elastic.min_nodes}:{run.asked.nodes}",
+        "PET_NNODES": f"{elastic.min_nodes}:{run.asked.nodes}",
         "PET_RDZV_BACKEND": "azure-table",
         "PET_RDZV_ENDPOINT": rendezvous,
         "PET_RDZV_ID": run.name,
@@ -78,8 +87,7 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
 
 def uses_of_members(run: Run, now: datetime) -> list[ClusterUse]:
     """The run's use of each of its clusters: as many nodes as members ran there."""
-    assert run.jobs.elastic is not None
-    elastic = run.jobs.elastic
+    elastic = elastic_of(run)
     dedicated = next((m.cluster for m in elastic.members if m.is_dedicated), "")
     elsewhere = elastic.further_sizes | ({dedicated: elastic.dedicated_sizes} if elastic.dedicated_sizes else {})
     moments = sorted({size.at for sizes in (elastic.sizes, *elsewhere.values()) for size in sizes})
@@ -128,9 +136,9 @@ def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) ->
 
 
 def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> MembersPlan:
-    assert run.jobs.elastic is not None
-    members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.jobs.elastic.members)
-    before, dedicated = run.jobs.elastic, tuple(member for member in members if member.is_dedicated)
+    before = elastic_of(run)
+    members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in before.members)
+    dedicated = tuple(member for member in members if member.is_dedicated)
     sizes, dedicated_sizes = _sizes(before.sizes, members, now), _sizes(before.dedicated_sizes, dedicated, now)
     further = _further_sizes(run, members, now)
     elastic = replace(before, members=members, sizes=sizes, dedicated_sizes=dedicated_sizes, further_sizes=further)
@@ -148,7 +156,7 @@ def _going_on(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
     late, alive = now >= elastic.deadline, _alive(elastic.members)
     ended_members = (m for m in elastic.members if m.state in FINAL and m.index < DEDICATED_FROM + elastic.dedicated)
     gone = sorted(ended_members, key=lambda m: m.at)
-    replaced = gone if run.is_steered else gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
+    replaced = gone if run.is_steered else _affordable(elastic, gone)
     if len(alive) + len(replaced) >= elastic.min_nodes and not late:
         members = tuple(with_next_job(m, now) if m in replaced else m for m in elastic.members)
         return MembersPlan(replace(elastic, members=members), _together(_alive(members)), "")
@@ -158,6 +166,13 @@ def _going_on(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
         return _ending(elastic, RunState.FAILED, why, alive)
     job = member_job(run.name, ended.index, ended.attempt)
     return _ending(elastic, RunState.FAILED, f"{why} {job}: {ended.why}", alive, (run, ended))
+
+
+def _affordable(elastic: Elastic, gone: Sequence[Member]) -> list[Member]:
+    """The ended members that may get another job: all evicted ones, and others while resubmissions are left."""
+    evicted = [member for member in gone if member.is_evicted]
+    others = [member for member in gone if not member.is_evicted]
+    return evicted + others[: max(0, elastic.resubmissions - elastic.resubmitted)]
 
 
 def _too_few(elastic: Elastic, alive: tuple[Member, ...]) -> str:
@@ -209,6 +224,7 @@ def with_next_job(member: Member, now: datetime) -> Member:
     return with_(
         member,
         attempt=member.attempt + 1,
+        evictions=member.evictions + member.is_evicted,
         state=RunState.RECEIVED,
         at=now,
         cluster=member.moves_to or member.cluster,
@@ -218,17 +234,11 @@ def with_next_job(member: Member, now: datetime) -> Member:
     )
 
 
-def seconds_ran(member: Member, now: datetime) -> float:
-    """Total running time of the member's jobs until now, in seconds."""
-    return member.ran + ((now - member.at).total_seconds() if member.state is RunState.RUNNING else 0.0)
-
-
 def _with_losses(run: Run, after: Elastic, now: datetime) -> Elastic:
     """Add the members' losses since the last check. A job that ends with the run or by a cancel is not a loss."""
-    assert run.jobs.elastic is not None
     if run.cancel.asked_at is not None or any(m.state is RunState.COMPLETED for m in after.members):
         return after
-    pairs = zip(run.jobs.elastic.members, after.members, strict=True)
+    pairs = zip(elastic_of(run).members, after.members, strict=True)
     new = [Loss(now, old.index, old.attempt, member.why) for old, member in pairs if _is_lost(old, member)]
     return replace(after, losses=(*after.losses, *new)[-LOSSES_KEPT:]) if new else after
 
@@ -288,8 +298,7 @@ def _further_sizes(run: Run, members: tuple[Member, ...], now: datetime) -> dict
 
     Additional clusters exclude the run's first cluster and the cluster of dedicated nodes.
     """
-    assert run.jobs.elastic is not None
-    before = run.jobs.elastic.further_sizes
+    before = elastic_of(run).further_sizes
     elsewhere = {m.cluster for m in members if m.cluster and not m.is_dedicated} - {run.on_cluster}
     names = sorted(elsewhere | before.keys())
     there = {name: tuple(m for m in members if m.cluster == name) for name in names}
