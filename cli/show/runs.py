@@ -111,8 +111,8 @@ def _sweep(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def _metrics_label(run: dict[str, Any]) -> str:
-    """The archive of a sweep is that of its best trial, whose last values may be worse than its best ones."""
-    return "last metrics of the best trial" if run.get("sweep") else "metrics"
+    """The archive of a sweep is that of its best trial, whose saved model may be worse than its best value."""
+    return "metrics of the best trial's model" if run.get("sweep") else "metrics"
 
 
 def _removed(run: dict[str, Any]) -> dict[str, Text]:

@@ -223,11 +223,12 @@ def test_a_dry_run_says_by_its_status_whether_it_could_start(
 
 
 def test_the_best_value_of_a_sweep_and_the_last_one_have_labels() -> None:
-    """The best trial's best value, and the last value in the archive, which may be worse, say which they are."""
+    """The best trial's best value, and the values of its saved model, which may be worse, say which they are."""
     sweep = {"trials": 6, "trials_ended": 6, "best_trial": "run-1-t4", "best_value": 0.98, "sweep_closing": ""}
     sweep |= {"trials_dollars": 0.1}
-    answer = {"run": "run-1", "state": "completed", "experiment": "e", "sweep": sweep, "metrics": {"last": {"a": 0.95}}}
+    metrics = {"of_model": {"loss": 0.95}, "best": {"loss": 0.9}, "best_steps": {"loss": 3}, "by_trainer": True}
+    answer = {"run": "run-1", "state": "completed", "experiment": "e", "sweep": sweep, "metrics": metrics}
     facts = runs._facts({**answer, "created_at": "2026-01-01T00:00:00+00:00", "history": []})
     assert facts["best trial"].plain == "run-1-t4, its best value is 0.98"
-    assert facts["last metrics of the best trial"].plain == "a 0.95"
+    assert facts["metrics of the best trial's model"].plain.startswith("loss 0.95")
     assert "metrics" not in facts
