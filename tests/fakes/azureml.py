@@ -145,6 +145,16 @@ class FakeJobs:
         alive = [(n, j) for n, j in reversed(self.jobs.items()) if _RAW_STATES[j.raw] not in ENDED]
         return [(name, _cluster_of(job.spec)) for name, job in alive]
 
+    def live_page(self, token: str = "") -> LivePage:
+        self._answer()
+        names = list(reversed(self.jobs))
+        if token and token not in names:
+            raise BadInput(f"{token!r} is no token of a page.")
+        start = names.index(token) + 1 if token else 0
+        page = names[start : start + self.PAGE]
+        live = tuple(name for name in page if _RAW_STATES[self.jobs[name].raw] not in ENDED)
+        return LivePage(live, page[-1] if start + len(page) < len(names) else "")
+
     def folder(self, name: str) -> JobFolder:
         return job_folder("azureml", name)
 

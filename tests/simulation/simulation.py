@@ -254,12 +254,20 @@ class Simulation:
             self.lost.add(DropKey.of(written.name))
 
     def _job_goes(self) -> None:
+        self._late_jobs()
         if live := self.jobs.live():
             name = self.random.choice(live)
             now = self.world.jobs.jobs[name].raw
             ends = ("Canceled",) if name in self.jobs.to_end else self.fates
             raw = "Running" if now == "Queued" and self.random.random() < 0.7 else self.random.choice(ends)
             self._goes(name, raw)
+
+    def _late_jobs(self) -> None:
+        for name in self.jobs.carry_out_late():
+            self.note("LATE JOB", (name,))
+            self.counts["submissions carried out late"] += 1
+            if self.world.runs.rows[run_of_job(name)].value.progress.state in FINAL:
+                self.counts["jobs that began after their run's end"] += 1
 
     def _goes(self, name: str, raw: str) -> None:
         code = self.random.choice(self.codes)
@@ -354,6 +362,7 @@ class Simulation:
     def _period(self) -> None:
         """One period: the timers fire once, messages are handled as they come, jobs go to their ends."""
         until = self.world.clock() + timedelta(seconds=PERIOD)
+        self._late_jobs()
         self.host.timer("reconcile", reconcile)
         self.host.timer("scaling", scale_clusters)
         while True:
