@@ -83,7 +83,7 @@ QUESTIONS = Topic[Questions]("questions to services")
 
 def asked(ports: AllPorts) -> dict[str, Future[None]]:
     """Start checking whether storage and workspace answer."""
-    checks = {"storage": partial(_check_storage, ports), "workspace": ports.jobs.check}
+    checks: dict[str, Callable[[], None]] = {"storage": partial(_check_storage, ports), "workspace": ports.jobs.check}
     return ports.memory.one(QUESTIONS, Questions).ask(checks)
 
 

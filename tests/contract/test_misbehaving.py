@@ -29,11 +29,12 @@ from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.storage.queues import StorageQueues
 from shared.adapters.tables.asset_table import TableAssets
 from shared.adapters.tables.removal_table import TableRemovals
+from shared.jobs.readers.azureml import read_job
 from shared.jobs.readers.place_text import read_place
 from shared.kernel.errors import Unavailable
 from shared.kernel.storage import Blob, Copy, Place
 from shared.removals.model import Removal, RemovalKind
-from tests.contract.sides import environment, job_of, pipeline_of, read_job, snapshot
+from tests.contract.sides import environment, job_of, pipeline_of, snapshot
 from tests.contract.wire import LocalAzureML
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")
@@ -76,7 +77,7 @@ class Wire:
 
 
 @pytest.fixture
-def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     """The HTTP of all SDKs. Their pauses between tries take no time, and no circuit opens."""
     made, send = Wire(), HTTPAdapter.send
     monkeypatch.setattr(HTTPAdapter, "send", lambda self, request, **options: made.send(send, self, request, **options))

@@ -59,7 +59,12 @@ def main() -> None:
     first = threading.Thread(target=calls[given.first], args=(kind,))
     first.start()
     inside.wait()
-    second = threading.Thread(target=lambda: (about.set(), print(calls[given.then](kind))))
+
+    def meet() -> None:
+        about.set()
+        print(calls[given.then](kind))
+
+    second = threading.Thread(target=meet)
     second.start()
     about.wait()
     second.join(0.5)  # unguarded, it ends the process meanwhile
