@@ -15,6 +15,7 @@ from shared.adapters.azureml.job_folder import job_folder, rank_of
 from shared.clusters.model import Cluster
 from shared.jobs.location import Asset, Location, Pattern, Where
 from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobFolder, JobState, JobStatus, JobTimes, StepStatus
+from shared.jobs.ports import LivePage
 from shared.jobs.problem import Problem
 from shared.jobs.readers.pipeline import WrittenStep, steps
 from shared.jobs.readers.place_text import place_text
@@ -45,6 +46,8 @@ class _Job:
 
 class FakeJobs:
     """`jobs` in order of submission; `set` is Azure ML's side. A compute that isn't among `clusters` is refused."""
+
+    PAGE = 100  # jobs in a page of `live_page`
 
     def __init__(
         self,

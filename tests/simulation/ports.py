@@ -6,7 +6,6 @@ The fakes stay those of the contract suites. `SimulatedJobs` only adds what Azur
 from __future__ import annotations
 
 import itertools
-import zlib
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from inspect import isgeneratorfunction
@@ -42,6 +41,7 @@ class SimulatedJobs(FakeJobs):
         super().__init__(clusters)
         self.clock, self.random, self.stale_seconds = clock, random, 0.0
         self.to_end: list[str] = []  # jobs that were told to end
+        self.after_end: set[str] = set()  # jobs that began after their run's end
         self.under_way: list[JobSpec] = []  # requests without an answer that are carried out later
         self.content: Callable[[str], str] = str  # what the drop of a job's run holds now
         self.read: dict[str, list[str]] = {}  # what lay there when a job began, and when it ended
@@ -67,17 +67,17 @@ class SimulatedJobs(FakeJobs):
                 yield JobStatus(name, _RAW_STATES[raws[-1]], raws[-1])
 
     def time_out(self, job: JobSpec) -> None:
-        """A submission whose caller waits in vain; by the job's name, it is carried out later."""
-        if zlib.crc32(job.name.encode()) % 2:
-            self.under_way.append(job)
+        """A submission whose caller waits in vain, and that is carried out later."""
+        self.under_way.append(job)
 
     def carry_out_late(self) -> list[str]:
         """Carry out the requests that are under way, and return the new jobs."""
         late, self.under_way = self.under_way, []
-        names = [job.name for job in late if job.name not in self.jobs]
+        names = []
         for job in late:
-            if job.name in names and job.name not in self.jobs:
+            if job.name not in self.jobs and job.cluster in self.clusters:
                 self._accept(job)
+                names.append(job.name)
         return names
 
     def live(self) -> list[str]:
@@ -172,8 +172,9 @@ class Port:
             raise Crash(f"half-way through {method}")
         if word == "before" or (word == "half" and not isgeneratorfunction(made)):  # one write has no half
             raise Crash(f"before {method}")
-        if word == "refuse" and (self._name, method) == ("jobs", "submit"):
+        if (self._name, method) == ("jobs", "submit") and simulation.times_out():
             self._target.time_out(args[0])
+            word = "refuse"
         if word == "refuse":
             raise Unavailable(f"{self._name} doesn't answer")
         result = made(*args, **kwargs)
