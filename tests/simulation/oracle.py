@@ -292,7 +292,7 @@ class Oracle:
                 if row.value.code != "bad_job":
                     check(("DropSealed", subject) in told, f"DropSealed {subject} was never told")
         for run in [row.value for row in self.world.runs.rows.values()]:
-            submitted = bool(self._jobs_of(run.name))
+            submitted = any(job not in self.simulation.jobs.after_end for job in self._jobs_of(run.name))
             check(not submitted or ("RunSubmitted", run.name) in told, f"RunSubmitted {run.name} was never told")
             archived = run.archive.at is None or ("RunArchived", run.name) in told
             check(archived, f"RunArchived {run.name} was never told")

@@ -40,8 +40,8 @@ from tests.simulation.promotions import somebodys_wish
 from tests.simulation.rules import Rules, all_rules
 from tests.simulation.scheduler import Scheduler, Violation
 
-REMOVALS = "removals"
-ALSO = ("", REMOVALS, *(rules.also for rules in all_rules() if rules.also))  # what a schedule may have beside the rest
+REMOVALS, LATE = "removals", "late"
+ALSO = ("", REMOVALS, LATE, *(rules.also for rules in all_rules() if rules.also))
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
 CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
@@ -76,11 +76,12 @@ class Simulation:
     """`run` plays the schedule of this seed. With `traced` every step is written down.
 
     `also`: with `dates` people ask for runs with dates too, between a dedicated cluster and the low-priority ones; with
-    `sweeps` for sweeps; with `removals` they remove drops and runs, and upload again.
+    `sweeps` for sweeps; with `removals` they remove drops and runs, and upload again; with
+    `late` Azure ML carries out submissions long after their callers gave up.
     """
 
     def __init__(self, seed: int, trainers: Path, traced: bool = False, also: str = "") -> None:
-        self.random, self.removing = Random(seed), also == REMOVALS
+        self.random, self.removing, self.late = Random(seed), also == REMOVALS, also == LATE
         self.rules = [rules for rules in all_rules() if not rules.also]
         self.of_feature = next((rules for rules in all_rules() if also and rules.also == also), Rules())
         self.outcome = Outcome(seed)
@@ -172,6 +173,7 @@ class Simulation:
             (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
             *self.of_feature.actions(self),
             *([(partial(removals.ask, self), 8.0)] if self.removing else []),
+            *([(self._late_jobs, 1.0), (self._cancel, 3.0)] if self.late else []),
         ]  # fmt: skip
 
     def _make_faults(self) -> None:
@@ -237,6 +239,10 @@ class Simulation:
         if written := incoming.blob_written(event):
             self.lost.add(DropKey.of(written.name))
 
+    def times_out(self) -> bool:
+        """Whether a submission gets no answer, and is carried out later."""
+        return self.late and not self.outcome.periods and self.random.random() < 0.4
+
     def _job_goes(self) -> None:
         if live := self.jobs.live():
             name = self.random.choice(live)
@@ -244,6 +250,14 @@ class Simulation:
             ends = ("Canceled",) if name in self.jobs.to_end else self.fates
             raw = "Running" if now == "Queued" and self.random.random() < 0.7 else self.random.choice(ends)
             self._goes(name, raw)
+
+    def _late_jobs(self) -> None:
+        for name in self.jobs.carry_out_late():
+            self.note("LATE JOB", (name,))
+            self.counts["submissions carried out late"] += 1
+            if self.world.runs.rows[run_of_job(name)].value.progress.state in FINAL:
+                self.counts["jobs that began after their run's end"] += 1
+                self.jobs.after_end.add(name)
 
     def _goes(self, name: str, raw: str) -> None:
         code = self.random.choice(self.codes)
@@ -332,6 +346,7 @@ class Simulation:
     def _period(self) -> None:
         """One period: the timers fire once, messages are handled as they come, jobs go to their ends."""
         until = self.world.clock() + timedelta(seconds=PERIOD)
+        self._late_jobs()
         self.host.timer("reconcile", reconcile)
         self.host.timer("scaling", scale_clusters)
         while True:
