@@ -19,13 +19,17 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Column:
-    """A column: the place of its value in the record (`part` is '' for the record itself), its type and its default."""
+    """A column: the place of its value in the record (`part` is '' for the record itself), its type and its default.
+
+    The command line and the page show the value under the `label`, if there is one.
+    """
 
     name: str
     part: str
     field: str
     hint: Any
     default: Any = MISSING
+    label: str = ""
 
     def of(self, record: Any) -> Any:
         """Return this column's value in a record."""
@@ -85,6 +89,11 @@ def column(name: str, default: Any) -> Any:
     return field(default=default, metadata={"column": name})
 
 
+def labeled(label: str, default: Any) -> Any:
+    """A field that the command line and the page show under this label, unless the value is empty."""
+    return field(default=default, metadata={"label": label})
+
+
 def of_features() -> Any:
     """A field that holds the features' values, by their types."""
     return field(default_factory=dict, metadata={"features": True})
@@ -110,7 +119,8 @@ def _columns(kind: type[Any], within: str) -> list[Column]:
             column_list += _columns(inner, each.name)
             continue
         default = each.default_factory() if each.default_factory is not MISSING else each.default
-        column_list.append(Column(each.metadata.get("column", each.name), within, each.name, hints[each.name], default))
+        name, label = each.metadata.get("column", each.name), each.metadata.get("label", "")
+        column_list.append(Column(name, within, each.name, hints[each.name], default, label))
     return column_list
 
 
