@@ -4,8 +4,9 @@ python3 trainyard.py bench deadline [--quick] [--traces FILE ...] [--every N] [-
 
 One job of 48 hours on one node, dates of 52 and 70 hours, changes of nodes that take 3 and 12 minutes, and the app's
 reserve of two changes and one look. Costs are multiples of what somebody pays who knows the future and changes nodes
-for nothing: the mean over all windows, and 95 % of them. Ours knows what a pool did before the window began, read anew every fourth day. In the column "one at a time"
-it may, as the others, never hold two nodes at once, and knows nothing of the pool.
+for nothing: the mean over all windows, and 95 % of them. Ours knows what a pool did before the window began, read anew
+every fourth day. In the column "one at a time" it may, as the others, never hold two nodes at once, and knows nothing
+of the pool. At the end: the memory and the CPU seconds that a plan of 72 hours takes.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ def picture(files: list[tuple[float, dict[str, list[Window]]]], path: Path) -> N
 
 
 def cost_of_a_plan(hours: int = 72) -> tuple[float, float]:
-    """The MiB and CPU seconds that a plan of so many hours takes in the app's own terms. A third of the time is slack."""
+    """The MiB and CPU seconds that a plan of so many hours takes in the app's own terms, a third of them slack."""
     left = hours * HOUR
     terms = terms_of(LOW, DEDICATED, 300.0, left, overlaps=True)
     began = time.process_time()
