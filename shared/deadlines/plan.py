@@ -176,7 +176,7 @@ class Plan:
         before, chosen = _Costs([], []), list[dict[NodeChoice, bytes]]()
         for state in range(2 * KINDS):
             options = self._options(state >= KINDS, paid, partial(self._mean, after.mean, state), self._mixed)
-            rows, codes = {}, {}
+            rows, codes = dict[NodeChoice, Row](), dict[NodeChoice, bytes]()
             for held, costs in options.items():
                 if held is NodeChoice.LOW and state < KINDS:  # the pool has none: as without nodes
                     rows[held], codes[held] = rows[NodeChoice.NONE], codes[NodeChoice.NONE]
