@@ -84,7 +84,7 @@ def measure(events: int, seed: int) -> dict[str, Any]:
 
 def _deliver(world: World) -> None:
     """Let time pass until no delivery waits for its next try."""
-    while waiting := world.queues.messages.get("deliveries", []):
+    while waiting := world.queues.messages.get("background", []):
         world.clock.now = max(world.clock.now, min(message.visible_at for message in waiting))
         world.run_until_idle()
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from shared.system import System
 
 STORAGE = "AzureWebJobsStorage"
-# Another function already had these queues' names. A function keeps its name, which names a group of instances.
-WITH_SUFFIX = {"notices", "deliveries", "removals", "promotions"}
 H = TypeVar("H", bound=Callable[..., None])
 
 check_routes()
@@ -37,8 +35,7 @@ _turns = KeyedLock()
 
 def function_of(queue: str) -> str:
     """Return the name of the function that a queue triggers."""
-    name = queue.replace("-", "_")
-    return f"{name}_queue" if queue in WITH_SUFFIX else name
+    return queue.replace("-", "_")
 
 
 def receive(queue: str, body: bytes, form: str = "") -> None:

@@ -16,7 +16,7 @@ from shared.jobs.register import register_assets
 from shared.kernel import measure
 from shared.kernel.attempts import Attempts
 from shared.kernel.errors import Unavailable
-from shared.messages import poison
+from shared.messages import old_queues, poison
 from shared.ports import AllPorts
 from shared.runs.progress.hourly_reconcile import ask_for_looks
 from shared.schedules.fire import ask_for_overdue
@@ -39,6 +39,7 @@ def reconcile(ports: AllPorts, schedules: Schedules | None = None) -> None:
     steps.do("workspace", ports.jobs.check)
     steps.do("assets", partial(register_assets, ports.jobs, ports.trainers))
     steps.do("runs", partial(ask_for_looks, ports))
+    steps.do("old queues", partial(old_queues.move_messages, ports.queues, ports.memory))
     poisoned = list[str]()
     steps.do("poison queues", lambda: poisoned.extend(poison.poisoned(ports.queues, ports.memory)))
     steps.do("poison that is done", partial(poison.clear, ports, poisoned))

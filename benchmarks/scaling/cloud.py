@@ -29,19 +29,24 @@ outputs: {models: {type: uri_folder}}
 """
 _SETTINGS = {
     "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
-    "TRAINYARD_SWEEP_SCHEDULE": "0 0 0 1 1 *",  # the sweep is another question
+    "TRAINYARD_SCALING_SCHEDULE": "0 0 0 1 1 *",  # the scaling of clusters is another question
 }
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`life` of the simulated jobs, see emulators.azureml.kernel.config.Life; `writes` is the other bucket."""
+    """`life` of the simulated jobs, see emulators.azureml.kernel.config.Life; `writes` is the other bucket.
+
+    `storage_log` gets a line for each request to storage. With `waits_as_azure` locks are held as long as in Azure.
+    """
 
     life: dict[str, Any] = field(default_factory=dict)
     writes: tuple[int, int] = ARM_READS
     reconcile: str = "0 */5 * * * *"
     azurite: bool = False
     app_env: dict[str, str] = field(default_factory=dict)
+    storage_log: Path | None = None
+    waits_as_azure: bool = False
 
 
 class ScaleCloud(cloud.Cloud):
@@ -126,7 +131,10 @@ def running(home: Path, plan: Plan) -> Iterator[ScaleCloud]:
 
     Planned.plan = plan
     env = {**_SETTINGS, "TRAINYARD_RECONCILE_SCHEDULE": plan.reconcile, **plan.app_env}
-    with Planned.start(home / "cloud", cloud.Options(routes=home / "routes.yaml", app_env=env)) as one:
+    options = cloud.Options(
+        routes=home / "routes.yaml", app_env=env, storage_log=plan.storage_log, waits_as_azure=plan.waits_as_azure
+    )
+    with Planned.start(home / "cloud", options) as one:
         assert isinstance(one, ScaleCloud)
         yield one
 

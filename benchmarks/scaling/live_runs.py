@@ -90,11 +90,11 @@ def _round(cloud: ScaleCloud, system: System, unseen: list[Run], seen: list[Run]
 
 
 def _looks_wait(system: System) -> int:
-    return system.queues.counts(["run-looks"])["run-looks"]
+    return system.queues.counts(["checks"])["checks"]
 
 
 def _longest_look(cloud: ScaleCloud) -> float:
-    lines = re.findall(r"(?:run_looks|reconcile_timer) ok (\d+) ms", cloud.log("host").read_text())
+    lines = re.findall(r"(?:checks|reconcile_timer) ok (\d+) ms", cloud.log("host").read_text())
     return max((int(found) for found in lines), default=0) / 1000
 
 

@@ -132,6 +132,9 @@ Trials = Annotated[
 SweepMetric = Annotated[
     str, Option("--metric", metavar="NAME", help="For a sweep: the metric that decides which trial is best.")
 ]
+Goal = Annotated[
+    str, Option(metavar="GOAL", help="For a sweep: maximize or minimize. Default: as the name of the metric says.")
+]
 Stop = Annotated[str, Option(metavar="POLICY", help="For a sweep: stop bad trials early, by asha or median_stopping.")]
 Budget = Annotated[float | None, Option(metavar="DOLLARS", help="For a sweep: what all trials together may cost.")]
 AtOnce = Annotated[

@@ -58,6 +58,7 @@ def submit(
     tag: options.Tags = None,
     trials: options.Trials = None,
     metric: options.SweepMetric = "",
+    goal: options.Goal = "",
     stop: options.Stop = "",
     budget: options.Budget = None,
     at_once: options.AtOnce = None,
@@ -158,7 +159,7 @@ def _data(session: Session, text: str, later: bool) -> str:
 
 def sweep(words: dict[str, Any]) -> dict[str, Any]:
     """What the options of a sweep say; empty without one. Raises BadParameter for half a sweep."""
-    names = ("trials", "metric", "stop", "budget", "at_once", "sampling")
+    names = ("trials", "metric", "goal", "stop", "budget", "at_once", "sampling")
     told = {name: words[name] for name in names if words.get(name) not in (None, "")}
     if told and not {"trials", "metric"} <= set(told):
         raise typer.BadParameter("A sweep needs --trials and --metric: how many, and which metric says what is best.")

@@ -20,7 +20,7 @@ _FOLDERS = re.compile(r"/(?:[\w.@+-]+/){3,}")
 
 def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
     names = run_list.differing(rows)  # of each kind of training
-    columns = ["run", "state", "data", "best", "took", "cost", "parameters", "began", "why"]
+    columns = ["run", "state", "data", "metric", "took", "cost", "parameters", "began", "why"]
     return titled_table("Runs", note, rows, lambda run: _run_row(run, names[run.get("experiment", "")]), columns)
 
 
@@ -158,8 +158,17 @@ def _best(run: dict[str, Any]) -> str:
     best = run.get("best")
     if not best:
         return ""
-    metric, value = best["metric"], best["value"]
-    return f"{metric} {value:.2%}" if metric.endswith("accuracy") else f"{metric} {value:.4g}"
+    return headline(best["metric"], best.get("of_model", best["value"]), best["value"], best.get("step"))
+
+
+def headline(metric: str, of_model: float, best: float, step: float | None) -> str:
+    """A metric of the saved model, with the best value that the training saw where it was another."""
+    at = f" at step {step:g}" if step is not None else ""
+    return f"{metric} {_value(metric, of_model)}" + (f" (best {_value(metric, best)}{at})" if best != of_model else "")
+
+
+def _value(metric: str, value: float) -> str:
+    return f"{value:.2%}" if metric.endswith("accuracy") else f"{value:.4g}"
 
 
 def _data_of(run: dict[str, Any]) -> str:
@@ -213,11 +222,15 @@ def tags(run: dict[str, Any]) -> str:
 
 
 def metrics(run: dict[str, Any]) -> Text:
-    """The last value of each telling metric, those of the test data first."""
-    last = (run.get("metrics") or {}).get("last") or {}
+    """Each telling metric of the saved model, those of the test data first; and the best, where it was another."""
+    its = run.get("metrics") or {}
+    last, best, steps = its.get("of_model") or {}, its.get("best") or {}, its.get("best_steps") or {}
     names = sorted(plot.telling([name for name in last if name not in ("time", "step")]), reverse=True)
     names.sort(key=lambda name: name.startswith(("train_", "train/")))
-    words = [f"{n} {last[n]:.2%}" if n.endswith("accuracy") else f"{n} {last[n]:.4g}" for n in names]
+    words = [headline(name, last[name], best.get(name, last[name]), steps.get(name)) for name in names]
+    words += (
+        ["(last values: the trainer did not say which the saved model has)"] if words and not its["by_trainer"] else []
+    )
     none = "none" if run.get("archived_at") else "known at the end; `metrics` has what is there"
     return Text(", ".join(words) or none, "green" if words else "dim")
 

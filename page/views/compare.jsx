@@ -88,7 +88,7 @@ function rows(records) {
       records.map((run) => shown(run[name])),
     ]),
     ["", W.runs.took, records.map((run) => (took(run) === null ? "" : duration(took(run))))],
-    ...keyed(W.runs.best, (run) => run.metrics.best),
+    ...keyed(W.runs.ofModel, (run) => run.metrics.of_model),
   ];
 }
 
@@ -302,7 +302,7 @@ function axesOf(records) {
     ...run.parameters,
     nodes: run.nodes,
     ...(took(run) === null ? {} : { [W.runs.took]: took(run) }),
-    ...run.metrics.best,
+    ...run.metrics.of_model,
   });
   const all = records.map(of),
     names = [...new Set(all.flatMap((values) => Object.keys(values)))];

@@ -36,7 +36,9 @@ function took(row) {
 }
 
 function best(row) {
-  return row.headline ? [row.headline, row.best[row.headline]] : null;
+  return row.headline
+    ? [row.headline, row.of_model[row.headline] ?? row.best[row.headline], row.best[row.headline]]
+    : null;
 }
 
 export function Runs({ route }) {
@@ -126,7 +128,7 @@ function matching({ q = "", parameter = "" }) {
     if (q && ![run.run, run.drop, run.experiment].some((text) => text.toLowerCase().includes(q.toLowerCase())))
       return false;
     if (!name) return true;
-    const value = { ...run.tags, ...run.best, ...run.parameters }[name];
+    const value = { ...run.tags, ...run.best, ...run.of_model, ...run.parameters }[name];
     if (value === undefined) return false;
     return operator === "="
       ? String(value) === wanted
@@ -305,7 +307,7 @@ function Table({ runs, query, rows, away, seen }) {
               </th>
               <Head name="run" label={W.runs.run} query={query} />
               <Head name="state" label={W.runs.state} query={query} />
-              <Head figure name="best" label={W.runs.best} query={query} />
+              <Head figure name="best" label={W.runs.metric} query={query} />
               <th scope="col" class="wide">
                 {W.runs.curve}
               </th>
@@ -389,7 +391,10 @@ function Row({ run, at, chosen, choose, priced }) {
         {found ? (
           <>
             {number(found[1])}
-            <small>{visible(found[0])}</small>
+            <small>
+              {visible(found[0])}
+              {found[2] !== found[1] && `, ${W.runs.seen(number(found[2]), run.best_step)}`}
+            </small>
           </>
         ) : (
           W.nothing

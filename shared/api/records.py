@@ -23,15 +23,17 @@ from shared.runs import model as runs
 from shared.runs import old_sentences
 from shared.runs.features import parts
 from shared.runs.model import RunState
-from shared.runs.progress.capabilities import HasMembers
-from shared.runs.progress.elastic_policy import seconds_ran
-from shared.runs.progress.workloads import workload
 from shared.runs.views import summary
 
 
 class Best(Struct):
+    """The metric that tells most about a run, as the training saw it at its best and as the saved model has it."""
+
     metric: str
-    value: float
+    value: Annotated[float, Meta(description="The best value that the training saw.")]
+    step: Annotated[float | None, Meta(description="The step of the best value; null where the rows name none.")]
+    of_model: Annotated[float, Meta(description="The value of the saved model.")]
+    by: Annotated[str, Meta(description="Who says `of_model`: trainer, or last value where the trainer does not.")]
 
 
 class MomentAnswer(Struct):
@@ -44,6 +46,11 @@ class MomentAnswer(Struct):
 class Metrics(Struct):
     last: dict[str, float]
     best: dict[str, float]
+    best_steps: Annotated[dict[str, float], Meta(description="The step of each best value, where it is known.")]
+    of_model: Annotated[
+        dict[str, float], Meta(description="Of the saved model: by the trainer's word, otherwise the last values.")
+    ]
+    by_trainer: Annotated[list[str], Meta(description="The metrics of the saved model that the trainer said.")]
 
 
 class NoteAnswer(Struct):
@@ -61,40 +68,6 @@ class AuditedAnswer(Struct):
     by_id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
     at: datetime
     deed: Annotated[str, Meta(description="tags or evicted: what was done.")]
-
-
-class MemberAnswer(Struct):
-    member: int
-    job: str
-    attempt: int
-    state: RunState
-    at: datetime
-    why: str
-    seconds: Annotated[float, Meta(description="For how long its jobs have run.")]
-    cost: Annotated[float | None, Meta(description="Its part of the run's cost, by that time; null while unknown.")]
-
-
-class LossAnswer(Struct):
-    """A member's job that lost its node, or ended early."""
-
-    job: str
-    at: datetime
-    why: str
-
-
-class SizeAnswer(Struct):
-    at: datetime
-    nodes: int
-
-
-class ElasticAnswer(Struct):
-    min_nodes: int
-    resubmitted: int
-    resubmissions: int
-    deadline: datetime
-    members: list[MemberAnswer]
-    sizes: Annotated[list[SizeAnswer], Meta(description="How many members were running, from when on.")]
-    losses: Annotated[list[LossAnswer], Meta(description="The newest 100, the first one first.")]
 
 
 class Git(Struct):
@@ -124,6 +97,8 @@ _RUN_SKIPS = (
     "reads",
     "last_metrics",
     "best_metrics",
+    "best_steps",
+    "saved_metrics",
     "archive_tries",
     "moves_to",
     "moves_why",
@@ -131,7 +106,7 @@ _RUN_SKIPS = (
 )
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
 _SUMMARY: dict[str, Any] = {
-    "best": Annotated[Best | None, Meta(description="The metric that tells most, and its best value.")],
+    "best": Annotated[Best | None, Meta(description="The metric that tells most.")],
     "duration_seconds": Annotated[float | None, Meta(description="From its first node's start; null before that.")],
     "cause": Annotated[str, Meta(description="Why it failed or was canceled, in one sentence.")],
     "reason": Annotated[str, Meta(description="The same at length, with the end of the log that explains a failure.")],
@@ -140,7 +115,6 @@ _SUMMARY: dict[str, Any] = {
     ],
 }
 _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
-_Elastic = Annotated[ElasticAnswer | None, Meta(description="Null for a run that is one job.")]
 WaitingAnswer = model_of(__name__, waits.Waiting, {})
 _Waiting: Any = Annotated[WaitingAnswer | None, Meta(description="Why it has not started; null once it has.")]
 _FEATURES = {
@@ -153,7 +127,6 @@ RunAnswer = model_of(
     {
         "run": str,
         "waiting": _Waiting,
-        "elastic": _Elastic,
         "history": list[MomentAnswer],
         "notes": list[NoteAnswer],
         "audit": list[AuditedAnswer],
@@ -195,12 +168,11 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
-        **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "audit", "cost", "failure")),
+        **plain_fields(record, (*_RUN_SKIPS, "history", "notes", "audit", "cost", "failure")),
         **{part.name: _added(record, part) for part in parts()},
-        "elastic": _members(record),
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
-        "metrics": {"last": record.archive.last_metrics, "best": record.archive.best_metrics},
+        "metrics": _metrics(record.archive),
         **_summary(record),
         "git": git(record.asked.request),
         "notes": [{"text": n.text, "by": n.by, "by_id": n.by_id, "at": plain(n.at)} for n in record.people.notes],
@@ -209,6 +181,27 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
             {"state": m.state, "at": plain(m.at), "why": m.why, "failure": str(m.failure or "")}
             for m in record.progress.history
         ],
+    }
+
+
+def _metrics(archive: runs.Archive) -> Json:
+    return {
+        "last": archive.last_metrics,
+        "best": archive.best_metrics,
+        "best_steps": archive.best_steps,
+        "of_model": archive.of_model,
+        "by_trainer": sorted(archive.saved_metrics),
+    }
+
+
+def _best(archive: runs.Archive, metric: str, value: float) -> Json:
+    of_model = archive.of_model.get(metric, value)
+    return {
+        "metric": metric,
+        "value": value,
+        "step": archive.best_steps.get(metric),
+        "of_model": of_model,
+        "by": archive.said_by(metric),
     }
 
 
@@ -228,47 +221,12 @@ def _added(record: runs.Run, part: FeaturePart[Any]) -> Any:
 def _summary(record: runs.Run) -> Json:
     best = summary.best_metric(record)
     return {
-        "best": best and {"metric": best[0], "value": best[1]},
+        "best": best and _best(record.archive, *best),
         "duration_seconds": summary.duration_seconds(record, datetime.now(UTC)),
         "cause": summary.cause(record),
         "reason": summary.reason_with_log(record),
         "failure": str(record.progress.failure.code) if record.progress.failure else "",
     }
-
-
-def _members(record: runs.Run) -> Json | None:
-    how = workload(record)
-    if not isinstance(how, HasMembers):
-        return None
-    view = how.members(record)
-    ran = {m.index: seconds_ran(m, datetime.now(UTC)) for m, _ in view.members}
-    return {
-        **plain_fields(view, ("members", "sizes", "losses")),
-        "members": [
-            {
-                **{
-                    "member": m.index,
-                    "job": job,
-                    "attempt": m.attempt,
-                    "state": m.state,
-                    "at": plain(m.at),
-                    "why": m.why,
-                },
-                "seconds": round(ran[m.index], 1),
-                "cost": _share(record.money.cost, ran[m.index], sum(ran.values())),
-            }
-            for m, job in view.members
-        ],
-        "sizes": [{"at": plain(size.at), "nodes": size.nodes} for size in view.sizes],
-        "losses": [{"at": plain(loss.at), "job": job, "why": loss.why} for loss, job in view.losses],
-    }
-
-
-def _share(cost: runs.Cost | None, seconds: float, of_seconds: float) -> float | None:
-    """Return a member's share of the run's cost, by the time that its jobs ran."""
-    if cost is None or not of_seconds:
-        return None
-    return round((cost.training + cost.allocation + cost.idle) * seconds / of_seconds, 4)
 
 
 def cluster(

@@ -15,7 +15,7 @@ from shared.api.queries import run_filter
 from shared.api.requests import RunsQuery
 from shared.ports import AllPorts
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.views.summary import best_metric
+from shared.runs.views.summary import best_metric, model_metrics
 
 Json = dict[str, Any]
 
@@ -42,7 +42,9 @@ class RunRow(Struct):
     tags: dict[str, str]
     parameters: dict[str, Any]
     headline: Annotated[str | None, Meta(description="The metric that tells most; null for none.")]
-    best: Annotated[dict[str, float], Meta(description="The best value of each metric.")]
+    best: Annotated[dict[str, float], Meta(description="The best value of each metric that the training saw.")]
+    best_step: Annotated[float | None, Meta(description="The step of the headline's best value; null if unknown.")]
+    of_model: Annotated[dict[str, float], Meta(description="Each metric of the saved model.")]
     cost: Annotated[float | None, Meta(description="Dollars so far; null where nothing is known.")]
 
 
@@ -96,5 +98,7 @@ def _row(run: Run) -> Json:
         "parameters": run.asked.parameters,
         "headline": best[0] if (best := best_metric(run)) else None,
         "best": run.archive.best_metrics,
+        "best_step": run.archive.best_steps.get(best[0]) if best else None,
+        "of_model": model_metrics(run),
         "cost": run.money.cost.dollars if run.money.cost else None,
     }

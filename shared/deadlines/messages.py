@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.kernel.message import Message, Trace
-from shared.runs.messages import RUN_CHECKS
+from shared.kernel.message import CHECKS, Message, Trace
 
 
 @dataclass(frozen=True)
-class CheckPace(Message, queue=RUN_CHECKS, handler="shared.deadlines.look:look_at_pace"):
+class CheckPace(Message, queue=CHECKS, handler="shared.deadlines.look:look_at_pace"):
     """Check the pace of a run with a deadline.
 
     With a token, this is the next check of the run's chain, and queues its successor.

@@ -20,7 +20,7 @@ from shared.runs.model import Run, RunState
 from shared.runs.names import RUN_NAME
 from shared.runs.ports import RunFilter, Runs
 from shared.runs.views.run_list import matching
-from shared.runs.views.summary import lower_is_better, metric_named
+from shared.runs.views.summary import lower_is_better, metric_named, model_metrics
 
 SHOWN = 8  # names to list for an ambiguous prefix
 LOOKED_AT = 1000  # newest runs that are searched for the best one
@@ -108,12 +108,12 @@ def _newest_drop(drops: Drops, route: str) -> FoundName:
 
 
 def _best(runs: list[Run], metric: str) -> Run:
-    having = [(run, full) for run in runs if (full := metric_named(metric, run.archive.best_metrics))]
+    having = [(run, full) for run in runs if (full := metric_named(metric, model_metrics(run)))]
     if not having:
-        names = {name for run in runs for name in run.archive.best_metrics}
+        names = {name for run in runs for name in model_metrics(run)}
         raise NotFound(f"No run has a metric {metric!r}.{did_you_mean(metric, names)} There are: {there_are(names)}.")
-    value = {run.name: run.archive.best_metrics[full] for run, full in having}
-    choose = min if lower_is_better(metric) else max
+    value = {run.name: model_metrics(run)[full] for run, full in having}
+    choose = min if lower_is_better(having[0][1], having[0][0]) else max
     return choose((run for run, _ in having), key=lambda run: value[run.name])
 
 

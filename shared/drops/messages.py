@@ -16,7 +16,7 @@ from shared.runs.messages import SubmitRun
 @dataclass(frozen=True)
 class CheckDrop(
     Message,
-    queue="drop-checks",
+    queue="drop-events",
     handler="shared.drops.collect:check_drop",
     done="shared.drops.done:check_is_done",
     inline=(SubmitRun,),

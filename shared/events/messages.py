@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shared.kernel.message import Message
+from shared.kernel.message import BACKGROUND, Message
 
 
 @dataclass(frozen=True)
 class Announce(
     Message,
-    queue="announcements",
+    queue=BACKGROUND,
     handler="shared.events.announce:publish",
     done="shared.events.announce:is_published",
     news_since="shared.events.announce:happened_at",
@@ -28,7 +28,7 @@ class Announce(
 @dataclass(frozen=True)
 class Notify(
     Message,
-    queue="notices",
+    queue=BACKGROUND,
     handler="shared.notices.deliver:spread",
     done="shared.notices.deliver:is_spread",
     news_since="shared.events.announce:happened_at",

@@ -1,4 +1,4 @@
-"""The registered model for which a route's runs compete, read from the routes file. Pure."""
+"""The registered model for which a route's runs compete, with its rules, read from the routes file. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.jobs.metric_goal import Goal
 from shared.jobs.parameters import Parameters, all_converted, bad_values, unknown_names, unquoted
 from shared.kernel.errors import BadSetting
 
@@ -18,21 +19,28 @@ class RouteModel:
     """The registered model for which a route's runs compete.
 
     A run becomes a version if its `metric` beats the champion's by at least `by`; `alias` then points at the new
-    version. Without a champion, the first run with the metric wins. `test` are parameters with which the route's job
-    only tests the model from which it starts, so that a champion of other data can be measured on the challenger's
-    data.
+    version. Without a champion, the first run with the metric wins. Without a `metric`, runs don't compete. `test` are
+    parameters with which the route's job only tests the model from which it starts, so that a champion of other data
+    can be measured on the challenger's data.
+
+    `goal` is the direction of the metric; None: the trainer or the metric's name tells it. People need the role
+    promoter to move an alias in `protect`. `require` are kinds of attestations that a version must have before one of
+    these aliases moves to it.
     """
 
     name: str
-    metric: str
+    metric: str = ""
     by: float = 0.0
     alias: str = "production"
     test: dict[str, Any] = field(default_factory=dict)
+    goal: Goal | None = None
+    protect: tuple[str, ...] = ()
+    require: tuple[str, ...] = ()
 
 
 MODEL_FORM = (
-    "{name: churn, alias: production, challenger: {metric: auc, by: 0.002, test: {epochs: 0}}}; "
-    "alias, by and test may be left out"
+    "{name: churn, alias: production, challenger: {metric: auc, goal: maximize, by: 0.002, test: {epochs: 0}}, "
+    "protect: [production], require: [approval]}; all but name may be left out, and all but metric in challenger"
 )
 
 
@@ -40,20 +48,44 @@ def read_model(section: Any, where: str, parameters: Parameters) -> RouteModel |
     """The `model` of a route with these parameters, None without one. Raises BadSetting, with the expected form."""
     if section is None:
         return None
-    challenger = section.get("challenger") if isinstance(section, dict) else None
+    challenger = section.get("challenger", {}) if isinstance(section, dict) else None
     if (
         not isinstance(challenger, dict)
-        or not {"name", "challenger"} <= set(section) <= {"name", "alias", "challenger"}
-        or not {"metric"} <= set(challenger) <= {"metric", "by", "test"}
+        or not {"name"} <= set(section) <= {"name", "alias", "challenger", "protect", "require"}
+        or not ("metric" in challenger or "challenger" not in section)
+        or not set(challenger) <= {"metric", "by", "test", "goal"}
     ):
         raise BadSetting(f"{where}: model is {section!r}; write {MODEL_FORM}.")
-    names = (str(section["name"]), str(section.get("alias", "production")), str(challenger["metric"]))
-    if not all(_MODEL_NAME.fullmatch(name) for name in names[:2]) or not names[2]:
+    metric = str(challenger.get("metric", ""))
+    names = (str(section["name"]), str(section.get("alias", "production")))
+    if not all(_MODEL_NAME.fullmatch(name) for name in names) or ("challenger" in section and not metric):
         raise BadSetting(f"{where}: model is {section!r}; names are of small letters, digits and dashes.")
     by = challenger.get("by", 0)
     if isinstance(by, bool) or not isinstance(by, int | float) or not 0 <= by <= MOST:
         raise BadSetting(f"{where}: model.challenger.by is {by!r}; it must be a number from 0 to {MOST:g}.")
-    return RouteModel(names[0], names[2], float(by), names[1], _test(challenger.get("test", {}), where, parameters))
+    return RouteModel(
+        name=names[0],
+        metric=metric,
+        by=float(by),
+        alias=names[1],
+        test=_test(challenger.get("test", {}), where, parameters),
+        goal=_goal(challenger.get("goal"), where),
+        protect=_words(section, "protect", where),
+        require=_words(section, "require", where),
+    )
+
+
+def _goal(given: Any, where: str) -> Goal | None:
+    if given is not None and given not in [*Goal]:
+        raise BadSetting(f"{where}: model.challenger.goal is {given!r}; it must be {' or '.join(Goal)}.")
+    return Goal(given) if given else None
+
+
+def _words(section: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
+    given = section.get(key, [])
+    if not isinstance(given, list) or not all(isinstance(each, str) and _MODEL_NAME.fullmatch(each) for each in given):
+        raise BadSetting(f"{where}: model.{key} is {given!r}; write a list of names, such as [production].")
+    return tuple(given)
 
 
 def _test(given: Any, where: str, parameters: Parameters) -> dict[str, Any]:

@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from shared.kernel.message import Message
 
 EVENT_QUEUES = ("drop-events", "job-events")  # of events that other services send, in their own formats
-QUEUES = (
-    *EVENT_QUEUES, "drop-checks", "submissions", "run-looks", "archives", "cluster-looks", "announcements", "notices",
-    "deliveries", "schedule-looks", "removals", "promotions",
-)  # fmt: skip
+QUEUES = (*EVENT_QUEUES, "submissions", "checks", "background")
 FOLDERS = ("drops", "runs", "clusters", "events", "notices", "schedules", "removals", "models")  # plus the features
 
 

@@ -11,25 +11,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from shared.jobs.metric_goal import Goal
 from shared.jobs.route import Routes
 from shared.jobs.route_model import RouteModel
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.person import Person
 from shared.models import champion_test, promote
 from shared.models.champion_test import challenger_of
-from shared.models.decide import ChangeRequest
-from shared.models.facts import ChallengeLost
+from shared.models.decide import ChangeRequest, OtherChampion
+from shared.models.facts import AliasMoved, ChallengeLost
 from shared.models.find import version_named
+from shared.models.goal import goal_for, value_of, whose_word
 from shared.models.messages import Challenge
-from shared.models.model import Version
-from shared.models.ports import ModelPorts, Models
+from shared.models.model import Change, ChangeKind, Version
+from shared.models.ports import ModelPorts
 from shared.models.reproduce import REPRODUCES
 from shared.runs.model import Run, RunState
 from shared.runs.ports import Runs
-from shared.runs.views.summary import lower_is_better, metric_named
 
 BY = Person("challenger")
 BY_HAND = "Promote it by hand if it is better."
+TRIES = 5  # judgements of one message while other decisions move the alias
+REMEMBERED = 1000  # newest lines of the history, among which a decision is looked for
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,17 @@ def is_challenger(routes: Routes, run: Run) -> bool:
     """
     if challenger_of(run):
         return True
-    route = routes.get(run.asked.route)
     again = REPRODUCES in run.asked.request.tags
-    return run.progress.state is RunState.COMPLETED and not again and route is not None and route.model is not None
+    return run.progress.state is RunState.COMPLETED and not again and _rule(routes, run) is not None
 
 
 def is_decided(ports: ModelPorts, message: Challenge) -> bool:
-    """Return whether the run became a version, or its route no longer names a model."""
+    """Return whether the run was judged, or its route no longer names a model."""
     run = _run(ports, message.run)
-    return run is None or not is_challenger(ports.routes, run) or bool(ports.named.needing_run(run.name))
+    if run is None or not is_challenger(ports.routes, run):
+        return True
+    rule = _rule(ports.routes, _run(ports, challenger_of(run)) or run)
+    return rule is None or _decision(ports, rule, challenger_of(run) or run.name) is not None
 
 
 def archived_at(ports: ModelPorts, message: Challenge) -> datetime | None:
@@ -72,7 +77,10 @@ def _run(ports: ModelPorts, name: str) -> Run | None:
 
 
 def challenge(ports: ModelPorts, message: Challenge) -> None:
-    """Promote the run if it beats the champion, otherwise state that it lost. A repeat changes nothing.
+    """Promote the run if it beats the champion, otherwise record and state that it lost.
+
+    A run is judged once: a repeat changes nothing, even after somebody moved the alias back. If the alias moves while
+    the run is judged, the run is judged again, by the new champion.
 
     If the two were measured on different data, and the route allows a test, the champion is first tested on the run's
     data. The end of that test starts the challenge again.
@@ -80,23 +88,70 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
     run = _archived(ports.runs, message.run)
     if challenger := challenger_of(run):
         run = _archived(ports.runs, challenger)
-    route = ports.routes.get(run.asked.route)
-    if route is None or (rule := route.model) is None or not is_challenger(ports.routes, run):
+    rule = _rule(ports.routes, run)
+    if rule is None or not is_challenger(ports.routes, run):
         return
-    champion = _champion(ports.models, rule)
-    if champion and champion.run == run.name:  # a repeat
-        promote.point(ports, rule.name, champion.number, rule.alias, ChangeRequest(ports.clock(), BY))
+    for _ in range(TRIES):
+        if decided := _decision(ports, rule, run.name):
+            _state(ports, rule, run, decided)
+            return
+        try:
+            _judge(ports, rule, run)
+        except OtherChampion:
+            continue
         return
-    verdict = _verdict(ports, rule, run, champion)
+    raise Unavailable(f"{rule.name}@{rule.alias} moved each time that run {run.name} was judged.")
+
+
+def _rule(routes: Routes, run: Run) -> RouteModel | None:
+    route = routes.get(run.asked.route)
+    return route.model if route and route.model and route.model.metric else None
+
+
+def _decision(ports: ModelPorts, rule: RouteModel, run: str) -> Change | None:
+    """Return the line of the history that says how the run was judged, or that it ever had the alias."""
+    version = promote.version_of_run(ports.models, rule.name, run)
+    for line in ports.models.history(rule.name, REMEMBERED):
+        if line.alias != rule.alias:
+            continue
+        if (line.what is ChangeKind.LOST and line.run == run) or (
+            line.what is ChangeKind.ALIAS and version is not None and line.after == version.number
+        ):
+            return line
+    return None
+
+
+def _state(ports: ModelPorts, rule: RouteModel, run: Run, line: Change) -> None:
+    """State the decision again, in case a crash after its write prevented that."""
+    fact = ChallengeLost(rule.name, run.name, line.why) if line.what is ChangeKind.LOST else AliasMoved(line)
+    ports.happened(fact)
+
+
+def _judge(ports: ModelPorts, rule: RouteModel, run: Run) -> None:
+    """Judge the run by the champion of this moment. Raises OtherChampion if the alias moves meanwhile."""
+    stored = ports.models.get(rule.name)
+    model = stored.value if stored else None
+    alias = model.aliases.get(rule.alias) if model else None
+    champion = version_named(ports.models, rule.name, alias.number) if alias else None
+    goals: dict[str, str] = {}
+    try:
+        goals = {rule.metric: goal_for(rule, run, model)}
+        verdict = _verdict(ports, rule, run, champion, Goal(goals[rule.metric]))
+    except Impossible as exc:
+        verdict = ChallengeResult(False, str(exc))
     if verdict is None:
         return
+    judged = promote.Judged(alias, goals)
+    if verdict.wins:
+        try:
+            asked = ChangeRequest(ports.clock(), BY, verdict.why)
+            promote.promote_run(ports, run.name, rule.name, rule.alias, asked, judged=judged)
+        except (Conflict, Impossible, NotFound) as exc:
+            verdict = ChallengeResult(False, f"It won, and can't be promoted. {exc}")
     if not verdict.wins:
+        if model:
+            promote.keep(ports, rule.name, rule.alias, judged, run.name, ChangeRequest(ports.clock(), BY, verdict.why))
         ports.happened(ChallengeLost(rule.name, run.name, verdict.why))
-        return
-    try:
-        promote.promote_run(ports, run.name, rule.name, rule.alias, ChangeRequest(ports.clock(), BY, verdict.why))
-    except (Conflict, Impossible, NotFound) as exc:
-        ports.happened(ChallengeLost(rule.name, run.name, f"It won, and can't be promoted. {exc}"))
 
 
 def _archived(runs: Runs, name: str) -> Run:
@@ -106,7 +161,9 @@ def _archived(runs: Runs, name: str) -> Run:
     return run
 
 
-def _verdict(ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | None) -> ChallengeResult | None:
+def _verdict(
+    ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | None, goal: Goal
+) -> ChallengeResult | None:
     """Return the verdict; None while the champion is being tested on the run's data."""
     before = ports.runs.get(champion.run).value if champion else None
     if (
@@ -114,33 +171,36 @@ def _verdict(ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | 
         or before is None
         or _same_data(run, before)
         or not rule.test
-        or _value(rule.metric, run) is None
+        or value_of(rule.metric, run) is None
     ):
-        return judge(rule, run, champion, before)
+        return judge(rule, run, champion, before, goal)
     try:
         test = champion_test.test_of(ports, champion, run, rule.test)
     except (Conflict, Impossible) as exc:
         return ChallengeResult(False, f"{champion} can't be tested on {_data(run)}. {exc}")
     if test.archive.at is None and test.archive.gave_up_at is None:
         return None
-    if test.progress.state is not RunState.COMPLETED or (old := _value(rule.metric, test)) is None:
+    if test.progress.state is not RunState.COMPLETED or (old := value_of(rule.metric, test)) is None:
         what = (
             f"has no metric {rule.metric}" if test.progress.state is RunState.COMPLETED else f"is {test.progress.state}"
         )
         return ChallengeResult(
             False, f"{champion} could not be tested on {_data(run)}: run {test.name} {what}. {BY_HAND}"
         )
-    return _compared(rule, run, champion, old)
+    return _compared(rule, run, champion, old, goal)
 
 
-def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | None) -> ChallengeResult:
-    """Decide by the metric of each run's own training whether the run replaces the champion."""
-    value = _value(rule.metric, run)
+def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | None, goal: Goal) -> ChallengeResult:
+    """Decide by the metric of the model that each run left whether the run replaces the champion."""
+    value = value_of(rule.metric, run)
     if value is None:
         return ChallengeResult(False, f"It has no metric {rule.metric}.")
     if champion is None or before is None:
-        return ChallengeResult(True, f"{rule.metric} {value:g}; there was no {rule.name}@{rule.alias}.")
-    old = _value(rule.metric, before)
+        word = whose_word(rule.metric, run)
+        return ChallengeResult(
+            True, f"{rule.metric} {value:g} ({goal}, {word}); there was no {rule.name}@{rule.alias}."
+        )
+    old = value_of(rule.metric, before)
     if old is None:
         return ChallengeResult(False, f"{champion} has no metric {rule.metric} to compare with.")
     if not _same_data(run, before):
@@ -149,13 +209,13 @@ def judge(rule: RouteModel, run: Run, champion: Version | None, before: Run | No
             f"{rule.metric} is {value:g}, {champion} had {old:g}, on other data: {_data(before)}, not {_data(run)}. "
             f"{BY_HAND} With model.challenger.test the route would have the champion tested on these.",
         )
-    return _compared(rule, run, champion, old)
+    return _compared(rule, run, champion, old, goal)
 
 
-def _compared(rule: RouteModel, run: Run, champion: Version, old: float) -> ChallengeResult:
-    value = _value(rule.metric, run) or 0.0
-    gain = old - value if lower_is_better(rule.metric) else value - old
-    words = f"{rule.metric} {value:g}, {champion} has {old:g} on the same data"
+def _compared(rule: RouteModel, run: Run, champion: Version, old: float, goal: Goal) -> ChallengeResult:
+    value = value_of(rule.metric, run) or 0.0
+    gain = old - value if goal is Goal.MINIMIZE else value - old
+    words = f"{rule.metric} {value:g} ({goal}, {whose_word(rule.metric, run)}), {champion} has {old:g} on the same data"
     if gain > 0 and gain >= rule.by:
         return ChallengeResult(True, f"{words}.")
     return ChallengeResult(False, f"{words}; to win it must be better by {rule.by:g}.")
@@ -163,17 +223,6 @@ def _compared(rule: RouteModel, run: Run, champion: Version, old: float) -> Chal
 
 def _same_data(run: Run, before: Run) -> bool:
     return (run.asked.fingerprint, run.asked.reads) == (before.asked.fingerprint, before.asked.reads)
-
-
-def _champion(models: Models, rule: RouteModel) -> Version | None:
-    stored = models.get(rule.name)
-    alias = stored.value.aliases.get(rule.alias) if stored else None
-    return version_named(models, rule.name, alias.number) if alias else None
-
-
-def _value(metric: str, run: Run) -> float | None:
-    name = metric_named(metric, run.archive.best_metrics)
-    return run.archive.best_metrics[name] if name else None
 
 
 def _data(run: Run) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -24,9 +25,14 @@ class ChangeRequest:
 Changed = tuple[Model, list[Change]]
 
 
-def with_version(model: Model, number: int, asked: ChangeRequest) -> Changed:
-    """Return the model with its next version."""
-    after, change = _told(replace(model, latest=number), asked, ChangeKind.VERSION, after=number)
+class OtherChampion(Exception):
+    """The alias does not stand any more where it stood when the champion was judged."""
+
+
+def with_version(model: Model, number: int, asked: ChangeRequest, goals: Mapping[str, str] | None = None) -> Changed:
+    """Return the model with its next version. A goal that the model has stays."""
+    model = replace(model, latest=number, goals={**(goals or {}), **model.goals})
+    after, change = _told(model, asked, ChangeKind.VERSION, after=number)
     return after, [change]
 
 
@@ -40,6 +46,24 @@ def pointed(model: Model, number: int, alias: str, asked: ChangeRequest) -> Chan
     before = old.number if old else 0
     after, change = _told(_with(model, alias, moved), asked, ChangeKind.ALIAS, alias, before, number)
     return after, [change]
+
+
+def pointed_from(model: Model, number: int, alias: str, judged: Alias | None, asked: ChangeRequest) -> Changed:
+    """Return the model with its alias on this version. Raises OtherChampion unless the alias stands as it was judged:
+    on the same version, since the same move.
+    """
+    if model.aliases.get(alias) != judged:
+        raise OtherChampion
+    return pointed(model, number, alias, asked)
+
+
+def kept(model: Model, alias: str, judged: Alias | None, run: str, asked: ChangeRequest) -> Changed:
+    """Return the model with the line that a run was judged, and the alias stayed. Raises OtherChampion as above."""
+    if model.aliases.get(alias) != judged:
+        raise OtherChampion
+    number = judged.number if judged else 0
+    after, change = _told(model, asked, ChangeKind.LOST, alias, number, number)
+    return after, [replace(change, run=run)]
 
 
 def undone(model: Model, alias: str, asked: ChangeRequest) -> Changed:

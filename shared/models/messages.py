@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.kernel.message import Message, Trace
+from shared.kernel.message import CHECKS, Message, Trace
 
 
 @dataclass(frozen=True)
 class Challenge(
     Message,
-    queue="promotions",
+    queue=CHECKS,
     handler="shared.models.challenge:challenge",
     done="shared.models.challenge:is_decided",
     news_since="shared.models.challenge:archived_at",

@@ -30,6 +30,7 @@ class ChangeKind(StrEnum):
     ALIAS = "alias"  # an alias was moved
     UNDO = "undo"  # an alias was moved back
     LET_GO = "let go"  # a version was released
+    LOST = "lost"  # a run was judged, and the alias stayed
 
 
 class Alias(msgspec.Struct, frozen=True, array_like=True):
@@ -45,12 +46,16 @@ class Alias(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Model:
-    """A name with its aliases. `latest` counts all versions ever made, `changes` the lines of the history."""
+    """A name with its aliases. `latest` counts all versions ever made, `changes` the lines of the history.
+
+    `goals` are the directions of the metrics by which versions were compared: they hold for all its versions.
+    """
 
     name: str
     latest: int = 0
     changes: int = 0
     aliases: dict[str, Alias] = field(default_factory=dict)
+    goals: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,8 @@ class Version:
     by_id: str = ""
     why: str = ""
     bytes: int = 0
-    metrics: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)  # of the saved weights
+    said_by_trainer: tuple[str, ...] = ()  # the metrics that the trainer said; the others are last values
     drop: str = ""
     generation: int = 0
     from_run: str = ""
@@ -86,7 +92,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Change:
-    """A line of a model's history. `before` and `after` are versions, 0 for none."""
+    """A line of a model's history. `before` and `after` are versions, 0 for none; `run` is the run that was judged."""
 
     model: str
     order: int
@@ -98,6 +104,7 @@ class Change:
     by: str = ""
     by_id: str = ""
     why: str = ""
+    run: str = ""
 
 
 def check_name(name: str) -> str:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from shared.kernel.compare_and_set import compare_and_set
@@ -22,11 +22,11 @@ from shared.kernel.versioned import Stored
 from shared.models import file_content
 from shared.models.bom import BOM, bom
 from shared.models.card import CARD, card
-from shared.models.decide import ChangeRequest, pointed, undone, with_version, without
+from shared.models.decide import ChangeRequest, kept, pointed, pointed_from, undone, with_version, without
 from shared.models.evidence import Evidence, gather
 from shared.models.facts import AliasMoved
 from shared.models.find import model_named, version_named
-from shared.models.model import Change, Model, Version, check_alias, check_name
+from shared.models.model import Alias, Change, ChangeKind, Model, Version, check_alias, check_name
 from shared.models.ports import ModelPorts, Models, Write
 from shared.models.provenance import PROVENANCE, provenance
 from shared.models.signature import SIGNATURE, key_digest, root_digest, signed
@@ -42,14 +42,28 @@ JSON, MARKDOWN, BUNDLE = "application/json", "text/markdown", "application/vnd.d
 Move = Callable[[Model], tuple[Model, list[Change]]]
 
 
+@dataclass(frozen=True)
+class Judged:
+    """The decision of a challenge: the alias as it stood (None: nowhere), and the metric's goal."""
+
+    alias: Alias | None
+    goals: dict[str, str] = field(default_factory=dict)
+
+
 def promote_run(
-    ports: ModelPorts, run: str, name: str, alias: str, asked: ChangeRequest, allow_code: bool = False
+    ports: ModelPorts,
+    run: str,
+    name: str,
+    alias: str,
+    asked: ChangeRequest,
+    allow_code: bool = False,
+    judged: Judged | None = None,
 ) -> Version:
     """Make the run's model the next version of the model, and point the alias, if given, at it.
 
     A run is one version of a model: a repeat returns that version and moves the alias. Raises Conflict for a run
     without a promotable model, and Impossible for files that run code when they are loaded, unless `allow_code` is
-    true.
+    true. After a challenge (`judged`), the alias moves only from where it stood then: otherwise raises OtherChampion.
     """
     check_name(name)
     if alias:
@@ -58,17 +72,19 @@ def promote_run(
     evidence = cache(lambda: _checked(ports.blobs, gather(ports, run_record), allow_code))
 
     def write(stored: Stored[Model] | None) -> Version:
-        return _version_of(ports.models, name, run) or _make(ports, stored, evidence(), name, asked)
+        return version_of_run(ports.models, name, run) or _make(ports, stored, evidence(), name, asked, judged)
 
     version = compare_and_set(ports.clock, f"Model {name}", lambda: ports.models.get(name), write)
     _still_there(ports, version, asked)
     _register(ports, version, run_record)
     if alias:
-        point(ports, name, version.number, alias, asked)
+        point(ports, name, version.number, alias, asked, judged)
     return ports.models.version(name, version.number) or version
 
 
-def point(ports: ModelPorts, name: str, number: int, alias: str, asked: ChangeRequest) -> Model:
+def point(
+    ports: ModelPorts, name: str, number: int, alias: str, asked: ChangeRequest, judged: Judged | None = None
+) -> Model:
     """Point an alias at a version. Raises NotFound for a version that does not exist or was released.
 
     A repeat does not move the alias, but repeats the reactions to the move, in case a crash after the write prevented
@@ -80,9 +96,16 @@ def point(ports: ModelPorts, name: str, number: int, alias: str, asked: ChangeRe
         version_named(
             ports.models, name, number
         )  # after the model was read: a concurrent release changes the model's etag
+        if judged:
+            return pointed_from(model, number, alias, judged.alias, asked)
         return pointed(model, number, alias, asked)
 
     return _changed(ports, name, alias, move)
+
+
+def keep(ports: ModelPorts, name: str, alias: str, judged: Judged, run: str, asked: ChangeRequest) -> Model:
+    """Record that a run was judged, and the alias stayed. Raises OtherChampion if the alias moved meanwhile."""
+    return _changed(ports, name, alias, lambda model: kept(model, alias, judged.alias, run, asked))
 
 
 def undo(ports: ModelPorts, name: str, alias: str, asked: ChangeRequest) -> Model:
@@ -114,7 +137,7 @@ def _promotable(runs: Runs, name: str) -> Run:
     return run
 
 
-def _version_of(models: Models, name: str, run: str) -> Version | None:
+def version_of_run(models: Models, name: str, run: str) -> Version | None:
     return next((version for version in models.kept() if (version.model, version.run) == (name, run)), None)
 
 
@@ -132,12 +155,17 @@ def _checked(blobs: Blobs, evidence: Evidence, allow_code: bool) -> Evidence:
 
 
 def _make(
-    ports: ModelPorts, stored: Stored[Model] | None, evidence: Evidence, name: str, asked: ChangeRequest
+    ports: ModelPorts,
+    stored: Stored[Model] | None,
+    evidence: Evidence,
+    name: str,
+    asked: ChangeRequest,
+    judged: Judged | None,
 ) -> Version:
     """Create the new version. Raises Changed if someone else changed the model first."""
     model = stored.value if stored else Model(name)
     version = _prove(ports, evidence, name, model.latest + 1, asked)
-    after, changes = with_version(model, version.number, asked)
+    after, changes = with_version(model, version.number, asked, judged.goals if judged else {})
     try:
         _write(ports.models, stored, Write(after, changes, version))
     except Changed:
@@ -175,7 +203,8 @@ def _prove(ports: ModelPorts, evidence: Evidence, name: str, number: int, asked:
         by_id=asked.by.id,
         why=asked.why,
         bytes=sum(file.size for file in evidence.files),
-        metrics=run.archive.best_metrics,
+        metrics=run.archive.of_model,
+        said_by_trainer=tuple(run.archive.saved_metrics),
         drop=run.asked.drop,
         generation=run.asked.generation,
         from_run=run.asked.from_run,
@@ -222,7 +251,8 @@ def _changed(ports: ModelPorts, name: str, alias: str, move: Move) -> Model:
 
     after, lines = compare_and_set(ports.clock, f"Model {name}", lambda: _stored(ports.models, name), write)
     for line in lines:
-        ports.happened(AliasMoved(line))
+        if line.what in (ChangeKind.ALIAS, ChangeKind.UNDO):
+            ports.happened(AliasMoved(line))
     return after
 
 

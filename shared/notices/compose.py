@@ -12,7 +12,7 @@ from shared.notices.model import Notice, NoticeKind
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.ports import Runs
-from shared.runs.views.summary import first_line
+from shared.runs.views.summary import first_line, model_metrics
 
 METRICS_TOLD = 4
 _KINDS = {
@@ -133,13 +133,13 @@ def _plain(notice: Notice, kind: NoticeKind, title: str, facts: dict[str, Any]) 
 
 
 def _of_run(notice: Notice, run: Run, kind: NoticeKind, title: str, facts: dict[str, str]) -> Notice:
-    best = [f"{name} {value:.4g}" for name, value in list(run.archive.best_metrics.items())[:METRICS_TOLD]]
+    best = [f"{name} {value:.4g}" for name, value in list(model_metrics(run).items())[:METRICS_TOLD]]
     run_facts = {
         "why": first_line(run) if kind is not NoticeKind.COMPLETED else "",
         "experiment": run.asked.experiment,
         "cluster": f"{run.asked.cluster}, {_nodes(run.asked.nodes)}",
         "took": _took(run),
-        "best": ", ".join(best),
+        "metrics": ", ".join(best),
         "owner": run.people.owner,
     }
     return Notice(notice.id, kind, title, notice.at, run_facts | facts, run.name, run.asked.route, run.asked.experiment)

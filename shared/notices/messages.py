@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.kernel.message import Message
+from shared.kernel.message import BACKGROUND, Message
 
 
 @dataclass(frozen=True)
 class DeliverNotice(
     Message,
-    queue="deliveries",
+    queue=BACKGROUND,
     handler="shared.notices.deliver:deliver",
     done="shared.notices.deliver:is_delivered",
     news_since="shared.notices.deliver:pending_since",

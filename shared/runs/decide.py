@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from shared.jobs.metric_goal import Goal, goal_of
 from shared.jobs.model import FailureCode, JobState, JobStatus
 from shared.kernel.drop_key import DropKey
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
@@ -131,22 +132,34 @@ IDLE_PERCENT = 5.0
 NEARLY = 0.9  # share of the time limit: our history starts later than Azure ML's clock
 METRICS_KEPT = 200  # names; more names indicate a bug in the trainer
 WHEN = ("time", "step", "epoch")  # columns that say when a row was written; not metrics
-LOWER_IS_BETTER = ("loss", "error", "perplexity", "seconds", "wait")
 
 
-def fold_metrics(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, float]]:
-    """The last and the best value of each metric. Lower is better for names that contain a word of LOWER_IS_BETTER."""
-    last: dict[str, float] = {}
-    best: dict[str, float] = {}
+@dataclass(frozen=True)
+class Folded:
+    """The last and the best value of each metric, and the step of the best, where its row names one."""
+
+    last: dict[str, float] = field(default_factory=dict)
+    best: dict[str, float] = field(default_factory=dict)
+    best_steps: dict[str, float] = field(default_factory=dict)
+
+
+def fold_metrics(rows: Iterable[Mapping[str, Any]], goals: Mapping[str, str] | None = None) -> Folded:
+    """Fold the rows of a run. The best is the lowest value where `goals`, else the metric's name, say so."""
+    folded = Folded()
+    last, best, steps = folded.last, folded.best, folded.best_steps
     for row in rows:
         for name, value in row.items():
             number = finite(value)
             if name in WHEN or number is None or (name not in last and len(last) >= METRICS_KEPT):
                 continue
             last[name] = number
-            pick = min if any(word in name.lower() for word in LOWER_IS_BETTER) else max
-            best[name] = pick(best.get(name, number), number)
-    return last, best
+            lowest = (goals or {}).get(name, goal_of(name)) == Goal.MINIMIZE
+            if name not in best or (number < best[name] if lowest else number > best[name]):
+                best[name] = number
+                steps.pop(name, None)
+                if (step := finite(row.get("step"))) is not None:
+                    steps[name] = step
+    return folded
 
 
 def finite(value: Any) -> float | None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shared.jobs.readers import run_event
-from shared.kernel.message import Json, Message, Trace
+from shared.kernel.message import BACKGROUND, CHECKS, Json, Message, Trace
 from shared.runs.names import run_of_job
-
-RUN_CHECKS = "run-looks"  # never rename a queue: the previous version also uses it
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,7 @@ class JobEvent(
 
 
 @dataclass(frozen=True)
-class CheckData(
-    Message, queue=RUN_CHECKS, handler="shared.runs.data:check_data", done="shared.runs.done:is_data_checked"
-):
+class CheckData(Message, queue=CHECKS, handler="shared.runs.data:check_data", done="shared.runs.done:is_data_checked"):
     """Compare the drop of a run whose jobs started or ended with the data for which the run was made."""
 
     data_of: str  # the run; the version before knows the message by this key
@@ -70,7 +66,7 @@ class CheckData(
 @dataclass(frozen=True)
 class CheckHour(
     Message,
-    queue=RUN_CHECKS,
+    queue=CHECKS,
     handler="shared.runs.progress.hourly_reconcile:look_at_hour",
     done="shared.runs.done:is_hour_over",
 ):
@@ -82,7 +78,7 @@ class CheckHour(
 @dataclass(frozen=True)
 class ArchiveRun(
     Message,
-    queue="archives",
+    queue=BACKGROUND,
     handler="shared.runs.results.archive:archive_run",
     done="shared.runs.done:is_archived",
 ):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.kernel.message import Message
+from shared.kernel.message import CHECKS, Message
 
 
 @dataclass(frozen=True)
-class CheckSchedule(Message, queue="schedule-looks", handler="shared.schedules.fire:look"):
+class CheckSchedule(Message, queue=CHECKS, handler="shared.schedules.fire:look"):
     """Decide the firings that are due. `meant` is the instant of the check in ISO 8601; '' for none.
 
     The reconcile timer sends another check for an overdue schedule.

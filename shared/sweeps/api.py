@@ -33,6 +33,7 @@ class TrialAnswer(Struct):
     state: RunState
     parameters: dict[str, Any]
     told: Annotated[float | None, Meta(description="Its best value of the sweep's metric; null before the first.")]
+    of_model: Annotated[float | None, Meta(description="The value of the model it left; null before its archive.")]
     dollars: float
 
 
@@ -63,6 +64,7 @@ def list_trials(ports: SweepPorts, studies: Studies, run: RunName) -> Annotated[
                 "state": record.progress.state if record else RunState.RECEIVED if trial.own else _STATES[trial.state],
                 "parameters": values(sweep, dict(trial.drawn)),
                 "told": trial.best(sweep.maximize),
+                "of_model": record.archive.of_model.get(sweep.metric) if record else None,
                 "dollars": record.money.cost.dollars if record and record.money.cost else 0.0,
             }
         )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.kernel.message import Message, Trace
-from shared.runs.messages import RUN_CHECKS
+from shared.kernel.message import CHECKS, Message, Trace
 
 
 @dataclass(frozen=True)
-class CheckSweep(Message, queue=RUN_CHECKS, handler="shared.sweeps.look:look_at_sweep"):
+class CheckSweep(Message, queue=CHECKS, handler="shared.sweeps.look:look_at_sweep"):
     """Advance a sweep. `number` identifies a check by the clock: only the number that the row expects queues the next.
 
     The hourly reconcile of runs restarts these checks.

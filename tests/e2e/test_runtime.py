@@ -41,7 +41,7 @@ RUN_EVENT = {
     "eventType": "Microsoft.MachineLearningServices.RunCompleted",
     "data": {"runId": "somebody-elses"},
 }
-QUEUES = ("drop_events", "drop_checks", "submissions", "job_events", "archives", "announcements")
+QUEUES = ("drop_events", "submissions", "job_events", "checks", "background")
 
 
 def queue(function: str, message: Any) -> dict[str, Any]:
@@ -63,7 +63,7 @@ STORY = [
     get("list_drops"),
     get("get_drop", params={"route": "mnist", "name": "a"}),
     get("get_drop", params={"route": "mnist", "name": "nothing"}),
-    queue("drop_checks", {"route": "mnist", "name": "a", "token": "stale", "last": False}),
+    queue("drop_events", {"message": "CheckDrop", "route": "mnist", "name": "a", "token": "stale", "last": False}),
     queue("job_events", RUN_EVENT),
     grid("job_event", RUN_EVENT),
     get("get_run", params={"run": "nothing"}),

@@ -16,6 +16,7 @@ from azure.storage.blob import ContainerClient
 from benchmarks.scaling.cloud import Plan, ScaleCloud, running
 from emulators.process import wait_for
 from local.record import REPOSITORY
+from shared.kernel.message import encode
 from shared.schedules.messages import CheckSchedule
 
 BEFORE = "f61e8b74"  # it counts new files by what all drops hold, and leaves no rows of closings
@@ -41,9 +42,11 @@ class Yard:
 
     def __init__(self, cloud: ScaleCloud, old: Path) -> None:
         self.cloud, self.old, self.dropped = cloud, old, list[str]()
+        self._is_old = False
 
     def is_of(self, app: Path) -> None:
         self.cloud._parts["host"].config["app"] = str(app)
+        self._is_old = app == self.old
         self.cloud.restart_host()
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
@@ -73,11 +76,12 @@ class Yard:
         return found
 
     def look(self, schedule: str) -> None:
-        """The version that is at work looks at the schedule."""
+        """The version that is at work looks at the schedule: the old one has a queue for that."""
         queues = self.cloud.system().queues
-        before = queues.counts(["schedule-looks"])
-        queues.send(CheckSchedule(schedule))
-        wait_for(lambda: queues.counts(["schedule-looks"]) == before, PATIENCE, "a look at the schedule", 0.3)
+        name = "schedule-looks" if self._is_old else CheckSchedule.queue
+        wait_for(lambda: not queues.counts([name])[name], PATIENCE, "the other messages of that queue", 0.3)
+        queues.put(name, encode(CheckSchedule(schedule)))
+        wait_for(lambda: not queues.counts([name])[name], PATIENCE, "a look at the schedule", 0.3)
 
     def schedule(self, name: str) -> Any:
         return next(one for one in self.api("GET", "schedules") if one["id"] == name)

@@ -33,14 +33,17 @@ def test_every_trigger_is_there() -> None:
     functions = probe()["functions"]
 
     assert {name for name, kind in functions.items() if kind == "queueTrigger"} == {
-        "drop_events", "drop_checks", "submissions", "job_events", "run_looks", "archives", "announcements",
-        "notices_queue", "deliveries_queue", "schedule_looks", "removals_queue", "cluster_looks", "promotions_queue",
-    }  # fmt: skip
+        "drop_events",
+        "job_events",
+        "submissions",
+        "checks",
+        "background",
+    }
     assert {name for name, kind in functions.items() if kind == "eventGridTrigger"} == {"drop_event", "job_event"}
     assert {name for name, kind in functions.items() if kind == "timerTrigger"} == {
         "reconcile_timer",
         "retention_timer",
-        "sweep_timer",
+        "scaling_timer",
     }
     assert "health" in functions
 

@@ -131,8 +131,8 @@ def message(data: bytes) -> None:
 def metrics(data: bytes) -> None:
     """A metrics file."""
     lines = data.decode("utf-8", "replace").split("\n")
-    last, best = fold_metrics(row for line in lines if (row := json_row(line)))
-    json.dumps([last, best], allow_nan=False)
+    folded = fold_metrics(row for line in lines if (row := json_row(line)))
+    json.dumps([folded.last, folded.best, folded.best_steps], allow_nan=False)
     _comes_back(
         Run.of(
             name="mnist-0",
@@ -143,8 +143,9 @@ def metrics(data: bytes) -> None:
             cluster="c",
             nodes=1,
             created_at=NOW,
-            last_metrics=last,
-            best_metrics=best,
+            last_metrics=folded.last,
+            best_metrics=folded.best,
+            best_steps=folded.best_steps,
         )
     )
 

@@ -18,7 +18,7 @@ from shared.removals.remove import RemovalRequest, clear
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 DAY = 86400.0
-POISON = "archives-poison"
+POISON = "background-poison"
 FAILING = {"poison": ("queues", "counts"), "notices": ("notices", "prune"), "removals": ("removals", "newest")}
 
 
@@ -33,14 +33,14 @@ def yard(folder: Path) -> World:
     world.queues.put(POISON, '{"run": "x"}')
     world.clock.advance(100 * DAY)
     clear(world.system, world.removals, RemovalKind.COPIES, world.only_run().name, RemovalRequest())
-    world.queues.messages["removals"].clear()
+    world.queues.messages["background"].clear()
     world.clock.advance(DAY / 2)
     return world
 
 
 def done(world: World) -> set[str]:
     """Which parts of the timer have done their work."""
-    asked = [message.body["what"] for message in world.queues.messages["removals"]]
+    asked = [message.body["what"] for message in world.queues.messages["background"]]
     renewed = world.queues.messages[POISON][0].visible_at == world.clock()
     parts = {"poison": renewed, "notices": not world.notices.rows}
     parts |= {"removals": RemovalKind.COPIES in asked, "retention": RemovalKind.CHECKPOINTS in asked}

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from shared.clusters import sweep
+from shared.clusters import scaling
 from shared.clusters.model import Cluster
 from shared.drops.model import DropState
 from shared.jobs.readers.azureml import read_job
@@ -234,15 +234,15 @@ def test_archiving_has_an_end(world: World) -> None:
     world.deliver_all()
     for _ in range(60):
         world.clock.advance(6 * 3600)
-        while world.queues.visible("archives"):
-            world.handle("archives")
-        world.queues.messages.pop("archives", None)  # it failed five times
+        while world.queues.visible("background"):
+            world.handle("background")
+        world.queues.messages.pop("background", None)  # it failed five times
         world.reconcile()
     run = world.runs.get(name).value
     assert run.archive.gave_up_at is not None
     assert run.archive.tries == ARCHIVE_TRIES
     assert run.archive.error == "the container can't be written"
-    assert ("archives" in world.queues.messages, world.runs.hours()) == (False, [])
+    assert ("background" in world.queues.messages, world.runs.hours()) == (False, [])
 
 
 @pytest.mark.parametrize("compared_at_once", [1000, 2], ids=["with the step", "by a message"])
@@ -263,7 +263,8 @@ def test_a_run_says_that_its_data_changed_before_it_started(
     world.job_goes(run.name, "Running")
     world.deliver_all()
     world.handle("job-events")
-    assert len(world.queues.messages.get("run-looks", ())) == (compared_at_once == 2)
+    comparisons = [message for message in world.queues.messages["checks"] if "data_of" in message.body]
+    assert len(comparisons) == (compared_at_once == 2)
     world.clock.advance(1)
     world.run_until_idle()
     why = "Drop mnist/a held other data when the job started than when the run was made: mnist/a/2.bin, mnist/a/4.bin."
@@ -311,4 +312,4 @@ def test_one_broken_run_stops_neither_sweep_nor_looks(world: World) -> None:
     world.reconcile()
     world.run_until_idle()
     assert world.runs.get(names[1]).value.archive.at
-    assert [decision.cluster for decision in sweep.sweep(world.system)] == ["cpu-cluster"]
+    assert [decision.cluster for decision in scaling.scale_clusters(world.system)] == ["cpu-cluster"]

@@ -20,7 +20,7 @@ from shared.jobs.route import Route
 from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Blob
 from shared.runs.content import survey
-from shared.runs.decide import HISTORY_LIMIT, advance, failing_log, fold_metrics
+from shared.runs.decide import HISTORY_LIMIT, Folded, advance, failing_log, fold_metrics
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 from shared.runs.names import run_name
 from tests.fakes.parts import changed
@@ -225,10 +225,15 @@ def test_metrics_keep_last_and_best() -> None:
         {"step": 1, "test_loss": 0.5, "test_accuracy": 0.9, "note": "x", "nan": float("nan")},
         {"step": 2, "test_loss": 0.7, "test_accuracy": 0.8, "flag": True},
     ]
-    assert fold_metrics(rows) == (
-        {"test_loss": 0.7, "test_accuracy": 0.8},
-        {"test_loss": 0.5, "test_accuracy": 0.9},
-    )
+    last, best = {"test_loss": 0.7, "test_accuracy": 0.8}, {"test_loss": 0.5, "test_accuracy": 0.9}
+    assert fold_metrics(rows) == Folded(last, best, {"test_loss": 1, "test_accuracy": 1})
+
+
+def test_the_trainers_goal_says_which_value_was_the_best() -> None:
+    """A goal that the trainer declares holds, whatever the metric is called."""
+    rows = [{"step": 1, "gap": 0.5, "accuracy": 0.1}, {"step": 2, "gap": 0.7, "accuracy": 0.2}]
+    folded = fold_metrics(rows, {"gap": "minimize", "accuracy": "minimize"})
+    assert (folded.best, folded.best_steps) == ({"gap": 0.5, "accuracy": 0.1}, {"gap": 1, "accuracy": 1})
 
 
 def test_the_failing_rank_is_the_one_that_did_not_just_lose_its_peer() -> None:

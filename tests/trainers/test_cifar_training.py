@@ -125,8 +125,10 @@ def test_the_model_predicts_as_it_was_tested(data: Path, one: Trained) -> None:
     with torch.inference_mode():
         logits, again = net(test_set.pixels), program(test_set.pixels)
     assert torch.allclose(logits, again, atol=1e-4)
-    assert (logits.argmax(1) == test_set.labels).double().mean().item() == pytest.approx(facts["test_accuracy"])
-    assert facts["test_accuracy"] == pytest.approx(one.values("test_accuracy")[-1])
+    assert (logits.argmax(1) == test_set.labels).double().mean().item() == pytest.approx(
+        facts["metrics"]["test_accuracy"]
+    )
+    assert facts["metrics"]["test_accuracy"] == pytest.approx(one.values("test_accuracy")[-1])
     assert facts["classes"] == classes
     assert sorted(path.name for path in folder.iterdir()) == ["model.json", "model.pt2", "model.safetensors"]
 
@@ -169,7 +171,7 @@ def test_a_finished_training_only_saves_its_model(
     assert here("--data", data, *SETTINGS, *where, "--model-dir", tmp_path) == 0
     assert len(one.rows) == before
     facts = json.loads((tmp_path / "model.json").read_text())
-    assert facts["test_accuracy"] == pytest.approx(one.values("test_accuracy")[-1])
+    assert facts["metrics"]["test_accuracy"] == pytest.approx(one.values("test_accuracy")[-1])
 
 
 def test_a_seed_fixes_the_result(alone: None, data: Path, tmp_path: Path) -> None:

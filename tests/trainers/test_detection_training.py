@@ -125,7 +125,7 @@ def test_a_saved_model_finds_what_it_found(learned: Training, images: Path) -> N
         columns = [torch.full_like(found["scores"], index), *found["boxes"].unbind(1), found["scores"], found["labels"]]
         rows.append(torch.stack([column.double() for column in columns], 1))
     measured = coco.measure(pictures.train, pictures.categories, torch.cat(rows))
-    assert measured["map"] == pytest.approx(facts["results"]["map"], abs=0.01)
+    assert measured["map"] == pytest.approx(facts["metrics"]["train_map"], abs=0.01)
     assert facts["classes"] == [{"label": 1, "id": 3, "name": "square"}, {"label": 2, "id": 17, "name": "disc"}]
     assert (facts["tested_on"], facts["epoch"]) == ("train", 30)
 

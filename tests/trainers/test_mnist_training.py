@@ -93,7 +93,7 @@ def test_a_saved_model_predicts_as_it_was_tested(two: Training, digits_folder: P
     with torch.inference_mode():
         guesses = net(train.normalise(test_set.pixels, **facts["normalisation"])).argmax(1)
     accuracy = (guesses == test_set.labels).double().mean().item()
-    assert accuracy == facts["test_accuracy"] == pytest.approx(two.tests("test_accuracy")[-1])
+    assert accuracy == facts["metrics"]["test_accuracy"] == pytest.approx(two.tests("test_accuracy")[-1])
     assert sum(p.numel() for p in net.parameters()) == 105_866
     assert facts["classes"] == list("0123456789")
     assert sorted(path.name for path in two.folder.iterdir()) == ["metrics.jsonl", "model.json", "model.safetensors"]

@@ -95,8 +95,8 @@ def test_the_best_epoch_is_saved_and_predicts_as_it_was_tested(
     out, _ = trained
     facts = json.loads((out / "model.json").read_text(encoding="utf-8"))
     assert facts["classes"] == list(COLOURS)
-    assert facts["val_accuracy"] == max(values(out, "val_accuracy"))
-    assert values(out, "val_accuracy")[facts["epoch"] - 1] == facts["val_accuracy"]
+    assert facts["metrics"]["val_accuracy"] == max(values(out, "val_accuracy"))
+    assert values(out, "val_accuracy")[facts["epoch"] - 1] == facts["metrics"]["val_accuracy"]
     net = get_model(facts["backbone"], num_classes=len(facts["classes"]))
     net.load_state_dict(load_file(out / facts["weights"]))
     exported = torch.export.load(out / "model.pt2").module()
@@ -277,4 +277,4 @@ def test_ants_and_bees_under_torchrun(tmp_path: Path) -> None:
     assert result.code == 0, result.err
     facts = json.loads((tmp_path / "model.json").read_text())
     assert (facts["classes"], torch.tensor(facts["confusion"]).sum(1).tolist()) == (["ants", "bees"], [70, 83])
-    assert facts["val_accuracy"] == (facts["confusion"][0][0] + facts["confusion"][1][1]) / 153
+    assert facts["metrics"]["val_accuracy"] == (facts["confusion"][0][0] + facts["confusion"][1][1]) / 153

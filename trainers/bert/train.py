@@ -258,8 +258,8 @@ def facts(t: Training) -> dict[str, object]:
     return {
         "weights": "model.safetensors",
         "architecture": "transformers.BertForMaskedLM",
-        "val_loss": t.val_loss,
-        "val_perplexity": math.exp(t.val_loss),
+        "metrics": {"val_loss": t.val_loss, "val_perplexity": math.exp(t.val_loss)},
+        "step": t.position.step,
         "tokens": {"train": t.corpus.train.tokens, "held_out": t.corpus.held_out.tokens},
         "training": t.settings.plain(),
     }

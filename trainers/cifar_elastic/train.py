@@ -318,18 +318,19 @@ def train(settings: Settings, kept: Kept, place: dist.Place, device: torch.devic
     with t.kept_when_stopped():
         accuracy = fit(t, train_set, test_set)
     if settings.model_dir and place.rank == 0:
-        results.save(t.net, t.normalised, settings.model_dir, facts(settings, classes, accuracy))
+        results.save(t.net, t.normalised, settings.model_dir, facts(settings, classes, accuracy, t.position.step))
     return f"test accuracy {accuracy:.2%} after {settings.epochs} epochs, {time.perf_counter() - kept.began:.1f} s"
 
 
-def facts(settings: Settings, classes: list[str], accuracy: float) -> dict[str, Any]:
+def facts(settings: Settings, classes: list[str], accuracy: float, step: int) -> dict[str, Any]:
     """Return the rest of model.json: how to feed the model, its accuracy, and its origin."""
     return {
         "architecture": f"cifar_elastic: pixels.Normalised, then resnet.ResNet18 of width {settings.width}",
         "classes": classes,
         "input": {"shape": ["N", 3, batches.SIDE, batches.SIDE], "type": "uint8", "channels": "RGB"},
         "output": {"shape": ["N", len(classes)], "type": "float32", "meaning": "logits"},
-        "test_accuracy": accuracy,
+        "metrics": {"test_accuracy": accuracy},
+        "step": step,
         "training": settings.plain(),
     }
 

@@ -238,14 +238,15 @@ def finish_epoch(t: Training) -> dict[str, float]:
         return {}
     numbers, found = test(t)
     epoch = min(t.position.epoch, t.settings.epochs)
-    t.metrics.write(t.position.step, epoch, **{f"{t.part}_{name}": value for name, value in numbers.items()})
+    told = {f"{t.part}_{name}": value for name, value in numbers.items()}
+    t.metrics.write(t.position.step, epoch, **told)
     t.say(
         f"epoch {epoch}/{t.settings.epochs} {t.part}  "
         + "  ".join(f"{name} {numbers[name]:.2%}" for name in ("map", "map50", "map75", "recall_100"))
     )
     if found is not None and (folder := t.settings.model_dir):
-        facts = {"tested_on": t.part, "epoch": epoch, "results": numbers, "training": t.settings.plain()}
-        results.save(t.model.module, t.plan, t.dataset.categories, folder, **facts)
+        facts = {"tested_on": t.part, "epoch": epoch, "metrics": told, "step": t.position.step}
+        results.save(t.model.module, t.plan, t.dataset.categories, folder, **facts, training=t.settings.plain())
         results.draw(t.tested, t.dataset.categories, found, t.settings.pictures, folder / "pictures")
     return numbers
 

@@ -298,17 +298,18 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
         with t.kept_when_stopped():
             first = fit(t, train_set, test_set)
     if settings.model_dir and place.rank == 0:
-        save(net, settings.model_dir, facts(settings, scale, first))
+        save(net, settings.model_dir, facts(settings, scale, first, t.position.step))
     return f"test accuracy {first:.2%} after {settings.epochs} epochs, {time.perf_counter() - began:.1f} s"
 
 
-def facts(settings: Settings, scale: tuple[float, float], accuracy: float) -> dict[str, object]:
+def facts(settings: Settings, scale: tuple[float, float], accuracy: float, step: int) -> dict[str, object]:
     """Return the remaining content of model.json: how to feed the network, and the origin of the model."""
     return {
         "classes": [str(digit) for digit in range(idx.CLASSES)],
         "input": {"shape": [1, idx.SIDE, idx.SIDE], "pixels": "0 to 255, 0 is background"},
         "normalisation": {"mean": scale[0], "std": scale[1]},
-        "test_accuracy": accuracy,
+        "metrics": {"test_accuracy": accuracy},
+        "step": step,
         "training": settings.plain(),
     }
 

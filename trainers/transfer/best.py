@@ -43,6 +43,10 @@ class Best:
         return float(self._state["score"][1])
 
     @property
+    def loss(self) -> float:
+        return float(self._state["score"][2])
+
+    @property
     def confusion(self) -> Tensor:
         """Return the number of validation images by true class (row) and predicted class (column)."""
         counts: Tensor = self._state["confusion"]

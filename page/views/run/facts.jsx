@@ -40,16 +40,22 @@ function Standing({ date }) {
 export function What({ run }) {
   const f = W.run.fields,
     known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
-  const best = [...new Set([run.best?.metric, ...ordered(Object.keys(run.metrics.best))])]
-    .filter(Boolean)
+  const m = run.metrics,
+    seen = (name) =>
+      m.best[name] === m.of_model[name] ? "" : ` (${W.runs.seen(number(m.best[name]), m.best_steps[name])})`;
+  const named = [...new Set([run.best?.metric, ...ordered(Object.keys(m.of_model))])].filter(
+    (name) => name in m.of_model,
+  );
+  const ofModel = named
     .slice(0, 3)
-    .map((name) => `${name} ${number(run.metrics.best[name])}`)
+    .map((name) => `${name} ${number(m.of_model[name])}${name in m.best ? seen(name) : ""}`)
     .join(", ");
+  const unsaid = ofModel && !m.by_trainer.length ? `; ${W.runs.lastValues}` : "";
   return (
     <>
       <Facts
         rows={[
-          [W.runs.best, best],
+          [W.runs.ofModel, ofModel + unsaid],
           [
             W.run.parameters,
             Object.entries(run.parameters || {})

@@ -53,7 +53,11 @@ export function Trials({ run }) {
                   {visible(name)}
                 </th>
               ))}
-              <th scope="col">{visible(value.metric)}</th>
+              <th scope="col">
+                {visible(value.metric)}
+                <small>{W.sweep.seen}</small>
+              </th>
+              <th scope="col">{W.runs.ofModel}</th>
               <th scope="col">$</th>
             </tr>
           </thead>
@@ -73,6 +77,7 @@ export function Trials({ run }) {
                   </td>
                 ))}
                 <td class="cell">{shown(trial.told)}</td>
+                <td class="cell">{shown(trial.of_model)}</td>
                 <td class="cell">{number(trial.dollars)}</td>
               </tr>
             ))}
@@ -118,7 +123,7 @@ const asRecord = (trial, metric) => ({
   history: [],
   nodes: 1,
   parameters: trial.parameters,
-  metrics: { best: { [metric]: trial.told } },
+  metrics: { of_model: { [metric]: trial.told } },
 });
 
 /** The best so far, in the order of the trials, across what `at` says of each. */

@@ -24,7 +24,8 @@ LISTED = ["RowKey", *column_names(Run, ("request",), PARTS)]  # the columns that
 COLUMNS = ["time_key", "whole"]  # only in index rows
 
 _SHOWN = {"name", "drop", "route", "fingerprint", "experiment", "cluster", "nodes", "created_at", "state", "history"}
-_SHOWN |= {"owner", "owner_id", "tags", "parameters", "best_metrics", "cost", "removed_at"}
+_SHOWN |= {"owner", "owner_id", "tags", "parameters", "cost", "removed_at"}
+_SHOWN |= {"best_metrics", "best_steps", "last_metrics", "saved_metrics", "goals"}
 BRIEF = ["RowKey", *column_names(Run, skip=tuple(name for name in columns(Run) if name not in _SHOWN))]
 
 _LONGEST_COPY = 32_000  # characters; a run has at most 20 copies, and a transaction takes 4 MiB

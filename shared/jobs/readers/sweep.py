@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from shared.jobs.metric_goal import Goal, goal_of
 from shared.jobs.problem import Problem
 from shared.jobs.readers.component import as_job, is_component
 from shared.jobs.search import (
@@ -46,7 +47,6 @@ _SPACE = re.compile(r"\$\{\{\s*search_space\.([\w-]+)\s*\}\}")
 _NUMBER = r"[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})")
 _SHORT = {"trials", "metric", "goal", "stop", "budget", "at_once", "sampling", "seed", "timeout", "search_space"}
-_LOWER = ("loss", "error", "perplexity", "seconds")  # words in the names of metrics for which lower is better
 Json = Mapping[str, Any]
 
 
@@ -159,14 +159,16 @@ def _short(section: Any, inputs: Json) -> tuple[dict[str, Any], Sweep, tuple[Pro
     if not metric:
         raise _Bad("sweep.metric", "is missing: which metric says what is best, such as test_accuracy?")
     stop = section.get("stop")
-    goal = _choice(section, "goal", ("maximize", "minimize"), "sweep.") or (
-        "minimize" if any(word in metric for word in _LOWER) else "maximize"
-    )
+    goal = _choice(section, "goal", ("maximize", "minimize"), "sweep.") or goal_of(metric)
+    if goal is None:
+        raise _Bad(
+            "sweep.goal", f"is missing: nobody knows whether more or less {metric} is better; say maximize or minimize."
+        )
     most = _whole(section, "trials", 20, 1, MOST_TRIALS, "sweep.")
     sweep = Sweep(
         space=space,
         metric=metric,
-        maximize=goal == "maximize",
+        maximize=goal == Goal.MAXIMIZE,
         sampling=_choice(section, "sampling", SAMPLINGS, "sweep.") or BAYESIAN,
         seed=_seed(section, "sweep."),
         most_trials=most,

@@ -29,7 +29,7 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
 from shared.runs.data import LISTING, change_at_end
-from shared.runs.decide import fold_metrics, is_over
+from shared.runs.decide import Folded, fold_metrics, is_over
 from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
 from shared.runs.messages import ArchiveRun
@@ -41,6 +41,7 @@ from shared.runs.results import metric_files, mlflow_metrics
 from shared.runs.results.metric_files import Mark
 from shared.runs.results.node_facts import hardware, read_node_facts
 from shared.runs.results.outputs import RunOutput, archive_folder, outputs
+from shared.runs.results.saved_metrics import Saved, read_saved
 
 log = logging.getLogger(__name__)
 
@@ -146,10 +147,21 @@ def _archive(
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
     of_mlflow = None if has_metrics else mlflow_metrics.keep(ports.jobs, ports.blobs, source, folder)
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
-    last, best = _metrics(ports.jobs, ports.blobs, run, files)
+    saved = read_saved(ports.blobs, folder, {file.name for file in files})
+    folded = _metrics(ports.jobs, ports.blobs, run, files, saved)
     node = read_node_facts(ports.blobs, folder, (file.name.removeprefix(f"{folder}/") for file in files))
     output = f"{OUTPUT_CONTAINER}/{folder}"
-    archive = replace(run.archive, output=output, last_metrics=last, best_metrics=best, hardware=hardware(node))
+    archive = replace(
+        run.archive,
+        output=output,
+        last_metrics=folded.last,
+        best_metrics=folded.best,
+        best_steps=folded.best_steps,
+        saved_metrics=saved.metrics,
+        saved_step=saved.step,
+        goals=saved.goals,
+        hardware=hardware(node),
+    )
     archived = replace(run, archive=archive)
     _write_manifest(ports.blobs, archived, files, run_outputs)
     return archived
@@ -258,12 +270,12 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
         yield blob
 
 
-def _metrics(jobs: Jobs, blobs: Blobs, run: Run, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
+def _metrics(jobs: Jobs, blobs: Blobs, run: Run, files: Iterable[Blob], saved: Saved) -> Folded:
     """The last and best metrics of the archived files; if no file has curves, of printed values too."""
     with_metrics = metric_files.archived(archive_folder(run), files)
     if not any(file.has_curves for file in with_metrics):
         with_metrics = [*metric_files.printed(jobs, blobs, run), *with_metrics]
-    return fold_metrics(row for file in with_metrics for row in metric_files.rows(blobs, file, Mark()))
+    return fold_metrics((row for file in with_metrics for row in metric_files.rows(blobs, file, Mark())), saved.goals)
 
 
 def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 from shared.jobs.readers.place_text import place_text
 from shared.runs.model import Run
-from shared.runs.views.summary import Value, duration_seconds, lower_is_better
+from shared.runs.views.summary import Value, duration_seconds, lower_is_better, model_metrics
 
 Row = dict[str, Any]
 
 
 def compare(runs: list[Run], now: datetime) -> dict[str, list[Row]]:
-    """The rows that differ between the runs, as `different`, and all metrics, as `metrics`.
+    """The rows that differ between the runs, as `different`, and all metrics of their models, as `metrics`.
 
     A row is `{"name", "values"}` with one value per run, None where a run lacks the value. A metric's row also has
     `best`, the position of the best value, None if all values are equal.
@@ -56,13 +56,13 @@ def _data_path(run: Run) -> str | None:
 
 
 def _metrics(runs: list[Run]) -> list[Row]:
-    names = sorted({name for run in runs for name in run.archive.best_metrics})
-    return [_metric(name, [run.archive.best_metrics.get(name) for run in runs]) for name in names]
+    names = sorted({name for run in runs for name in model_metrics(run)})
+    return [_metric(name, [model_metrics(run).get(name) for run in runs], runs[0]) for name in names]
 
 
-def _metric(name: str, values: list[float | None]) -> Row:
+def _metric(name: str, values: list[float | None], run: Run) -> Row:
     given = [value for value in values if value is not None]
-    best = min(given) if lower_is_better(name) else max(given)
+    best = min(given) if lower_is_better(name, run) else max(given)
     return {"name": name, "values": values, "best": values.index(best) if _differs(values) else None}
 
 

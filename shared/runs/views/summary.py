@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from shared.jobs.metric_goal import Goal, goal_of
 from shared.kernel.parts import columns
 from shared.runs import old_sentences
-from shared.runs.decide import LOWER_IS_BETTER
 from shared.runs.model import FINAL, Run, RunState
 
 Value = str | float
@@ -25,8 +25,14 @@ _RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b.*", re
 _MEMBER = re.compile(r"^member: worker failed: .*?ended with \d+: (?:rank \d+: )?(.+)", re.MULTILINE)
 
 
-def lower_is_better(metric: str) -> bool:
-    return any(word in metric.lower() for word in LOWER_IS_BETTER)
+def lower_is_better(metric: str, run: Run) -> bool:
+    """Whether a lower value is better, as the run's trainer says, otherwise the metric's name."""
+    return run.archive.goals.get(metric, goal_of(metric)) == Goal.MINIMIZE
+
+
+def model_metrics(run: Run) -> dict[str, float]:
+    """The metrics of the model that the run left; of an older index row, which lacks these, the best values."""
+    return run.archive.of_model or run.archive.best_metrics
 
 
 def best_metric(run: Run) -> tuple[str, float] | None:
@@ -89,19 +95,20 @@ def cause(run: Run) -> str:
 
 
 def value_of(run: Run, name: str, now: datetime | None = None) -> Value | None:
-    """The value of a field, a parameter, a metric (its best) or a tag, in this order; None if nothing has the name."""
+    """The value of a field, a parameter, a metric (of the saved model) or a tag; None if nothing has the name."""
     if name in FIELDS:
         return _field(run, name, now)
     if name in run.asked.parameters:
         return _value(run.asked.parameters[name])
-    if metric := metric_named(name, run.archive.best_metrics):
-        return run.archive.best_metrics[metric]
+    metrics = model_metrics(run)
+    if metric := metric_named(name, metrics):
+        return metrics[metric]
     return run.people.tags.get(name)
 
 
 def names_of(run: Run) -> set[str]:
     """All names for which `value_of` may find a value in this run."""
-    metrics = {metric.removeprefix(part) for metric in run.archive.best_metrics for part in ("", *HELD_OUT, "train_")}
+    metrics = {metric.removeprefix(part) for metric in model_metrics(run) for part in ("", *HELD_OUT, "train_")}
     return {*FIELDS, *run.asked.parameters, *metrics, *run.people.tags}
 
 

@@ -14,7 +14,7 @@ Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 STATUS: dict[str, Any] = {
-    "queues": {"drop-events": {"messages": 3, "poison": 1}, "archives": {"messages": 0, "poison": 0}},
+    "queues": {"drop-events": {"messages": 3, "poison": 1}, "background": {"messages": 0, "poison": 0}},
     "poison": {"drop-events": ["{not json [bold]"]},
     "drops": [{"drop": "nope/x", "state": "rejected", "blobs": 2, "why": "Unknown route nope. Routes: mnist."}],
     "runs": [

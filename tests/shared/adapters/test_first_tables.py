@@ -47,7 +47,8 @@ def test_old_runs_are_read_and_told(world: World) -> None:
     failed = queries.run(world.system, by_state["failed"])
     assert failed["cause"] == "/in: expected four files, found none"
     done = queries.run(world.system, by_state["completed"])
-    assert (done["best"], done["duration_seconds"]) == ({"metric": "test_accuracy", "value": 0.9}, 60)
+    seen = {"metric": "test_accuracy", "value": 0.9, "step": None}
+    assert (done["best"], done["duration_seconds"]) == ({**seen, "of_model": 0.8, "by": "last value"}, 60)
 
 
 def test_old_drops_are_read(world: World) -> None:

@@ -97,7 +97,7 @@ def test_a_data_drop_that_dies_half_closed_is_closed_by_the_next_look(world: Wor
         other.upload("data/points/one", b"1")
         other.upload("data/points/_SUCCESS", b"")
         other.deliver_all()
-        for queue in ("drop-events", "drop-checks"):
+        for queue in ("drop-events",):
             while other.handle(queue, crashes=itertools.chain(["ok"] * dies_at, ["before"], itertools.repeat("ok"))):
                 pass
         other.settle()

@@ -273,7 +273,7 @@ def test_events_for_blobs_that_are_gone(world: World) -> None:
     world.run_until_idle()
 
     assert not world.drops.rows
-    assert not world.queues.visible("drop-checks")
+    assert not world.queues.visible("drop-events")
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_a_look_that_an_event_overtakes_is_made_again(world: World) -> None:
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/_SUCCESS", b"")
     world.reconcile()
-    world.queues.messages["drop-checks"].clear()
+    world.queues.messages["drop-events"].clear()
     world.clock.advance(4)
     look = replace(world.system, blobs=Interrupted(world.blobs, meanwhile))
     collect.check_drop(look, CheckDrop(A.route, A.name, world.drops.rows[A].value.token))

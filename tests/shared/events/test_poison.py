@@ -53,12 +53,12 @@ def test_a_settled_message_clears_itself(world: World, monkeypatch: pytest.Monke
     world.job_goes(run, "Running")
     world.deliver_all()
     world.run_until_idle()
-    assert {"drop-events", "drop-checks", "submissions", "job-events"} <= {queue for queue, _ in copies}
+    assert {"drop-events", "submissions", "job-events", "checks"} <= {queue for queue, _ in copies}
     for queue, text in list(copies):
         world.queues.put(f"{queue}-poison", text)
     assert counted(world) > 0
     world.reconcile()
-    assert set(aside(world)) <= {"job-events", "run-looks"}, "the run goes on"
+    assert set(aside(world)) <= {"job-events", "checks"}, "the run goes on"
     world.settle()
     world.reconcile()
     assert aside(world) == {}
@@ -67,10 +67,14 @@ def test_a_settled_message_clears_itself(world: World, monkeypatch: pytest.Monke
 
 def test_a_time_without_a_zone_holds_up_no_other_message(world: World) -> None:
     """A message whose time can't be compared stays and is counted; the settled ones beside it go."""
-    put_aside(world, "announcements", {"kind": "RunSubmitted", "subject": "r", "at": "2026-01-01T00:00:00", "data": {}})
-    put_aside(world, "cluster-looks", {"cluster": "cpu-cluster"})
+    put_aside(
+        world,
+        "background",
+        {"message": "Announce", "kind": "RunSubmitted", "subject": "r", "at": "2026-01-01T00:00:00", "data": {}},
+    )
+    put_aside(world, "checks", {"cluster": "cpu-cluster"})
     world.reconcile()
-    assert {queue: len(its) for queue, its in aside(world).items()} == {"announcements": 1}
+    assert {queue: len(its) for queue, its in aside(world).items()} == {"background": 1}
     assert counted(world) == 1
 
 
@@ -79,13 +83,13 @@ def test_what_matters_stays_and_is_counted(world: World) -> None:
     world.complete("1.bin")
     event = world.upload("mnist/new/1.bin")
     world.in_flight.clear()
-    put_aside(world, "archives", {"run": world.only_run().name})
+    put_aside(world, "background", {"run": world.only_run().name})
     put_aside(world, "drop-events", event)
-    put_aside(world, "drop-checks", {"what": "is this"})
+    put_aside(world, "checks", {"what": "is this"})
     assert counted(world) == 3
     for _ in range(2):
         world.reconcile()  # and finds the drop of the upload
-    assert set(aside(world)) == {"archives", "drop-checks"}
+    assert set(aside(world)) == {"background", "checks"}
     assert counted(world) == 2
 
 
@@ -108,11 +112,14 @@ def test_what_nobody_else_sends_again_is_tried_for_a_day(world: World) -> None:
     )
     event = {"kind": "RunLost", "subject": run, "at": world.clock().isoformat(), "data": {"run": run}}
     world.notices.insert(Delivery("n", notice))
-    messages: dict[str, dict[str, Any]] = {
-        "announcements": event, "notices": event, "deliveries": {"subscription": "n", "notice": "e"},
-        "promotions": {"run": run}, "removals": {"what": "run", "name": run, "asked_at": world.clock().isoformat()},
-    }  # fmt: skip
-    for queue, message in messages.items():
+    messages: list[tuple[str, dict[str, Any]]] = [
+        ("background", {"message": "Announce", **event}),
+        ("background", {"message": "Notify", **event}),
+        ("background", {"message": "DeliverNotice", "subscription": "n", "notice": "e"}),
+        ("background", {"what": "run", "name": run, "asked_at": world.clock().isoformat()}),
+        ("checks", {"message": "Challenge", "run": run}),
+    ]
+    for queue, message in messages:
         put_aside(world, queue, message)
     assert counted(world) == 4, "the daily timer asks for removals again"
     world.reconcile()
@@ -121,14 +128,14 @@ def test_what_nobody_else_sends_again_is_tried_for_a_day(world: World) -> None:
     assert [event.kind for event in world.events.published].count("RunLost") == 1
     assert world.notices.rows["n", "e"].value.state is DeliveryState.DELIVERED
     assert world.system.named.needing_run(run) == ["digits/1"]
-    for queue, message in messages.items():
+    for queue, message in messages:
         put_aside(world, queue, message)
     world.clock.advance(25 * 3600)
     assert counted(world) == 0
     world.reconcile()
     assert aside(world) == {}
     world.notices.insert(Delivery("n", replace(notice, id="late")))
-    put_aside(world, "deliveries", {"subscription": "n", "notice": "late"})
+    put_aside(world, "background", {"subscription": "n", "notice": "late"})
     world.clock.advance(25 * 3600)
     world.reconcile()
-    assert (set(aside(world)), counted(world)) == ({"deliveries"}, 1), "it was tried for a day, and somebody must look"
+    assert (set(aside(world)), counted(world)) == ({"background"}, 1), "it was tried for a day, and somebody must look"

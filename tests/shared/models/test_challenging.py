@@ -12,20 +12,22 @@ import pytest
 
 from shared.drops.find_name import find
 from shared.drops.retrain import train_again
+from shared.jobs.metric_goal import Goal
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.readers.place_text import read_asset
 from shared.jobs.route_model import RouteModel, read_model
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadSetting, Conflict, Impossible
 from shared.kernel.person import Person
-from shared.models.challenge import challenge, judge
+from shared.models.challenge import challenge, is_decided, judge
 from shared.models.decide import ChangeRequest
+from shared.models.goal import goal_for
 from shared.models.messages import Challenge
-from shared.models.model import Version
-from shared.models.promote import promote_run
+from shared.models.model import Model, Version
+from shared.models.promote import point, promote_run, undo
 from shared.models.reproduce import compare, reproduce
 from shared.notices.subscribe import SubscriptionSpec, subscribe
-from shared.runs.model import Run
+from shared.runs.model import Archive, Run
 from tests.fakes.world import ROUTE, TEMPLATE, World, trainers_folder
 
 RULE = RouteModel("churn", "test_accuracy", 0.02)
@@ -39,14 +41,24 @@ def world(tmp_path: Path) -> World:
     return World(trainers_folder(tmp_path), [replace(ROUTE, model=RULE)])
 
 
-def ends(world: World, run: str, accuracy: float, weights: bytes = b"w", processor: str = "x86_64 A") -> Run:
+def ends(
+    world: World,
+    run: str,
+    accuracy: float,
+    weights: bytes = b"w",
+    processor: str = "x86_64 A",
+    rows: bytes = b"",
+    about: bytes = b"",
+) -> Run:
     """The run completes with this metric and these weights, and all that follows happens."""
     world.run_until_idle()
     world.job_goes(run, "Completed")
     folder = f"trainyard/{run}"
     world.blobs.remove("azureml-blobstore", [f"{folder}/models/model.pt"])
     world.blobs.put("azureml-blobstore", f"{folder}/models/model.safetensors", weights)
-    row = json.dumps({"step": 1, "test_accuracy": accuracy}).encode()
+    row = rows or json.dumps({"step": 1, "test_accuracy": accuracy}).encode()
+    if about:
+        world.blobs.put("azureml-blobstore", f"{folder}/models/model.json", about)
     world.blobs.put("azureml-blobstore", f"{folder}/metrics/metrics.jsonl", row)
     node = {"processor": processor, "packages": {"torch": "2.13.0"}}
     world.blobs.put("azureml", f"ExperimentRun/dcid.{run}/outputs/environment.json", json.dumps(node).encode())
@@ -95,13 +107,16 @@ def test_the_champion_stays_unless_it_is_beaten_on_the_same_data(world: World) -
     assert champion(world) == first.name
     better = again(world, 0.93, "better")
     assert champion(world) == better.name
-    assert [line.by for line in world.models.history("churn")] == ["challenger"] * 4
+    lines = [(line.what, line.after, line.run) for line in reversed(world.models.history("churn"))]
+    assert lines[0:2] == [("version", 1, ""), ("alias", 1, "")]
+    assert [what for what, _, _ in lines[2:]] == ["lost", "version", "alias"]
+    assert {line.by for line in world.models.history("churn")} == {"challenger"}
     other = dropped(world, 0.99, b"other")
     assert champion(world) == better.name
     published = [event for event in world.events.distinct() if event.kind == "AliasMoved"]
     assert [event.data["after"] for event in published] == [1, 2]
     version = world.models.version("churn", 2)
-    verdict = judge(RULE, other, version, better)
+    verdict = judge(RULE, other, version, better, Goal.MAXIMIZE)
     assert "on other data: mnist/a@1, not mnist/a@2. Promote it by hand if it is better." in verdict.why
 
 
@@ -171,7 +186,7 @@ def run(metrics: dict[str, float]) -> Run:
         experiment="e",
         cluster="c",
         nodes=1,
-        best_metrics=metrics,
+        last_metrics=metrics,
     )
 
 
@@ -182,6 +197,8 @@ def run(metrics: dict[str, float]) -> Run:
         ("auc", 0.9, 0.9, 0.0, False),
         ("loss", 0.1, 0.2, 0.05, True),
         ("loss", 0.3, 0.2, 0.05, False),
+        ("rmse", 0.3, 0.5, 0.0, True),
+        ("rmse", 0.5, 0.3, 0.0, False),
         ("auc", None, 0.9, 0.0, False),
         ("auc", 0.9, None, 0.0, False),
     ],
@@ -192,14 +209,14 @@ def test_better_is_lower_for_losses_and_never_equal(
     """A run without the metric, or against a champion without it, does not win."""
     runs = [run({} if each is None else {metric: each}) for each in (value, before)]
     version = Version("churn", 1, "r", NOW, "", "", "")
-    assert judge(RouteModel("churn", metric, by), runs[0], version, runs[1]).wins is wins
+    rule = RouteModel("churn", metric, by)
+    assert judge(rule, runs[0], version, runs[1], goal_for(rule, runs[0], None)).wins is wins
 
 
 @pytest.mark.parametrize(
     "section",
     [
         "churn",
-        {"name": "churn"},
         {"name": "churn", "challenger": {"by": 1}},
         {"name": "Churn", "challenger": {"metric": "auc"}},
         {"name": "churn", "challenger": {"metric": "auc", "by": -1}},
@@ -207,6 +224,9 @@ def test_better_is_lower_for_losses_and_never_equal(
         {"name": "churn", "challenger": {"metric": "auc", "test": {"epoch": 0}}},
         {"name": "churn", "challenger": {"metric": "auc", "test": {"epochs": -1}}},
         {"name": "churn", "challenger": {"metric": "auc"}, "more": 1},
+        {"name": "churn", "challenger": {"metric": "auc", "goal": "up"}},
+        {"name": "churn", "protect": "production"},
+        {"name": "churn", "require": ["An Approval"]},
     ],
 )
 def test_what_is_no_rule_is_a_bad_setting(section: Any) -> None:
@@ -214,6 +234,91 @@ def test_what_is_no_rule_is_a_bad_setting(section: Any) -> None:
     with pytest.raises(BadSetting, match=r"routes\.yaml: route 'churn': model"):
         read_model(section, "routes.yaml: route 'churn'", EPOCHS)
     assert read_model({"name": "churn", "challenger": {"metric": "auc"}}, "", EPOCHS) == RouteModel("churn", "auc")
+
+
+def test_the_direction_is_declared_or_known_or_the_challenge_is_refused(world: World, tmp_path: Path) -> None:
+    """Route, sweep, trainer, then the name say it; otherwise the run loses, and the notice says how to declare it. The
+    goal stays with the model, and a route that says another is refused."""
+    unknown = RouteModel("churn", "gap")
+    with pytest.raises(Impossible, match=r"Nobody knows whether more or less gap is better. .*goal: maximize} or min"):
+        goal_for(unknown, run({"gap": 1}), None)
+    said = replace(run({"gap": 1}), archive=Archive(goals={"test_gap": "minimize"}))
+    assert goal_for(unknown, said, None) is Goal.MINIMIZE
+    assert goal_for(replace(unknown, goal=Goal.MAXIMIZE), said, None) is Goal.MAXIMIZE
+    kept = Model("churn", goals={"gap": "minimize"})
+    assert goal_for(unknown, run({"gap": 1}), kept) is Goal.MINIMIZE
+    with pytest.raises(Impossible, match="were compared by minimize gap, and the route says maximize"):
+        goal_for(replace(unknown, goal=Goal.MAXIMIZE), said, kept)
+    dropped(world, 0.9)
+    assert world.models.rows["churn"].value.goals == {"test_accuracy": "maximize"}
+
+
+def test_the_metric_of_the_saved_weights_is_compared_and_kept(world: World) -> None:
+    """Not the best value that the training saw: the trainer's word in model.json, otherwise the last value; the version
+    and the verdict say which."""
+    rows = b'{"step": 1, "test_accuracy": 0.99}\n{"step": 2, "test_accuracy": 0.60}\n'
+    first = dropped(world, 0.90)
+    peak = ends(world, train_again(world.system, KEY, "peak").name, 0.0, rows=rows)
+    assert (peak.archive.best_metrics["test_accuracy"], peak.archive.best_steps) == (0.99, {"test_accuracy": 1})
+    assert champion(world) == first.name
+    word = b'{"metrics": {"test_accuracy": 0.95, "odd": "x"}, "step": 1, "goals": {"odd": "?"}}'
+    said = ends(world, train_again(world.system, KEY, "said").name, 0.0, rows=rows, about=word)
+    assert champion(world) == said.name
+    assert (said.archive.saved_metrics, said.archive.saved_step, said.archive.goals) == ({"test_accuracy": 0.95}, 1, {})
+    one, two = (world.models.version("churn", number) for number in (1, 2))
+    assert one
+    assert two
+    assert (one.metrics, one.said_by_trainer) == ({"test_accuracy": 0.9}, ())
+    assert (two.metrics, two.said_by_trainer) == ({"test_accuracy": 0.95}, ("test_accuracy",))
+    assert "test_accuracy 0.95 (maximize, trainer), churn/1 has 0.9 on the same data" in two.why
+
+
+def test_an_undone_decision_stays_undone(world: World) -> None:
+    """After an undo, a further delivery of the same message moves nothing; nor does one after a person's own move."""
+    dropped(world, 0.90)
+    better = again(world, 0.95, "better")
+    asked = ChangeRequest(world.clock(), Person("ann"))
+    undo(world.system, "churn", "production", asked)
+    before = world.models.rows["churn"]
+    challenge(world.system, Challenge(better.name))
+    assert world.models.rows["churn"] == before
+    undo(world.system, "churn", "production", asked)
+    challenge(world.system, Challenge(better.name))
+    assert world.models.rows["churn"].value.aliases == {}
+
+
+def test_a_lost_challenge_is_judged_once(world: World) -> None:
+    """A run that lost to a champion does not win by a late second delivery, when a worse version is the champion."""
+    dropped(world, 0.80)
+    again(world, 0.95, "better")
+    lost = again(world, 0.90, "lost")
+    undo(world.system, "churn", "production", ChangeRequest(world.clock(), Person("ann")))
+    challenge(world.system, Challenge(lost.name))
+    assert champion(world) != lost.name
+    assert is_decided(world.system, Challenge(lost.name))
+
+
+def test_the_alias_moves_only_from_the_champion_that_was_judged(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A better champion that appears while a run is judged is the one that it has to beat, also where it is the version
+    that was there before, and went and came back."""
+    first, best = dropped(world, 0.80), again(world, 0.95, "best")
+    one = world.models.version("churn", 1)
+    assert one
+    point(world.system, "churn", 1, "production", ChangeRequest(world.clock(), Person("ann")))
+    late = train_again(world.system, KEY, "late")
+    really, moves = world.models.version, [2]
+
+    def overtaken(name: str, number: int) -> Version | None:
+        found = really(name, number)
+        if moves and number == 3:  # the version of `late` was made, the alias not yet moved
+            point(world.system, name, moves.pop(), "production", ChangeRequest(world.clock(), Person("ann")))
+        return found
+
+    monkeypatch.setattr(world.models, "version", overtaken)
+    ends(world, late.name, 0.90)
+    assert not moves, "the champion changed in between"
+    assert champion(world) == best.name != first.name
+    assert world.models.history("churn")[0].what == "lost"
 
 
 def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: World) -> None:

@@ -57,7 +57,7 @@ def trained(world: World, raw: str = "Completed") -> str:
 def deliver_all(world: World, seconds: float = 86400) -> None:
     """Time passes until no delivery waits for its next try."""
     end = world.clock() + timedelta(seconds=seconds)
-    while waiting := [m for queue in ("notices", "deliveries") for m in world.queues.messages.get(queue, [])]:
+    while waiting := [m for queue in ("background",) for m in world.queues.messages.get(queue, [])]:
         at = min(message.visible_at for message in waiting)
         if at > end:
             return
@@ -158,7 +158,7 @@ def test_a_crash_anywhere_loses_no_notice(tmp_path: Path, word: str) -> None:
         run = trained_but_not_told(world)
         schedule = iter([""] * (at - 1) + [word])
         for _ in range(20):
-            if any(world.handle(queue, crashes=schedule) for queue in ("notices", "deliveries")):
+            if any(world.handle(queue, crashes=schedule) for queue in ("background",)):
                 continue
             world.clock.advance(30)
         died = next(schedule, None) is None
@@ -198,10 +198,10 @@ def test_a_message_that_comes_before_its_time_is_asked_for_again(world: World) -
     made = subscribe(world.system, world.post, SubscriptionSpec(["failed"], HOOK))
     world.sender.answers = partial(Answer, 503)
     deliver.begin(world.system.queues, world.post, made, NOTICE)
-    assert world.handle("deliveries")
+    assert world.handle("background")
     world.sender.answers = partial(Answer, 200)
     world.clock.advance(6)
-    assert world.queues.take("deliveries") is not None
+    assert world.queues.take("background") is not None
     behind = replace(world.system, clock=OtherClock(world.clock, -4))
     deliver.deliver(behind, DeliverNotice(made.id, NOTICE.id))
     deliver_all(world)
@@ -277,12 +277,12 @@ def test_poison_is_told_once(world: World) -> None:
     """Every message in a poison queue is told of once, however often the timer finds it there."""
     subscribe(world.system, world.post, SubscriptionSpec(["poison"], HOOK))
     for text in ("a", "b"):
-        world.queues.put("archives-poison", json.dumps({"run": text}))
+        world.queues.put("background-poison", json.dumps({"run": text}))
     for _ in range(3):
         world.reconcile()
         deliver_all(world, 600)
     assert len(world.sender.posts) == 2
-    assert "archives" in json.loads(world.sender.posts[0][1])["data"]["title"]
+    assert "background" in json.loads(world.sender.posts[0][1])["data"]["title"]
 
 
 def test_evictions_are_told_at_the_third(world: World) -> None:

@@ -48,7 +48,7 @@ def upload(world: World, *files: str, data: bytes = b"x", name: str = "a", but: 
     for file in files:
         world.upload(f"mnist/{name}/{file}", b"" if file == "_SUCCESS" else data)
     world.deliver_all()
-    queues = [queue for queue in ("drop-events", "drop-checks", "submissions", "removals") if queue != but]
+    queues = [queue for queue in ("drop-events", "submissions", "background") if queue != but]
     while any(world.handle(queue) for queue in queues):
         pass
 
@@ -75,7 +75,7 @@ def test_the_next_generation_stays_and_is_sealed_after_the_removal(world: World)
     first = trained(world)
     world.clock.advance(60)
     remove_drop(world.system, world.removals, KEY, RemovalRequest())
-    upload(world, "3.bin", "_SUCCESS", data=b"new", but="removals")
+    upload(world, "3.bin", "_SUCCESS", data=b"new", but="background")
     later_drop = drop(world)
     assert (later_drop.state, later_drop.generation) == (DropState.OPEN, 1), "the removal is not carried out yet"
     later(world, 10)
@@ -91,7 +91,7 @@ def test_the_same_files_uploaded_again_stay(world: World) -> None:
     trained(world)
     world.clock.advance(60)
     remove_drop(world.system, world.removals, KEY, RemovalRequest())
-    upload(world, "1.bin", "2.bin", "_SUCCESS", but="removals")
+    upload(world, "1.bin", "2.bin", "_SUCCESS", but="background")
     later(world, 10)
     assert left(world, "drops") == ["mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/_SUCCESS"]
     assert drop(world).state is DropState.SEALED
@@ -128,7 +128,7 @@ def test_a_drop_sends_for_the_removal_that_it_waits_for(world: World) -> None:
     trained(world)
     world.clock.advance(60)
     remove_drop(world.system, world.removals, KEY, RemovalRequest())
-    world.queues.messages["removals"].clear()
+    world.queues.messages["background"].clear()
     upload(world, "3.bin", "_SUCCESS", data=b"new")
     later(world, 90)
     assert left(world, "drops") == ["mnist/a/3.bin", "mnist/a/_SUCCESS"]
@@ -157,7 +157,7 @@ def test_a_removal_of_the_previous_version_reaches_no_new_files(world: World) ->
     asked = remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.removals.put(replace(asked, reach=None))
     world.clock.advance(10)
-    upload(world, "1.bin", "_SUCCESS", data=b"new", but="removals")
+    upload(world, "1.bin", "_SUCCESS", data=b"new", but="background")
     later(world, 10)
     assert left(world, "drops") == ["mnist/a/1.bin", "mnist/a/_SUCCESS"]
 
@@ -222,7 +222,8 @@ def test_two_requests_of_one_drop_are_one_removal(world: World) -> None:
     asked = remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.clock.advance(1)
     assert remove_drop(world.system, world.removals, KEY, RemovalRequest()) == asked
-    assert len(world.queues.messages["removals"]) == 2
+    sent = [message for message in world.queues.messages["background"] if "CarryOutRemoval" in message.text]
+    assert len(sent) == 2
 
 
 def test_an_upload_during_the_request_wins(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ def test_what_is_uploaded_in_the_same_second_stays(world: World) -> None:
     remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.upload("mnist/a/1.bin", b"new")
     world.upload("mnist/a/2.bin")
-    world.handle("removals")
+    world.handle("background")
     assert left(world, "drops") == ["mnist/a/1.bin", "mnist/a/2.bin"]
 
 
@@ -176,7 +176,7 @@ def test_a_removal_that_dies_is_finished(tmp_path: Path, word: str) -> None:
         remove_run(world.system, world.removals, run.name, RemovalRequest(Person("ada", "0a1b")))
         schedule = iter([""] * (at - 1) + [word])
         for _ in range(4):
-            world.handle("removals", crashes=schedule)
+            world.handle("background", crashes=schedule)
             world.clock.advance(6)
         assert left(world, "azureml-blobstore") == [], f"call {at}"
         assert world.removals.newest()[0].done_at, f"call {at}"
@@ -187,9 +187,9 @@ def test_a_removal_whose_message_was_lost_is_sent_again(world: World) -> None:
     for again in (False, True):
         run = trained(world, name="b" if again else "a")
         remove_run(world.system, world.removals, run.name, RemovalRequest(Person("ada")))
-        world.queues.messages["removals"].clear()
+        world.queues.messages["background"].clear()
         send_again(world.system, world.removals)
-        assert world.queues.messages["removals"] == [], "its message may be on its way"
+        assert world.queues.messages["background"] == [], "its message may be on its way"
         if again:
             remove_run(world.system, world.removals, run.name, RemovalRequest(Person("eve")))
         else:
@@ -200,7 +200,7 @@ def test_a_removal_whose_message_was_lost_is_sent_again(world: World) -> None:
         assert (removal.name, removal.by, removal.done_at is not None) == (run.name, "ada", True)
     world.clock.advance(3601)
     send_again(world.system, world.removals)
-    assert world.queues.messages["removals"] == []
+    assert world.queues.messages["background"] == []
 
 
 def test_retention_reads_no_run_on_its_own_that_is_not_due(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def ended(tmp_path: Path) -> World:
 
 
 def waiting(world: World) -> int:
-    return len(world.queues.messages.get("archives", ()))
+    return sum("ArchiveRun" in message.text for message in world.queues.messages.get("background", ()))
 
 
 def assert_whole(world: World) -> None:
@@ -141,8 +141,8 @@ def test_runs_that_a_look_finds_over_are_archived_by_messages(ended: World) -> N
     ended.queues.messages.pop("job-events")
     ended.clock.advance(600)
     ended.reconcile()
-    while ended.queues.visible("run-looks"):
-        ended.handle("run-looks")
+    while ended.queues.visible("checks"):
+        ended.handle("checks")
     assert (ended.only_run().progress.state, waiting(ended)) == (RunState.COMPLETED, 1)
     ended.run_until_idle()
     assert_whole(ended)

@@ -47,13 +47,13 @@ def passes(world: World, days: float, crashes: random.Random | None = None) -> N
     """Time passes: looks are made when they are due, and the timer every five minutes of a day's first hours."""
     end = world.clock() + timedelta(days=days)
     while True:
-        waiting = world.queues.messages.get("schedule-looks", [])
+        waiting = world.queues.messages.get("checks", [])
         at = min((message.visible_at for message in waiting), default=end)
         if at > end or not waiting:
             break
         world.clock.now = max(at, world.clock())
         words = (crashes.choice(("", "", "", "before", "after")) for _ in range(1000)) if crashes else ()
-        if not world.handle("schedule-looks", crashes=words):
+        if not world.handle("checks", crashes=words):
             break
     world.clock.now = end
 
@@ -100,7 +100,7 @@ def test_each_instant_starts_one_run_whatever_dies(world: World, seed: int) -> N
     days = Counter(f.at.astimezone(berlin).isoformat() for f in world.schedules.firings(made.id))
     assert days == {f"2026-01-{day:02d}T06:00:00+01:00": 1 for day in range(1, 13)}
     assert len(world.runs.rows) == len({firing.run for firing in world.schedules.firings(made.id)}) == 12
-    assert len(world.queues.messages["schedule-looks"]) <= 2, "looks must not breed"
+    assert len(world.queues.messages["checks"]) <= 2, "looks must not breed"
 
 
 @pytest.mark.parametrize(("rule", "started"), [(CatchUp.SKIP, 0), (CatchUp.LATEST, 1), (CatchUp.ALL, 4)])
@@ -205,7 +205,7 @@ def dropped(world: World, name: str, **files: str) -> None:
     for _ in range(2):
         world.handle("drop-events")
         world.handle("drop-events")
-        while world.handle("drop-events") or world.handle("drop-checks"):
+        while world.handle("drop-events"):
             pass
 
 

@@ -109,7 +109,7 @@ def trials(world: World, sweep: Run) -> list[Run]:
 
 
 def sweep_looks(world: World) -> int:
-    return len(world.queues.messages.get("run-looks", ()))
+    return len(world.queues.messages.get("checks", ()))
 
 
 def study(world: World, name: str) -> optuna.Study:

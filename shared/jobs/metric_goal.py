@@ -1,0 +1,57 @@
+"""Whether a higher or a lower value of a metric is better. Pure.
+
+Whoever trains can say it: the route, the sweep, or the trainer in model.json. Otherwise the words of the metric's name
+decide, if one of the two lists below has one of them: `test_rmse` is minimized, and so is `valLoss`; `blossom` has no
+such word, and nobody knows its direction.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+
+class Goal(StrEnum):
+    """The words of Azure ML's sweep jobs."""
+
+    MAXIMIZE = "maximize"
+    MINIMIZE = "minimize"
+
+
+MINIMIZED = frozenset(
+    {
+        *("loss", "error", "errors", "err", "cost", "regret", "perplexity", "ppl", "bpb", "bpc", "deviance"),
+        *("mae", "mse", "rmse", "rmsle", "msle", "mape", "smape", "mase", "wape", "nll", "logloss", "brier", "ece"),
+        *("wer", "cer", "ter", "eer", "fid", "kid", "lpips", "fpr", "fnr", "hausdorff"),
+        *("seconds", "milliseconds", "ms", "latency", "wait", "waiting"),
+    }
+)
+MAXIMIZED = frozenset(
+    {
+        *("accuracy", "acc", "auc", "auroc", "auprc", "ap", "map", "mrr", "ndcg", "precision", "prec", "recall"),
+        *("f1", "dice", "iou", "miou", "jaccard", "bleu", "rouge", "meteor", "r2", "mcc", "kappa", "psnr", "ssim"),
+        *("sensitivity", "specificity", "tpr", "tnr", "reward", "throughput", "pearson", "spearman", "elbo"),
+    }
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+_BETWEEN = re.compile(r"[^a-z0-9]+")
+_PER = re.compile(r"(?<![a-z])per[_ -][a-z]+")  # images_per_second
+
+
+def words_of(metric: str) -> frozenset[str]:
+    """Return the words of a name, such as val and loss of valLoss; of map50 both map50 and map."""
+    plain = _PER.sub("", _CAMEL.sub("_", metric).lower())
+    words = [word for word in _BETWEEN.split(plain) if word]
+    return frozenset({*words, *(word.rstrip("0123456789") for word in words)})
+
+
+def goal_of(metric: str) -> Goal | None:
+    """Return the goal that a metric's name tells; None if it has no known word, or words of both lists."""
+    words = words_of(metric)
+    goals = [goal for goal, known in ((Goal.MINIMIZE, MINIMIZED), (Goal.MAXIMIZE, MAXIMIZED)) if words & known]
+    return goals[0] if len(goals) == 1 else None
+
+
+def lower_is_better(metric: str) -> bool:
+    """Return whether lists and curves show the lowest value as the best: only if the name tells it."""
+    return goal_of(metric) is Goal.MINIMIZE
