@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks._options import options
 from shared.jobs.search import ASHA, CHOICE, Parameter, Stopping, Sweep
-from shared.sweeps import decide, sampling
+from shared.sweeps import decide, sampling, trust
 from shared.sweeps.look import look_at_sweep
 from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState
@@ -189,7 +189,7 @@ def play(surrogate: Surrogate, sweep: Sweep, task: str, seed: int, epochs: int) 
             course.add(used, best)
             if len(trial.told) == surrogate.epochs:
                 trials[trial.number] = replace(trial, state=TrialState.COMPLETED)
-        if sweep.stopping and any(len(t.told) in decide.rungs(sweep.stopping, len(t.told)) for t in live):
+        if sweep.stopping and any(len(t.told) in trust.rungs(sweep.stopping, len(t.told)) for t in live):
             for number in decide.losers(sweep, trials):
                 trials[number] = replace(trials[number], state=TrialState.STOPPED)
     return course
