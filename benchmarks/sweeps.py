@@ -179,8 +179,8 @@ def main(argv: list[str] | None = None) -> int:
     result["deciding_ms"], result["look_ms"] = deciding(played[0], times), looking(times)
     print(
         f"As good as random search at its end after {result['epochs_ratio']:.1%} of its epochs. One decision among "
-        f"{MANY} trials takes {result['deciding_ms']['median']} ms, a whole look {result['look_ms']['median']} ms; target "
-        f"{FEWER_MS:g}. {time.monotonic() - began:.0f} s in all."
+        f"{MANY} trials takes {result['deciding_ms']['median']} ms, a whole look {result['look_ms']['median']} ms "
+        f"(target {FEWER_MS:g}). {time.monotonic() - began:.0f} s in all."
     )
     if asked.json:
         print(json.dumps(result))
