@@ -8,7 +8,6 @@ trusted (trust.py).
 from __future__ import annotations
 
 import math
-import random
 import zlib
 from collections.abc import Sequence
 from itertools import islice, product
@@ -124,16 +123,12 @@ def _by_model(sweep: Sweep, learned: list[tuple[Trial, float]], trials: Sequence
     scored = {trial.number for trial, _ in learned}
     running = [point_of(sweep, trial) for trial in trials if trial.is_live and trial.number not in scored]
     signed = [(point_of(sweep, trial), value if sweep.maximize else -value) for trial, value in learned]
-    return _at_point(sweep, tpe.propose(signed, running, choices(sweep), _dice(seed)))
+    return _at_point(sweep, tpe.propose(signed, running, choices(sweep), tpe.Dice(seed)))
 
 
 def _at_random(sweep: Sweep, seed: int) -> Draw:
-    dice = _dice(seed)
+    dice = tpe.Dice(seed)
     return _at_point(sweep, [dice.random() for _ in sweep.space])
-
-
-def _dice(seed: int) -> random.Random:
-    return random.Random(seed)  # noqa: S311 - no secret
 
 
 def _sobol(sweep: Sweep, seed: int, number: int) -> Draw:

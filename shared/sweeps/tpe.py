@@ -9,8 +9,8 @@ with probability n / (n + k), with n points and k values, and is uniform otherwi
 
 from __future__ import annotations
 
+import hashlib
 import math
-import random
 from collections.abc import Sequence
 from statistics import NormalDist
 
@@ -21,8 +21,24 @@ WIDTH, LEAST_WIDTH = 0.2, 0.01  # of a kernel: for one point, and for very many
 _NORMAL = NormalDist()
 
 
+class Dice:
+    """Pseudo-random numbers from a hash of the seed and their place: the same on every machine and Python version."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._place = seed, 0
+
+    def random(self) -> float:
+        """A number from 0 up to 1."""
+        self._place += 1
+        digest = hashlib.blake2b(f"{self._seed} {self._place}".encode(), digest_size=8).digest()
+        return (int.from_bytes(digest) >> 11) / 2**53
+
+    def randrange(self, count: int) -> int:
+        return int(self.random() * count)
+
+
 def propose(
-    scored: Sequence[tuple[Point, float]], running: Sequence[Point], choices: Sequence[int], dice: random.Random
+    scored: Sequence[tuple[Point, float]], running: Sequence[Point], choices: Sequence[int], dice: Dice
 ) -> Point:
     """The next point. `choices` has the number of values of each choice, and 0 for a number.
 
@@ -50,7 +66,7 @@ class Density:
         self._same = [count / (count + values) for values in choices]
         self._heights = [[0.0 if k else self._height(at) for at, k in zip(p, choices, strict=True)] for p in points]
 
-    def draw(self, dice: random.Random) -> Point:
+    def draw(self, dice: Dice) -> Point:
         """A random point of this density."""
         place = dice.randrange(len(self._points) + 1)
         if place == len(self._points):
@@ -70,7 +86,7 @@ class Density:
             density += kernel
         return density / (len(self._points) + 1)
 
-    def _near(self, place: int, dimension: int, dice: random.Random) -> float:
+    def _near(self, place: int, dimension: int, dice: Dice) -> float:
         center, k = self._points[place][dimension], self._choices[dimension]
         if k:
             return center if dice.random() < self._same[dimension] else middle_of(dice.randrange(k), k)
