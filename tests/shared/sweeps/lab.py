@@ -9,8 +9,8 @@ from typing import Any
 
 import optuna
 from optuna.storages import JournalStorage
-from shared.adapters.studies import distribution
 
+from shared.adapters.sweeps.studies import distribution
 from shared.jobs.search import Sweep
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest, SweepRequest
