@@ -16,8 +16,8 @@ from shared.models import why
 from shared.models.evidence import model_digests, node_facts
 from shared.models.model import Version
 from shared.models.ports import ModelPorts
-from shared.models.provenance import packages
 from shared.models.signature import SIGNATURE, read_signature
+from shared.models.sources import packages
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.intake.warm_start import model_of
@@ -151,5 +151,5 @@ def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
 def _metrics(first: Run, run: Run) -> list[str]:
     """Return the run's most informative metric if it differs; other metrics measure time and memory."""
     name, then = best_metric(first) or ("", 0.0)
-    now = run.archive.best_metrics.get(name, then)
+    then, now = (each.archive.of_model.get(name, then) for each in (first, run))
     return [f"{name} was {then:g}, now {now:g}."] if now != then else []

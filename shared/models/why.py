@@ -14,12 +14,14 @@ from shared.kernel.errors import NotFound, TrainyardError
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs, Place
-from shared.models.evidence import MODELS, MOST_DATA_FILES
+from shared.models.evidence import MODELS
 from shared.models.find import aliases_of, model_named
+from shared.models.hashing import MOST_DATA_FILES
 from shared.models.model import Version
 from shared.models.ports import ModelPorts, Models, Signer
-from shared.models.provenance import PROVENANCE, packages
+from shared.models.provenance import PROVENANCE
 from shared.models.signature import SIGNATURE, key_digest, read_signature
+from shared.models.sources import packages
 from shared.runs.content import SUCCESS_MARKER, drop_blobs
 from shared.runs.model import Run
 from shared.runs.ports import Runs
@@ -130,7 +132,7 @@ def _weights(blobs: Blobs, run: Run, signed: dict[str, str]) -> Link:
 
 def _run(run: Run) -> Link:
     owner = f" for {run.people.owner}" if run.people.owner else ""
-    metrics = ", ".join(f"{name} {value:g}" for name, value in sorted(run.archive.best_metrics.items())[:NAMED])
+    metrics = ", ".join(f"{name} {value:g}" for name, value in sorted(run.archive.of_model.items())[:NAMED])
     words = " ".join(f"{name}={value}" for name, value in sorted(run.asked.parameters.items()))
     return Link(
         "run",
