@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import islice
 
 from shared.jobs.location import DROPS_STORE, Location, Where
-from shared.jobs.readers.pipeline import steps
-from shared.jobs.readers.place_text import place_text
+from shared.jobs.readers.pipeline import step_inputs
+from shared.jobs.readers.place_text import has_expression, place_text, read_place
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Blob
@@ -56,13 +56,11 @@ def listed(ports: ModelPorts, where: Where) -> list[Blob]:
 
 def _all(job: JobSpec) -> Iterator[tuple[str, Where]]:
     yield from ((name, each.path) for name, each in job.data.items())
-    for step in steps(job):
-        yield from ((f"{step.name}.{name}", each.path) for name, each in step.job.data.items() if _is_place(each.path))
-
-
-def _is_place(where: Where) -> bool:
-    """Return whether this names data, not the output of another step or an input of the pipeline."""
-    return not isinstance(where, str) or "${{" not in where
+    for step, inputs in step_inputs(job).items():
+        for name, each in inputs.items():
+            path = each.get("path") if isinstance(each, dict) else None
+            if isinstance(path, str) and not has_expression(path):
+                yield f"{step}.{name}", read_place(path)
 
 
 def _is_in_drop(where: Where, drop: str) -> bool:

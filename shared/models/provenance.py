@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from shared.jobs.readers.pipeline import step_inputs
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import Evidence
 from shared.models.signature import STATEMENT
@@ -72,7 +74,12 @@ def provenance(evidence: Evidence, name: str, number: int, asked: ChangeRequest)
 
 def _asked_for(evidence: Evidence) -> Json:
     run, maker = evidence.run, evidence.maker
-    its = {step: {"command": str(job.command), "parameters": job.values} for step, job in jobs_of(evidence) if step}
+    inputs = step_inputs(run.asked.request)
+    its = {
+        step: {"command": str(job.command), "parameters": inputs.get(step, {})}
+        for step, job in jobs_of(evidence)
+        if step
+    }
     return {
         "kind": run.asked.kind or "single job",
         "drop": run.asked.drop,
@@ -124,9 +131,20 @@ def _run_facts(evidence: Evidence) -> Json:
         "metrics": {name: _metric(archive, name) for name in archive.of_model},
         "savedAtStep": archive.saved_step,
         "trainedOn": {"verdict": run.progress.trained_on, "why": run.progress.data_note},
-        **{part.name: msgspec.to_builtins(value) for part in parts() if (value := run.feature(part.kind))},
+        **{part.name: _named(value) for part in parts() if (value := run.feature(part.kind))},
         **_members(run),
     }
+
+
+def _named(value: Any) -> Any:
+    """Return a feature's value as JSON with the names of its fields, which its rows leave out."""
+    if isinstance(value, msgspec.Struct):
+        return {name: _named(getattr(value, name)) for name in value.__struct_fields__}
+    if is_dataclass(value):
+        return {each.name: _named(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, list | tuple):
+        return [_named(each) for each in value]
+    return msgspec.to_builtins(value)
 
 
 def _metric(archive: Archive, name: str) -> Json:
