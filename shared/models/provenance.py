@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from shared.jobs.readers.pipeline import step_inputs
+from shared.kernel.encode import plain_fields
+from shared.kernel.parts import FeaturePart
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import Evidence
 from shared.models.signature import STATEMENT
 from shared.models.sources import jobs_of, not_known, packages, resources
 from shared.runs.features import parts
 from shared.runs.model import Archive, Run, RunState
-from shared.runs.progress.capabilities import HasMembers
-from shared.runs.progress.workloads import workload
 from shared.runs.views.summary import duration_seconds
 
 Json = dict[str, Any]
@@ -131,20 +128,21 @@ def _run_facts(evidence: Evidence) -> Json:
         "metrics": {name: _metric(archive, name) for name in archive.of_model},
         "savedAtStep": archive.saved_step,
         "trainedOn": {"verdict": run.progress.trained_on, "why": run.progress.data_note},
-        **{part.name: _named(value) for part in parts() if (value := run.feature(part.kind))},
-        **_members(run),
+        **_of_features(run),
     }
 
 
-def _named(value: Any) -> Any:
-    """Return a feature's value as JSON with the names of its fields, which its rows leave out."""
-    if isinstance(value, msgspec.Struct):
-        return {name: _named(getattr(value, name)) for name in value.__struct_fields__}
-    if is_dataclass(value):
-        return {each.name: _named(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, list | tuple):
-        return [_named(each) for each in value]
-    return msgspec.to_builtins(value)
+def _of_features(run: Run) -> Json:
+    """Return what features tell of the run, as answers show it: steps, members with their losses, the sweep's trials."""
+    told = {part.name: _shown(run, part) for part in parts()}
+    return {name: value for name, value in told.items() if value}
+
+
+def _shown(run: Run, part: FeaturePart[Any]) -> Any:
+    if part.view:
+        return part.view.say(run)
+    value = run.feature(part.kind)
+    return None if value is None else plain_fields(value, part.hidden)
 
 
 def _metric(archive: Archive, name: str) -> Json:
@@ -153,29 +151,6 @@ def _metric(archive: Archive, name: str) -> Json:
         "saidBy": archive.said_by(name),
         "best": archive.best_metrics.get(name),
         "bestAtStep": archive.best_steps.get(name),
-    }
-
-
-def _members(run: Run) -> Json:
-    """Return the smallest and largest number of nodes of an elastic run, and which jobs took part."""
-    how = workload(run)
-    if not isinstance(how, HasMembers):
-        return {}
-    view = how.members(run)
-    took_part = [
-        {"member": each.index, "job": job, "attempts": each.attempt, "state": str(each.state)}
-        for each, job in view.members
-    ]
-    lost = [{"at": _iso(each.at), "job": job, "why": each.why} for each, job in view.losses]
-    sizes = [{"at": _iso(size.at), "nodes": size.nodes} for size in view.sizes]
-    return {
-        "members": {
-            "minNodes": view.min_nodes,
-            "maxNodes": run.asked.nodes,
-            "members": took_part,
-            "losses": lost,
-            "sizes": sizes,
-        }
     }
 
 

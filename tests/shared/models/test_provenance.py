@@ -207,8 +207,8 @@ def has_parameters(proof: Any, seen: Seen) -> bool:
 def has_nodes(proof: Any, seen: Seen) -> bool:
     given, run = proof["buildDefinition"]["externalParameters"], proof["trainyard_run"]
     if isinstance(seen.nodes, set):
-        members = run["members"]
-        limits = (members["minNodes"], members["maxNodes"])
+        members = run["elastic"]
+        limits = (members["min_nodes"], given["nodes"])
         return {each["job"] for each in members["members"]} == seen.nodes and limits == (1, 2)
     if isinstance(seen.nodes, str):
         return bool(given["trial"] == seen.nodes)
