@@ -133,7 +133,7 @@ def _run_facts(evidence: Evidence) -> Json:
 
 
 def _of_features(run: Run) -> Json:
-    """Return what features tell of the run, as answers show it: steps, members with their losses, the sweep's trials."""
+    """Return what features tell of the run, as answers show it: steps, members, the trials of a sweep."""
     told = {part.name: _shown(run, part) for part in parts()}
     return {name: value for name, value in told.items() if value}
 
