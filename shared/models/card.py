@@ -81,12 +81,13 @@ def _data(asked: Json, data: Json) -> str:
 
 
 def _training(asked: Json, node: Json, run: Json) -> list[str]:
+    trial = f" Trained by trial `{_cell(asked['trial'])}` of the sweep." if asked.get("trial") else ""
     words = f"{asked['nodes']} node(s) of {_cell(asked['cluster'])}, {run['attempts']} attempt(s)"
     words += f", {run['seconds']:,.0f} s" if run["seconds"] is not None else ""
     words += f", ${run['dollars']:.2f}" if run["dollars"] is not None else ""
     words += f"; processor {_cell(node['processor'])}" if node.get("processor") else ""
     parameters = _table(("parameter", "value"), sorted(asked["parameters"].items()))
-    return [f"Command: `{_cell(asked['command'])}`", "", *parameters, "", f"{words}."]
+    return [f"Command: `{_cell(asked['command'])}`.{trial}", "", *parameters, "", f"{words}."]
 
 
 def _packages(bom: Json) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a model was made from, as resources of an in-toto statement: data, code, environment, packages, parents. Pure.
+"""What a model was made from, as resources of an in-toto statement: data, code, environment, packages, parents.
 
 A fact that nobody knows is in no resource. `not_known` says it in a sentence, so that readers of the proof see the gap.
 """
@@ -69,7 +69,8 @@ def _unknown_result(evidence: Evidence) -> Iterator[str]:
         yield "Whether the metrics are those of the saved weights: the trainer did not say it; they are last values."
     if not run.people.owner_id:
         yield f"Who asked for the run: {run.people.owner or 'nobody'} is the client's own claim."
-    if run.money.cost is None or run.money.cost.unpriced:
+    trials = evidence.maker is not run  # whose cost is in the part of the sweep
+    if not trials and (run.money.cost is None or run.money.cost.unpriced):
         yield "What the run cost: no price is known for all of its nodes."
 
 
