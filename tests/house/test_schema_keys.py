@@ -43,6 +43,7 @@ OTHER_MEANINGS = {
     "jobs/layers.py": {"queue_settings"},
     "jobs/route_sweep.py": {"search_space"},  # of a route's sweep
     "jobs/torchrun.py": {"distribution"},  # the field of a JobSpec, which is missing
+    "adapters/studies.py": {"distribution"},  # a field of Optuna's journals
     "models/signature.py": {"resources"},  # of a signature
 }
 
@@ -65,6 +66,7 @@ OTHER_MAPPINGS = {
     "jobs/routes_file.py": {"limits"},  # of the routes file
     "runs/intake/start_blockers.py": {"code"},  # of a reason
     "runs/progress/submit.py": {"environment"},  # of a run's columns
+    "runs/results/node_facts.py": {"environment"},  # of the report of pip inspect
     "runs/results/artifacts.py": {"outputs"},  # of a manifest
 }
 
