@@ -27,7 +27,7 @@ export function number(value) {
   return size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(5)));
 }
 
-/** Dollars and cents: `$1,234.50`, `<$0.01` for less, `-$0.50` below zero. The command line writes the same: cli/show/costs.py. */
+/** Dollars and cents: `$1,234.50`, `<$0.01` for less, `-$0.50` below zero. cli/show/costs.py writes the same. */
 export function money(dollars) {
   if (dollars === null || dollars === undefined) return W.nothing;
   const [sign, size] = [dollars < 0 ? "-" : "", Math.abs(dollars)];
