@@ -1,6 +1,6 @@
 """Spans, metrics and logs with OpenTelemetry, if a collector is configured. Otherwise nothing is imported.
 
-In Azure they go to Application Insights (monitor.py, with telemetryMode in host.json); elsewhere to any OTLP endpoint
+In Azure they go to Application Insights (monitor.py); elsewhere to any OTLP endpoint
 (OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry's own name).
 
 Everything that happens to a run is one trace, across all queues: the trace id is a hash of the run's name. The same
