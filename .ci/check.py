@@ -58,7 +58,7 @@ SLOW = (
     "tests/shared/clusters/test_idle_time.py",
     "tests/shared/deadlines/test_promise.py",
     "tests/shared/money/test_money_month.py",
-    "tests/shared/runs/test_runs_with_a_date.py",
+    "tests/shared/deadlines/test_runs_with_a_date.py",
     "tests/shared/sweeps/test_sweep*.py",
 )
 # What the gate leaves to `--all`, which runs each night: long walks through what its other tests prove piece by piece.
@@ -105,8 +105,8 @@ LONG = (
     "emulators/emulator_tests/microsoft/test_blobs.py",
     "tests/page/test_page_content.py",
     "tests/shared/clusters/test_idle_time.py::test_philly",
-    "tests/shared/runs/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 2",
-    "tests/shared/runs/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 3",
+    "tests/shared/deadlines/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 2",
+    "tests/shared/deadlines/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 3",
     "tests/shared/sweeps/test_sweep_schedules.py::test_looks_at_once_promote_no_trial_twice[many",
     "tests/trainers/test_bert_training.py",
     "tests/trainers/test_cifar_training.py",

@@ -80,7 +80,7 @@ def _pairs(log: Path, count: int) -> Requests:
 
 def _pair(log: Path) -> Counter[str]:
     before = len(log.read_text().splitlines())
-    for builder in (timers.reconcile_timer, timers.sweep_timer):
+    for builder in (timers.reconcile_timer, timers.scaling_timer):
         function: Any = builder
         function.build().get_user_function()(None)
     return Counter(_shape(line) for line in log.read_text().splitlines()[before:])

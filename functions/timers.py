@@ -12,7 +12,7 @@ import azure.functions as func
 from functions import telemetry
 from functions.attribution import attributed
 from shared import bootstrap
-from shared.kernel.index_settings import reconcile_schedule, retention_schedule, sweep_schedule
+from shared.kernel.index_settings import reconcile_schedule, retention_schedule, scaling_schedule
 
 blueprint = func.Blueprint()
 
@@ -30,20 +30,20 @@ def reconcile_timer(timer: func.TimerRequest) -> None:
         telemetry.measure_queues(bootstrap.system())
 
 
-@blueprint.timer_trigger("timer", sweep_schedule(os.environ))
+@blueprint.timer_trigger("timer", scaling_schedule(os.environ))
 @attributed
-def sweep_timer(timer: func.TimerRequest) -> None:
+def scaling_timer(timer: func.TimerRequest) -> None:
     """Decide about every cluster, then charge what the clusters have cost."""
-    from shared.clusters import auto_idle, sweep
+    from shared.clusters import auto_idle, scaling
     from shared.kernel.attempts import Attempts
     from shared.money import charge_costs
 
     system = bootstrap.system()
     try:
-        with telemetry.span("sweep"):
-            steps = Attempts("sweep")
+        with telemetry.span("scaling"):
+            steps = Attempts("scaling")
             steps.do("idle times", partial(auto_idle.set_idle_times, system))
-            steps.do("clusters", partial(sweep.sweep, system))
+            steps.do("clusters", partial(scaling.scale_clusters, system))
             steps.end()
     finally:  # budgets are enforced even if a cluster refuses
         with telemetry.span("keep books"):

@@ -281,7 +281,7 @@ class Cloud:
             "AzureFunctionsJobHost__extensions__queues__visibilityTimeout": "00:00:05",
             "TRAINYARD_RECONCILE_SCHEDULE": FAST_TIMER,
             "TRAINYARD_NOTICES_TO": "anywhere",  # whoever may call this API is on this machine already
-            "TRAINYARD_SWEEP_SCHEDULE": FAST_TIMER,
+            "TRAINYARD_SCALING_SCHEDULE": FAST_TIMER,
         }
         if self.options.routes:
             settings["TRAINYARD_ROUTES"] = str(self.options.routes)

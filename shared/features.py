@@ -14,6 +14,7 @@ from types import ModuleType
 
 FEATURES = (
     "shared.pipelines",
+    "shared.elastic",
     "shared.deadlines",
     "shared.sweeps",
 )

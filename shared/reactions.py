@@ -1,8 +1,8 @@
 """The reactions to facts: for each fact that a noun states, the functions that run, in order.
 
 Each reaction may run twice, because a repeat of a step that crashed states its fact again. No reaction is the only way
-to its effect: the reconcile timer and the sweep repeat an archive, a submission and a check of a cluster, and the sweep
-also charges what the nodes cost. When the Event Grid topic refuses an event of ours, the event is queued.
+to its effect: the reconcile and scaling timers repeat an archive, a submission and a check of a cluster, and the
+scaling timer also charges what the nodes cost. When the Event Grid topic refuses an event of ours, the event is queued.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from shared.clusters import checks
 from shared.clusters import facts as clusters
 from shared.clusters import keep_warm as warm
-from shared.clusters import look
 from shared.drops import facts as drops
 from shared.drops import record_run as recording
 from shared.events import facts as messages
@@ -76,7 +76,7 @@ def keep_warm(ports: AllPorts, fact: runs.RunEnded) -> None:
 def look_at_cluster(ports: AllPorts, fact: runs.RunStarted | runs.RunEnded) -> None:
     """Queue a check of the run's cluster, because nodes came into use or became free. A sweep has no cluster."""
     if fact.run.asked.cluster:
-        look.ask_for_look_soon(ports, fact.run.asked.cluster)
+        checks.queue_check_soon(ports, fact.run.asked.cluster)
 
 
 def announce_archived(ports: AllPorts, fact: runs.RunArchived) -> None:

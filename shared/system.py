@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from shared.clusters.capacity import ClusterCapacity
-from shared.clusters.ports import Budgets, Clusters, Leases, NoBudgets, Samples, SweepLog
+from shared.clusters.ports import Budgets, Clusters, DecisionLog, Leases, NoBudgets, Samples
 from shared.drops.datasets import DropDatasets
 from shared.drops.ports import Drops
 from shared.events.ports import Audience, Events
@@ -51,7 +51,7 @@ class System:
     blobs: Blobs
     jobs: Jobs
     clusters: Clusters
-    sweeps: SweepLog
+    decisions: DecisionLog
     samples: Samples
     leases: Leases
     events: Events | None
@@ -60,7 +60,7 @@ class System:
     clock: Clock
     new_token: Callable[[], str]
     limits: Limits = field(default_factory=Limits)  # limits of jobs without a route
-    rules: Rules = field(default_factory=Rules)  # of the sweeps
+    rules: Rules = field(default_factory=Rules)  # for the scaling of clusters
     reader: Reader = field(kw_only=True)  # reads every form of job document
     books: Books = field(kw_only=True)
     models: Models = field(kw_only=True)

@@ -12,6 +12,7 @@ from shared.adapters.outgoing import eventgrid, retail_prices, sending
 from shared.adapters.storage import account, blobs, queues
 from shared.adapters.tables import (
     asset_table,
+    decision_table,
     drop_table,
     lease_table,
     model_table,
@@ -21,7 +22,6 @@ from shared.adapters.tables import (
     run_table,
     sample_table,
     schedule_table,
-    sweep_table,
 )
 from shared.jobs.batchai.reader import BatchAIJobs
 from shared.jobs.ports import Readers
@@ -51,7 +51,7 @@ def build(settings: Settings) -> System:
         blobs=files,
         jobs=azureml.AzureMLJobs(settings.workspace, asset_table.TableAssets(clients.table), files, clients.account),
         clusters=azureml.AzureMLClusters(settings.workspace),
-        sweeps=sweep_table.TableSweepLog(clients.table),
+        decisions=decision_table.TableDecisions(clients.table),
         samples=sample_table.TableSamples(clients.table),
         leases=lease_table.TableLeases(clients.table),
         rules=settings.rules,

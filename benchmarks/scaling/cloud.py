@@ -29,7 +29,7 @@ outputs: {models: {type: uri_folder}}
 """
 _SETTINGS = {
     "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
-    "TRAINYARD_SWEEP_SCHEDULE": "0 0 0 1 1 *",  # the sweep is another question
+    "TRAINYARD_SCALING_SCHEDULE": "0 0 0 1 1 *",  # the scaling of clusters is another question
 }
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, running
+from shared.elastic.decide import begin
 from shared.jobs.command import LAUNCHER, Command
 from shared.jobs.spec import JobSpec
 from shared.runs.decide import first_moment
 from shared.runs.messages import JobEvent, SubmitRun
 from shared.runs.model import Run
-from shared.runs.progress.elastic_policy import begin
 from shared.runs.progress.follow import follow_job
 from shared.runs.progress.submit import submit_run
 from shared.runs.progress.workloads import workload
@@ -76,4 +76,4 @@ def _run(members: int) -> Run:
         created_at=now,
         request=job,
     )
-    return changed(run, history=first_moment(run), elastic=begin(job, (1, members), now))
+    return changed(run, history=first_moment(run)).having(begin(job, (1, members), now))

@@ -102,7 +102,7 @@ def clusters(
         decisions = {row["cluster"]: row["decisions"] for row in session.api.get("nodes", hours=1)["clusters"]}
         if history not in decisions:
             raise NotFound(
-                f"No sweep has seen a cluster {history!r}; it saw: {', '.join(sorted(decisions)) or 'none'}."
+                f"No check has seen a cluster {history!r}. Checked clusters: {', '.join(sorted(decisions)) or 'none'}."
             )
         session.tell(decisions[history], show.clusters.decisions(history, decisions[history]))
         return

@@ -18,7 +18,7 @@ SIZE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,60}")
 TIERS = {"low_priority": "LowPriority", "dedicated": "Dedicated"}
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 PROJECT, PIN, IDLE = "trainyard.project", "trainyard.pin", "trainyard.idle"  # tags, which the app reads
-AUTO_IDLE_SECONDS = 300  # until the sweeps have chosen another
+AUTO_IDLE_SECONDS = 300  # until the scaling timer has chosen another
 # What a compute says of itself and takes from nobody.
 _READ_ONLY = {"provisioningState", "provisioningErrors", "createdOn", "modifiedOn", "isAttachedCompute", "resourceId"}
 _READ_ONLY_INNER = {
@@ -29,7 +29,7 @@ _READ_ONLY_INNER = {
 
 @dataclass(frozen=True)
 class Declared:
-    """A cluster as the file declares it. `idle` is in seconds; None is auto: chosen from what the sweeps see."""
+    """A cluster as the file declares it. `idle` is in seconds; None is auto: chosen by the scaling timer."""
 
     name: str
     size: str
@@ -121,7 +121,7 @@ def _step(cluster: Declared, existing: Json | None) -> Step | None:
         return Step(cluster, "create", {key: (None, value) for key, value in wanted(cluster).items()})
     before, after = present(existing), wanted(cluster)
     if cluster.idle is None and before["idle"] == "auto":
-        before = before | {"idle_seconds": after["idle_seconds"]}  # the sweeps choose it
+        before = before | {"idle_seconds": after["idle_seconds"]}  # the scaling timer chooses it
     changes = {key: (before[key], value) for key, value in after.items() if before[key] != value}
     fixed = sorted({"size", "tier"} & set(changes))
     if fixed:

@@ -75,7 +75,7 @@ def steps(plan: ClusterSteps, done: bool) -> RenderableType:
 
 def _cluster_row(cluster: dict[str, Any]) -> list[Text]:
     decision = cluster.get("decision") or {}
-    words = f"{decision['action']}: {decision['why']}" if decision else "no sweep yet"
+    words = f"{decision['action']}: {decision['why']}" if decision else "not checked yet"
     if decision.get("dry_run"):
         words = f"dry run, {words}"
     words = one_line(" ".join([words, *(f"[!] {finding}" for finding in decision.get("findings", ()))]))

@@ -9,7 +9,7 @@ from msgspec import Meta
 from shared.api import nodes, records, status
 from shared.api.answers import Scaled
 from shared.api.requests import LeaseExtension, LeaseRequest, ScaleQuery
-from shared.clusters import lease_actions, lease_model, sweep
+from shared.clusters import lease_actions, lease_model, scaling
 from shared.kernel.encode import Json
 from shared.kernel.names import NAME
 from shared.kernel.person import Person
@@ -47,5 +47,5 @@ def release_lease(ports: AllPorts, lease: LeaseName, by: Person) -> Annotated[Js
 
 
 def scale_to_zero(ports: AllPorts, cluster: ClusterName, query: ScaleQuery, by: Person) -> Annotated[Json, Scaled]:
-    decision = sweep.scale_to_zero(ports, cluster, query.force, by)
+    decision = scaling.scale_to_zero(ports, cluster, query.force, by)
     return {"cluster": decision.cluster, "action": decision.action, "why": decision.why}

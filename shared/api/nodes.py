@@ -62,7 +62,7 @@ def nodes(ports: AllPorts, query: NodesQuery) -> dict[str, Any]:
                     {"at": sample.at.isoformat(), **{kind: getattr(sample, kind) for kind in KINDS}}
                     for sample in _at_most(list(changes(ports.samples.between(name, since, until))))
                 ],
-                "decisions": [records.decision(d) for d in ports.sweeps.history(name, MOST_DECISIONS)],
+                "decisions": [records.decision(d) for d in ports.decisions.history(name, MOST_DECISIONS)],
             }
             for name in ports.samples.clusters()
         ],

@@ -23,9 +23,6 @@ from shared.runs import model as runs
 from shared.runs import old_sentences
 from shared.runs.features import parts
 from shared.runs.model import RunState
-from shared.runs.progress.capabilities import HasMembers
-from shared.runs.progress.elastic_policy import seconds_ran
-from shared.runs.progress.workloads import workload
 from shared.runs.views import summary
 
 
@@ -73,40 +70,6 @@ class AuditedAnswer(Struct):
     deed: Annotated[str, Meta(description="tags or evicted: what was done.")]
 
 
-class MemberAnswer(Struct):
-    member: int
-    job: str
-    attempt: int
-    state: RunState
-    at: datetime
-    why: str
-    seconds: Annotated[float, Meta(description="For how long its jobs have run.")]
-    cost: Annotated[float | None, Meta(description="Its part of the run's cost, by that time; null while unknown.")]
-
-
-class LossAnswer(Struct):
-    """A member's job that lost its node, or ended early."""
-
-    job: str
-    at: datetime
-    why: str
-
-
-class SizeAnswer(Struct):
-    at: datetime
-    nodes: int
-
-
-class ElasticAnswer(Struct):
-    min_nodes: int
-    resubmitted: int
-    resubmissions: int
-    deadline: datetime
-    members: list[MemberAnswer]
-    sizes: Annotated[list[SizeAnswer], Meta(description="How many members were running, from when on.")]
-    losses: Annotated[list[LossAnswer], Meta(description="The newest 100, the first one first.")]
-
-
 class Git(Struct):
     """Where the job's code came from, as whoever submitted it says."""
 
@@ -152,7 +115,6 @@ _SUMMARY: dict[str, Any] = {
     ],
 }
 _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
-_Elastic = Annotated[ElasticAnswer | None, Meta(description="Null for a run that is one job.")]
 WaitingAnswer = model_of(__name__, waits.Waiting, {})
 _Waiting: Any = Annotated[WaitingAnswer | None, Meta(description="Why it has not started; null once it has.")]
 _FEATURES = {
@@ -165,7 +127,6 @@ RunAnswer = model_of(
     {
         "run": str,
         "waiting": _Waiting,
-        "elastic": _Elastic,
         "history": list[MomentAnswer],
         "notes": list[NoteAnswer],
         "audit": list[AuditedAnswer],
@@ -207,9 +168,8 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
-        **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "audit", "cost", "failure")),
+        **plain_fields(record, (*_RUN_SKIPS, "history", "notes", "audit", "cost", "failure")),
         **{part.name: _added(record, part) for part in parts()},
-        "elastic": _members(record),
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
         "metrics": _metrics(record.archive),
@@ -267,41 +227,6 @@ def _summary(record: runs.Run) -> Json:
         "reason": summary.reason_with_log(record),
         "failure": str(record.progress.failure.code) if record.progress.failure else "",
     }
-
-
-def _members(record: runs.Run) -> Json | None:
-    how = workload(record)
-    if not isinstance(how, HasMembers):
-        return None
-    view = how.members(record)
-    ran = {m.index: seconds_ran(m, datetime.now(UTC)) for m, _ in view.members}
-    return {
-        **plain_fields(view, ("members", "sizes", "losses")),
-        "members": [
-            {
-                **{
-                    "member": m.index,
-                    "job": job,
-                    "attempt": m.attempt,
-                    "state": m.state,
-                    "at": plain(m.at),
-                    "why": m.why,
-                },
-                "seconds": round(ran[m.index], 1),
-                "cost": _share(record.money.cost, ran[m.index], sum(ran.values())),
-            }
-            for m, job in view.members
-        ],
-        "sizes": [{"at": plain(size.at), "nodes": size.nodes} for size in view.sizes],
-        "losses": [{"at": plain(loss.at), "job": job, "why": loss.why} for loss, job in view.losses],
-    }
-
-
-def _share(cost: runs.Cost | None, seconds: float, of_seconds: float) -> float | None:
-    """Return a member's share of the run's cost, by the time that its jobs ran."""
-    if cost is None or not of_seconds:
-        return None
-    return round((cost.training + cost.allocation + cost.idle) * seconds / of_seconds, 4)
 
 
 def cluster(

@@ -5,7 +5,6 @@ A request that does not match its model raises BadInput with the place and the e
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
@@ -16,7 +15,7 @@ from shared.drops.uploads import Offered
 from shared.jobs.batchai.given import BatchAI
 from shared.jobs.limits import DAY
 from shared.jobs.upload import MOST_FILES, File
-from shared.kernel.errors import BadInput, Impossible
+from shared.kernel.errors import Impossible
 from shared.kernel.names import NAME
 from shared.runs.intake.request import Name, Tags
 from shared.runs.model import RunState
@@ -205,10 +204,3 @@ def read_name(what: str, text: str) -> str:
     if not NAME.fullmatch(text):
         raise Impossible(f"{what} is {text[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
     return text
-
-
-def read_member(text: str) -> int:
-    """Return the number of a member of an elastic run. Raises BadInput."""
-    if not re.fullmatch(r"[0-9]{1,4}", text):
-        raise BadInput(f"member is {text[:40]!r}; give its number, from 0 on.")
-    return int(text)

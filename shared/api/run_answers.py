@@ -136,8 +136,3 @@ class Artifacts(Struct):
     files: list[Artifact]
     outputs: list[OutputAnswer]
     pictures: Annotated[dict[str, str], Meta(description="Addresses of the first pictures by name, if asked for.")]
-
-
-class Evicted(Struct):
-    run: str
-    job: str

@@ -85,12 +85,6 @@ GROUP = OperationGroup(
             problems=(404, 422),
         ),
         Operation(
-            "evict_member", "POST", "runs/{run}/members/{member}/evict", CHANGES,
-            "End the job of an elastic run's member",
-            "The run goes on as if the member had [lost its node](elastic.md)",
-            status=202, problems=(404, 409, 422), no_key="each call ends the member's job of that moment.",
-        ),
-        Operation(
             "find", "GET", "find", VIEWS,
             "The run or drop that a name means",
             "`?name=` takes a whole name, its beginning, `@latest`, `mnist@latest`, `mnist@best:accuracy`, "

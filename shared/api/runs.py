@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from msgspec import Meta
-
 from shared.api import queries
 from shared.api.imports import imported
 from shared.api.records import RunAnswer
-from shared.api.requests import NO_CHANGES, Changes, CreateQuery, ImportRequest, NoteRequest, TagsRequest, read_member
-from shared.api.run_answers import DryRun, Evicted, Imported
+from shared.api.requests import NO_CHANGES, Changes, CreateQuery, ImportRequest, NoteRequest, TagsRequest
+from shared.api.run_answers import DryRun, Imported
 from shared.kernel.encode import Json
 from shared.kernel.person import Person
 from shared.kernel.reply import Reply
@@ -20,10 +18,8 @@ from shared.runs.answers import Accepted, accepted
 from shared.runs.intake import create, dry_run, retry_and_continue
 from shared.runs.intake.request import RunName, RunRequest
 from shared.runs.model import FINAL
-from shared.runs.progress import cancel, submit
+from shared.runs.progress import cancel
 from shared.runs.views import notes_and_tags
-
-MemberNumber = Annotated[str, Meta(pattern="^[0-9]{1,4}$")]
 
 
 def create_run(
@@ -74,8 +70,3 @@ def note_run(ports: AllPorts, run: RunName, body: NoteRequest, by: Person) -> An
 def tag_run(ports: AllPorts, run: RunName, body: TagsRequest, by: Person) -> Annotated[Json, RunAnswer]:
     notes_and_tags.change_tags(ports, run, body.set, body.remove, by)
     return queries.run(ports, run)
-
-
-def evict_member(ports: AllPorts, run: RunName, member: MemberNumber, by: Person) -> Annotated[Json, Evicted]:
-    """End the job of an elastic run's member, to test that the run continues without it."""
-    return {"run": run, "job": submit.evict(ports, run, read_member(member), by)}

@@ -120,7 +120,7 @@ def clusters(ports: AllPorts) -> list[dict[str, Any]]:
 
 def _cluster(ports: AllPorts, cluster: Cluster, waiting: list[Run]) -> dict[str, Any]:
     first = [_waiting_run(ports, run) for run in waiting[:LISTED]]
-    return records.cluster(cluster, ports.sweeps.latest(cluster.name), first, len(waiting))
+    return records.cluster(cluster, ports.decisions.latest(cluster.name), first, len(waiting))
 
 
 def _waiting(ports: AllPorts) -> dict[str, list[Run]]:

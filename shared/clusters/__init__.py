@@ -1,1 +1,1 @@
-"""Clusters, and the sweep that scales them to zero."""
+"""Clusters, and the timer that scales them to zero."""

@@ -80,7 +80,7 @@ def judge_instance(instance: Cluster, latest: Decision | None, rules: Rules, now
 
 
 def refused(decision: Decision, reason: str) -> Decision:
-    """Return the decision for a cluster that could not be read or changed: leave it, and retry in the next sweep."""
+    """Return the decision for a cluster that could not be read or changed: leave it, and retry at the next check."""
     return replace(decision, action="wait", code="broken", why=reason, min_nodes=None)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from shared.clusters.checks import queue_checks_of_lease
 from shared.clusters.lease_model import Lease, lease_id
-from shared.clusters.look import ask_for_both_looks
 from shared.clusters.ports import ClusterPorts
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload
@@ -31,4 +31,4 @@ def keep_warm(ports: ClusterPorts, run: Run) -> None:
         owner_id=run.people.owner_id,
     )
     if ports.leases.insert(made):
-        ask_for_both_looks(ports.queues, made, ports.clock())
+        queue_checks_of_lease(ports.queues, made, ports.clock())

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from shared.clusters.checks import queue_check, queue_checks_of_lease
 from shared.clusters.lease_model import Lease, LeaseSpec, lease_id
-from shared.clusters.look import ask_for_both_looks, ask_for_look
 from shared.clusters.model import INSTANCE, Cluster
 from shared.clusters.ports import ClusterPorts, Leases
 from shared.kernel.clock import Clock
@@ -46,7 +46,7 @@ def lease(ports: ClusterPorts, cluster: str, wish: LeaseSpec, owner: Person) -> 
         project=target_cluster.project,
     )
     ports.leases.insert(made)
-    ask_for_both_looks(ports.queues, made, ports.clock())
+    queue_checks_of_lease(ports.queues, made, ports.clock())
     return made
 
 
@@ -61,7 +61,7 @@ def extend(ports: ClusterPorts, name: str, seconds: float) -> Lease:
         return replace(stored, until=until)
 
     after = _changed(ports.leases, ports.clock, name, longer)
-    ask_for_both_looks(ports.queues, after, ports.clock())
+    queue_checks_of_lease(ports.queues, after, ports.clock())
     return after
 
 
@@ -74,7 +74,7 @@ def release(ports: ClusterPorts, name: str, by: Person) -> Lease:
         return replace(stored, released_at=now, released_by=by.name, released_by_id=by.id)
 
     after = _changed(ports.leases, ports.clock, name, over)
-    ask_for_look(ports.queues, after.cluster)
+    queue_check(ports.queues, after.cluster)
     return after
 
 

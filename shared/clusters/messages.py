@@ -8,7 +8,7 @@ from shared.kernel.message import CHECKS, Message
 
 
 @dataclass(frozen=True)
-class CheckCluster(Message, queue=CHECKS, handler="shared.clusters.sweep:sweep_one"):
+class CheckCluster(Message, queue=CHECKS, handler="shared.clusters.scaling:scale_one"):
     """Decide about a cluster on which a run started or ended. The timer also decides about all clusters."""
 
     cluster: str

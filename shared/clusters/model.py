@@ -67,12 +67,12 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Decision:
-    """A sweep's decision about a cluster, and the reason. `idle_since` is None while something keeps the cluster busy.
+    """A decision about a cluster, and the reason. `idle_since` is None while something keeps the cluster busy.
 
     `min_nodes` is the new minimum, None to leave it unchanged. `replaces` is the old minimum while a change is under
-    way: if the sweep crashes in between and the cluster is needed, the next sweep restores the old minimum. `findings`
+    way: if the app crashes in between and the cluster is needed, the next check restores the old minimum. `findings`
     need no decision, but people should know them. `asked_by` is the person who requested the decision, with the object
-    id in Entra ID; the sweep's own decisions have none.
+    id in Entra ID; the timer's own decisions have none.
     """
 
     cluster: str

@@ -68,7 +68,7 @@ def _expected(drops: Drops, routes: Routes) -> dict[str, str]:
 
 
 def _last_used(runs: Iterable[Run]) -> dict[str, datetime]:
-    """Return when the last of these runs ended on each cluster, because a job may start and end between two sweeps."""
+    """Return when the last of these runs ended on each cluster, because a job may start and end between two checks."""
     used: dict[str, datetime] = {}
     for run in runs:
         if is_over(run) and run.progress.history:

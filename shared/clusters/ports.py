@@ -1,4 +1,4 @@
-"""Ports for Azure ML's clusters, the sweeps' decisions, leases, and node counts."""
+"""Ports for Azure ML's clusters, the decisions about them, leases, and node counts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Clusters(Protocol):
         """Stop a compute instance. Does nothing if the instance is stopped."""
 
 
-class SweepLog(Protocol):
-    """The sweeps' decisions."""
+class DecisionLog(Protocol):
+    """The decisions about clusters."""
 
     def record(self, decision: Decision, last: Decision | None) -> None:
         """Store the decision as the cluster's latest. Add it to the history if its action or code differs from
@@ -43,7 +43,7 @@ class SweepLog(Protocol):
     def history(self, cluster: str, limit: int = 50) -> list[Decision]:
         """Return the cluster's decisions that changed something, newest first."""
 
-    def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
+    def claim_check(self, cluster: str, now: datetime, seconds: float) -> bool:
         """Claim the next check of this cluster. Return False if one was claimed less than `seconds` ago."""
 
 
@@ -105,7 +105,7 @@ class ClusterPorts(DropPorts, Protocol):
     @property
     def clusters(self) -> Clusters: ...
     @property
-    def sweeps(self) -> SweepLog: ...
+    def decisions(self) -> DecisionLog: ...
     @property
     def samples(self) -> Samples: ...
     @property

@@ -23,7 +23,7 @@ from shared.runs.views.run_list import in_state
 log = logging.getLogger(__name__)
 
 UTILIZATION = "gpu_utilization"  # percent; runs whose trainer writes this metric are watched
-LOOKED_AT = 20  # runs whose metrics one sweep reads; the next sweep reads the runs after them
+LOOKED_AT = 20  # runs whose metrics one check reads; the next check reads the runs after them
 QUIET = timedelta(minutes=15)
 
 

@@ -11,9 +11,10 @@ from datetime import UTC, datetime, timedelta
 
 from shared.clusters.model import Cluster
 
-COUNTED_EVERY = timedelta(minutes=5)  # the period of the sweep
-HOLDS = 3 * COUNTED_EVERY  # maximum validity of a count if no other follows: two sweeps in a row may fail
+COUNTED_EVERY = timedelta(minutes=5)  # the period of the scaling timer
+HOLDS = 3 * COUNTED_EVERY  # maximum validity of a count if no other follows: two checks in a row may fail
 STEADY = "Steady"  # Azure ML's allocation state of a cluster that is not changing its size
+TIMER, EVENT = "timer", "event"  # what caused a check of the cluster
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Sample:
 
     `target` is the size that Azure ML is scaling the cluster to, `maximum` the most nodes that it may have (0 in
     samples of versions that did not record it). `allocation` is Azure ML's state, Steady or Resizing, since
-    `allocation_since`. `seen_by` is sweep or event.
+    `allocation_since`. `seen_by` is timer or event (sweep in old rows).
     """
 
     cluster: str
@@ -36,7 +37,7 @@ class Sample:
     leaving: int = 0
     unusable: int = 0
     allocation: str = ""
-    seen_by: str = "sweep"
+    seen_by: str = TIMER
     maximum: int = 0
     allocation_since: datetime | None = None
 
@@ -46,7 +47,7 @@ class Sample:
         return self.running + self.idle + self.preparing + self.leaving + self.unusable
 
 
-def sample_of(cluster: Cluster, at: datetime, seen_by: str = "sweep") -> Sample:
+def sample_of(cluster: Cluster, at: datetime, seen_by: str = TIMER) -> Sample:
     """Return the sample of a cluster in its state at this moment."""
     return Sample(
         cluster=cluster.name,

@@ -1,7 +1,7 @@
 """Deadlines: finish a run by a given time at the lowest cost, on low-priority and dedicated nodes.
 
 intake.py gives a run its deadline, look.py and decide.py make the decision at each check, and plan.py computes the
-plan. one_job.py and members.py say how a run of one job, or a run of members, holds nodes.
+plan. kinds.py lists how each kind of run holds nodes; one_job.py is the kind of one job.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from shared.deadlines.answers import DateCosts
 from shared.deadlines.facts import RunWillBeLate
 from shared.deadlines.intake import date_of, with_date
-from shared.deadlines.members import with_clusters
+from shared.deadlines.kinds import holding
 from shared.deadlines.model import Date
 from shared.deadlines.reactions import begin_pace, look_at_pace, look_at_pace_again, tell_of_lateness
 from shared.kernel.parts import FeaturePart
@@ -32,6 +32,11 @@ def price_on(run: Run, cluster: str) -> float | None:
     return date.due.low_price if date and cluster in date.due.low_clusters else None
 
 
+def mended(run: Run) -> Run:
+    date = run.feature(Date)
+    return holding(run).mended(run, date) if date else run
+
+
 FEATURE = Feature(
     parts=(DATE,),
     begin=with_date,
@@ -44,5 +49,5 @@ FEATURE = Feature(
         RunWillBeLate: (tell_of_lateness,),
     },
     price_on=price_on,
-    mend=with_clusters,
+    mend=mended,
 )

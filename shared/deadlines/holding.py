@@ -57,3 +57,6 @@ class Holding(Protocol):
 
     def changes(self, run: Run, date: Date) -> NodeChanges:
         """How the run's nodes came and went."""
+
+    def mended(self, run: Run, date: Date) -> Run:
+        """The run completed with what a row of the previous version lacks."""

@@ -43,6 +43,9 @@ class HoldingOfOneJob:
         waits = [(_cluster_at(run, asked), (began - asked).total_seconds()) for asked, began in starts]
         return NodeChanges(waits_for_nodes(date, waits), tuple(began for _, began in starts))
 
+    def mended(self, run: Run, _date: Date) -> Run:
+        return run
+
 
 def _low_cluster(run: Run, date: Date, roomy: str, now: datetime) -> str:
     """The cluster of the job, for a run that should hold low-priority nodes or wait for them."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from shared.jobs.command import LAUNCHER, Reference, ReferenceGroup
+from shared.features import modules
+from shared.jobs.command import Reference, ReferenceGroup
 from shared.jobs.kinds import KINDS, kind_of
 from shared.jobs.limits import over_limits
 from shared.jobs.location import DROPS_STORE, OUTPUT_STORE, Location, Pattern, Where, is_of_this_machine, is_relative
@@ -26,7 +27,6 @@ from shared.jobs.upload import unfit_code
 from shared.kernel.names import NAME, path_problem
 
 INPUT_MODES = ("ro_mount", "download", "direct", "eval_mount", "eval_download")
-MOST_MEMBERS = 100  # jobs of an elastic run
 _STORE = re.compile(r"[\w-]+")
 _OURS = "trainyard/"  # the folder of runs and uploads in the workspace's own container
 _OTHER_KINDS = {
@@ -87,7 +87,8 @@ def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
     if lacking := _values_it_lacks(job):
         missing_values = ", ".join(map(expression, lacking))
         yield Problem("command", f"uses {missing_values}, which the job does not have among its inputs and outputs.")
-    yield from _check_members(order, job)
+    for feature in modules("limits"):
+        yield from feature.problems(order, job)
     if problem := lonely_nodes(job):
         yield problem
 
@@ -109,20 +110,6 @@ def _check_path(order: JobOrder, name: str, value: DataInput) -> Iterator[Proble
             "letters, digits and _ @ % + = : , . - only.",
             "bad_name",
         )
-
-
-def _check_members(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
-    """Problems of a job that should run on a variable number of nodes."""
-    fewest, most = order.asked.min_nodes or order.defaults.min_nodes, job.node_count
-    if not job.is_elastic:
-        if order.asked.min_nodes:
-            why = f"is a range, but the job does not start {LAUNCHER}; give one number of nodes."
-            yield Problem("nodes", why, "bad_nodes")
-        return
-    if most > MOST_MEMBERS:
-        yield Problem("nodes", f"are {most}; an elastic run has at most {MOST_MEMBERS}.", "bad_nodes")
-    if fewest > most:
-        yield Problem("nodes", f"are to be at least {fewest}, and at most {most}.", "bad_nodes")
 
 
 def _values_it_lacks(job: JobSpec) -> list[Reference]:

@@ -10,6 +10,17 @@ TRAINERS = ROOT / "trainers"
 EVERY_5_MINUTES = "0 */5 * * * *"
 EVERY_5_MINUTES_LATER = "30 */5 * * * *"  # half a minute after the other timer
 
+EARLIER_NAMES = {
+    "TRAINYARD_SCALING_SCHEDULE": "TRAINYARD_SWEEP_SCHEDULE",
+    "TRAINYARD_SCALING_DRY_RUN": "TRAINYARD_SWEEP_DRY_RUN",
+}
+
+
+def setting_name(env: Mapping[str, str], name: str) -> str:
+    """Return the name under which this setting is set: its earlier name, if only the earlier name has a value."""
+    earlier = EARLIER_NAMES[name]
+    return earlier if env.get(earlier) and not env.get(name) else name
+
 
 def reconcile_schedule(env: Mapping[str, str]) -> str:
     return env.get("TRAINYARD_RECONCILE_SCHEDULE") or EVERY_5_MINUTES
@@ -19,8 +30,8 @@ def retention_schedule(env: Mapping[str, str]) -> str:
     return env.get("TRAINYARD_RETENTION_SCHEDULE") or "0 40 3 * * *"
 
 
-def sweep_schedule(env: Mapping[str, str]) -> str:
-    return env.get("TRAINYARD_SWEEP_SCHEDULE") or EVERY_5_MINUTES_LATER
+def scaling_schedule(env: Mapping[str, str]) -> str:
+    return env.get(setting_name(env, "TRAINYARD_SCALING_SCHEDULE")) or EVERY_5_MINUTES_LATER
 
 
 def asks_entra(env: Mapping[str, str]) -> bool:

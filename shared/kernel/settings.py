@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from shared.kernel.errors import BadSetting
-from shared.kernel.index_settings import ROOT, money_file, routes_file
+from shared.kernel.index_settings import ROOT, money_file, routes_file, setting_name
 
 SETTINGS = {
     "AzureWebJobsStorage": "Connection string of the storage account (laptop only)",
@@ -36,13 +36,13 @@ SETTINGS = {
     "TRAINYARD_TOPIC_ENDPOINT": "Endpoint of the Event Grid topic for the lifecycle events; without it none are sent",
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
     "TRAINYARD_RECONCILE_SCHEDULE": "NCRONTAB schedule of the reconcile timer; default every 5 minutes",
-    "TRAINYARD_SWEEP_SCHEDULE": "NCRONTAB schedule of the sweep timer; default every 5 minutes",
+    "TRAINYARD_SCALING_SCHEDULE": "NCRONTAB schedule of the timer that scales clusters; default every 5 minutes",
     "TRAINYARD_RETENTION_SCHEDULE": "NCRONTAB schedule of the retention timer; default each day at 3:40",
     "TRAINYARD_SMTP_URL": "Mail server for notices, smtps://user:password@host or smtp://host; default none",
     "TRAINYARD_MAIL_FROM": "Sender of those mails",
     "TRAINYARD_NOTICES_TO": "Where notices may go: public (default), or anywhere, for http and addresses inside too",
     "AZURE_BATCHAI_STORAGE_ACCOUNT": "Fills <AZURE_BATCHAI_STORAGE_ACCOUNT> in Batch AI documents; default the app's",
-    "TRAINYARD_SWEEP_DRY_RUN": "true: sweeps decide and record, and change nothing; default false",
+    "TRAINYARD_SCALING_DRY_RUN": "true: scaling of clusters is decided and recorded, but not done; default false",
     "TRAINYARD_STOP_INSTANCES_HOURS": "Stop compute instances that have been on for so many hours; default never",
     "TRAINYARD_CANCEL_IDLE_GPUS": "true: cancel runs whose GPUs do nothing; default false: they are only reported",
     "TRAINYARD_SIGNING_KEY": "The key that signs models: a PEM file, or https://<vault>/keys/<name> in Key Vault",
@@ -98,8 +98,8 @@ class Mail:
 
 @dataclass(frozen=True)
 class Rules:
-    """An administrator's settings for the sweeps. If `stop_instances_after` is None, the sweep only reports
-    long-running instances.
+    """An administrator's settings for the scaling of clusters. If `stop_instances_after` is None, long-running
+    instances are only reported.
     """
 
     dry_run: bool = False
@@ -169,7 +169,7 @@ def blob_endpoint(env: Mapping[str, str]) -> str:
 def _rules(env: Mapping[str, str]) -> Rules:
     stop = _hours(env, "TRAINYARD_STOP_INSTANCES_HOURS", 0.0)
     return Rules(
-        dry_run=_flag(env, "TRAINYARD_SWEEP_DRY_RUN"),
+        dry_run=_flag(env, setting_name(env, "TRAINYARD_SCALING_DRY_RUN")),
         stop_instances_after=stop or None,
         cancel_idle_gpus=_flag(env, "TRAINYARD_CANCEL_IDLE_GPUS"),
         longest_lease=_hours(env, "TRAINYARD_LEASE_MAX_HOURS", 12.0),

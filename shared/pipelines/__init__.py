@@ -1,0 +1,1 @@
+"""Pipelines: runs whose job has several steps."""

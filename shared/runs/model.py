@@ -31,7 +31,6 @@ from shared.runs.codes import CancelCode, Deed
 
 P = TypeVar("P")
 BY_TRAINER, LAST_VALUE = "trainer", "last value"  # where the metrics of a model are from
-ELASTIC = "elastic"  # a kind of runs
 
 
 class RunState(StrEnum):
@@ -93,88 +92,6 @@ class Audited(msgspec.Struct, frozen=True, array_like=True):
     deed: Deed = Deed.NONE
 
 
-DEDICATED_FROM = 1000  # members on dedicated nodes, in a run with a deadline, have numbers from here on
-
-
-class Member(msgspec.Struct, frozen=True, array_like=True):
-    """One node's place in an elastic run. A member has one job at a time; `attempt` counts the jobs from 1.
-
-    `state` is the state of the current job since `at`. `why` explains the end of the previous or the current job; `why`
-    is empty for a completed member. `ran` is the total running time, in seconds, of the member's jobs before `at`.
-
-    For a run with a deadline, `cluster` is the member's cluster ('': the run's own cluster), and `moves_to` is the
-    cluster of the member's next job, which starts when the current job ends. `asked_at` is the time since which the
-    member has waited for a node. `waited` is the duration, in seconds, of the latest finished wait.
-
-    `failure` explains why the current job failed, or records that the job lost its node and waits for another node.
-    `evictions` counts the member's jobs that failed because Azure took their node.
-    """
-
-    index: int
-    attempt: int
-    state: RunState
-    at: datetime
-    why: str = ""
-    ran: float = 0.0
-    cluster: str = ""
-    moves_to: str = ""
-    asked_at: datetime | None = None
-    waited: float = 0.0
-    failure: JobFailure | None = None
-    evictions: int = 0
-
-    @property
-    def is_dedicated(self) -> bool:
-        return self.index >= DEDICATED_FROM
-
-    @property
-    def is_evicted(self) -> bool:
-        """Whether the current job failed because Azure took its node."""
-        lost = self.failure is not None and self.failure.code is FailureCode.LOST_NODES
-        return lost and self.state is RunState.FAILED
-
-
-class Loss(msgspec.Struct, frozen=True, array_like=True):
-    """A member of an elastic run lost its node, or the member's job ended early."""
-
-    at: datetime
-    index: int
-    attempt: int
-    why: str
-
-
-class Size(msgspec.Struct, frozen=True, array_like=True):
-    """Number of running members of an elastic run since `at`."""
-
-    at: datetime
-    nodes: int
-
-
-@dataclass(frozen=True)
-class Elastic:
-    """The elastic part of a run: single-node jobs, called members, that share a rendezvous named after the run.
-
-    At least `min_nodes` and at most `Run.nodes` members train together. `resubmissions` is the maximum number of
-    replacement jobs, not counting replacements of evicted jobs; no replacement is submitted after `deadline`. `losses`
-    holds the newest losses.
-    """
-
-    min_nodes: int
-    resubmissions: int
-    deadline: datetime
-    members: tuple[Member, ...]
-    sizes: tuple[Size, ...] = ()
-    dedicated: int = 0  # number of additional members on dedicated nodes, for a run with a deadline
-    dedicated_sizes: tuple[Size, ...] = ()  # the sizes of the members on dedicated nodes
-    # The sizes of the members on each additional cluster, by cluster
-    further_sizes: dict[str, tuple[Size, ...]] = field(default_factory=dict)
-    losses: tuple[Loss, ...] = ()
-
-    @property
-    def resubmitted(self) -> int:
-        return sum(member.attempt - 1 - member.evictions for member in self.members if not member.is_dedicated)
-
-
 class Placed(msgspec.Struct, frozen=True, array_like=True):
     """The cluster of a run's jobs since `at`."""
 
@@ -220,7 +137,7 @@ class Requested:
     retry_of: str = ""  # the run whose job this run repeats
     continues: str = ""  # the run whose training this run continues
     from_run: str = ""  # the run whose model this run starts from
-    resubmissions: int = 0  # maximum number of jobs after lost nodes; an elastic run uses Elastic.resubmissions
+    resubmissions: int = 0  # maximum number of jobs after lost nodes
     generation: int = 0  # the drop's generation at the time of the request; 0 if the drop had none
     parameters: dict[str, Any] = field(default_factory=dict)  # the job's parameters, including the defaults
     keep_warm_seconds: float = 0.0  # seconds for which the run's nodes stay up after the run ends
@@ -253,9 +170,8 @@ class RunJobs:
     job: str = ""  # the name of the current job; '' until the run is submitted
     code: str = ""
     environment: str = ""
-    number: int = column("job_number", 1)  # number of the current job, from 1; always 1 for an elastic run
+    number: int = column("job_number", 1)  # number of the current job, from 1
     resubmit: bool = False  # whether the current job still has to be submitted
-    elastic: Elastic | None = None  # None for a run that is not elastic
     places: tuple[Placed, ...] = ()  # the clusters of the run's jobs over time, if a feature chooses the clusters
     moves_to: str = ""  # the cluster of the next job, which starts when the current job has ended
     moves_why: str = ""  # the reason for the move

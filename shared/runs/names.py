@@ -40,11 +40,6 @@ def run_name(drop: DropKey, fingerprint: str) -> str:
 _FURTHER_JOB = re.compile(r"(.+)-(?:m\d{1,4}-\d{1,4}|a\d{1,4})")
 
 
-def member_job(run: str, index: int, attempt: int) -> str:
-    """The name of the Azure ML job of an elastic run's member."""
-    return f"{run}-m{index}-{attempt}"
-
-
 def plain_job(run: str, number: int) -> str:
     """The name of the Azure ML job of a run with one job at a time. The first job has the run's name."""
     return run if number == 1 else f"{run}-a{number}"

@@ -18,16 +18,16 @@ from shared.adapters import transport
 from shared.adapters.storage.account import clients as storage_clients
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.storage.queues import StorageQueues
+from shared.adapters.tables.decision_table import TableDecisions
 from shared.adapters.tables.drop_table import TableDrops
 from shared.adapters.tables.lease_table import TableLeases
 from shared.adapters.tables.money_table import TableBooks
 from shared.adapters.tables.run_table import TableRuns
 from shared.adapters.tables.sample_table import TableSamples
 from shared.adapters.tables.schedule_table import TableSchedules
-from shared.adapters.tables.sweep_table import TableSweepLog
 from shared.clusters.auto_idle import set_idle_times
 from shared.clusters.samples import Sample
-from shared.clusters.sweep import sweep
+from shared.clusters.scaling import scale_clusters
 from shared.drops.model import Drop, DropState
 from shared.kernel import places
 from shared.kernel.drop_key import DropKey
@@ -68,7 +68,7 @@ class Timers:
         self.recording.requests.clear()
         self.world.clock.advance(PERIOD)
         set_idle_times(self.system)
-        sweep(self.system)
+        scale_clusters(self.system)
         keep_books(self.system)
         reconcile(self.system, self.schedules)
         telemetry.measure_queues(self.system)
@@ -88,7 +88,7 @@ def timers(recording: Recording, account: azurite.Azurite, tmp_path: Path) -> It
             world.system,
             drops=TableDrops(made.table),
             runs=TableRuns(made.table),
-            sweeps=TableSweepLog(made.table),
+            decisions=TableDecisions(made.table),
             samples=TableSamples(made.table),
             leases=TableLeases(made.table),
             books=TableBooks(made.table),

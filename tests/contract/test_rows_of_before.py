@@ -19,6 +19,7 @@ from shared.adapters.tables.run_table import _read
 from shared.deadlines.feature import DATE
 from shared.deadlines.model import Date
 from shared.deadlines.plan import NodeChoice
+from shared.elastic.model import elastic_of
 from shared.pipelines.model import StepState
 from shared.runs.model import Run
 from shared.sweeps.model import SweepSummary, TrialOf
@@ -45,8 +46,7 @@ def test_a_date_of_before_is_read() -> None:
         244.1,
     )
     assert (run.on_cluster, run.money.allowed, run.is_steered) == ("cpu-cluster", 10.0, True)
-    assert run.jobs.elastic
-    assert [member.cluster for member in run.jobs.elastic.members] == ["", "other-region", "sure"]
+    assert [member.cluster for member in elastic_of(run).members] == ["", "other-region", "sure"]
 
 
 def test_where_the_jobs_of_before_were_is_read() -> None:

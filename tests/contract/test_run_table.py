@@ -13,8 +13,9 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables import keys
 from shared.adapters.tables.run_table import TableRuns
 from shared.adapters.tables.table import Table, create, delete
+from shared.elastic.model import Elastic, Member
 from shared.kernel.errors import BadInput
-from shared.runs.model import Elastic, Member, Moment, RunState
+from shared.runs.model import Moment, RunState
 from shared.runs.ports import RunFilter
 from tests.contract.some_runs import HOUR, NOW, pages, run
 from tests.contract.wire import Dying, Recording
@@ -91,9 +92,9 @@ def test_runs_of_older_versions_are_found(tables: StorageClients, age: str) -> N
 def test_a_run_too_long_for_copies_is_found(tables: StorageClients) -> None:
     """What a hundred members say does not fit fifteen times into one write; it is found all the same."""
     runs = TableRuns(tables.table)
-    runs.insert(run(tags={f"t{i}": "x" for i in range(15)}))
+    runs.insert(run(kind="elastic", tags={f"t{i}": "x" for i in range(15)}))
     members = tuple(Member(i, 3, RunState.FAILED, NOW, "w" * 900) for i in range(100))
-    stored = runs.update(old := runs.get("mnist-0"), changed(old.value, elastic=Elastic(1, 10, NOW, members)))
+    stored = runs.update(old := runs.get("mnist-0"), old.value.having(Elastic(1, 10, NOW, members)))
     runs.update(stored, changed(stored.value, reason="at last"))
     [found] = runs.page(RunFilter(tag="t7=x"), 9).runs
     assert found == runs.get("mnist-0").value
@@ -137,10 +138,10 @@ def test_long_lists_of_members_are_kept(tables: StorageClients) -> None:
     """A hundred members with long reasons fit into a run's record."""
     runs = TableRuns(tables.table)
     members = tuple(Member(i, 3, RunState.FAILED, NOW, "w" * 900) for i in range(100))
-    full = run(elastic=Elastic(1, 10, NOW, members))
+    full = run(kind="elastic").having(Elastic(1, 10, NOW, members))
     runs.insert(full)
     assert runs.get("mnist-0").value == full
-    assert runs.newest()[0].jobs.elastic == full.jobs.elastic
+    assert runs.newest()[0].feature(Elastic) == full.feature(Elastic)
 
 
 def test_a_long_history_is_kept(tables: StorageClients) -> None:

@@ -9,20 +9,20 @@ import pytest
 
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables.asset_table import TableAssets
-from shared.adapters.tables.sweep_table import TableSweepLog
+from shared.adapters.tables.decision_table import TableDecisions
 from shared.clusters.model import Decision
-from shared.clusters.ports import SweepLog
-from tests.fakes.ports import FakeAssets, FakeSweepLog
+from shared.clusters.ports import DecisionLog
+from tests.fakes.ports import FakeAssets, FakeDecisions
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
 @pytest.fixture(params=["fake", "tables", "own_tables"])
-def sweeps(request: pytest.FixtureRequest) -> SweepLog:
+def sweeps(request: pytest.FixtureRequest) -> DecisionLog:
     if request.param == "fake":
-        return FakeSweepLog()
+        return FakeDecisions()
     tables: StorageClients = request.getfixturevalue(request.param)
-    return TableSweepLog(tables.table)
+    return TableDecisions(tables.table)
 
 
 @pytest.fixture(params=["fake", "tables", "own_tables"])
@@ -38,7 +38,7 @@ def decision(code: str, minutes: float, cluster: str = "cpu-cluster", action: st
     return Decision(cluster, action, code, f"because {code}", at, at - timedelta(minutes=1) if code == "idle" else None)
 
 
-def test_nothing_is_known_of_a_cluster_that_was_never_swept(sweeps: SweepLog) -> None:
+def test_nothing_is_known_of_a_cluster_that_was_never_swept(sweeps: DecisionLog) -> None:
     """`latest` is None and `history` empty, before the first record and for another cluster."""
     assert sweeps.latest("cpu-cluster") is None
     assert sweeps.history("cpu-cluster") == []
@@ -46,7 +46,7 @@ def test_nothing_is_known_of_a_cluster_that_was_never_swept(sweeps: SweepLog) ->
     assert sweeps.latest("gpu") is None
 
 
-def test_latest_is_the_last_one_and_history_holds_what_changed(sweeps: SweepLog) -> None:
+def test_latest_is_the_last_one_and_history_holds_what_changed(sweeps: DecisionLog) -> None:
     """Every decision becomes the latest; one with the action and code of the last one isn't added to the history."""
     decisions = [decision("busy", 0), decision("busy", 5), decision("idle", 10), decision("idle", 15)]
     for one in decisions:
@@ -59,7 +59,7 @@ def test_latest_is_the_last_one_and_history_holds_what_changed(sweeps: SweepLog)
     assert sweeps.history("cpu-cluster", limit=2) == [changed, decisions[2]]
 
 
-def test_clusters_have_logs_of_their_own(sweeps: SweepLog) -> None:
+def test_clusters_have_logs_of_their_own(sweeps: DecisionLog) -> None:
     """A decision about one cluster is not in another's log, also when one name begins the other."""
     sweeps.record(decision("busy", 0, "cpu"), None)
     sweeps.record(decision("idle", 0, "cpu-2"), None)
@@ -76,7 +76,7 @@ def test_an_asset_is_found_by_kind_and_digest(assets: TableAssets | FakeAssets) 
     assert assets.get("environment", "0" * 64) is None
 
 
-def test_a_decision_comes_back_whole(sweeps: SweepLog) -> None:
+def test_a_decision_comes_back_whole(sweeps: DecisionLog) -> None:
     """Findings, the minimum to be, the one that it replaces and the mark of a dry run are kept; so is their absence."""
     full = replace(
         decision("idle", 0, action="to-zero"), min_nodes=0, replaces=2, findings=("a", 'b "c"'), dry_run=True
@@ -86,11 +86,11 @@ def test_a_decision_comes_back_whole(sweeps: SweepLog) -> None:
         assert sweeps.latest("cpu-cluster") == one
 
 
-def test_one_look_is_claimed_at_a_time(sweeps: SweepLog) -> None:
+def test_one_look_is_claimed_at_a_time(sweeps: DecisionLog) -> None:
     """A look is claimed once within its seconds, for each cluster by itself; other reads see nothing of that."""
-    assert sweeps.claim_look("cpu-cluster", NOW, 5)
-    assert not sweeps.claim_look("cpu-cluster", NOW + timedelta(seconds=4.9), 5)
-    assert sweeps.claim_look("gpu", NOW, 5)
-    assert sweeps.claim_look("cpu-cluster", NOW + timedelta(seconds=5), 5)
+    assert sweeps.claim_check("cpu-cluster", NOW, 5)
+    assert not sweeps.claim_check("cpu-cluster", NOW + timedelta(seconds=4.9), 5)
+    assert sweeps.claim_check("gpu", NOW, 5)
+    assert sweeps.claim_check("cpu-cluster", NOW + timedelta(seconds=5), 5)
     assert sweeps.latest("cpu-cluster") is None
     assert sweeps.history("cpu-cluster") == []

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables.decision_table import TableDecisions
 from shared.adapters.tables.lease_table import TableLeases
 from shared.adapters.tables.money_table import TableBooks
 from shared.adapters.tables.removal_table import TableRemovals
 from shared.adapters.tables.sample_table import TableSamples
-from shared.adapters.tables.sweep_table import TableSweepLog
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Decision
 from shared.clusters.samples import Sample
@@ -52,7 +52,7 @@ def prices(tables: StorageClients) -> tuple[str, Read]:
 
 
 def decisions(tables: StorageClients) -> tuple[str, Read]:
-    kept = TableSweepLog(tables.table)
+    kept = TableDecisions(tables.table)
     for second in range(2):
         kept.record(Decision("c", "keep", f"code{second}", "why", NOW + timedelta(seconds=second)), None)
     return "at", lambda: len(kept.history("c")) + (kept.latest("c") is not None)

@@ -124,7 +124,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     home = tmp_path_factory.mktemp("corpus")
     (home / "routes.yaml").write_text(json.dumps(ROUTES))
     (home / "own.yaml").write_text(json.dumps({"command": "echo", "environment": "azureml:AzureML-minimal@latest"}))
-    rare = dict.fromkeys(("TRAINYARD_RECONCILE_SCHEDULE", "TRAINYARD_SWEEP_SCHEDULE"), "0 * * * * *")
+    rare = dict.fromkeys(("TRAINYARD_RECONCILE_SCHEDULE", "TRAINYARD_SCALING_SCHEDULE"), "0 * * * * *")
     options = Options(routes=home / "routes.yaml", node_start_seconds=0.1, app_env=rare)
     with Cloud.start(home / "cloud", options) as cloud, mlclient(cloud) as ml:
         made = Corpus(cloud, home, ml)

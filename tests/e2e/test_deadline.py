@@ -20,7 +20,7 @@ from benchmarks._spot_picture import Moment, draw_moments
 from benchmarks.deadline import TRACES
 from emulators.process import wait_for
 from local.cloud import Cloud, Options
-from shared.runs.model import DEDICATED_FROM
+from shared.elastic.model import DEDICATED_FROM
 from tests.e2e.desk import ROOT, Desk
 from tests.e2e.lab import Lab
 

@@ -17,7 +17,7 @@ import pytest
 from emulators.process import wait_for
 from local.cloud import Cloud, Options
 from shared import wiring
-from shared.clusters.sweep import sweep
+from shared.clusters.scaling import scale_clusters
 from shared.kernel.clock import SystemClock
 from shared.kernel.settings import Settings
 from shared.system import System
@@ -58,7 +58,7 @@ class Office(Desk):
     def sweep_in(self, minutes: float) -> None:
         """The sweep as it will be made then."""
         assert self.system is not None
-        sweep(replace(self.system, clock=OtherClock(SystemClock(), minutes * 60)))
+        scale_clusters(replace(self.system, clock=OtherClock(SystemClock(), minutes * 60)))
 
     def cluster(self, name: str) -> dict[str, Any]:
         return next(c for c in self.get("clusters") if c["name"] == name)
@@ -74,7 +74,7 @@ class Office(Desk):
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     folder, before = tmp_path_factory.mktemp("office"), dict(os.environ)
     (folder / "clusters.yaml").write_text(FILE)
-    options = Options(node_start_seconds=0.5, app_env={"TRAINYARD_SWEEP_SCHEDULE": LEAP_DAYS})
+    options = Options(node_start_seconds=0.5, app_env={"TRAINYARD_SCALING_SCHEDULE": LEAP_DAYS})
     with Cloud.start(folder / "cloud", options) as cloud:
         env = cloud._parts["host"].env
         os.environ.update(env)  # the credential and the certificates that this process reaches Azure ML with

@@ -17,7 +17,7 @@ from tests.fakes.crashing import Crash, Crashing
 from tests.fakes.models import FakeModels, FakeRegistry, FakeSigner
 from tests.fakes.money import FakeBooks
 from tests.fakes.notices import FakeNotices, FakeSender
-from tests.fakes.records import FakeAssets, FakeDrops, FakeLeases, FakeRuns, FakeSamples, FakeSweepLog
+from tests.fakes.records import FakeAssets, FakeDecisions, FakeDrops, FakeLeases, FakeRuns, FakeSamples
 from tests.fakes.removals import FakeRemovals
 from tests.fakes.schedules import FakeSchedules
 from tests.fakes.storage import Clock, FakeBlobs, FakeQueues, Message
@@ -30,6 +30,7 @@ __all__ = [
     "FakeBlobs",
     "FakeBooks",
     "FakeClusters",
+    "FakeDecisions",
     "FakeDrops",
     "FakeEvents",
     "FakeJobs",
@@ -44,7 +45,6 @@ __all__ = [
     "FakeSchedules",
     "FakeSender",
     "FakeSigner",
-    "FakeSweepLog",
     "Message",
     "Published",
 ]

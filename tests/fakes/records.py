@@ -1,4 +1,4 @@
-"""Drops, runs, sweeps and assets in memory."""
+"""Drops, runs, decisions and assets in memory."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def _age(run: Run) -> tuple[int, str]:
     return -((run.created_at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)), run.name
 
 
-class FakeSweepLog:
+class FakeDecisions:
     def __init__(self) -> None:
         self._latest: dict[str, Decision] = {}
         self._history: dict[str, list[Decision]] = defaultdict(list)
@@ -274,7 +274,7 @@ class FakeSweepLog:
     def latest(self, cluster: str) -> Decision | None:
         return self._latest.get(cluster)
 
-    def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
+    def claim_check(self, cluster: str, now: datetime, seconds: float) -> bool:
         if cluster in self._looks and self._looks[cluster] > now - timedelta(seconds=seconds):
             return False
         self._looks[cluster] = now

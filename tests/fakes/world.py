@@ -39,6 +39,7 @@ from tests.fakes.ports import (
     FakeBlobs,
     FakeBooks,
     FakeClusters,
+    FakeDecisions,
     FakeDrops,
     FakeEvents,
     FakeJobs,
@@ -53,7 +54,6 @@ from tests.fakes.ports import (
     FakeSchedules,
     FakeSender,
     FakeSigner,
-    FakeSweepLog,
 )
 from tests.fakes.studies import MemoryJournal
 
@@ -89,7 +89,7 @@ class World:
 
     def __init__(self, trainers: Path, routes: Iterable[Route] = (ROUTE,)) -> None:
         self.clock = Clock()
-        self.drops, self.runs, self.sweeps = FakeDrops(), FakeRuns(), FakeSweepLog()
+        self.drops, self.runs, self.decisions = FakeDrops(), FakeRuns(), FakeDecisions()
         self.samples, self.leases, self.books = FakeSamples(), FakeLeases(), FakeBooks()
         self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
         self.jobs, self.events = FakeJobs(clock=self.clock), FakeEvents()
@@ -102,7 +102,7 @@ class World:
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
         tokens = itertools.count(1)
         self.system = System(
-            self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.sweeps, self.samples,
+            self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.decisions, self.samples,
             self.leases, self.events,
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
             books=self.books, models=self.models, signer=self.signer, registry=self.registry,
@@ -123,7 +123,7 @@ class World:
         """The system with every port but the clock behind one shared schedule of crashes."""
         words = iter(schedule)
         names = (
-            *("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "books"),
+            *("drops", "runs", "queues", "blobs", "jobs", "clusters", "decisions", "samples", "leases", "books"),
             *("models", "events", "schedules", "removals"),
         )
         ports: dict[str, Any] = {name: Crashing(getattr(self.system, name), words) for name in names}

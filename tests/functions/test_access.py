@@ -18,7 +18,7 @@ import pytest
 
 from functions import access
 from shared import bootstrap
-from shared.clusters import sweep
+from shared.clusters import scaling
 from shared.clusters.model import Cluster
 from shared.kernel.errors import BadSetting
 from shared.kernel.index_settings import ROOT
@@ -251,10 +251,10 @@ def test_all_that_people_do_carries_their_object_id(monkeypatch: pytest.MonkeyPa
     (tagged,) = asked("POST", "runs/{run}/tags", "mnist-2", {"set": {"stage": "final"}})["audit"]
     world.runs.update(old := world.runs.get("mnist-1"), changed(old.value, state=RunState.CANCELED))
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 1, 4, 120, nodes=1)
-    sweep.sweep(world.system)
+    scaling.scale_clusters(world.system)
     world.clock.advance(121)
     asked("POST", "clusters/{cluster}/scale-to-zero", "cpu-cluster")
-    low = world.sweeps.latest("cpu-cluster")
+    low = world.decisions.latest("cpu-cluster")
     assert low is not None
     assert {
         (paused["paused_by"], paused["paused_by_id"]), (tagged["by"], tagged["by_id"]), (low.asked_by, low.asked_by_id),

@@ -43,7 +43,7 @@ def test_every_trigger_is_there() -> None:
     assert {name for name, kind in functions.items() if kind == "timerTrigger"} == {
         "reconcile_timer",
         "retention_timer",
-        "sweep_timer",
+        "scaling_timer",
     }
     assert "health" in functions
 

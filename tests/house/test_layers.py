@@ -28,7 +28,19 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
 # port of its own (shared/runs/ports.py), or states as a fact, from which shared/reactions.py has what follows.
 ORDER = (
     *("kernel", "features", "events", "jobs", "runs"),
-    *("drops", "clusters", "money", "schedules", "removals", "notices", "models", "pipelines", "deadlines", "sweeps"),
+    *(
+        "drops",
+        "clusters",
+        "money",
+        "schedules",
+        "removals",
+        "notices",
+        "models",
+        "pipelines",
+        "deadlines",
+        "elastic",
+        "sweeps",
+    ),
     *("ports", "messages", "reactions", "reconcile", "daily", "api", "adapters", "system", "wiring", "bootstrap"),
 )
 KNOW_THE_SYSTEM = {"shared.bootstrap", "shared.wiring"}  # beside the triggers; everyone else says which ports it takes

@@ -6,6 +6,7 @@ import re
 
 from emulators.arm import declared
 from emulators.arm.access import built_in
+from shared.kernel.index_settings import EARLIER_NAMES
 from shared.kernel.settings import SETTINGS
 from tests.infra.declared import INFRA, ROOT, grants, main
 
@@ -70,6 +71,7 @@ def test_every_azd_setting_is_described() -> None:
         "TRAINYARD_PAUSE_SECONDS",  # of tests
         "TRAINYARD_ROLES_SECONDS",
         *SETTINGS,  # on their own page
+        *EARLIER_NAMES.values(),
     }
     assert {row[0].strip("`") for row in rows(AZURE, "## Deploy") if row[0].startswith("`")} <= read
     assert [name for name in sorted(read - remembered) if f"`{name}`" not in AZURE] == []

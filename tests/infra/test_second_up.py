@@ -36,7 +36,7 @@ def test_settings_made_by_hand_survive() -> None:
     """Resource Manager writes the settings as one collection, and what somebody set in the portal is in it."""
     by_hand = {
         "TRAINYARD_SMTP_URL": "@Microsoft.KeyVault(SecretUri=x)",
-        "TRAINYARD_SWEEP_DRY_RUN": "true",
+        "TRAINYARD_SCALING_DRY_RUN": "true",
         "MY_OWN": "1",
     }
     settings = declared.app_settings(again(with_settings(main(), **by_hand)))

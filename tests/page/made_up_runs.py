@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 from datetime import UTC, datetime, timedelta
 
+from shared.elastic.model import Elastic, Member, Size
 from shared.pipelines.model import PipelineSteps, Step, StepState
-from shared.runs.model import Elastic, Member, Moment, RunState, Size
+from shared.runs.model import Moment, RunState
 from tests.fakes.parts import changed
 from tests.page.lab import NOW, Lab, a_run
 
@@ -46,9 +47,8 @@ def two_that_compare(lab: Lab) -> None:
         rows = "".join(f'{{"step": {s}, "test_accuracy": {a}, "train_loss": {b}}}\n' for s, a, b in points)
         tried = a_run(
             name,
-            elastic=elastic() if i == 0 else None,
             parameters={"epochs": 5 * (i + 1), "batch_size": 64, "lr": 0.1 / (i + 1)},
             best_metrics={"test_accuracy": points[-1][1], "train_loss": points[-1][2]},
         )
-        tried = tried if i == 0 else tried.having(PipelineSteps(STEPS))
+        tried = tried.having(elastic() if i == 0 else PipelineSteps(STEPS))
         lab.archived(tried, {"metrics/metrics.jsonl": rows.encode(), "models/examples.png": PICTURE})

@@ -51,7 +51,7 @@ SLOW = (
     "blobs",
     "jobs",
     "clusters",
-    "sweeps",
+    "decisions",
     "samples",
     "leases",
     "books",

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from shared.clusters import sweep
+from shared.clusters import scaling
 from shared.clusters.model import Cluster
 from shared.drops.model import DropState
 from shared.jobs.readers.azureml import read_job
@@ -312,4 +312,4 @@ def test_one_broken_run_stops_neither_sweep_nor_looks(world: World) -> None:
     world.reconcile()
     world.run_until_idle()
     assert world.runs.get(names[1]).value.archive.at
-    assert [decision.cluster for decision in sweep.sweep(world.system)] == ["cpu-cluster"]
+    assert [decision.cluster for decision in scaling.scale_clusters(world.system)] == ["cpu-cluster"]

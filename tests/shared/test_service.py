@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from shared.api import records, status
-from shared.clusters import sweep
+from shared.clusters import scaling
 from shared.clusters.model import Cluster, Decision
 from shared.jobs.model import JobStatus
 from shared.jobs.readers.expressions import read_command
@@ -165,28 +165,28 @@ def test_events_of_other_peoples_jobs_do_nothing(world: World) -> None:
     assert not world.queues.messages["job-events"]
 
 
-def test_the_sweep_brings_idle_clusters_to_zero(world: World) -> None:
+def test_scaling_brings_idle_clusters_to_zero(world: World) -> None:
     """A cluster stays while a run or an open drop needs it, and goes to zero after its idle time."""
     world.upload("mnist/a/1.bin")
     world.deliver_all()
     world.run_until_idle()
-    assert [d.why for d in sweep.sweep(world.system)] == [
+    assert [d.why for d in scaling.scale_clusters(world.system)] == [
         "Drop mnist/a is open since 2026-01-01 00:00 UTC and will train here."
     ]
 
     world.complete()
     run = world.only_run()
-    assert [d.why for d in sweep.sweep(world.system)] == [f"Run {run.name} is queued."]
+    assert [d.why for d in scaling.scale_clusters(world.system)] == [f"Run {run.name} is queued."]
 
     world.job_goes(run.name, "Completed")
     world.deliver_all()
     world.run_until_idle()
-    assert [d.code for d in sweep.sweep(world.system)] == ["idle_time"]
+    assert [d.code for d in scaling.scale_clusters(world.system)] == ["idle_time"]
     world.clock.advance(121)
-    assert [d.code for d in sweep.sweep(world.system)] == ["idle"]
+    assert [d.code for d in scaling.scale_clusters(world.system)] == ["idle"]
     assert world.clusters.zeroed == ["cpu-cluster"]
-    assert [d.code for d in sweep.sweep(world.system)] == ["at_zero"]
-    assert [d.code for d in world.sweeps.history("cpu-cluster")][:2] == ["at_zero", "idle"]
+    assert [d.code for d in scaling.scale_clusters(world.system)] == ["at_zero"]
+    assert [d.code for d in world.decisions.history("cpu-cluster")][:2] == ["at_zero", "idle"]
     world.run_until_idle()
     assert world.events.distinct()[-1].kind == "ClusterAtZero"
 
@@ -195,16 +195,16 @@ def test_somebody_elses_job_keeps_its_cluster(world: World) -> None:
     """Jobs that Trainyard did not send count as well."""
     world.jobs.submit(JobSpec("theirs", cluster="cpu-cluster", command=read_command("x"), environment="e"))
 
-    assert [d.why for d in sweep.sweep(world.system)] == ["Job theirs is queued or running."]
+    assert [d.why for d in scaling.scale_clusters(world.system)] == ["Job theirs is queued or running."]
 
 
-def test_sweep_leaves_other_clusters_alone(world: World) -> None:
+def test_scaling_leaves_other_clusters_alone(world: World) -> None:
     """Each cluster is judged by itself."""
     world.clusters.clusters["gpu"] = Cluster("gpu", 2, 4, 120)
-    world.sweeps.record(Decision("gpu", "keep", "idle_time", "", world.clock(), world.clock()), None)
+    world.decisions.record(Decision("gpu", "keep", "idle_time", "", world.clock(), world.clock()), None)
     world.clock.advance(500)
 
-    assert [(d.cluster, d.code) for d in sweep.sweep(world.system)] == [
+    assert [(d.cluster, d.code) for d in scaling.scale_clusters(world.system)] == [
         ("cpu-cluster", "idle_time"),
         ("gpu", "idle"),
     ]

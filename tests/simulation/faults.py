@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 SERVICES = {  # what fails together
-    "tables": ("drops", "runs", "sweeps", "samples", "leases", "models", "journals"),
+    "tables": ("drops", "runs", "decisions", "samples", "leases", "models", "journals"),
     "blobs": ("blobs",),
     "queues": ("queues",),
     "azureml": ("jobs", "clusters"),
@@ -16,7 +16,7 @@ SERVICES = {  # what fails together
 
 SLOW_AT = (  # the steps that others must not get around
     ("drops", "replace"), ("drops", "replace"), ("runs", "update"), ("runs", "insert"), ("jobs", "submit"),
-    ("jobs", "cancel"), ("queues", "send"), ("clusters", "scale"), ("sweeps", "latest"), ("blobs", "write"),
+    ("jobs", "cancel"), ("queues", "send"), ("clusters", "scale"), ("decisions", "latest"), ("blobs", "write"),
     ("models", "write"),
 )  # fmt: skip
 

@@ -10,6 +10,7 @@ from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
 from shared.deadlines.plan import NodeChoice
 from shared.drops.model import Drop, DropState
+from shared.elastic.model import DEDICATED_FROM, Elastic, member_job
 from shared.events.messages import Announce
 from shared.jobs.spec import LEFT_OUTPUT as LEFT
 from shared.kernel.drop_key import DropKey
@@ -17,8 +18,8 @@ from shared.kernel.message import Message
 from shared.kernel.storage import Place
 from shared.messages.declared import QUEUES
 from shared.runs.content import drop_blobs, survey
-from shared.runs.model import DEDICATED_FROM, FINAL, Run, RunState
-from shared.runs.names import member_job, run_of_job
+from shared.runs.model import FINAL, Run, RunState
+from shared.runs.names import run_of_job
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
 from shared.sweeps.model import SweepSummary
@@ -44,7 +45,7 @@ class Oracle:
         self.put: dict[str, int] = {}  # jobs: the step in which they were put
         self.trained: dict[tuple[str, str], str] = {}
         self.decisions = 0
-        self.overlapped: set[str] = set()  # ClusterAtZero that sweeps at the same time may have left out
+        self.overlapped: set[str] = set()  # ClusterAtZero that checks at the same time may have left out
         self.checks = 0
         self.requested = Requested(world)
 
@@ -56,7 +57,7 @@ class Oracle:
             return
         if (port, method) == ("drops", "open"):
             sweep.looked_at = self.simulation.scheduler.steps
-        elif (port, method) == ("sweeps", "latest"):
+        elif (port, method) == ("decisions", "latest"):
             sweep.decisions_read = self.decisions
 
     def after(self, port: str, method: str, args: tuple[Any, ...], result: Any) -> None:
@@ -116,11 +117,10 @@ class Oracle:
             self._archived(self.world.runs.rows[run.name].value)
         if date := run.feature(Date):
             self._keeps_its_date(before.feature(Date) or date, date, run)
-        elif run.jobs.elastic is None:
-            spent, budget = run.jobs.number - 1, run.asked.resubmissions
-            require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
-        elif run.jobs.elastic:
-            spent, budget = run.jobs.elastic.resubmitted, run.jobs.elastic.resubmissions
+        else:
+            elastic = run.feature(Elastic)
+            spent = elastic.resubmitted if elastic else run.jobs.number - 1
+            budget = elastic.resubmissions if elastic else run.asked.resubmissions
             require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
 
     def _keeps_its_date(self, before: Date, date: Date, run: Run) -> None:
@@ -132,17 +132,18 @@ class Oracle:
         slack = (due.done_by - date.pace.paced_at).total_seconds() - due.takes_seconds * (1 - pace.done_share)
         sure = slack >= 2 * due.change_seconds or pace.holds is NodeChoice.DEDICATED
         require(sure, f"run {run.name} holds {pace.holds}, and has {slack:.0f} s more than it needs")
-        if run.jobs.elastic and pace.holds in (NodeChoice.LOW, NodeChoice.NONE):
-            require(not run.jobs.elastic.dedicated, f"run {run.name} holds {pace.holds}, and dedicated nodes too")
+        if (elastic := run.feature(Elastic)) and pace.holds in (NodeChoice.LOW, NodeChoice.NONE):
+            require(not elastic.dedicated, f"run {run.name} holds {pace.holds}, and dedicated nodes too")
 
     def handled(self, message: Message | None) -> None:
         """After a look at a run with a date every job was told to end that the run, by its row, no longer needs."""
         row = self.world.runs.rows.get(message.paced) if isinstance(message, CheckPace) else None
         run = row.value if row else None
-        if run is None or run.jobs.elastic is None:
+        elastic = run.feature(Elastic) if run else None
+        if run is None or elastic is None:
             return
         assert isinstance(self.world.jobs, SimulatedJobs)
-        elastic, most = run.jobs.elastic, DEDICATED_FROM + run.jobs.elastic.dedicated
+        most = DEDICATED_FROM + elastic.dedicated
         surplus = {member_job(run.name, m.index, m.attempt) for m in elastic.members if m.index >= most}
         left = surplus.intersection(self._live()).difference(self.world.jobs.to_end)
         busy = any(f"msg {CheckPace.queue}" in each.name for each in self.simulation.scheduler.alive)
@@ -180,8 +181,8 @@ class Oracle:
             sweep = self.world.runs.rows[data["run"]].value.feature(SweepSummary) is not None
             require(sweep or self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
-    def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
-        """One of two concurrent sweeps may read before the other records its decision, and skip a ClusterAtZero."""
+    def _decisions_record(self, args: tuple[Any, ...], result: Any) -> None:
+        """One of two concurrent checks may read before the other records its decision, and skip a ClusterAtZero."""
         require(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
         sweep = self.simulation.scheduler.current
         if sweep is not None and args[0].action == "to-zero" and not args[0].replaces:
@@ -327,11 +328,11 @@ class Oracle:
             archived = run.archive.at is None or ("RunArchived", run.name) in told
             require(archived, f"RunArchived {run.name} was never told")
         for cluster in self.world.clusters.clusters:
-            for decision in self.world.sweeps.history(cluster)[:-1]:
+            for decision in self.world.decisions.history(cluster)[:-1]:
                 subject = f"{cluster}/{decision.at.isoformat()}"
                 if decision.code != "at_zero" or ("ClusterAtZero", subject) in told:
                     continue
-                self.simulation.counts["ClusterAtZero left out between two sweeps"] += 1
+                self.simulation.counts["ClusterAtZero left out between two checks"] += 1
                 require(subject in self.overlapped, f"ClusterAtZero {subject} was never told")
 
 

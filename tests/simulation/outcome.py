@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.elastic.model import Elastic, elastic_of
 from shared.removals.model import RemovalKind
 from shared.sweeps.model import SweepSummary
 from tests.fakes.parts import sweep_of
@@ -28,10 +29,10 @@ class Outcome:
     def count(self, world: World) -> None:
         """Count what happened, to show that schedules reach the cases that they are for."""
         for run in [row.value for row in world.runs.rows.values()]:
-            kind = "elastic" if run.jobs.elastic else "plain"
+            kind = "elastic" if run.feature(Elastic) else "plain"
             self.counts[f"{kind} runs {run.progress.state}"] += 1
             self.counts["moves"] += max(0, len(run.jobs.places) - 1)
-            self.counts["resubmissions"] += run.jobs.elastic.resubmitted if run.jobs.elastic else 0
+            self.counts["resubmissions"] += elastic_of(run).resubmitted if run.feature(Elastic) else 0
             self.counts["retries"] += bool(run.asked.retry_of)
             self.counts["jobs started again"] += run.progress.attempts > 1
             if sweep_of(run) or run.feature(SweepSummary) is not None:

@@ -16,7 +16,8 @@ from typing import Any
 
 from shared.adapters.studies import JournalStudies
 from shared.clusters.model import Cluster
-from shared.clusters.sweep import sweep
+from shared.clusters.scaling import scale_clusters
+from shared.elastic.api import evict
 from shared.events import incoming
 from shared.jobs.readers.azureml import read_job
 from shared.kernel.drop_key import DropKey
@@ -26,7 +27,6 @@ from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import FINAL
 from shared.runs.names import run_of_job
-from shared.runs.progress import submit
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
 from shared.system import System
@@ -71,7 +71,7 @@ FATES = (
     ("Failed", "Canceled", "Failed", "Failed", "Failed", "Queued"),
     ("Queued", "Queued", "Completed"),
 )
-PORTS = ["drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "events", "models"]
+PORTS = ["drops", "runs", "queues", "blobs", "jobs", "clusters", "decisions", "samples", "leases", "events", "models"]
 CODES = ((1, 1, 2), (1,))  # with which a job fails; 2 says that its data can't be used
 
 
@@ -182,7 +182,8 @@ class Simulation:
         return [
             (self._upload, 3.0), (self._delete, 0.1), (self._deliver, 3.0), (self.host.handle, 8.0), (self._wait, 3.0),
             (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 1.0), (self._retry, 0.2), (self._evict, 0.2),
-            (partial(self.host.timer, "reconcile", reconcile), 0.6), (partial(self.host.timer, "sweep", sweep), 0.6),
+            (partial(self.host.timer, "reconcile", reconcile), 0.6),
+            (partial(self.host.timer, "scaling", scale_clusters), 0.6),
             (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
             *([(partial(tiers.ask, self), 2.0)] if self.dated else []),
             *([(partial(sweeps.ask, self), 0.5), (partial(sweeps.tell, self), 8.0)] if self.swept else []),
@@ -309,7 +310,7 @@ class Simulation:
 
     def _evict(self) -> None:
         if run := self._some_run():
-            self.host.call("evict", partial(submit.evict, self.system, run, self.random.randrange(3)))
+            self.host.call("evict", partial(evict, self.system, run, self.random.randrange(3)))
 
     # --- the healing -----------------------------------------------------------------------------------------------
 
@@ -354,7 +355,7 @@ class Simulation:
         """One period: the timers fire once, messages are handled as they come, jobs go to their ends."""
         until = self.world.clock() + timedelta(seconds=PERIOD)
         self.host.timer("reconcile", reconcile)
-        self.host.timer("sweep", sweep)
+        self.host.timer("scaling", scale_clusters)
         while True:
             self._drain()
             if any(self._jobs_go_on()):

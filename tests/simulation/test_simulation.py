@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.clusters import sweep
+from shared.clusters import scaling
 from shared.deadlines import look as dates
 from shared.deadlines.plan import NodeChoice
 from shared.kernel.facts import Fact
@@ -126,7 +126,7 @@ LEFT_OUT = {  # the last is a seed that found it, which is tried first
     "the first statement that a run was submitted": (submit, "RunSubmitted", Unheard, "RunSubmitted", 0),
     "the statement that a run was archived": (archive, "RunArchived", Unheard, "RunArchived", 0),
     "the question whether a version was made": (promote, "_is_made", never_made, "has no signature", 4),
-    "the look after a cluster's change": (sweep, "_came_meanwhile", nothing, "stays at zero", 239),
+    "the look after a cluster's change": (scaling, "_came_meanwhile", nothing, "stays at zero", 239),
 }
 
 

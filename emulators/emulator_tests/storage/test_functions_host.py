@@ -88,7 +88,7 @@ def blob(sdk: Sdk, method: str, path: str, body: bytes = b"", /, **headers: str)
 def test_one_host_holds_the_lock_of_a_timer(sdk: Sdk, host_id: str) -> None:
     """It asks for a lease before there is a container, makes both, writes who it is under the lease, and renews it;
     another host is refused until the lease is released."""
-    lock = f"azure-webjobs-hosts-{host_id[:8]}/locks/{host_id}/Host.Functions.sweep_timer.Listener"
+    lock = f"azure-webjobs-hosts-{host_id[:8]}/locks/{host_id}/Host.Functions.nightly_timer.Listener"
     container, lease = lock.partition("/")[0], str(uuid.uuid4())
     take = {"lease_action": "acquire", "lease_duration": "60", "proposed_lease_id": lease}
     assert blob(sdk, "PUT", f"{lock}?comp=lease", **take).refusal == (404, "ContainerNotFound")

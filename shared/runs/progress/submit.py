@@ -10,9 +10,7 @@ from shared.jobs.location import Asset
 from shared.jobs.ports import Jobs
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import Environment
-from shared.kernel.errors import BadInput, Conflict, Impossible
-from shared.kernel.person import NOBODY, Person
-from shared.runs.codes import Deed
+from shared.kernel.errors import BadInput, Conflict
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import CancelCarriedOut, RunSubmitted
 from shared.runs.intake.warm_start import bring_back
@@ -20,11 +18,9 @@ from shared.runs.messages import SubmitRun
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.cancel import give_up
-from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.transitions import ask_for_submission, transition
 from shared.runs.progress.workload import Submitted
 from shared.runs.progress.workloads import workload
-from shared.runs.views.notes_and_tags import note_deed
 
 log = logging.getLogger(__name__)
 
@@ -113,20 +109,6 @@ def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> Run:
     run = workload(run).after_submission(run, submitted.jobs)
     after = advance(run, RunState.SUBMITTED, now)
     return advance(after, RunState.QUEUED, now) if after is not run and submitted.queued else after
-
-
-def evict(ports: RunPorts, name: str, index: int, by: Person = NOBODY) -> str:
-    """Cancel the job of one member, as if it lost its node, and return the job's name; see HasMembers.evict.
-
-    Raises Impossible for a run without members.
-    """
-    run = ports.runs.get(name).value
-    how = workload(run)
-    if not isinstance(how, HasMembers):
-        raise Impossible(f"Run {name} has no members; only a member of an elastic run can be evicted.", "not_elastic")
-    job = how.evict(ports, run, index)
-    note_deed(ports, name, f"evicted member {index} ({job})", by, Deed.EVICTED)
-    return job
 
 
 def _cancel(ports: RunPorts, run: Run) -> None:

@@ -10,7 +10,6 @@ from functools import cache
 from shared.jobs.spec import JobSpec
 from shared.runs.features import features
 from shared.runs.model import Run
-from shared.runs.progress.elastic_jobs import ElasticJobs
 from shared.runs.progress.single_job import SingleJob
 from shared.runs.progress.workload import Workload
 
@@ -19,13 +18,12 @@ from shared.runs.progress.workload import Workload
 def workloads() -> tuple[Workload, ...]:
     """All kinds, in order. A job has the first kind that accepts it; the last kind accepts every job."""
     of_features = (kind for feature in features() for kind in feature.workloads)
-    return (*of_features, ElasticJobs(), SingleJob())
+    return (*of_features, SingleJob())
 
 
 def workload(run: Run) -> Workload:
-    """The kind of this run. Rows from before this table have elastic runs without a kind."""
-    kind = run.asked.kind or (ElasticJobs.kind if run.jobs.elastic else SingleJob.kind)
-    return next((each for each in workloads() if each.kind == kind), workloads()[-1])
+    """The kind of this run. A run of an unknown kind, which a later version wrote, is handled as a single job."""
+    return next((each for each in workloads() if each.kind == run.asked.kind), workloads()[-1])
 
 
 def workload_of_job(job: JobSpec) -> Workload:

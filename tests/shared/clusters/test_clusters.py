@@ -1,4 +1,4 @@
-"""Clusters: what is decided about them, and what a sweep makes of it when things are refused, late, or die half-way."""
+"""Clusters: what is decided about them, and what a check makes of it when things are refused, late, or die half-way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.clusters import sweep
+from shared.clusters import scaling
 from shared.clusters.decide import Need, judge_cluster, judge_instance
 from shared.clusters.lease_model import Lease, nodes_held
 from shared.clusters.model import INSTANCE, AllocationCode, AllocationError, Cluster, Decision
@@ -146,33 +146,33 @@ def test_an_instance_is_told_of_and_stopped_only_when_configured() -> None:
 
 def idle_for(world: World, cluster: str, seconds: float) -> None:
     since = world.clock() - timedelta(seconds=seconds)
-    world.sweeps.record(Decision(cluster, "wait", "idle_time", "", world.clock(), since), None)
+    world.decisions.record(Decision(cluster, "wait", "idle_time", "", world.clock(), since), None)
 
 
 def test_a_cluster_that_refuses_stops_no_other(world: World) -> None:
-    """What one cluster refuses is recorded as broken with Azure ML's words; the next sweep tries it again."""
+    """What one cluster refuses is recorded as broken with Azure ML's words; the next check tries it again."""
     world.clusters.clusters |= {name: Cluster(name, 1, 4, 120, nodes=1) for name in ("b", "d")}
     for name in ("b", "cpu-cluster", "d"):
         idle_for(world, name, 500)
     world.clusters.refuses["cpu-cluster"] = "403 ScopeLocked: the scope is locked."
-    assert [(d.cluster, d.code) for d in sweep.sweep(world.system)] == [
+    assert [(d.cluster, d.code) for d in scaling.scale_clusters(world.system)] == [
         ("b", "idle"),
         ("cpu-cluster", "broken"),
         ("d", "idle"),
     ]
-    latest = world.sweeps.latest("cpu-cluster")
+    latest = world.decisions.latest("cpu-cluster")
     assert latest is not None
     assert "403 ScopeLocked" in latest.why
-    sweep.sweep(world.system)
-    assert [d.code for d in world.sweeps.history("cpu-cluster")] == ["broken", "idle", "idle_time"]
+    scaling.scale_clusters(world.system)
+    assert [d.code for d in world.decisions.history("cpu-cluster")] == ["broken", "idle", "idle_time"]
     del world.clusters.refuses["cpu-cluster"]
-    sweep.sweep(world.system)
+    scaling.scale_clusters(world.system)
     assert world.clusters.clusters["cpu-cluster"].min_nodes == 0
 
 
 def test_what_comes_while_a_cluster_goes_down_gets_it_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drop that opens between the sweep's last look and its change is seen right after it, and the minimum is put
-    back; so it is by the next sweep if this one dies in between."""
+    """A drop that opens between the last reading and the change is seen right after it, and the minimum is put
+    back; so it is by the next check if this one dies in between."""
     idle_for(world, "cpu-cluster", 500)
     scale = world.clusters.scale
     dies = [True, False]
@@ -188,19 +188,19 @@ def test_what_comes_while_a_cluster_goes_down_gets_it_back(world: World, monkeyp
 
     monkeypatch.setattr(world.clusters, "scale", slow)
     with pytest.raises(Crash):
-        sweep.sweep(world.system)
+        scaling.scale_clusters(world.system)
     assert world.clusters.clusters["cpu-cluster"].min_nodes == 0
-    assert [d.code for d in sweep.sweep(world.system)] == ["expected"]
+    assert [d.code for d in scaling.scale_clusters(world.system)] == ["expected"]
     assert world.clusters.clusters["cpu-cluster"].min_nodes == 1
 
 
 def test_a_dry_run_changes_nothing(world: World) -> None:
     """With dry_run the decision is recorded as it would be, and marked; the cluster stays as it is."""
     idle_for(world, "cpu-cluster", 500)
-    (decision,) = sweep.sweep(replace(world.system, rules=Rules(dry_run=True)))
+    (decision,) = scaling.scale_clusters(replace(world.system, rules=Rules(dry_run=True)))
     assert (decision.action, decision.dry_run) == ("to-zero", True)
     assert world.clusters.zeroed == []
-    assert world.sweeps.latest("cpu-cluster") == decision
+    assert world.decisions.latest("cpu-cluster") == decision
 
 
 def test_a_run_that_ends_has_its_cluster_looked_at(world: World) -> None:
@@ -221,7 +221,7 @@ def test_a_run_that_ends_has_its_cluster_looked_at(world: World) -> None:
     ended = world.clock()
     world.clock.advance(6)
     world.run_until_idle()
-    latest = world.sweeps.latest("cpu-cluster")
+    latest = world.decisions.latest("cpu-cluster")
     assert latest is not None
     assert (latest.code, latest.at > ended) == ("idle_time", True)
     second = timedelta(seconds=1)
@@ -235,7 +235,7 @@ def test_a_cluster_in_use_is_not_scaled(world: World) -> None:
     run = create_run(world.system, RunRequest(template="mnist", data="drops/shelf/a"))
     for force in (False, True):
         with pytest.raises(Conflict, match=run.name) as refused:
-            sweep.scale_to_zero(world.system, "cpu-cluster", force)
+            scaling.scale_to_zero(world.system, "cpu-cluster", force)
         assert refused.value.code == "busy"
     assert world.clusters.zeroed == []
 
@@ -244,28 +244,28 @@ def test_busy_nodes_are_never_stopped(world: World) -> None:
     """Nodes that work on something that nobody knows of keep the cluster up, forced or not."""
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 1, 4, 120, nodes=1, busy_nodes=1)
     with pytest.raises(Conflict, match="1 of 1 nodes"):
-        sweep.scale_to_zero(world.system, "cpu-cluster", force=True)
+        scaling.scale_to_zero(world.system, "cpu-cluster", force=True)
 
 
 def test_an_idle_cluster_waits_for_its_time_unless_forced(world: World) -> None:
     """Within its idle time a cluster stays; by force it goes, and that decision is recorded with its reason."""
-    sweep.sweep(world.system)
+    scaling.scale_clusters(world.system)
     world.clock.advance(60)
     with pytest.raises(Conflict, match="Idle for 60 of 120 s") as refused:
-        sweep.scale_to_zero(world.system, "cpu-cluster")
+        scaling.scale_to_zero(world.system, "cpu-cluster")
     assert refused.value.code == "idle_time"
-    sweep.scale_to_zero(world.system, "cpu-cluster", force=True)
-    latest = world.sweeps.latest("cpu-cluster")
+    scaling.scale_to_zero(world.system, "cpu-cluster", force=True)
+    latest = world.decisions.latest("cpu-cluster")
     assert isinstance(latest, Decision)
     assert (world.clusters.zeroed, latest.code) == (["cpu-cluster"], "forced")
-    again = sweep.scale_to_zero(world.system, "cpu-cluster")
+    again = scaling.scale_to_zero(world.system, "cpu-cluster")
     assert (again.action, world.clusters.zeroed) == ("keep", ["cpu-cluster"])
 
 
 def test_a_cluster_goes_after_its_idle_time(world: World) -> None:
     """When nothing needs it and its idle time is over, it goes to zero without force; an unknown one is NotFound."""
-    sweep.sweep(world.system)
+    scaling.scale_clusters(world.system)
     world.clock.advance(121)
-    assert sweep.scale_to_zero(world.system, "cpu-cluster").action == "to-zero"
+    assert scaling.scale_to_zero(world.system, "cpu-cluster").action == "to-zero"
     with pytest.raises(NotFound, match="there are: cpu-cluster"):
-        sweep.scale_to_zero(world.system, "nope")
+        scaling.scale_to_zero(world.system, "nope")

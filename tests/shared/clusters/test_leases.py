@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.clusters import lease_actions as lease_use
-from shared.clusters import sweep
+from shared.clusters import scaling
 from shared.clusters.lease_model import LeaseSpec
 from shared.clusters.model import Cluster
 from shared.kernel.errors import Conflict, Impossible, NotFound
@@ -37,7 +37,7 @@ def test_a_lease_brings_nodes_up_and_its_end_takes_them(world: World) -> None:
     made = lease_use.lease(world.system, "cpu-cluster", wanted(3600, 2), Person("ada", "0a1b"))
     world.run_until_idle()
     assert minimum(world) == 2
-    latest = world.sweeps.latest("cpu-cluster")
+    latest = world.decisions.latest("cpu-cluster")
     assert latest is not None
     assert latest.why == "Leased by ada: 2 nodes until 2026-01-01 01:00 UTC (tuning lr)."
     world.clock.advance(3599)
@@ -46,7 +46,7 @@ def test_a_lease_brings_nodes_up_and_its_end_takes_them(world: World) -> None:
     world.clock.advance(3)
     world.run_until_idle()
     assert minimum(world) == 0
-    sweep.sweep(world.system)
+    scaling.scale_clusters(world.system)
     assert world.leases.open() == []
     assert world.leases.get(made.id).value == made
 
@@ -89,12 +89,12 @@ def test_a_run_keeps_its_nodes_warm_as_it_asked(world: World) -> None:
         world.job_goes(run.name, "Completed")
         world.deliver_all()
         world.run_until_idle()
-    sweep.sweep(world.system)
+    scaling.scale_clusters(world.system)
     (made,) = world.leases.open()
     assert (made.run, made.owner, made.owner_id, made.nodes, made.until - made.made_at) == (
         run.name, "ada", "0a1b", 2, timedelta(seconds=1800),
     )  # fmt: skip
     lease_use.release(world.system, made.id, Person("ada"))
     world.clock.advance(1)
-    sweep.sweep(world.system)
+    scaling.scale_clusters(world.system)
     assert world.leases.open() == []

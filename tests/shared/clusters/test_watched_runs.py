@@ -1,4 +1,4 @@
-"""Runs that a sweep has an eye on: past their limit, with idle GPUs, or losing their nodes again and again."""
+"""Runs that the scaling timer watches: past their limit, with idle GPUs, or losing their nodes again and again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.clusters import sweep
+from shared.clusters import scaling
 from shared.clusters.model import Cluster
 from shared.kernel.settings import Rules
 from shared.runs.intake import create
@@ -36,12 +36,12 @@ def test_a_run_past_its_limit_is_canceled(world: World) -> None:
     """What Azure ML should have ended at its limit and has not is canceled, with that as its reason, and told of."""
     name = running(world)
     world.clock.advance(600 + 299)
-    assert sweep.sweep(world.system)[0].findings == (
+    assert scaling.scale_clusters(world.system)[0].findings == (
         "Its minimum is 1; no lease and no pin explains it; it goes once nothing runs.",
     )
     world.clock.advance(2)
     words = "It has run for 0.3 h, past its time limit of 600 s."
-    assert sweep.sweep(world.system)[0].findings[0] == f"Run {name}: {words}"
+    assert scaling.scale_clusters(world.system)[0].findings[0] == f"Run {name}: {words}"
     world.run_until_idle()
     world.job_goes(name, "Canceled")
     world.deliver_all()
@@ -65,7 +65,7 @@ def test_idle_gpus_are_told_of_and_canceled_where_configured(
     world.clock.advance(100)
     run = world.runs.get(name)
     world.runs.update(run, changed(run.value, timeout_seconds=7200))
-    (decision,) = sweep.sweep(replace(world.system, rules=Rules(cancel_idle_gpus=cancels)))
+    (decision,) = scaling.scale_clusters(replace(world.system, rules=Rules(cancel_idle_gpus=cancels)))
     assert any("GPUs have been idle" in words for words in decision.findings) == told
     world.run_until_idle()
     assert world.jobs.jobs[name].raw == state
@@ -94,11 +94,11 @@ def test_a_run_that_keeps_losing_its_nodes_moves_once(tmp_path: Path) -> None:
     run = create.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"), owner="ada")
     world.run_until_idle()
     lose_nodes(world, run.name, 1)
-    sweep.sweep(world.system)
+    scaling.scale_clusters(world.system)
     assert world.runs.get(run.name).value.cancel.asked_at is None
     lose_nodes(world, run.name, 1)
     for _ in range(2):
-        sweep.sweep(world.system)
+        scaling.scale_clusters(world.system)
     world.run_until_idle()
     (moved,) = [r for r in world.runs.newest() if r.name != run.name]
     spec = world.jobs.jobs[moved.name].spec
@@ -125,5 +125,5 @@ def test_preemptions_long_ago_move_nothing(tmp_path: Path) -> None:
     lose_nodes(world, run.name, 1)
     world.clock.advance(3600)
     lose_nodes(world, run.name, 1)
-    sweep.sweep(world.system)
+    scaling.scale_clusters(world.system)
     assert len(world.runs.newest()) == 1

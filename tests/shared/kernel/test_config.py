@@ -18,7 +18,7 @@ from shared.jobs.route import Routes
 from shared.jobs.spec import DataInput, Environment, JobSpec, Layer
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
-from shared.kernel.index_settings import ROOT
+from shared.kernel.index_settings import EVERY_5_MINUTES_LATER, ROOT, scaling_schedule
 from shared.kernel.settings import Settings
 
 ENV = {
@@ -38,6 +38,29 @@ def test_settings_hide_their_secrets() -> None:
 
 
 @pytest.mark.parametrize(
+    ("change", "schedule", "dry_run"),
+    [
+        ({}, EVERY_5_MINUTES_LATER, False),
+        ({"TRAINYARD_SWEEP_SCHEDULE": "old", "TRAINYARD_SWEEP_DRY_RUN": "true"}, "old", True),
+        ({"TRAINYARD_SCALING_SCHEDULE": "new", "TRAINYARD_SCALING_DRY_RUN": "true"}, "new", True),
+        (
+            {
+                "TRAINYARD_SWEEP_SCHEDULE": "old",
+                "TRAINYARD_SCALING_SCHEDULE": "new",
+                "TRAINYARD_SWEEP_DRY_RUN": "true",
+                "TRAINYARD_SCALING_DRY_RUN": "false",
+            },
+            "new",
+            False,
+        ),
+    ],
+)
+def test_a_renamed_setting_keeps_its_earlier_name(change: dict[str, str], schedule: str, dry_run: bool) -> None:
+    """A deployment that sets only the earlier name behaves as before; the present name wins."""
+    assert (scaling_schedule(change), Settings.from_env({**ENV, **change}).rules.dry_run) == (schedule, dry_run)
+
+
+@pytest.mark.parametrize(
     ("change", "why"),
     [
         ({"AML_WORKSPACE": ""}, "AML_WORKSPACE is not set"),
@@ -50,7 +73,8 @@ def test_settings_hide_their_secrets() -> None:
         ({"AML_CLIENT_KWARGS": "{"}, "AML_CLIENT_KWARGS is not JSON"),
         ({"AML_CLIENT_KWARGS": "[]"}, "AML_CLIENT_KWARGS must be a JSON object"),
         ({"TRAINYARD_TOPIC_ENDPOINT": "http://t"}, "must begin with https://"),
-        ({"TRAINYARD_SWEEP_DRY_RUN": "yes"}, "Choose true or false"),
+        ({"TRAINYARD_SCALING_DRY_RUN": "yes"}, "TRAINYARD_SCALING_DRY_RUN has value 'yes'. Choose true or false"),
+        ({"TRAINYARD_SWEEP_DRY_RUN": "yes"}, "TRAINYARD_SWEEP_DRY_RUN has value 'yes'. Choose true or false"),
         ({"TRAINYARD_LEASE_MAX_HOURS": "900"}, "Give hours from 0 to 744"),
     ],
 )

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from shared.clusters import lease_actions, sweep
+from shared.clusters import lease_actions, scaling
 from shared.clusters.lease_model import LeaseSpec
 from shared.clusters.messages import CheckCluster
 from shared.clusters.model import Cluster
@@ -250,7 +250,7 @@ class Month:
         for name, pool in self.pools.items():
             events = pool.step(self.now, self.dice)
             if self.watched and pool.nodes != self.samples.newest().get(name, 0):
-                sweep.sweep_one(self.world.system, CheckCluster(name))
+                scaling.scale_one(self.world.system, CheckCluster(name))
             for job, raw in events:
                 self.world.job_goes(job, raw)
         self._settle()
@@ -299,7 +299,7 @@ class Month:
     def _look(self, patiently: bool = False) -> None:
         while True:
             try:
-                sweep.sweep(self.world.system)
+                scaling.scale_clusters(self.world.system)
                 keep_books(self.world.system)
             except TrainyardError:
                 if patiently:

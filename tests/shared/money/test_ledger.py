@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.clusters.samples import HOLDS, Sample
+from shared.elastic.model import Elastic, Size
 from shared.money.ledger import LeasedNodes, Share, default_seconds, split
 from shared.money.paid import Paid, paid
-from shared.runs.model import Elastic, Moment, Run, RunState, Size
+from shared.runs.model import Moment, Run, RunState
 from shared.runs.node_use import ClusterUse, NodeSpan, use_of_one_job
 from shared.runs.progress.workloads import workload
 
@@ -194,7 +195,7 @@ def test_what_azure_ml_alone_would_have_cost() -> None:
     assert default_seconds([], at(60)) == 0
 
 
-def run_of(*history: Moment, elastic: Elastic | None = None) -> Run:
+def run_of(*history: Moment, kind: str = "") -> Run:
     return Run.of(
         name="a",
         drop="",
@@ -206,7 +207,7 @@ def run_of(*history: Moment, elastic: Elastic | None = None) -> Run:
         created_at=history[0].at,
         state=history[-1].state,
         history=history,
-        elastic=elastic,
+        kind=kind,
     )
 
 
@@ -240,7 +241,7 @@ def test_a_completed_run_that_nobody_saw_running_had_its_nodes() -> None:
 def test_an_elastic_run_has_as_many_nodes_as_members() -> None:
     """The sizes of an elastic run are its nodes; for the others, up to its most, it waits."""
     sizes = (Size(at(2), 1), Size(at(5), 2), Size(at(9), 1))
-    run = run_of(moment(S.SUBMITTED, 1), moment(S.RUNNING, 2), elastic=Elastic(1, 3, at(90), (), sizes))
+    run = run_of(moment(S.SUBMITTED, 1), moment(S.RUNNING, 2), kind="elastic").having(Elastic(1, 3, at(90), (), sizes))
     (found,) = workload(run).uses(run, at(20))
     assert found.ran == (spell(2, 5, 1), spell(5, 9, 2), spell(9, 20, 1))
     assert {(s.kind, s.nodes) for s in split(spell(10, 11, 4), [found])} == {

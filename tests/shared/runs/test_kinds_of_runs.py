@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from shared.elastic.api import evict
 from shared.jobs.assets import assets, resolve
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.search import Sweep
 from shared.jobs.spec import PIPELINE as PIPELINE_JOB
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Impossible
+from shared.runs.features import mended
 from shared.runs.intake.from_job import run_of
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import ClusterUse, use_of_one_job
 from shared.runs.ports import RunPorts
 from shared.runs.progress import workloads
-from shared.runs.progress.capabilities import HasMembers
 from shared.runs.progress.one_job import OneJob
-from shared.runs.progress.submit import evict
 from shared.runs.progress.workload import Submitted
 from shared.runs.progress.workloads import workload
 from tests.fakes.parts import changed
@@ -48,19 +48,14 @@ def test_each_kind_has_an_entry_of_its_own() -> None:
 
 
 def test_an_elastic_run_of_the_version_before_is_elastic() -> None:
-    """That version left `kind` empty; the members in the row say it."""
-    run = changed(run_of("r", JOBS["elastic"], (1, 1), AT), kind="")
+    """That version left `kind` empty; a row with members gets the kind when it is read."""
+    run = mended(changed(run_of("r", JOBS["elastic"], (1, 1), AT), kind=""))
     assert workload(run).kind == "elastic"
 
 
 def test_a_kind_of_a_later_version_is_read_as_one_job() -> None:
     """While two versions work on the same table, a row with an unknown kind stops no list and no timer."""
     assert workload(changed(run_of("r", JOBS[""], (0, 0), AT), kind="from tomorrow")).kind == ""
-
-
-def test_capabilities_are_asked_for_by_type() -> None:
-    """Only an elastic run has members."""
-    assert {each.kind for each in workloads.workloads() if isinstance(each, HasMembers)} == {"elastic"}
 
 
 @pytest.mark.parametrize("kind", ["", "pipeline", "sweep"])

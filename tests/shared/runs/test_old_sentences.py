@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from shared.api import records
+from shared.elastic.decide import judge_members
+from shared.elastic.model import Elastic, Member, elastic_of
 from shared.jobs.model import JobFailure, JobState, JobStatus
 from shared.kernel.parsing import convert
 from shared.runs import old_sentences
 from shared.runs.codes import CancelCode, Deed
 from shared.runs.intake.from_job import run_of
-from shared.runs.model import Audited, Member, Moment, RunState
-from shared.runs.progress.elastic_policy import judge_members
+from shared.runs.model import Audited, Moment, RunState
 from tests.fakes.parts import changed
 from tests.shared.runs.test_kinds_of_runs import JOBS
 
@@ -35,12 +36,11 @@ def test_a_code_of_a_later_version_is_other() -> None:
 def test_bad_input_of_an_old_member_ends_the_run() -> None:
     """A member that the version before saw fail for its input is not replaced by this version."""
     run = changed(run_of("r", JOBS["elastic"], (1, 5), AT), state=RunState.RUNNING)
-    assert run.jobs.elastic
-    first, second = run.jobs.elastic.members
+    first, second = elastic_of(run).members
     why = "Execution failed. User process 'python' exited with status code 2. Please check log file 'user_logs/x.txt'"
     failed = Member(0, 1, RunState.FAILED, AT, why)
     running = Member(1, 1, RunState.RUNNING, AT)
-    run = changed(run, elastic=run.jobs.elastic.__class__(1, 5, AT.replace(year=2027), (failed, running)))
+    run = run.having(Elastic(1, 5, AT.replace(year=2027), (failed, running)))
     plan = judge_members(run, {1: JobStatus(second.state, JobState.RUNNING, "Running")}, AT)
     assert (plan.to_cancel, plan.elastic.members[first.index].attempt) == ((running,), 1)
 

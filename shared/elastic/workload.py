@@ -1,4 +1,4 @@
-"""A run of many single-node jobs, its members. The policy for the members is in elastic_policy.py."""
+"""A run of many single-node jobs, its members. The policy for the members is in decide.py."""
 
 from __future__ import annotations
 
@@ -8,30 +8,23 @@ from datetime import datetime
 
 from msgspec.structs import replace as with_
 
+from shared.elastic.decide import begin, judge_members, member_request, uses_of_members
+from shared.elastic.model import DEDICATED_FROM, KIND, Member, elastic_of, member_job
 from shared.jobs.assets import Assets, assets, resolve
 from shared.jobs.model import JobStatus
 from shared.jobs.spec import JobSpec
-from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.runs.decide import is_over
-from shared.runs.model import DEDICATED_FROM, ELASTIC, FINAL, Elastic, Member, Run, RunState
-from shared.runs.names import member_job
+from shared.runs.model import FINAL, Run, RunState
 from shared.runs.node_use import ClusterUse
 from shared.runs.ports import RunPorts
-from shared.runs.progress.capabilities import HasMembers, MembersView
-from shared.runs.progress.elastic_policy import (
-    begin,
-    judge_members,
-    member_request,
-    uses_of_members,
-)
 from shared.runs.progress.one_job import for_every_job
 from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted, Workload
 
 log = logging.getLogger(__name__)
 
 
-class ElasticJobs(Workload, HasMembers):
-    kind = ELASTIC
+class ElasticJobs(Workload):
+    kind = KIND
     pays_while_waiting = True
     replaces_jobs = True
     logs_to_mlflow = False  # each job has its own MLflow run, and none has the whole curve
@@ -40,50 +33,37 @@ class ElasticJobs(Workload, HasMembers):
         return job.is_elastic
 
     def begun(self, run: Run, new: NewRun) -> Run:
-        return _with(super().begun(run, new), begin(new.job, new.bounds, new.at))
+        return super().begun(run, new).having(begin(new.job, new.bounds, new.at))
 
     def jobs(self, run: Run) -> dict[int, str]:
         """Job numbers: first jobs have their members' numbers; each replacement adds the number of members."""
-        pairs = ((m.index, attempt) for m in _elastic(run).members for attempt in range(1, m.attempt + 1))
+        pairs = ((m.index, attempt) for m in elastic_of(run).members for attempt in range(1, m.attempt + 1))
         return {_number(run, index, attempt): member_job(run.name, index, attempt) for index, attempt in pairs}
 
     def live_jobs(self, run: Run) -> list[str]:
-        return [_job(run, m) for m in _elastic(run).members if m.state not in FINAL]
+        return [job_of(run, m) for m in elastic_of(run).members if m.state not in FINAL]
 
     def running_jobs(self, run: Run) -> set[str]:
-        return {_job(run, m) for m in _elastic(run).members if m.state is RunState.RUNNING}
+        return {job_of(run, m) for m in elastic_of(run).members if m.state is RunState.RUNNING}
 
     def job_spec(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
-        member = next(m for m in _elastic(run).members if _job(run, m) == job)
+        member = next(m for m in elastic_of(run).members if job_of(run, m) == job)
         return for_every_job(run, member_request(run, member, rendezvous, now))
 
     def fewest_nodes(self, run: Run) -> int:
-        return _elastic(run).min_nodes
+        return elastic_of(run).min_nodes
 
     def losses(self, run: Run) -> int:
-        return _elastic(run).resubmitted
+        return elastic_of(run).resubmitted
 
     def uses(self, run: Run, now: datetime) -> list[ClusterUse]:
         return uses_of_members(run, now)
 
     def bounds(self, run: Run) -> tuple[int, int]:
-        return _elastic(run).min_nodes, run.asked.resubmissions
+        return elastic_of(run).min_nodes, run.asked.resubmissions
 
     def overdue(self, _run: Run, _now: datetime) -> str | None:
         """None: `judge_members` ends the run at its deadline."""
-
-    def members(self, run: Run) -> MembersView:
-        elastic = _elastic(run)
-        members = tuple((member, _job(run, member)) for member in elastic.members)
-        return MembersView(
-            elastic.min_nodes,
-            elastic.resubmissions,
-            elastic.resubmitted,
-            elastic.deadline,
-            members,
-            elastic.sizes,
-            tuple((loss, member_job(run.name, loss.index, loss.attempt)) for loss in elastic.losses),
-        )
 
     def can_ignore(self, _run: Run, _told: RunState, _scarce: bool) -> bool:
         """False: one member's state says nothing about the other members."""
@@ -98,7 +78,7 @@ class ElasticJobs(Workload, HasMembers):
     def submit(self, ports: RunPorts, run: Run) -> Submitted:
         waiting, of_cluster = _unsent(run), dict[str, Assets]()
         for member in waiting:
-            job = self.job_spec(run, _job(run, member), ports.rendezvous, ports.clock())
+            job = self.job_spec(run, job_of(run, member), ports.rendezvous, ports.clock())
             ids = of_cluster.get(job.cluster) or assets(ports.jobs, ports.trainers, job)
             of_cluster[job.cluster] = ids
             ports.jobs.submit(resolve(job, ids))
@@ -106,37 +86,27 @@ class ElasticJobs(Workload, HasMembers):
         if waiting:
             self._cancel_if_ended(ports, run.name, waiting)
         ids = next(iter(of_cluster.values()), None) or assets(ports.jobs, ports.trainers, run.asked.request)
-        return Submitted(ids, tuple(_job(run, member) for member in waiting))
+        return Submitted(ids, tuple(job_of(run, member) for member in waiting))
 
     def after_submission(self, run: Run, jobs: tuple[str, ...]) -> Run:
-        elastic = _elastic(run)
+        elastic = elastic_of(run)
         members = tuple(
-            with_(m, state=RunState.SUBMITTED) if m.state is RunState.RECEIVED and _job(run, m) in jobs else m
+            with_(m, state=RunState.SUBMITTED) if m.state is RunState.RECEIVED and job_of(run, m) in jobs else m
             for m in elastic.members
         )
-        return _with(run, replace(elastic, members=members))
+        return run.having(replace(elastic, members=members))
 
     def decide(self, run: Run, statuses: Statuses, now: datetime) -> NextStep | None:
         by_index: dict[int, JobStatus] = {}
-        for member in _elastic(run).members:
-            if member.state not in FINAL and (status := statuses.get(_job(run, member))):
+        for member in elastic_of(run).members:
+            if member.state not in FINAL and (status := statuses.get(job_of(run, member))):
                 by_index[member.index] = status
         if run.progress.state is RunState.RECEIVED and not by_index:
             return None  # submission comes first
         plan = judge_members(run, by_index, now)
-        to_cancel = tuple(_job(run, member) for member in plan.to_cancel)
+        to_cancel = tuple(job_of(run, member) for member in plan.to_cancel)
         failed_job = plan.failed_job if plan.state is RunState.FAILED else ""
-        return NextStep(_with(run, plan.elastic), plan.state, plan.why, to_cancel, failed_job, plan.failure)
-
-    def evict(self, ports: RunPorts, run: Run, index: int) -> str:
-        members = {member.index: member for member in _elastic(run).members}
-        if index not in members:
-            raise NotFound(f"Run {run.name} has no member {index}; it has 0 to {run.asked.nodes - 1}.")
-        member = members[index]
-        if member.state is not RunState.RUNNING:
-            raise Conflict(f"Member {index} of run {run.name} is {member.state}, not running.", "not_running")
-        ports.jobs.cancel(_job(run, member))
-        return _job(run, member)
+        return NextStep(run.having(plan.elastic), plan.state, plan.why, to_cancel, failed_job, plan.failure)
 
     def job_folder(self, run: Run, job: str) -> str:
         return f"{job.removeprefix(run.name).lstrip('-')}/"
@@ -152,27 +122,18 @@ class ElasticJobs(Workload, HasMembers):
         """Cancel these jobs if the run ended during the submission."""
         run = ports.runs.get(name).value
         for member in sent:
-            if is_over(run) or _job(run, member) not in self.live_jobs(run):
-                ports.jobs.cancel(_job(run, member))
+            if is_over(run) or job_of(run, member) not in self.live_jobs(run):
+                ports.jobs.cancel(job_of(run, member))
 
 
-def _elastic(run: Run) -> Elastic:
-    if run.jobs.elastic is None:
-        raise Impossible(f"Run {run.name} has no members.", "not_elastic")
-    return run.jobs.elastic
-
-
-def _with(run: Run, elastic: Elastic) -> Run:
-    return replace(run, jobs=replace(run.jobs, elastic=elastic))
-
-
-def _job(run: Run, member: Member) -> str:
+def job_of(run: Run, member: Member) -> str:
+    """The name of the member's current job."""
     return member_job(run.name, member.index, member.attempt)
 
 
 def _unsent(run: Run) -> list[Member]:
     """The members whose current jobs are not submitted yet."""
-    return [member for member in _elastic(run).members if member.state is RunState.RECEIVED]
+    return [member for member in elastic_of(run).members if member.state is RunState.RECEIVED]
 
 
 def _number(run: Run, index: int, attempt: int) -> int:

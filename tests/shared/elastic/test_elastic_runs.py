@@ -10,6 +10,9 @@ import pytest
 
 from shared.adapters.azureml.failures import JOB_RULES
 from shared.api import queries
+from shared.elastic.api import evict
+from shared.elastic.decide import GRACE
+from shared.elastic.model import Elastic, elastic_of
 from shared.jobs.readers.azureml import read_job
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
@@ -18,9 +21,7 @@ from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.model import Cost, Run, RunState
-from shared.runs.progress import submit
 from shared.runs.progress.cancel import cancel_run
-from shared.runs.progress.elastic_policy import GRACE
 from shared.runs.progress.hourly_reconcile import AGAIN_SECONDS
 from shared.runs.progress.workloads import workload
 from shared.runs.views import logs
@@ -60,8 +61,7 @@ def spec(world: World, job: str) -> dict[str, object]:
 
 
 def states(run: Run) -> list[str]:
-    assert run.jobs.elastic
-    return [f"{m.attempt} {m.state}" for m in run.jobs.elastic.members]
+    return [f"{m.attempt} {m.state}" for m in elastic_of(run).members]
 
 
 def test_an_elastic_route_submits_single_node_jobs_that_meet_under_the_runs_name(world: World) -> None:
@@ -93,11 +93,10 @@ def test_a_failed_member_is_replaced_and_the_run_goes_on(world: World) -> None:
     found = world.only_run()
     assert found.progress.state is RunState.RUNNING
     assert states(found) == ["2 submitted", "1 running", "2 submitted"]
-    assert found.jobs.elastic
-    assert found.jobs.elastic.resubmitted == 2
-    assert found.jobs.elastic.members[0].why == "The node was preempted."
+    assert elastic_of(found).resubmitted == 2
+    assert elastic_of(found).members[0].why == "The node was preempted."
     assert {f"{run}-m0-2", f"{run}-m2-2"} < set(world.jobs.jobs)
-    assert [size.nodes for size in found.jobs.elastic.sizes] == [1, 2, 3, 2, 1]
+    assert [size.nodes for size in elastic_of(found).sizes] == [1, 2, 3, 2, 1]
 
 
 def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
@@ -108,11 +107,10 @@ def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
     go(world, f"{run}-m0-1", "Queued")
     found = world.only_run()
     assert states(found) == ["1 queued", "1 running", "1 submitted"]
-    assert found.jobs.elastic
-    assert found.jobs.elastic.resubmitted == 0
-    assert "waits for another" in found.jobs.elastic.members[0].why
+    assert elastic_of(found).resubmitted == 0
+    assert "waits for another" in elastic_of(found).members[0].why
     go(world, f"{run}-m0-1", "Running")
-    assert (again := world.only_run().jobs.elastic)
+    assert (again := world.only_run().feature(Elastic))
     assert again.members[0].why == "It lost its node, and has another."
 
 
@@ -126,10 +124,9 @@ def test_evictions_use_no_resubmission(world: World) -> None:
     go(world, f"{run}-m1-1", "Failed", "Execution failed. User process 'python' exited with status code 1.")
     found = world.only_run()
     assert states(found) == ["6 submitted", "2 submitted", "1 submitted"]
-    assert found.jobs.elastic
-    assert found.jobs.elastic.resubmitted == 1
-    assert found.jobs.elastic.members[0].evictions == 5
-    assert len(found.jobs.elastic.losses) == 6
+    assert elastic_of(found).resubmitted == 1
+    assert elastic_of(found).members[0].evictions == 5
+    assert len(elastic_of(found).losses) == 6
 
 
 def test_the_run_is_completed_when_the_training_says_so(world: World) -> None:
@@ -230,8 +227,7 @@ def test_a_retry_is_another_run_with_members_of_its_own(world: World) -> None:
     world.reconcile()
     again = retry_and_continue.retry_run(world.system, run)
     world.run_until_idle()
-    assert again.jobs.elastic
-    assert (again.jobs.elastic.min_nodes, again.jobs.elastic.resubmissions, again.jobs.elastic.resubmitted) == (1, 2, 0)
+    assert (elastic_of(again).min_nodes, elastic_of(again).resubmissions, elastic_of(again).resubmitted) == (1, 2, 0)
     job = world.jobs.jobs[f"{again.name}-m0-1"].spec
     assert job["environment_variables"]["PET_RDZV_ID"] == again.name
     assert job["outputs"]["models"]["path"].endswith(f"trainyard/{again.name}/models/")
@@ -242,15 +238,15 @@ def test_a_member_can_be_evicted(world: World) -> None:
     Who asked for it is in the run's audit."""
     run = start(world)
     with pytest.raises(Conflict, match="not running"):
-        submit.evict(world.system, run, 0)
+        evict(world.system, run, 0)
     go(world, f"{run}-m0-1", "Running")
-    assert submit.evict(world.system, run, 0, Person("ann", "0a1b")) == f"{run}-m0-1"
+    assert evict(world.system, run, 0, Person("ann", "0a1b")) == f"{run}-m0-1"
     (entry,) = world.only_run().people.audit
     assert (entry.what, entry.by, entry.by_id) == (f"evicted member 0 ({run}-m0-1)", "ann", "0a1b")
     world.reconcile()
     assert states(world.only_run())[0] == "2 submitted"
     with pytest.raises(NotFound, match="0 to 2"):
-        submit.evict(world.system, run, 3)
+        evict(world.system, run, 3)
 
 
 def test_what_members_lose_is_kept_and_what_they_cost_is_told(world: World) -> None:
@@ -304,12 +300,10 @@ def test_a_range_of_nodes_needs_an_elastic_job(tmp_path: Path) -> None:
     with pytest.raises(Impossible, match="one number of nodes"):
         create.create_run(world.system, asked)
     run = create.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=2))
-    assert run.jobs.elastic
-    assert (run.jobs.elastic.min_nodes, run.asked.nodes, run.jobs.elastic.resubmissions) == (2, 2, 2)
+    assert (elastic_of(run).min_nodes, run.asked.nodes, elastic_of(run).resubmissions) == (2, 2, 2)
     ranged = RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(1, 4), resubmissions=7)
     run = create.create_run(world.system, ranged)
-    assert run.jobs.elastic
-    assert (run.jobs.elastic.min_nodes, run.asked.nodes, run.jobs.elastic.resubmissions) == (1, 4, 7)
+    assert (elastic_of(run).min_nodes, run.asked.nodes, elastic_of(run).resubmissions) == (1, 4, 7)
     with pytest.raises(Impossible, match="at least 3, and at most 2"):
         create.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(3, 2)))
     shown = dry_run(world.system, ranged)["job"]

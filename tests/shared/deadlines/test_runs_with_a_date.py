@@ -19,6 +19,7 @@ from shared.deadlines.look import share_of_epochs
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
 from shared.deadlines.plan import NodeChoice
+from shared.elastic.model import Elastic, elastic_of
 from shared.jobs.limits import Limits
 from shared.jobs.readers.azureml import read_job
 from shared.kernel.errors import Conflict, Impossible
@@ -206,7 +207,7 @@ def test_it_goes_where_there_are_nodes(tmp_path: Path, route: Any) -> None:
     run = world.runs.get(run.name).value
     assert run.progress.state is RunState.COMPLETED, run.progress.reason
     assert set(azure.took) == {OTHER}
-    assert run.jobs.elastic is None or not run.jobs.elastic.losses, "who waited in vain lost nothing"
+    assert run.feature(Elastic) is None or not elastic_of(run).losses, "who waited in vain lost nothing"
     used = {
         use.cluster: sum((spell.end - spell.begin).total_seconds() * spell.nodes for spell in use.ran)
         for use in workload(run).uses(run, world.clock())
@@ -258,7 +259,7 @@ def test_one_dedicated_member_keeps_the_state(tmp_path: Path) -> None:
         azure.minutes(1)
         run = world.runs.get(run.name).value
         alone = date_of(run).pace.holds is NodeChoice.ONE
-        most = max(most, run.jobs.elastic.dedicated) if alone and run.jobs.elastic else most
+        most = max(most, elastic.dedicated) if alone and (elastic := run.feature(Elastic)) else most
     assert run.progress.state is RunState.COMPLETED, run.progress.reason
     assert run.progress.history[-1].at <= (date_of(run).due.done_by or run.created_at)
     assert len(azure.lost) == 1, "only before it knew what that costs"

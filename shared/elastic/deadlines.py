@@ -1,4 +1,4 @@
-"""How an elastic run holds nodes: additional members on dedicated nodes replace members without nodes. Pure."""
+"""How an elastic run with a deadline holds nodes: members on dedicated nodes replace members without nodes. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from shared.deadlines.changes_of_nodes import next_cluster, waits_for_nodes
 from shared.deadlines.holding import HeldNodes, NodeChanges, Steps
 from shared.deadlines.model import Date
 from shared.deadlines.plan import NodeChoice
-from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Member, Run, RunState, Size
-from shared.runs.names import member_job
+from shared.elastic.decide import with_next_job
+from shared.elastic.model import DEDICATED_FROM, KIND, Elastic, Member, Size, elastic_of, member_job
+from shared.runs.model import FINAL, Run, RunState
 from shared.runs.node_use import WAITING
-from shared.runs.progress.elastic_policy import with_next_job
 
 
 class OfMembers:
@@ -24,8 +24,7 @@ class OfMembers:
     overlaps = True
 
     def nodes(self, run: Run, date: Date, _now: datetime) -> HeldNodes:
-        assert run.jobs.elastic is not None
-        low, dedicated = _by_tier(run.jobs.elastic)
+        low, dedicated = _by_tier(elastic_of(run))
         running = sum(m.state is RunState.RUNNING for m in (*low, *dedicated))
         missing = [m for m in low if m.state is not RunState.RUNNING]
         since = min((m.asked_at or m.at for m in missing), default=None) or max(m.at for m in low)
@@ -39,8 +38,7 @@ class OfMembers:
         Low-priority members stay in their queue, which costs nothing. Dedicated members replace members without a node,
         or stand by if only they can meet the deadline. Dedicated members end once they are not needed.
         """
-        assert run.jobs.elastic is not None
-        elastic = run.jobs.elastic
+        elastic = elastic_of(run)
         low, _ = _by_tier(elastic)
         missing = sum(m.state is not RunState.RUNNING for m in low)
         dedicated = {
@@ -52,27 +50,24 @@ class OfMembers:
         by_index |= {m.index: with_(m, moves_to=_next_place(date, m, now)) for m in low if m.state in WAITING}
         members = tuple(by_index[index] for index in sorted(by_index))
         to_end = (m for m in members if m.state not in FINAL and (m.moves_to or m.index >= DEDICATED_FROM + dedicated))
-        steered = replace(run, jobs=replace(run.jobs, elastic=replace(elastic, dedicated=dedicated, members=members)))
+        steered = run.having(replace(elastic, dedicated=dedicated, members=members))
         return Steps(steered, tuple(member_job(run.name, member.index, member.attempt) for member in to_end))
 
     def changes(self, run: Run, date: Date) -> NodeChanges:
         """Each member's latest wait, and the times at which the number of running members grew."""
-        assert run.jobs.elastic is not None
-        elastic, due = run.jobs.elastic, date.due
+        elastic, due = elastic_of(run), date.due
         waits = [(due.dedicated_cluster if m.is_dedicated else due.low_cluster, m.waited) for m in elastic.members]
         sizes = pairwise((Size(run.created_at, 0), *elastic.sizes))
         grown = [after.at for before, after in sizes if after.nodes > before.nodes]
         return NodeChanges(waits_for_nodes(date, waits), tuple(grown))
 
-
-def with_clusters(run: Run) -> Run:
-    """The run with the clusters of its dedicated members, which the previous version did not write."""
-    date, elastic = run.feature(Date), run.jobs.elastic
-    if date is None or elastic is None or all(m.cluster for m in elastic.members if m.is_dedicated):
-        return run
-    where = date.due.dedicated_cluster
-    members = tuple(with_(m, cluster=where) if m.is_dedicated else m for m in elastic.members)
-    return replace(run, jobs=replace(run.jobs, elastic=replace(elastic, members=members)))
+    def mended(self, run: Run, date: Date) -> Run:
+        """The run with the clusters of its dedicated members, which the previous version did not write."""
+        elastic, where = elastic_of(run), date.due.dedicated_cluster
+        if all(m.cluster for m in elastic.members if m.is_dedicated):
+            return run
+        members = tuple(with_(m, cluster=where) if m.is_dedicated else m for m in elastic.members)
+        return run.having(replace(elastic, members=members))
 
 
 def _dedicated(elastic: Elastic, date: Date, count: int, now: datetime) -> dict[int, Member]:
@@ -99,3 +94,6 @@ def _by_tier(elastic: Elastic) -> tuple[list[Member], list[Member]]:
     """All members on low-priority nodes, and the live members on dedicated nodes."""
     low = [m for m in elastic.members if not m.is_dedicated]
     return low, [m for m in elastic.members if m.is_dedicated and m.state not in FINAL]
+
+
+HOLDING = {KIND: OfMembers()}  # shared/deadlines/kinds.py finds it by this name

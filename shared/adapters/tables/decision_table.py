@@ -1,4 +1,4 @@
-"""Decisions of the sweeps, in Azure Table Storage.
+"""Decisions about clusters, in the table `sweeps` of Azure Table Storage.
 
 partition   key                         row
 <cluster>   latest                      the latest decision
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PAGE = 1000  # the most rows that the service returns per answer
 
 
-class TableSweepLog:
+class TableDecisions:
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "sweeps")
         self._last_looks: dict[str, datetime] = {}  # the latest known check of each cluster
@@ -35,7 +35,7 @@ class TableSweepLog:
             writes.append(table.put(row | {"RowKey": f"h!{keys.newest_first(decision.at)}"}))
         self._table.write(*writes)
 
-    def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
+    def claim_check(self, cluster: str, now: datetime, seconds: float) -> bool:
         partition, since = keys.token(cluster), now - timedelta(seconds=seconds)
         if (last_look := self._last_looks.get(cluster)) and last_look > since:
             return False

@@ -20,12 +20,21 @@ from itertools import pairwise
 
 from msgspec.structs import replace as with_
 
+from shared.elastic.model import (
+    DEDICATED_FROM,
+    Elastic,
+    Loss,
+    Member,
+    Size,
+    elastic_of,
+    member_job,
+    seconds_ran,
+)
 from shared.jobs.limits import DAY
 from shared.jobs.model import FailureCode, JobFailure, JobState, JobStatus
 from shared.jobs.spec import JobSpec, on_each_node
 from shared.runs import old_sentences
-from shared.runs.model import DEDICATED_FROM, FINAL, Elastic, Loss, Member, Run, RunState, Size
-from shared.runs.names import member_job
+from shared.runs.model import FINAL, Run, RunState
 from shared.runs.node_use import ClusterUse, NodeSpan, use_of_one_job
 
 MISSING_FOR = timedelta(days=1)  # a job that Azure ML can't find counts as lost after this time
@@ -54,11 +63,10 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
 
     The variables are torchrun's own (PET_ and the name of an option). The job's time limit ends at the run's deadline.
     """
-    assert run.jobs.elastic is not None
-    seconds = max(1, int((run.jobs.elastic.deadline - now).total_seconds()))
-    job = run.asked.request
+    elastic, job = elastic_of(run), run.asked.request
+    seconds = max(1, int((elastic.deadline - now).total_seconds()))
     meeting = {
-        "PET_NNODES": f"{run.jobs.elastic.min_nodes}:{run.asked.nodes}",
+        "PET_NNODES": f"{elastic.min_nodes}:{run.asked.nodes}",
         "PET_RDZV_BACKEND": "azure-table",
         "PET_RDZV_ENDPOINT": rendezvous,
         "PET_RDZV_ID": run.name,
@@ -79,8 +87,7 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
 
 def uses_of_members(run: Run, now: datetime) -> list[ClusterUse]:
     """The run's use of each of its clusters: as many nodes as members ran there."""
-    assert run.jobs.elastic is not None
-    elastic = run.jobs.elastic
+    elastic = elastic_of(run)
     dedicated = next((m.cluster for m in elastic.members if m.is_dedicated), "")
     elsewhere = elastic.further_sizes | ({dedicated: elastic.dedicated_sizes} if elastic.dedicated_sizes else {})
     moments = sorted({size.at for sizes in (elastic.sizes, *elsewhere.values()) for size in sizes})
@@ -129,9 +136,9 @@ def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) ->
 
 
 def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> MembersPlan:
-    assert run.jobs.elastic is not None
-    members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.jobs.elastic.members)
-    before, dedicated = run.jobs.elastic, tuple(member for member in members if member.is_dedicated)
+    before = elastic_of(run)
+    members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in before.members)
+    dedicated = tuple(member for member in members if member.is_dedicated)
     sizes, dedicated_sizes = _sizes(before.sizes, members, now), _sizes(before.dedicated_sizes, dedicated, now)
     further = _further_sizes(run, members, now)
     elastic = replace(before, members=members, sizes=sizes, dedicated_sizes=dedicated_sizes, further_sizes=further)
@@ -227,17 +234,11 @@ def with_next_job(member: Member, now: datetime) -> Member:
     )
 
 
-def seconds_ran(member: Member, now: datetime) -> float:
-    """Total running time of the member's jobs until now, in seconds."""
-    return member.ran + ((now - member.at).total_seconds() if member.state is RunState.RUNNING else 0.0)
-
-
 def _with_losses(run: Run, after: Elastic, now: datetime) -> Elastic:
     """Add the members' losses since the last check. A job that ends with the run or by a cancel is not a loss."""
-    assert run.jobs.elastic is not None
     if run.cancel.asked_at is not None or any(m.state is RunState.COMPLETED for m in after.members):
         return after
-    pairs = zip(run.jobs.elastic.members, after.members, strict=True)
+    pairs = zip(elastic_of(run).members, after.members, strict=True)
     new = [Loss(now, old.index, old.attempt, member.why) for old, member in pairs if _is_lost(old, member)]
     return replace(after, losses=(*after.losses, *new)[-LOSSES_KEPT:]) if new else after
 
@@ -297,8 +298,7 @@ def _further_sizes(run: Run, members: tuple[Member, ...], now: datetime) -> dict
 
     Additional clusters exclude the run's first cluster and the cluster of dedicated nodes.
     """
-    assert run.jobs.elastic is not None
-    before = run.jobs.elastic.further_sizes
+    before = elastic_of(run).further_sizes
     elsewhere = {m.cluster for m in members if m.cluster and not m.is_dedicated} - {run.on_cluster}
     names = sorted(elsewhere | before.keys())
     there = {name: tuple(m for m in members if m.cluster == name) for name in names}

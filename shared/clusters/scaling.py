@@ -1,8 +1,8 @@
-"""The sweep: decide about every cluster, give the reason, and act on the decision.
+"""Scaling: decide about every cluster, give the reason, and act on the decision.
 
 A change is made in steps, so that it never removes nodes that something came to need meanwhile: check again; record
 that the change is under way; change; check once more, and restore the minimum if a drop or a run arrived in between. A
-sweep that finds a change interrupted by a crash restores the minimum too, if the cluster is needed.
+later check that finds a change interrupted by a crash restores the minimum too, if the cluster is needed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from shared.clusters.model import INSTANCE, Cluster, Decision
 from shared.clusters.needs import ClustersInUse, need, use
 from shared.clusters.ports import ClusterPorts, Leases
 from shared.clusters.run_warnings import move, watch
-from shared.clusters.samples import sample_of
+from shared.clusters.samples import EVENT, TIMER, sample_of
 from shared.kernel.errors import Conflict, NotFound, TrainyardError
 from shared.kernel.person import NOBODY, Person
 
 log = logging.getLogger(__name__)
 
 
-def sweep(ports: ClusterPorts) -> list[Decision]:
+def scale_clusters(ports: ClusterPorts) -> list[Decision]:
     """Check every cluster once, act on each decision and record it. A cluster that refuses does not stop the others."""
     clusters = ports.clusters.list()
     used = use(ports)
@@ -37,14 +37,14 @@ def sweep(ports: ClusterPorts) -> list[Decision]:
     if moved:  # the target clusters may be needed now
         used = use(ports)
     _close_leases(ports, used.leases)
-    return _swept(_Pass(ports, used, "sweep", warnings), clusters)
+    return _decide_all(_ScalingPass(ports, used, TIMER, warnings), clusters)
 
 
-def sweep_one(ports: ClusterPorts, message: CheckCluster) -> None:
-    """Sweep one cluster as soon as a run on it has started or ended. A deleted cluster is skipped."""
+def scale_one(ports: ClusterPorts, message: CheckCluster) -> None:
+    """Check one cluster as soon as a run on it has started or ended. A deleted cluster is skipped."""
     clusters = [cluster for cluster in ports.clusters.list() if cluster.name == message.cluster]
     if clusters:
-        _swept(_Pass(ports, use(ports), "event"), clusters)
+        _decide_all(_ScalingPass(ports, use(ports), EVENT), clusters)
 
 
 def scale_to_zero(ports: ClusterPorts, name: str, force: bool = False, by: Person = NOBODY) -> Decision:
@@ -56,21 +56,21 @@ def scale_to_zero(ports: ClusterPorts, name: str, force: bool = False, by: Perso
     clusters = {cluster.name: cluster for cluster in ports.clusters.list() if cluster.kind != INSTANCE}
     if (cluster := clusters.get(name)) is None:
         raise NotFound(f"There is no cluster {name[:80]!r}; there are: {', '.join(sorted(clusters)) or 'none'}.")
-    latest = ports.sweeps.latest(name)
+    latest = ports.decisions.latest(name)
     decision = judge_cluster(cluster, need(ports.budgets, cluster, use(ports)), latest, ports.clock())
     if force and decision.code == "idle_time":
         why = "Asked for, before its idle time was over."
         decision = replace(decision, action="to-zero", code="forced", why=why, min_nodes=0)
     if decision.action == "to-zero":
         decision = _lower(ports, cluster, replace(decision, asked_by=by.name, asked_by_id=by.id), None)
-        ports.sweeps.record(decision, latest)
+        ports.decisions.record(decision, latest)
     if decision.action != "to-zero" and decision.code not in ("scales_itself", "at_zero"):
         raise Conflict(f"Cluster {name} stays. {decision.why}", decision.code)
     return decision
 
 
 @dataclass(frozen=True)
-class _Pass:
+class _ScalingPass:
     """One check of all clusters."""
 
     ports: ClusterPorts
@@ -82,13 +82,13 @@ class _Pass:
         """Return the recorded decision, or the error if the decision could not even be recorded."""
         try:
             self.ports.samples.record(sample_of(cluster, self.ports.clock(), self.seen_by))
-            latest = self.ports.sweeps.latest(cluster.name)
+            latest = self.ports.decisions.latest(cluster.name)
             decision = self._done(cluster, self._judged(cluster, latest), latest)
             if decision.code == "at_zero" and latest is not None and latest.code != "at_zero":
                 self.ports.happened(ClusterAtZero(cluster, decision.at))
             if cluster.nodes and decision.idle_since is not None:
                 self.ports.happened(ClusterIdles(cluster, decision.idle_since, self.ports.clock()))
-            self.ports.sweeps.record(decision, latest)
+            self.ports.decisions.record(decision, latest)
         except TrainyardError as exc:
             log.warning("cluster %s: %s", cluster.name, exc)
             return exc
@@ -106,13 +106,13 @@ class _Pass:
         return decision
 
     def _warnings(self, cluster: Cluster, latest: Decision | None) -> list[str]:
-        """Return the warnings about runs on the cluster. A check after an event repeats the last sweep's warnings."""
-        if self.seen_by == "sweep":
+        """Return the warnings about runs on the cluster. A check after an event repeats the timer's last warnings."""
+        if self.seen_by == TIMER:
             return self.warnings.get(cluster.name, [])
         return list(latest.of_runs) if latest else []
 
     def _done(self, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
-        """Carry out the decision. A refusal is recorded with Azure ML's words; the next sweep retries."""
+        """Carry out the decision. A refusal is recorded with Azure ML's words; the next check retries."""
         if self.ports.rules.dry_run:
             return replace(decision, dry_run=True)
         try:
@@ -123,8 +123,8 @@ class _Pass:
             return replace(refused(decision, f"{decision.why} Azure ML refused: {exc}"), replaces=under_way)
 
 
-def _swept(look: _Pass, clusters: list[Cluster]) -> list[Decision]:
-    outcomes = look.ports.each(look.decide, clusters)
+def _decide_all(scaling_pass: _ScalingPass, clusters: list[Cluster]) -> list[Decision]:
+    outcomes = scaling_pass.ports.each(scaling_pass.decide, clusters)
     if errors := [outcome for outcome in outcomes if isinstance(outcome, TrainyardError)]:
         raise errors[0]
     return outcomes
@@ -148,7 +148,7 @@ def _lowers(cluster: Cluster, decision: Decision) -> bool:
 def _lower(ports: ClusterPorts, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
     """Lower the minimum, unless something comes to need the cluster meanwhile. Return the resulting decision."""
     if latest is None or latest.replaces != cluster.min_nodes:  # a refused earlier attempt may have recorded it already
-        ports.sweeps.record(replace(decision, replaces=cluster.min_nodes), latest)
+        ports.decisions.record(replace(decision, replaces=cluster.min_nodes), latest)
     ports.clusters.scale(cluster.name, min_nodes=decision.min_nodes)
     if needed := _came_meanwhile(ports, cluster, decision):
         after = judge_cluster(cluster, needed, decision, ports.clock())
