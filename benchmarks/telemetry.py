@@ -34,8 +34,8 @@ from shared.runs.ports import RunFilter
 NEVER = "0 0 0 1 1 *"
 PAIRS, QUICK_PAIRS = 6, 2
 IDLE_SECONDS, QUICK_SECONDS = 120.0, 20.0
-EXPORTED_SECONDS = 12.0  # until everything was exported: batches of spans and records wait five seconds
-TIMERS = ("reconcile_timer", "sweep_timer")
+EXPORTED_SECONDS = 16.0  # until everything was exported: batches of spans and records wait five seconds
+TIMERS = ("reconcile_timer", "scaling_timer")
 PAIRS_AN_HOUR = 12
 PATIENCE = 90.0
 SETTINGS = {
