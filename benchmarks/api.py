@@ -50,7 +50,7 @@ class Size:
     lists: int = 30
 
 
-QUICK = Size(3, 200, 1500, 20)
+QUICK = Size(10, 50, 500, 5)
 WRITERS = 8  # of runs at the same time
 ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster}}\n"
 TEMPLATE = """

@@ -375,3 +375,13 @@ def test_a_time_that_is_none_is_refused(world: World, since: str) -> None:
     """What is no time, or none that a computer can tell in UTC, is BadInput with an example."""
     with pytest.raises(BadInput, match="write a time like"):
         queries.runs(world.system, RunListQuery(since=since))
+
+
+def test_a_list_has_some_fields_of_each_run_and_all_on_request(world: World, run: Run) -> None:
+    """The fields of a list are those of the run's own answer; with `details` nothing is left out."""
+    whole = queries.run(world.system, run.name)
+    (short,) = queries.runs(world.system, RunListQuery())["runs"]
+    (details,) = queries.runs(world.system, RunListQuery(details=True))["runs"]
+    assert short.items() <= {**whole, "duration_seconds": short["duration_seconds"]}.items()
+    assert details.keys() == whole.keys()
+    assert len(json.dumps(short)) < 450 < len(json.dumps(details)) / 4
