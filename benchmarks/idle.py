@@ -5,7 +5,8 @@
 The local cloud's host serves HTTP alone, and the timers' functions run in this process, with telemetry and without, on
 an account that was never used, on one where every route has a drop, and on one where a run ended an hour ago, too.
 Routes and empty queues are asked by turns, so many pairs are counted, and the greatest and the mean are told. The
-first pair of a process asks all of them: it is told by itself. Target: at most 25, with telemetry, a drop in each route, and a run that ended.
+first pair of a process asks all of them: it is told by itself. Target: at most 25, with telemetry, a drop in each
+route, and a run that ended.
 """
 
 from __future__ import annotations

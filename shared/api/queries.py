@@ -74,7 +74,7 @@ def runs(ports: AllPorts, query: RunListQuery) -> dict[str, Any]:
     runs = [run for run in page.runs if run.removed.at is None]
     shown = [told(ports, run) if query.details else records.listed(run, ports.clock()) for run in runs]
     answer = {"runs": shown, "continue": page.token or None}
-    hint = _unknown_names(ports, query.where) if query.where and not (runs or page.token or query.token) else ""
+    hint = _unknown_names(ports, query.where) if query.where and not (runs or page.token) else ""
     return answer | {"looked_at": page.looked_at} | ({"hint": hint} if hint else {})
 
 
