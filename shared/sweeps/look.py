@@ -23,7 +23,7 @@ from shared.runs.decide import is_over
 from shared.runs.intake.insert_run import record
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import ClusterUse
-from shared.runs.ports import RunFilter, Runs
+from shared.runs.ports import RunFilter, RunPorts, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.transitions import transition
 from shared.runs.progress.workloads import workload
@@ -31,7 +31,7 @@ from shared.runs.views.metrics import Cursor, since
 from shared.sweeps.decide import best_trial, losers, to_start
 from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import SweepSummary, Trial, TrialState, trial_run
-from shared.sweeps.ports import Studies, Study, SweepPorts
+from shared.sweeps.ports import STUDIES, Studies, Study
 from shared.sweeps.sampling import draw, possible
 from shared.sweeps.trial_run import SWEEP_TAG, run_of_trial
 
@@ -42,13 +42,13 @@ LOOK_SECONDS = 5.0  # seconds between checks by the clock, for a sweep with earl
 TOLD_KEPT = 200  # values of one trial that the study stores
 
 
-def look_at_sweep(ports: SweepPorts, message: CheckSweep) -> None:
+def look_at_sweep(ports: RunPorts, message: CheckSweep) -> None:
     """Advance a sweep as far as possible now. A repeat, a late call, or a call for an ended sweep is safe.
 
     `number` identifies a check by the clock: only the number that the row expects queues the next check. Raises Changed
     if concurrent checks won every time: the message is then delivered again.
     """
-    name, number, studies = message.sweep, message.number, ports.studies
+    name, number, studies = message.sweep, message.number, ports.store(STUDIES)
     parent = ports.runs.get(name).value
     if parent.asked.request.sweep is None:
         return
@@ -65,7 +65,7 @@ def look_at_sweep(ports: SweepPorts, message: CheckSweep) -> None:
     _ask_for_next(ports.runs, ports.queues, name, number)
 
 
-def _end_stragglers(ports: SweepPorts, studies: Studies, parent: Run, sweep: Sweep) -> None:
+def _end_stragglers(ports: RunPorts, studies: Studies, parent: Run, sweep: Sweep) -> None:
     """Stop trials that another check started while the sweep ended."""
     for trial in studies.open(parent.name, sweep).trials:
         if trial.is_live:
@@ -91,7 +91,7 @@ def _ask_for_next(runs: Runs, queues: Queues, name: str, number: int | None) -> 
 
 @dataclass
 class _SweepCheck:
-    ports: SweepPorts
+    ports: RunPorts
     studies: Studies
     parent: Run
     sweep: Sweep
@@ -223,7 +223,7 @@ def _standing(parent: Run) -> SweepSummary:
     return parent.feature(SweepSummary) or SweepSummary()
 
 
-def _stop(ports: SweepPorts, trial: str, why: str) -> None:
+def _stop(ports: RunPorts, trial: str, why: str) -> None:
     cancel_run(ports, trial, f"Stopped by its sweep: {why}", code=CancelCode.SWEEP)
 
 
