@@ -187,7 +187,7 @@ def usual_times(api: Api, run: dict[str, Any]) -> dict[str, str]:
     """Return the usual duration of each phase of such a run, in words, from the newest completed runs of its
     experiment."""
     try:
-        listed = api.get("runs", experiment=run["experiment"], state="completed", limit=EARLIER_RUNS)
+        listed = api.get("runs", experiment=run["experiment"], state="completed", limit=EARLIER_RUNS, details="true")
     except CliError:
         return dict(phases.DEFAULTS)  # a nicety; the follow itself will say what is wrong
     return phases.usual(run, listed["runs"])

@@ -236,7 +236,7 @@ class Smoke:
         if self.stand_in:
             self.note(TAKEN, row["state"] == "completed" and bool(_taken(row)), _taken(row) or str(row["reason"]))
             return
-        evicted = next(filter(None, map(_taken, self.api.get("runs", limit=MOST_RUNS)["runs"])), "")
+        evicted = next(filter(None, map(_taken, self.api.get("runs", limit=MOST_RUNS, details="true")["runs"])), "")
         advice = f"no run lost its nodes yet; the history of the first one that does must have a failure {LOST}"
         self.note(TAKEN, OK if evicted else NOT_SHOWN, evicted or advice)
 
