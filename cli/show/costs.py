@@ -14,12 +14,12 @@ def dollars(amount: float) -> str:
 
 
 def share(part: float) -> str:
-    """A part of 1 in whole percent: `13 %`."""
+    """Format a share, from 0 to 1, in whole percent: `13 %`."""
     return f"{int(part * 100 + 0.5)} %"
 
 
 def saved(amount: float) -> str:
-    """What was saved, or a cost: `$1.50 less`, `$0.02 more`."""
+    """Format an amount of savings, or of additional cost: `$1.50 less`, `$0.02 more`."""
     return f"{dollars(abs(amount))} {'less' if amount >= 0 else 'more'}"
 
 

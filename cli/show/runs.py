@@ -76,7 +76,7 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def _diagnosis(run: dict[str, Any]) -> dict[str, Text]:
-    """The cause of a failure, with the line that shows it, and what to do."""
+    """Return the facts about a failure: the cause, the log line that shows it, and what to do."""
     found = run.get("diagnosis")
     if not found:
         return {}
@@ -206,7 +206,7 @@ def _data_of(run: dict[str, Any]) -> str:
 
 
 def _trained_on(run: dict[str, Any]) -> dict[str, Text]:
-    """Return whether the run trained on the data recorded for it; empty until that is known."""
+    """Return the fact about the trained data: recorded, other, or unknown. Empty until that is known."""
     words = {"recorded": "the data that are recorded", "other": "other data", "unknown": "can't be said"}
     if not (known := run.get("trained_on")):
         return {}
