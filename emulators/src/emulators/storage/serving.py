@@ -65,7 +65,8 @@ async def serving(config: Config, clock: Callable[[], float] = time.time) -> Asy
 
 
 def _ports(config: Config) -> dict[str, int]:
-    """The configured ports; instead of 0 that of the last start if it is free, so that clients outlive a restart."""
+    """Return the configured ports. Port 0 means the port of the last start if it is free, so that clients survive a
+    restart."""
     try:
         saved = json.loads((config.state / "ports.json").read_text())
     except (FileNotFoundError, ValueError):

@@ -44,7 +44,8 @@ class BlobAccount(Account):
         return sas.service_texts(call, resource, middle, sas.texts(call, *OVERRIDES))
 
     def _is_for(self, call: Call, right: Right) -> bool:
-        """Blobs; of what is done with containers, a signature for one allows to list it and search it alone."""
+        """Return whether a signature may be used for this right: for blobs, and for a container's signature
+        (`sr=c`) also to list and search that container."""
         listing = right.any_of in (("l",), ("f",)) and bool(right.name)
         return right.kind == "o" or (listing and call.text("sr") == "c")
 
@@ -53,7 +54,7 @@ class BlobAccount(Account):
 
 
 def _named(call: Call) -> tuple[str, str]:
-    """The container and blob of a request, as a signature for them names them."""
+    """Return the container and blob of a request, as its signature names them."""
     if call.text("restype") == "container" or ("restype" in call.query and "/" not in call.resource):
         return call.resource.partition("/")[0], ""
     return split(call.resource)

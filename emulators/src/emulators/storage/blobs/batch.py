@@ -1,4 +1,4 @@
-"""Many requests in one: deletions and tiers of blobs, each with its own signature and its own answer.
+"""Blob batches: one request with many deletions or tier changes, each with its own signature and its own answer.
 
 https://learn.microsoft.com/rest/api/storageservices/blob-batch
 """

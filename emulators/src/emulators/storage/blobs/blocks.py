@@ -1,4 +1,4 @@
-"""Blobs that come in blocks, and those that grow at their end.
+"""Operations on block blobs, whose blocks are committed as a list, and on append blobs.
 
 https://learn.microsoft.com/rest/api/storageservices/put-block-list
 """
@@ -54,7 +54,7 @@ class BlockOperations(Operations):
         return target.container.id
 
     def commit(self, call: Call) -> Answer:
-        """Make the blob of the blocks that the list names, in its order."""
+        """Commit the blocks of the block list, in its order, as the blob."""
         target = self._requests.writable(call, "w", "c")
         wanted = xml.read_block_list(call.body)
         if target.blob is not None and target.blob.kind != "BlockBlob":
@@ -135,7 +135,8 @@ class BlockOperations(Operations):
 
 
 def block_id(call: Call) -> str:
-    """The request's block id, as it was sent. Raises StorageError, 400, for one that is not base64, or too long."""
+    """Return the request's block id as it was sent. Raises StorageError, 400, for an id that is not base64 or is
+    too long."""
     text = call.query.get("blockid", "")
     try:
         decoded = base64.b64decode(text, validate=True)

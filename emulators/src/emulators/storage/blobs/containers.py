@@ -1,4 +1,4 @@
-"""What is done with containers, and with the blobs of one: make, list, delete.
+"""Operations on containers: creating, listing and deleting containers, and listing the blobs in one.
 
 https://learn.microsoft.com/rest/api/storageservices/operations-on-containers
 """

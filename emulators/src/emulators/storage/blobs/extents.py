@@ -38,7 +38,7 @@ class Digest(Protocol):
 
 @dataclass(frozen=True)
 class Upload:
-    """Bytes that came: small ones are here, others in an extent already."""
+    """Received bytes: few bytes are in `data`, more are already stored in the extent `extent`."""
 
     size: int
     md5: bytes
@@ -47,7 +47,7 @@ class Upload:
 
 
 class Extents:
-    """The extents of one account, in its database, and in files under `folder`."""
+    """The extents of one account: small ones in its database, large ones in files under `folder`."""
 
     def __init__(self, db: sqlite3.Connection, folder: Path) -> None:
         self._db = db
@@ -57,8 +57,8 @@ class Extents:
     # Writing
 
     async def receive(self, source: AsyncIterator[bytes], *more: Digest) -> Upload:
-        """Take bytes as they come, and tell them to the digests. They are forgotten unless `store` follows before the
-        next `purge`."""
+        """Receive bytes from a stream, and feed them to the digests. The next `purge` removes the bytes unless
+        `store` is called before."""
         md5, size, waiting = hashlib.md5(usedforsecurity=False), 0, bytearray()
         digests = (md5, *more)
         with contextlib.ExitStack() as stack:
@@ -90,7 +90,7 @@ class Extents:
         return path.open("wb", buffering=0)  # closed by the stack
 
     def store(self, upload: Upload) -> list[Piece]:
-        """What was received, as pieces that nothing holds yet. Part of a transaction."""
+        """Store an upload, and return its pieces, which no row refers to yet. Must run in a transaction."""
         if not upload.size:
             return []
         if upload.data is None:
@@ -101,7 +101,8 @@ class Extents:
         return [(extent, 0, upload.size)]
 
     def hold(self, pieces: Iterable[Piece], instead_of: Iterable[Piece] = ()) -> None:
-        """These are named by one more row; those of `instead_of` by one less. Part of a transaction."""
+        """Count one more reference to the extents of `pieces`, and one fewer to those of `instead_of`. Must run in
+        a transaction."""
         counts = Counter(piece[0] for piece in pieces)
         counts.subtract(piece[0] for piece in instead_of)
         changes = [(count, extent) for extent, count in counts.items() if count]
@@ -113,7 +114,7 @@ class Extents:
     # Reading
 
     def at_once(self, pieces: Iterable[Piece]) -> bytes | None:
-        """All of the bytes, if they are few and lie in the database."""
+        """Return the bytes of at most two pieces that lie in the database, otherwise None."""
         found: list[bytes] = []
         for extent, offset, length in pieces:
             data = self._inline(extent)
@@ -166,7 +167,7 @@ class Extents:
     # Removing
 
     def purge(self) -> bool:
-        """Remove some extents that nothing holds. Says whether there may be more."""
+        """Remove some extents without references. Returns whether there may be more."""
         rows = self._db.execute(
             "SELECT id, data IS NULL FROM extents WHERE refs = 0 LIMIT ?", (PURGED_AT_ONCE + len(self._pins),)
         ).fetchall()

@@ -1,4 +1,4 @@
-"""What the headers of blob requests say, and those of the answers.
+"""The headers of blob requests and of their answers.
 
 https://learn.microsoft.com/rest/api/storageservices/get-blob
 """
@@ -52,7 +52,8 @@ def checked_tags(found: dict[str, str]) -> dict[str, str]:
 
 
 def content_headers(headers: Mapping[str, str], plain: bool) -> dict[str, str]:
-    """What a request says of the content. With `plain` its own content type counts, unless it says another."""
+    """Return the content headers that a request sets, such as Content-Type. With `plain`, the request's own
+    Content-Type is used if x-ms-blob-content-type is missing. Raises StorageError for unprintable values."""
     found = {name: value for name, asked in CONTENT.items() if (value := headers.get(asked))}
     if plain and "Content-Type" not in found and (kind := headers.get("Content-Type")):
         found["Content-Type"] = kind
@@ -63,7 +64,7 @@ def content_headers(headers: Mapping[str, str], plain: bool) -> dict[str, str]:
 
 
 def check_md5(call: Call, upload: Upload, name: str) -> None:
-    """Compare what came with its hash in this header. Raises StorageError, 400."""
+    """Compare the received bytes with the MD5 in this header. Raises StorageError, 400."""
     given = call.headers.get(name)
     if given is None:
         return
@@ -156,7 +157,7 @@ def lease(of: Lease, now: float) -> dict[str, str]:
 
 
 def properties(blob: Blob, now: float) -> dict[str, str]:
-    """What an answer with a blob, or about one, says of it."""
+    """Return the headers with a blob's properties, for an answer with the blob or about it."""
     found = {
         **version(blob),
         "x-ms-creation-time": http_date(blob.created),
@@ -191,12 +192,12 @@ def tier_of(blob: Blob) -> dict[str, str]:
 
 
 def pending(blob: Blob) -> str:
-    """What is said of an archived blob that is on its way back."""
+    """Return the archive status of a blob that is being rehydrated."""
     return f"rehydrate-pending-to-{blob.rehydrating.lower()}"
 
 
 def retiered(blob: Blob, wanted: str, priority: str, now: float) -> Blob:
-    """The blob in another tier, or on its way to it from the archive."""
+    """Return the blob in another tier. A blob in the archive tier is being rehydrated first."""
     if blob.tier == ARCHIVE and wanted != ARCHIVE:
         return replace(blob, rehydrating=wanted, priority=priority or "Standard", tier_set=now)
     return replace(blob, tier=wanted, rehydrating="", priority="", tier_set=now)

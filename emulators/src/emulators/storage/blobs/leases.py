@@ -15,7 +15,7 @@ FOR_EVER = -1  # a duration
 
 @dataclass(frozen=True)
 class Lease:
-    """`ends`: when it expires, or when breaking it is over."""
+    """A lease on a blob or container. `ends`: when the lease expires, or when its break period ends."""
 
     id: str = ""
     duration: int = FOR_EVER
@@ -64,7 +64,8 @@ class Lease:
         return Lease()
 
     def breaking(self, now: float, period: int | None) -> Lease:
-        """End it in `period` seconds, or when it would have ended; without one that never ends is over at once."""
+        """Break the lease in `period` seconds, or earlier if it would expire before. Without `period`, the lease
+        runs out its remaining time; an infinite lease is broken at once."""
         state = self.state(now)
         if state == "available":
             raise _none_to_change()

@@ -38,7 +38,7 @@ class LeaseOperations(Operations):
         return Answer(STATUS[action], headers={**headers.version(container), **told})
 
     def _changed(self, call: Call, lease: Lease) -> tuple[Lease, dict[str, str]]:
-        """The lease as the request wants it, and the headers that tell it."""
+        """Return the lease after the request's action, and the headers that report it."""
         now, asked = self._blobs.clock(), lease_id(call)
         wanted = lease_id(call, "x-ms-proposed-lease-id")
         match _action(call):

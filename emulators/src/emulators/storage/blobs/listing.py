@@ -17,8 +17,9 @@ Row = tuple[str, str, str | None]
 
 @dataclass(frozen=True)
 class Wanted:
-    """At most `limit` entries from `start` on. Those that have the delimiter behind the prefix are one entry for each
-    name up to it. With `uncommitted` blobs that have only blocks so far are listed too."""
+    """A page of a listing: at most `limit` entries from `start` on. Names that contain the delimiter after the
+    prefix are grouped into one entry for each part up to the delimiter. With `uncommitted`, blobs that have only
+    uncommitted blocks are listed too."""
 
     prefix: str
     delimiter: str

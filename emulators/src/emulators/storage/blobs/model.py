@@ -1,4 +1,4 @@
-"""What there is to say of containers and blobs, and how it stands in the database."""
+"""The records of containers and blobs, and their form in the database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NONE = Lease()
 
 @dataclass(frozen=True)
 class Container:
-    """`policies`: the stored access policies, as the XML that set them."""
+    """A container. `policies`: its stored access policies, as the XML that set them."""
 
     id: int
     name: str
@@ -28,9 +28,10 @@ class Container:
 
 @dataclass(frozen=True)
 class Blob:
-    """`headers` are those of the content, by their names in an answer; `copy` says of what it is a copy.
+    """The facts about a blob. `headers` are the content headers, by their names in an answer; `copy` describes the copy
+    that made the blob.
 
-    A snapshot has the time when it was taken, as Azure writes it.
+    `snapshot` is the time at which a snapshot was taken, in Azure's format; '' for the blob itself.
     """
 
     kind: str
@@ -61,7 +62,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Block:
-    """A block that waits for its list."""
+    """An uncommitted block."""
 
     id: str
     size: int
@@ -82,7 +83,7 @@ Listed = tuple[str, Blob | None]  # a blob, or a prefix of several
 
 
 def after(prefix: str) -> str | None:
-    """The least text above all that begin with this prefix; None if there is none."""
+    """Return the smallest text greater than all texts with this prefix; None if there is none."""
     while prefix:
         last = ord(prefix[-1]) + 1
         if last <= 0x10FFFF:
@@ -92,7 +93,7 @@ def after(prefix: str) -> str | None:
 
 
 def facts_of(thing: Blob | Container) -> str:
-    """What there is to say of it, without what is as in every new one."""
+    """Return the facts about a blob or container as JSON, without empty values."""
     facts: dict[str, Any] = {key: value for key, value in vars(thing).items() if value and key not in ("id", "name")}
     lease = facts.pop("lease")
     return json.dumps(facts | ({"lease": asdict(lease)} if lease.id else {}), separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""What is done with one blob: put, get, delete, and its properties."""
+"""Operations on one blob: put, get, delete, snapshots and properties."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BlobOperations(Operations):
         return self.written(target, facts, upload)
 
     def new(self, call: Call, kind: str) -> Blob:
-        """The facts of a blob that replaces what is there, as the request says them."""
+        """Return the facts that the request gives about the new blob that replaces the present one."""
         found = headers.content_headers(call.headers, plain=call.text("comp") != "blocklist")
         return Blob(
             kind,
@@ -57,7 +57,7 @@ class BlobOperations(Operations):
         )
 
     def written(self, target: Target, facts: Blob, content: Content | Upload, status: int = 201) -> Answer:
-        """Write it under a new version."""
+        """Write the blob with a new etag, and return the answer."""
         if isinstance(content, Upload):
             size = content.size
             if facts.kind == "BlockBlob":
@@ -74,7 +74,7 @@ class BlobOperations(Operations):
         return Answer(status, headers={**headers.version(made), **md5, "x-ms-request-server-encrypted": "true"})
 
     def changed(self, target: Target, blob: Blob) -> dict[str, str]:
-        """Write new facts under a new version, and give the headers that tell it."""
+        """Write the blob's changed facts with a new etag, and return the headers that report the etag."""
         made = replace(blob, etag=self._blobs.new_etag(), modified=self._blobs.clock())
         self._blobs.change(target.container.id, target.name, made)
         return headers.version(made)
@@ -132,7 +132,7 @@ class BlobOperations(Operations):
         return Answer(200, headers={**self.changed(target, blob), "x-ms-request-server-encrypted": "true"})
 
     def set_properties(self, call: Call) -> Answer:
-        """Set all of the content's headers: those that the request does not name are gone."""
+        """Replace all content headers. Headers that the request does not name are removed."""
         target = self._requests.writable(call, "w")
         blob = replace(target.there, headers=headers.content_headers(call.headers, plain=False))
         return Answer(200, headers=self.changed(target, blob))
@@ -166,7 +166,7 @@ class BlobOperations(Operations):
         return Answer(204)
 
     def snapshot(self, call: Call) -> Answer:
-        """Keep the blob as it is. One who holds no lease may do so too."""
+        """Take a snapshot of the blob. A caller without the blob's lease may take one too."""
         self._requests.admit(call, "w", "c")
         target = self._requests.target(call)
         blob, own = target.there, metadata(call.headers)
@@ -179,7 +179,7 @@ class BlobOperations(Operations):
         return Answer(201, headers={**headers.version(made), **told})
 
     def delete(self, call: Call) -> Answer:
-        """Delete a snapshot, a blob, a blob with its snapshots, or these alone."""
+        """Delete a snapshot, a blob, a blob with its snapshots, or all snapshots of a blob."""
         self._requests.admit(call, "d")
         target = self._requests.place(call)
         if target.blob is None:
@@ -200,7 +200,8 @@ class BlobOperations(Operations):
 
 
 def _overrides(call: Call) -> dict[str, str]:
-    """Headers of the answer that the signature sets. Raises StorageError, 400, for what can't be one."""
+    """Return the response headers that the signature sets. Raises StorageError, 400, for a value with control
+    characters."""
     found = {name: call.text(key) for key, name in OVERRIDES.items() if call.text(key) and "sig" in call.query}
     for key, name in OVERRIDES.items():
         if not found.get(name, "").isprintable():

@@ -1,4 +1,5 @@
-"""What all operations on blobs share: the account's check, the container and blob that a request names, its bytes."""
+"""Parts that all blob operations share: authorization, the container and blob that a request names, and the
+request's bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ GUID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
 @dataclass(frozen=True)
 class Target:
-    """The blob that a request names, and what is there."""
+    """The blob that a request names, as it is now. `blob` is None if there is no such blob."""
 
     container: Container
     name: str
@@ -38,7 +39,7 @@ class Target:
 
     @property
     def there(self) -> Blob:
-        """Raises StorageError, 404, if there is none."""
+        """Return the blob. Raises StorageError, 404, if it does not exist."""
         if self.blob is None:
             raise blob_not_found()
         return self.blob
@@ -46,13 +47,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Requests:
-    """The account's blobs, and who may ask for them."""
+    """The account's blobs and the authorization of requests."""
 
     blobs: Blobs
     account: BlobAccount
 
     def admit(self, call: Call, *any_of: str, kind: str = "o", action: str = "") -> str:
-        """Return what its signature permits, if that is one of these; raises StorageError, 403 or 401."""
+        """Return the signature's permissions if they include one of `any_of`. Raises StorageError, 403 or 401."""
         return self.account.admit(call, Right(kind, any_of, call.resource.partition("/")[0], action)).permissions
 
     def target(self, call: Call) -> Target:
@@ -62,7 +63,7 @@ class Requests:
         return self.place(call)
 
     def place(self, call: Call) -> Target:
-        """The blob, or the snapshot of one."""
+        """Return the blob or snapshot that a request names. Raises StorageError, 400 and 404."""
         container, name = split(call.resource)
         if "%" in call.path:
             check_encoding(call.path)
@@ -75,11 +76,12 @@ class Requests:
         return Target(found, name, settled(blob, self.blobs.clock()) if blob else None, snapshot)
 
     def content(self, target: Target) -> Content:
-        """What is there consists of."""
+        """Return the content of the blob or snapshot."""
         return self.blobs.content(target.container.id, target.name, target.snapshot)
 
     def readable(self, call: Call, *any_of: str) -> Target:
-        """A blob that is there, and under the request's lease and conditions."""
+        """Return the blob of a read request, after checking the permission, the lease and the conditions. Raises
+        StorageError."""
         self.admit(call, *any_of)
         target = self.place(call)
         blob = target.there
@@ -98,7 +100,7 @@ class Requests:
         return target
 
     def check_write(self, call: Call, target: Target) -> None:
-        """Raises StorageError, 409 or 412, if its lease or a condition is against it."""
+        """Raise StorageError, 409 or 412, if the blob's lease or a condition of the request forbids the write."""
         blob, conditions = target.blob, Conditions.of(call.headers)
         if blob is None:
             conditions.allow_write(None)
@@ -113,7 +115,7 @@ class Requests:
         conditions.allow_write(blob.etag, blob.modified, blob.tags)
 
     async def received(self, call: Call) -> Upload:
-        """The request's bytes, which are what its hashes say. Raises StorageError, 400."""
+        """Receive the request's bytes, and check them against the request's hashes. Raises StorageError, 400."""
         given = headers.checked_crc64(call)
         if given and "Content-MD5" in call.headers:
             sentence = "Both x-ms-content-crc64 header and Content-MD5 header are present."
@@ -129,7 +131,7 @@ class Requests:
 
 
 class Operations:
-    """What is done with some of what requests name."""
+    """Base class of a group of operations on what requests name."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
@@ -145,7 +147,7 @@ def checked_container(name: str) -> str:
 
 
 def check_encoding(path: str) -> None:
-    """Raises StorageError, 400, for bytes that are no UTF-8: two such names would become one."""
+    """Raise StorageError, 400, for a path that is not UTF-8. Decoding would map two such names to one."""
     try:
         unquote(path, errors="strict")
     except UnicodeDecodeError:

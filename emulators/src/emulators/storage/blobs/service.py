@@ -184,7 +184,8 @@ class BlobService(Service[BlobAccount]):
         return await self._operation(call, container, name)(call)
 
     def _operation(self, call: Call, container: str, name: str) -> Operation:
-        """What the request asks for. Raises StorageError, 405, and 400 for a condition that it does not look at."""
+        """Return the operation that a request asks for. Raises StorageError, 405 for an unknown operation, and 400
+        for a condition that the operation does not support."""
         comp = call.text("comp")
         if not container:
             key = f"{call.method} {comp}"
@@ -218,8 +219,8 @@ class BlobService(Service[BlobAccount]):
         return self._blobs.container(name).policies
 
     def _tell(self, call: Call, status: int, before: str) -> None:
-        """Write a line of Azurite's access log for what made, deleted or moved a blob, with what there is to know of it
-        behind; `before` is that of a blob before the request.
+        """Write a line of Azurite's access log for a request that created, deleted or moved a blob, followed by the
+        blob's facts; `before` holds the facts from before the request.
 
         Whoever asks for the service's root with a parameter of its own finds it there, behind all that was before.
         """
@@ -236,14 +237,14 @@ class BlobService(Service[BlobAccount]):
                 self._returning.append((self._blobs.clock() + REHYDRATION_SECONDS, call))
 
     def _tell_of_returned(self) -> None:
-        """Tell of blobs that are back from the archive, if they are still there."""
+        """Write a line for each blob that has been rehydrated from the archive and still exists."""
         while self._returning and self._returning[0][0] <= self._blobs.clock():
             _, call = self._returning.popleft()
             if facts := self._facts(call):
                 self._write_line(call, 200, facts)
 
     def _facts(self, call: Call) -> str:
-        """What a line tells of the request's blob; nothing if there is none."""
+        """Return the facts about the request's blob for the access log; '' if the blob does not exist."""
         container, name = split(call.resource)
         try:
             blob = self._blobs.find(self._blobs.container(container).id, name)

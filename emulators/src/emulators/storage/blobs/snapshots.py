@@ -1,4 +1,4 @@
-"""Snapshots: what a blob was at a moment, as a row of its own on the same bytes.
+"""Snapshots: the content of a blob at a moment, stored as a row of its own that refers to the same bytes.
 
 https://learn.microsoft.com/rest/api/storageservices/snapshot-blob
 """
@@ -26,7 +26,7 @@ OF_BLOB = "container = ? AND name = ?"
 
 
 class Snapshots:
-    """Those of one account's blobs. Whatever changes them is part of a transaction."""
+    """The snapshots of one account's blobs. All changes must run in a transaction."""
 
     def __init__(self, db: sqlite3.Connection, extents: Extents) -> None:
         self._db = db
@@ -38,7 +38,7 @@ class Snapshots:
         return blob_of(row[0]) if row else None
 
     def content(self, container: int, name: str, time: str) -> Content:
-        """What a snapshot that is there consists of."""
+        """Return the content of an existing snapshot."""
         key = (container, name, time)
         (text,) = self._db.execute(f"SELECT content FROM snapshots WHERE {OF_ONE}", key).fetchone()  # noqa: S608
         return content_of(text)
@@ -48,7 +48,8 @@ class Snapshots:
         return self._db.execute(text, (container, name)).fetchone() is not None
 
     def take(self, container: int, name: str, blob: Blob, tick: int) -> Blob:
-        """Keep the blob that is there under these facts and the time of this tick, or the next that is free."""
+        """Take a snapshot of an existing blob with these facts. Its time is that of `tick`, or of the next free
+        tick."""
         while self.find(container, name, time_of(tick)):
             tick += 1
         made = replace(blob, snapshot=time_of(tick), lease=NONE)
@@ -59,7 +60,7 @@ class Snapshots:
         return made
 
     def delete(self, container: int, name: str, time: str = "") -> None:
-        """One, or all of the blob."""
+        """Delete one snapshot, or all snapshots of the blob."""
         text, key = (OF_ONE, (container, name, time)) if time else (OF_BLOB, (container, name))
         rows = self._db.execute(f"DELETE FROM snapshots WHERE {text} RETURNING content", key).fetchall()  # noqa: S608
         for (content,) in rows:

@@ -57,7 +57,7 @@ class Blobs(Store):
         self._ticks = 0
 
     def new_etag(self) -> str:
-        """One that no version had before."""
+        """Return an etag that has not been used before."""
         return f"0x{self._tick():X}"
 
     def _tick(self) -> int:
@@ -67,14 +67,14 @@ class Blobs(Store):
     # Containers
 
     def container(self, name: str) -> Container:
-        """Raises StorageError, 404, if there is none."""
+        """Return the container. Raises StorageError, 404, if it does not exist."""
         row = self._db.execute("SELECT id, facts FROM containers WHERE name = ?", (name,)).fetchone()
         if row is None:
             raise StorageError(404, "ContainerNotFound", "The specified container does not exist.")
         return container_of(row[0], name, row[1])
 
     def create_container(self, name: str, metadata: dict[str, str]) -> Container:
-        """Raises StorageError, 409, if it is there."""
+        """Create a container. Raises StorageError, 409, if it exists."""
         if self._db.execute("SELECT 1 FROM containers WHERE name = ?", (name,)).fetchone():
             raise StorageError(409, "ContainerAlreadyExists", "The specified container already exists.")
         made = Container(0, name, self.new_etag(), self.clock(), metadata)
@@ -86,7 +86,7 @@ class Blobs(Store):
         self._db.execute("UPDATE containers SET facts = ? WHERE id = ?", (facts_of(changed), changed.id))
 
     def delete_container(self, container: Container) -> None:
-        """Remove it. Its blobs go from the file little by little, in `purge`."""
+        """Delete a container. Its blobs are removed from the database in steps, by `purge`."""
         with transaction(self._db):
             self._db.execute("DELETE FROM containers WHERE id = ?", (container.id,))
             self._dropped.add(container.id)
@@ -108,7 +108,7 @@ class Blobs(Store):
         return blob_of(row[0]) if row else None
 
     def content(self, container: int, name: str, snapshot: str = "") -> Content:
-        """What a blob that is there consists of."""
+        """Return the content of an existing blob or snapshot."""
         if snapshot:
             return self._snapshots.content(container, name, snapshot)
         (text,) = self._db.execute(
@@ -117,7 +117,7 @@ class Blobs(Store):
         return content_of(text)
 
     def write(self, container: int, name: str, blob: Blob, content: Content | Upload) -> None:
-        """Make or replace a blob. The blocks that waited for its list are dropped."""
+        """Create or replace a blob, and drop its uncommitted blocks."""
         with transaction(self._db):
             made = Content(self.extents.store(content)) if isinstance(content, Upload) else content
             before = self._pieces(container, name) + self._drop_staged(container, name)
@@ -142,21 +142,21 @@ class Blobs(Store):
             )
 
     def _joined(self, last: list[Piece], upload: Upload) -> Upload | None:
-        """The last piece and what comes behind it as one, if both are small."""
+        """Return the last piece and the appended bytes as one upload, or None unless both are small."""
         if not last or upload.data is None or last[0][2] + upload.size > SMALL:
             return None
         before = self.extents.at_once(last)
         return None if before is None else replace(upload, data=before + upload.data, size=len(before) + upload.size)
 
     def change(self, container: int, name: str, blob: Blob) -> None:
-        """New facts of a blob that is there."""
+        """Change the facts of an existing blob."""
         with transaction(self._db):
             row = (facts_of(blob), container, name)
             self._db.execute("UPDATE blobs SET facts = ? WHERE container = ? AND name = ?", row)
             self.tags.put(container, name, blob.tags)
 
     def delete(self, container: int, name: str) -> None:
-        """The blob, its snapshots, and the blocks that wait for its list."""
+        """Delete the blob, its snapshots, and its uncommitted blocks."""
         with transaction(self._db):
             self._delete(container, name)
 
@@ -169,7 +169,7 @@ class Blobs(Store):
     # Snapshots
 
     def take_snapshot(self, container: int, name: str, blob: Blob) -> Blob:
-        """Keep a blob that is there as it is, with these facts, of which `snapshot` is then the time."""
+        """Take a snapshot of an existing blob with these facts. Returns the snapshot, whose `snapshot` is its time."""
         with transaction(self._db):
             return self._snapshots.take(container, name, blob, self._tick())
 
@@ -177,7 +177,7 @@ class Blobs(Store):
         return self._snapshots.any(container, name)
 
     def delete_snapshots(self, container: int, name: str, snapshot: str = "") -> None:
-        """This one, or all of the blob."""
+        """Delete one snapshot, or all snapshots of the blob."""
         with transaction(self._db):
             self._snapshots.delete(container, name, snapshot)
 
@@ -219,9 +219,9 @@ class Blobs(Store):
     # Removing
 
     def purge(self) -> bool:
-        """Remove some of what deleted containers held, of blocks that no list took, and of bytes that nothing holds.
+        """Remove some blobs of deleted containers, old uncommitted blocks, and extents without references.
 
-        Says whether there may be more.
+        Returns whether there may be more.
         """
         with transaction(self._db):
             more = self._dropped.purge(self._remove) | self._purge_staged()
@@ -249,7 +249,7 @@ class Blobs(Store):
         return bool(old)
 
     def _pieces(self, container: int, name: str) -> list[Piece]:
-        """Those of the blob, if it is there."""
+        """Return the pieces of the blob; empty if the blob does not exist."""
         row = self._db.execute(
             "SELECT content FROM blobs WHERE container = ? AND name = ?", (container, name)
         ).fetchone()

@@ -31,7 +31,7 @@ AND, OR = re.compile(r"AND\b", re.IGNORECASE), re.compile(r"\s*OR\b", re.IGNOREC
 
 @dataclass(frozen=True)
 class Term:
-    """What one tag must be; values compare as texts do."""
+    """A comparison of one tag with a value. Values are compared as text."""
 
     key: str
     operator: str
@@ -43,7 +43,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Query:
-    """All of the terms hold; `container` is the only one to look in, if there is one."""
+    """A search whose terms must all hold. `container` limits the search to one container; '' means all."""
 
     terms: tuple[Term, ...]
     container: str = ""
@@ -54,7 +54,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Condition:
-    """All terms of one of these hold."""
+    """A condition that holds if all terms of one group hold."""
 
     any_of: tuple[tuple[Term, ...], ...]
 
@@ -63,7 +63,8 @@ class Condition:
 
 
 def condition(text: str) -> Condition:
-    """What `x-ms-if-tags` says: of one blob, so without a container, and with OR and <>, which no search has.
+    """Parse an `x-ms-if-tags` condition. A condition is about one blob, so it has no container; unlike a search, it may
+    use OR and <>.
 
     Raises ValueError as `parse` does.
     """
@@ -75,7 +76,7 @@ def condition(text: str) -> Condition:
 
 
 def parse(text: str) -> Query:
-    """Raises ValueError naming where it goes wrong."""
+    """Parse a search. Raises ValueError with the position or the name that is wrong."""
     _check_length(text)
     found, *others = _groups(text)
     if others or any(term.operator == "<>" for term in found):
@@ -97,7 +98,7 @@ def _check_length(text: str) -> None:
 
 
 def _groups(text: str) -> Iterator[list[Term]]:
-    """The terms that AND joins, of which OR joins several."""
+    """Yield the groups of terms that OR separates; AND joins the terms of a group."""
     found, at = list[Term](), 0
     while True:
         match = TERM.match(text, at)

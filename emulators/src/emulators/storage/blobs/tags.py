@@ -1,4 +1,4 @@
-"""Which blobs have which index tags: one row for each tag, so that a search reads what it finds and no more.
+"""The index of blobs by tag. Each tag of a blob has its own row, so a search reads only the rows that it finds.
 
 https://learn.microsoft.com/rest/api/storageservices/find-blobs-by-tags
 """

@@ -25,7 +25,8 @@ UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # f
 
 @dataclass(frozen=True)
 class Page:
-    """A part of a list: where it was asked for, with which parameters, what it includes, and where the next begins."""
+    """One page of a list: the endpoint and parameters of the request, the included parts, and the marker of the
+    next page."""
 
     endpoint: str
     asked: Mapping[str, str]
@@ -35,7 +36,7 @@ class Page:
 
 
 def _name(name: str) -> str:
-    """Encoded, if XML can't hold it as it is."""
+    """Return the Name element. A name that XML can't represent is percent-encoded."""
     return f'<Name Encoded="true">{quote(name)}</Name>' if UNFIT.search(name) else f"<Name>{text_of(name)}</Name>"
 
 
@@ -67,7 +68,7 @@ def blobs(page: Page, container: str, found: Iterable[Listed]) -> bytes:
 
 
 def found_by_tags(page: Page, keys: Collection[str], found: Iterable[Found]) -> bytes:
-    """What a search found, each blob with those of its tags that were asked for."""
+    """Return the blobs that a search found, each with its tags among `keys`."""
     entries = (
         f"<Blob>{_name(name)}<ContainerName>{container}</ContainerName>"
         f"{tags({key: value for key, value in own.items() if key in keys})}</Blob>"

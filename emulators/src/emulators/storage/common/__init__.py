@@ -1,1 +1,1 @@
-"""What blobs, queues and tables share: HTTP, who may do what, the database."""
+"""Parts that blobs, queues and tables share: HTTP, authorization, the database."""

@@ -56,9 +56,9 @@ class Account:
             raise ValueError("the account's key is not base64") from None
 
     def admit(self, call: Call, right: Right) -> Terms:
-        """Return, with what its signature allows, for a request that may be done.
+        """Authorize a request, and return the terms of its signature.
 
-        Raises StorageError, 403 or 401, for any other.
+        Raises StorageError, 403 or 401, for a request that is not allowed.
         """
         if "sig" in call.query:
             return self._admit_sas(call, right)
@@ -91,7 +91,8 @@ class Account:
         return base64.b64encode(hmac.digest(self._secret if secret is None else secret, signed, "sha256")).decode()
 
     def delegation_key(self, grant: sas.Delegation) -> str:
-        """The key with which who was given this may sign: the same for the same terms, so none has to be kept."""
+        """Return the user delegation key for these terms. The key is derived from the terms, so no key has to be
+        stored."""
         return self.sign("\n".join(["user delegation key", *grant.signed]))
 
     def _authorization(self, call: Call) -> str:
@@ -227,7 +228,8 @@ class Account:
 
 
 def _order(header: tuple[str, str]) -> tuple[list[int], list[bool]]:
-    """As Azure sorts headers, and its SDKs with it: hyphens count only between names that are else the same."""
+    """Return the sort key of a header, in the order of Azure and its SDKs: hyphens count only between names that
+    are otherwise equal."""
     name = header[0]
     return [RANKS[char] for char in name if char in RANKS], [char not in RANKS for char in name]
 

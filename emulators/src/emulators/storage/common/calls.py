@@ -42,12 +42,12 @@ class Call:
 
     @property
     def secondary(self) -> bool:
-        """Whether it is to the account's other region, which can be read alone."""
+        """Return whether the request is to the account's secondary region, which is read-only."""
         return self.path[1:].partition("/")[0].endswith(SECONDARY)
 
     @property
     def signed_path(self) -> str:
-        """The path as it was sent."""
+        """Return the path as it was sent, which the signature covers."""
         return "/" + self.path[1:].partition("/")[2] if self.at_host else self.path
 
     @property

@@ -26,7 +26,8 @@ class Rule:
     seconds: str
 
     def fits(self, origin: str, method: str, asked: tuple[str, ...] = ()) -> bool:
-        """Whether it lets pages of this origin, named or by `*`, send such requests with these headers."""
+        """Return whether the rule allows pages of this origin, by name or by `*`, to send such requests with these
+        headers."""
         return (
             ("*" in self.origins or origin in self.origins)
             and method in self.methods

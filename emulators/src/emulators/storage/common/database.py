@@ -39,7 +39,7 @@ def open_database(path: Path, schema: str) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of the block or nothing."""
+    """Run the block in a transaction: all of its changes are committed, or none after an error."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -63,7 +63,7 @@ class Store:
 
 
 class Settings:
-    """What a service keeps of itself, beside its data: by name, as text."""
+    """The settings of a service, as text by name, stored beside the service's data."""
 
     SCHEMA = "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);"
 
@@ -71,7 +71,7 @@ class Settings:
         self._db = connection
 
     def get(self, name: str) -> str:
-        """Nothing if it was never set."""
+        """Return the value, or '' if it was never set."""
         row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return row[0] if row else ""
 
@@ -83,7 +83,7 @@ class Settings:
 
 
 class Dropped:
-    """Containers, queues or tables that were deleted, by their numbers. What was in them goes little by little."""
+    """The numbers of deleted containers, queues or tables whose content has yet to be removed, step by step."""
 
     SCHEMA = "CREATE TABLE IF NOT EXISTS dropped (owner INTEGER PRIMARY KEY);"
 
@@ -95,7 +95,8 @@ class Dropped:
         self._db.execute("INSERT INTO dropped VALUES (?)", (owner,))
 
     def purge(self, remove: Callable[[int], int]) -> bool:
-        """Remove some of what is in one of them; `remove` says how many it found. Says whether there may be more."""
+        """Remove a part of the content of one of them. `remove` returns the number of removed rows. Returns whether
+        there may be more."""
         row = self._db.execute("SELECT rowid FROM dropped LIMIT 1").fetchone()  # whatever the file calls its column
         if row is None:
             return False

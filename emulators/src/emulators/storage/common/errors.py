@@ -1,4 +1,4 @@
-"""What a storage service answers when it can't do what it was asked: Azure's status, code and sentence.
+"""The errors of a storage service, with Azure's status, code and message.
 
 https://learn.microsoft.com/rest/api/storageservices/status-and-error-codes2
 """

@@ -79,7 +79,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class Identities:
-    """Whose tokens count: those that `key` signed."""
+    """The identities that may use the account: holders of tokens signed with `key`, with their grants."""
 
     key: str = field(repr=False)
     grants: tuple[Grant, ...] = ()
@@ -123,7 +123,8 @@ def _grant(one: Mapping[str, Any]) -> Grant:
 
 
 def actions_of(service: str, right: Right) -> list[list[str]]:
-    """What a request needs: all actions of one of these lists, of several joined by | one."""
+    """Return the actions that a request needs: all actions of one of these lists. Alternatives for one action are
+    joined by |."""
     below = f"Microsoft.Storage/storageAccounts/{service}Services"
     if right.action:
         return [[f"{below}/{right.action}"]]

@@ -1,4 +1,4 @@
-"""Stored access policies: what signatures may name in place of what they allow.
+"""Stored access policies, to which a signature may refer instead of having its own terms.
 
 https://learn.microsoft.com/rest/api/storageservices/define-stored-access-policy
 """

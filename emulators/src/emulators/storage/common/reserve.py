@@ -1,4 +1,4 @@
-"""Room on the disk that is kept for deletions, so that a disk that ran full can be emptied again."""
+"""Disk space reserved for deletions, so that blobs can be deleted on a full disk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Reserve:
         self.keep()
 
     def keep(self) -> None:
-        """Put the room aside, if there is some and it is not already."""
+        """Reserve the space, unless it is already reserved or the disk has no room for it."""
         if self._kept:
             return
         with suppress(OSError):

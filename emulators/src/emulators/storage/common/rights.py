@@ -1,4 +1,4 @@
-"""What a request needs, and what a signature allows."""
+"""The rights that requests need, and the terms that signatures grant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What shared access signatures sign.
+"""The strings that shared access signatures sign.
 
 https://learn.microsoft.com/rest/api/storageservices/create-account-sas
 https://learn.microsoft.com/rest/api/storageservices/create-service-sas
@@ -71,7 +71,8 @@ def service_texts(call: Call, resource: str, middle: list[str], tail: list[str])
 
 
 def _signed_headers(call: Call) -> str:
-    """What `srh` names, as the request has it: who signed may bind the signature to it."""
+    """Return the request's values of the headers that `srh` names. A signature may be bound to the values of
+    headers."""
     names = [unquote(name) for name in call.text("srh").split(",") if name]
     return "".join(f"{name}:{call.headers.get(name, '')}\n" for name in names)
 
@@ -96,7 +97,8 @@ def check_address(call: Call) -> None:
 
 
 def completed(own: Terms, kept: Terms) -> Terms:
-    """The terms of a signature with those of its stored access policy. Raises StorageError, 403, for one in both."""
+    """Return the terms of a signature, completed from its stored access policy. Raises StorageError, 403, if both
+    set the same term."""
     both = [name for name in ("permissions", "start", "end") if getattr(own, name) and getattr(kept, name)]
     if both:
         sentence = "Access policy fields can be associated with signature or SAS identifier but not both"

@@ -93,7 +93,7 @@ def _headers(asked: Mapping[str, str], answer: Answer, request_id: str) -> dict[
 
 
 def _bare(answer: Answer) -> Answer:
-    """A refusal without a body, and without headers that tell of one: .NET's client would read it."""
+    """Return an error answer without a body and without a Content-Type, because .NET's client would read a body."""
     headers = {name: value for name, value in answer.headers.items() if name != "Content-Type"}
     return replace(answer, body=b"", headers=headers)
 
@@ -107,12 +107,12 @@ def _without_requests(record: logging.LogRecord) -> bool:
 
 
 def _printable(value: str) -> str:
-    """What may stand in a header of an answer, with ? for all else."""
+    """Return the value with ? for each character that may not be in a response header."""
     return "".join(char if char.isprintable() else "?" for char in value)
 
 
 def _page(headers: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """What a browser tells of the page that sends a request."""
+    """Return the Origin and Sec-Fetch-Site headers, with which a browser describes the page that sends a request."""
     return headers.get("Origin"), headers.get("Sec-Fetch-Site")
 
 
@@ -157,7 +157,8 @@ async def _answer(service: AnyService, request: web.BaseRequest, request_id: str
 
 
 async def _deleted(service: AnyService, call: Call) -> Answer:
-    """A deletion needs a little room too: on a full disk it gets that which was kept for it."""
+    """Answer a deletion. A deletion needs some disk space; on a full disk the reserved space is freed, and the
+    deletion is repeated."""
     try:
         return await service.answer(call)
     except (OSError, sqlite3.OperationalError) as error:

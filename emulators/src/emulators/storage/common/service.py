@@ -1,5 +1,5 @@
-"""What each service of the account is to the HTTP server, and what all three do alike: CORS, and what is asked of a
-service itself.
+"""The interface of each service to the HTTP server, and the operations that all three services share: CORS, and
+requests about the service itself.
 
 https://learn.microsoft.com/rest/api/storageservices/set-blob-service-properties
 """
@@ -42,7 +42,7 @@ class Service(ABC, Generic[Admitting]):
         self._rules = cors.rules(settings.get(PROPERTIES))
 
     async def answer(self, call: Call) -> Answer:
-        """Raises StorageError for what is not allowed."""
+        """Answer a request. Raises StorageError for a request that is not allowed."""
         if call.method == "OPTIONS":
             return Answer(200, headers=cors.preflight(self._rules, call.headers))
         told = cors.answered(self._rules, call.method, call.headers) if self._rules else {}
@@ -75,23 +75,24 @@ class Service(ABC, Generic[Admitting]):
 
     @abstractmethod
     def purge(self) -> bool:
-        """Remove some of what is gone. Says whether there may be more."""
+        """Remove some of the deleted data. Returns whether there may be more."""
 
     def streams(self, method: str, query: Mapping[str, str]) -> bool:  # noqa: ARG002
         """Whether the body of such a request may be longer than memory should hold."""
         return False
 
     def lets_in(self, method: str, headers: Mapping[str, str], signed: bool) -> bool:
-        """Whether a page may send this: one that a cross-origin rule names, whoever reads a signed address (without a
-        rule the answer has no header of CORS, and the browser keeps it from the page), and a browser that follows one.
-        """
+        """Return whether a page may send this request: a page whose origin a CORS rule names, a page that reads a
+        signed URL (without a rule, the answer has no CORS header, so the browser withholds it from the page),
+        and a browser that follows a link."""
         origin = headers.get("Origin")
         if (origin is not None and cors.names(self._rules, origin)) or (signed and method in ("GET", "HEAD")):
             return True
         return origin is None and method == "GET" and headers.get("Sec-Fetch-Mode") == "navigate"
 
     def account_at(self, host: str) -> str:
-        """The account, or its other region, if the host names it: `ACCOUNT.blob.localhost`. Else nothing."""
+        """Return the name of the account, or of its secondary region, if the host is `ACCOUNT.blob.localhost`;
+        otherwise ''."""
         name, _, rest = host.partition(".")
         is_here = rest.partition(":")[0] == f"{self.account.service}.localhost"
         return name if is_here and name.removesuffix(SECONDARY) == self.account.name else ""

@@ -1,4 +1,4 @@
-"""XML that the services speak: what comes in, the service's properties, and errors."""
+"""The services' XML: request bodies, the service's properties, and errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def parsed(body: bytes) -> ET.Element:
 
 
 def merged(before: str, body: bytes) -> str:
-    """The service's properties after a request to set some of them: what it does not name stays."""
+    """Return the service's properties after a request. Properties that the request does not name keep their values."""
     asked = parsed(body)
     if asked.tag != "StorageServiceProperties":
         raise bad_xml("StorageServiceProperties is expected.")
@@ -83,7 +83,7 @@ def text_of(value: str) -> str:
 
 
 def statistics(now: float) -> bytes:
-    """Of the other region, which here is always at the same place."""
+    """Return the statistics of the secondary region, which is always in sync here."""
     inner = f"<Status>live</Status><LastSyncTime>{http_date(now)}</LastSyncTime>"
     return f"{HEAD}<StorageServiceStats><GeoReplication>{inner}</GeoReplication></StorageServiceStats>".encode()
 

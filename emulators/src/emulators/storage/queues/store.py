@@ -37,7 +37,7 @@ COLUMNS = "seq, id, receipt, inserted, expires, visible, dequeues, text"
 
 @dataclass(frozen=True)
 class Message:
-    """Times are seconds since 1970. `receipt` is the last one that was given out."""
+    """A message. Times are Unix seconds. `receipt` is the latest pop receipt."""
 
     seq: int
     id: str
@@ -50,7 +50,8 @@ class Message:
 
 
 class Queues(Store):
-    """The queues of one account. Every method that names a queue raises StorageError, 404, if it is not there."""
+    """The queues of one account. Every method that takes a queue's name raises StorageError, 404, if it does not
+    exist."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         super().__init__(path, SCHEMA, clock)
@@ -60,7 +61,8 @@ class Queues(Store):
     # Queues
 
     def create(self, name: str, metadata: Mapping[str, str]) -> bool:
-        """Make a queue; False if it is there with the same metadata. Raises StorageError, 409, if with other."""
+        """Create a queue. Returns False if the queue exists with the same metadata. Raises StorageError, 409, if
+        the metadata differ."""
         if name in self._ids:
             if self.metadata(name) != dict(metadata):
                 raise StorageError(409, "QueueAlreadyExists", "The specified queue already exists.")
@@ -77,7 +79,7 @@ class Queues(Store):
         del self._ids[name]
 
     def clear(self, name: str) -> None:
-        """Remove all messages: the queue gets a new number, under which there are none."""
+        """Remove all messages by giving the queue a new number, under which there are no messages."""
         queue, metadata = self._id(name), self.metadata(name)
         with transaction(self._db):
             self._drop(queue)
@@ -94,7 +96,7 @@ class Queues(Store):
         self._db.execute("UPDATE queues SET metadata = ? WHERE id = ?", (text, self._id(name)))
 
     def policies(self, name: str) -> str:
-        """The stored access policies, as the XML that set them, or nothing."""
+        """Return the stored access policies as the XML that set them, or ''."""
         self._id(name)
         return self.settings.get(f"policies {name}")
 
@@ -103,7 +105,8 @@ class Queues(Store):
         self.settings.put(f"policies {name}", text)
 
     def count(self, name: str) -> int:
-        """How many messages there are, hidden ones too; those that expired in the last second may be among them."""
+        """Return the number of messages, including hidden ones. The number may include messages that expired in the
+        last second."""
         return self._counts[self._id(name)]
 
     def listed(self, prefix: str, start: str, limit: int) -> list[tuple[str, dict[str, str]]]:
@@ -117,7 +120,8 @@ class Queues(Store):
     # Messages
 
     def put(self, name: str, text: str, delay: float, seconds_to_live: float | None) -> Message:
-        """Add a message that is visible after `delay` seconds. Without `seconds_to_live` it never expires."""
+        """Add a message that becomes visible after `delay` seconds. With `seconds_to_live` None, the message never
+        expires."""
         queue, now = self._id(name), self.clock()
         expires = FOR_EVER if seconds_to_live is None else min(now + seconds_to_live, FOR_EVER)
         values = (queue, str(uuid.uuid4()), _receipt(), now, expires, now + delay, 0, text)
@@ -130,7 +134,8 @@ class Queues(Store):
         return Message(seq or 0, *values[1:])
 
     def get(self, name: str, limit: int, seconds: float) -> list[Message]:
-        """Take the messages that have been visible longest, and hide them for `seconds`."""
+        """Take up to `limit` visible messages, those that have been visible longest first, and hide them for
+        `seconds`."""
         queue, now = self._id(name), self.clock()
         taken = [
             replace(message, receipt=_receipt(), visible=now + seconds, dequeues=message.dequeues + 1)
@@ -146,7 +151,7 @@ class Queues(Store):
         return taken
 
     def peek(self, name: str, limit: int) -> list[Message]:
-        """The messages that `get` would take, left as they are."""
+        """Return the messages that `get` would take, without hiding them."""
         return list(self._visible(self._id(name), self.clock(), limit))
 
     def update(self, name: str, message: str, receipt: str, seconds: float, text: str | None) -> Message:
@@ -166,7 +171,7 @@ class Queues(Store):
         self._counts[self._id(name)] -= 1
 
     def purge(self) -> bool:
-        """Remove some messages that have expired, and some of deleted queues. Says whether there are more of them."""
+        """Remove some expired messages and some messages of deleted queues. Returns whether there may be more."""
         gone = self._db.execute(
             "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE expires <= ? LIMIT ?) RETURNING queue",
             (self.clock(), PURGED_AT_ONCE),

@@ -17,7 +17,7 @@ LEVELS = ("nometadata", "fullmetadata", "minimalmetadata")
 
 @dataclass(frozen=True)
 class Format:
-    """What one request accepts. Names of properties come with their types unless it wants no metadata."""
+    """The format that a request accepts. Answers include the types of properties unless the level is `nometadata`."""
 
     level: str
     endpoint: str
@@ -41,7 +41,7 @@ class Format:
         return Answer(201, body.encode(), {**self._content_type(), **headers})
 
     def place(self, name: str) -> dict[str, str]:
-        """Where what was made is, as headers."""
+        """Return the headers with the URL of a created resource."""
         address = f"{self.endpoint}/{name}"
         return {"Location": address, "DataServiceId": address}
 
@@ -121,5 +121,5 @@ def _dumped(value: Json) -> str:
 
 
 def _joined(one: str, other: str) -> str:
-    """Two JSON objects as one."""
+    """Join two JSON objects into one."""
     return one if other == "{}" else other if one == "{}" else f"{one[:-1]},{other[1:]}"

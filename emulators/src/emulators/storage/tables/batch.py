@@ -36,7 +36,8 @@ def answer_to_query(query: Call, one: Answer) -> Answer:
 
 
 def answer(answers: Iterable[tuple[Call | None, Answer]]) -> Answer:
-    """The answer to a transaction: one part for each operation, or the only one of the operation that was refused."""
+    """Return the answer to a transaction: one part for each operation, or only the part of the operation that
+    failed."""
     done = "".join(f"--changesetresponse_1\r\n{_part(call, one)}\r\n" for call, one in answers)
     body = (
         "--batchresponse_1\r\nContent-Type: multipart/mixed; boundary=changesetresponse_1\r\n\r\n"

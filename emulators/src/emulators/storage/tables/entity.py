@@ -37,7 +37,7 @@ NAME = re.compile(r"[^\W\d]\w*")
 
 
 def checked_key(name: str, value: Any) -> str:
-    """A PartitionKey or RowKey. Raises StorageError for one that Azure refuses."""
+    """Return a PartitionKey or RowKey. Raises StorageError for a value that Azure refuses."""
     if not isinstance(value, str):
         sentence = "The values are not specified for all properties in the entity."
         raise StorageError(400, "PropertiesNeedValue", f"{sentence} {name} must be text.")
@@ -50,10 +50,10 @@ def checked_key(name: str, value: Any) -> str:
 
 
 def checked_properties(document: Mapping[str, Any], keys_bytes: int) -> Json:
-    """The properties of a body as they are stored, each with its type where JSON can't say it.
+    """Return the properties of a body in their stored form, with a type where JSON does not imply the type.
 
-    Nulls are left out, and so are keys, Timestamp and what OData adds. `keys_bytes`: the size of both keys.
-    Raises StorageError for a value that is not of its type and for what is over a limit.
+    Nulls, keys, Timestamp and OData's annotations are left out. `keys_bytes` is the size of both keys in bytes. Raises
+    StorageError for a value that does not fit its type, or that exceeds a limit.
     """
     stored: Json = {}
     size, count = 4 + keys_bytes, 0
@@ -147,7 +147,7 @@ def _kind_of(name: str, value: Any) -> str:
 
 
 def _checked(name: str, kind: str, value: Any) -> tuple[Any, int, bool]:
-    """The value as it is stored, its size, and whether its type must be said."""
+    """Return the value in its stored form, its size in bytes, and whether its type must be stored too."""
     try:
         return _CHECKS[kind](name, value)
     except (ValueError, TypeError, OverflowError):

@@ -95,7 +95,8 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to read, and which of it to give: the two ranges hold for all of the answer, `test` for what is left."""
+    """The plan of a query: the ranges of partition and row keys to read, and the test for the entities in them.
+    Every result lies in both ranges."""
 
     partition: Bounds = field(default_factory=Bounds)
     row: Bounds = field(default_factory=Bounds)
@@ -103,7 +104,7 @@ class Plan:
     names: frozenset[str] = frozenset()  # of the properties that `test` looks at
 
     def within(self, terms: Terms) -> Plan:
-        """The part of it that a signature's range of keys reaches."""
+        """Return the plan limited to the range of keys that a signature grants."""
         if terms.first is None and terms.last is None:
             return self
         partition, before = self.partition, self.test
@@ -133,7 +134,7 @@ def plan(text: str) -> Plan:
 
 
 def tested(node: Node) -> Test:
-    """A function that says whether a row, as it is stored, satisfies the condition."""
+    """Return a function that returns whether a stored row satisfies the condition."""
     match node:
         case Compare(name, sign, literal):
             return _comparison(name, OPERATORS[sign], literal)
@@ -195,7 +196,8 @@ def _conjuncts(node: Node) -> list[Node]:
 
 
 class _Parser:
-    """Recursive descent: either = both {or both}; both = one {and one}; one = not one | ( either ) | comparison."""
+    """Recursive descent parser: either = both {or both}; both = one {and one}; one = not one | ( either ) |
+    comparison."""
 
     def __init__(self, text: str) -> None:
         self._text = text

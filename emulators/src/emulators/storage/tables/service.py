@@ -221,7 +221,8 @@ def _selected(call: Call) -> frozenset[str] | None:
 
 
 def _row(entity: Entity, asked: Plan) -> Mapping[str, Any]:
-    """What the plan's test looks at. The time is written out only for who asks for it: it costs as much as the rest."""
+    """Return the row that the plan's test takes. Timestamp is formatted only for a test that uses it, because
+    formatting costs as much as the rest."""
     row = entity.properties() | {"PartitionKey": entity.partition, "RowKey": entity.row}
     if "Timestamp" in asked.names:
         row |= {"Timestamp": moment_of(entity.ticks), f"Timestamp{TYPE}": "Edm.DateTime"}

@@ -29,7 +29,8 @@ CREATE TABLE IF NOT EXISTS entities (
 
 @dataclass(frozen=True)
 class Entity:
-    """`ticks` is its Timestamp, and so its etag; `body` the JSON object of its other properties."""
+    """An entity as stored. `ticks` is its Timestamp, from which its etag is made; `body` is the JSON object of its
+    other properties."""
 
     partition: str
     row: str
@@ -49,7 +50,8 @@ class Entity:
 class Write:
     """One change: insert, replace, merge or delete of one entity.
 
-    `etag`: the version that it must have, `*` for any, None for "or insert it", which delete doesn't know.
+    `etag`: the etag that the entity must have, or `*` for any. None means that a missing entity is inserted; a delete
+    never has None.
     """
 
     kind: str
@@ -81,7 +83,7 @@ class Tables(Store):
     # Tables
 
     def create(self, name: str) -> None:
-        """Raises StorageError, 409, if it is there."""
+        """Create a table. Raises StorageError, 409, if it exists."""
         if name.lower() in self._ids:
             raise StorageError(409, "TableAlreadyExists", "The table specified already exists.")
         self._ids[name.lower()] = self._db.execute("INSERT INTO tables (name) VALUES (?)", (name,)).lastrowid or 0
@@ -103,18 +105,19 @@ class Tables(Store):
         return [name for (name,) in found]
 
     def check(self, name: str) -> None:
-        """Raises StorageError, 404, if there is no such table."""
+        """Raise StorageError, 404, if the table does not exist."""
         self._id(name)
 
     def named(self, name: str) -> str:
-        """The name as it was made. Raises StorageError, 404, if there is no such table."""
+        """Return the name in the case in which the table was created. Raises StorageError, 404, if it does not
+        exist."""
         row = self._db.execute("SELECT name FROM tables WHERE name = ?", (name,)).fetchone()
         if row is None:
             raise not_found()
         return str(row[0])
 
     def policies(self, name: str) -> str:
-        """The stored access policies, as the XML that set them, or nothing."""
+        """Return the stored access policies as the XML that set them, or ''."""
         self._id(name)
         return self.settings.get(f"policies {name.lower()}")
 
@@ -123,7 +126,7 @@ class Tables(Store):
         self.settings.put(f"policies {name.lower()}", text)
 
     def purge(self) -> bool:
-        """Remove some entities of deleted tables. Says whether there are more of them."""
+        """Remove some entities of deleted tables. Returns whether there may be more."""
         text = "DELETE FROM entities WHERE rowid IN (SELECT rowid FROM entities WHERE tbl = ? LIMIT ?)"
         return self._dropped.purge(lambda table: self._db.execute(text, (table, PURGED_AT_ONCE)).rowcount)
 
@@ -137,7 +140,7 @@ class Tables(Store):
         return found
 
     def write(self, writes: Sequence[Write]) -> list[Entity]:
-        """Do all of the writes or none, and give the entities as they are then. Raises Failed."""
+        """Perform all writes or none, and return the written entities. Raises Failed."""
         done = []
         with transaction(self._db):
             for index, write in enumerate(writes):

@@ -1,4 +1,5 @@
-"""Which change a request asks for: first what its address and headers say, by which it is admitted, then its body."""
+"""The change that a request asks for. Its URL and headers are parsed first, to authorize the request, and its body
+after that."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ KINDS = {"PUT": "replace", "MERGE": "merge", "PATCH": "merge", "DELETE": "delete
 
 @dataclass(frozen=True)
 class Aim:
-    """What is to be changed, and how. Without keys they come with the body."""
+    """The kind and the target of a change. `keys` is None if the body has the keys."""
 
     kind: str
     table: str
@@ -63,7 +64,7 @@ def aim(call: Call) -> Aim:
 
 
 def write(aimed: Aim, call: Call) -> Write:
-    """The change with what its body says. Raises StorageError, 400."""
+    """Return the change, completed from the request's body. Raises StorageError, 400."""
     if aimed.keys is None and aimed.kind != "insert":
         sentence = "The number of keys specified in the URI does not match number of key properties for the resource"
         raise invalid_input(f"{sentence} {aimed.table}.")
@@ -78,14 +79,14 @@ def write(aimed: Aim, call: Call) -> Write:
 
 
 def own_key(name: str, properties: Json) -> str:
-    """The key that the body says. Raises StorageError, 400, for one that says another type than text."""
+    """Return the key in the body. Raises StorageError, 400, for a type other than text."""
     if properties.get(name + TYPE) not in (None, "Edm.String"):
         raise invalid_input(f"{name} is text, so its type can be Edm.String alone.")
     return checked_key(name, properties.get(name))
 
 
 def numbered(index: int, operation: Call) -> Write:
-    """The change of one operation of a batch. Raises Failed, with its number."""
+    """Return the change of one operation of a batch. Raises Failed, with the operation's number."""
     if index >= MOST_OPERATIONS:
         message = f"The batch request operation exceeds the maximum {MOST_OPERATIONS} changes per change set."
         raise Failed(index, invalid_input(message))
@@ -96,7 +97,7 @@ def numbered(index: int, operation: Call) -> Write:
 
 
 def check_group(writes: list[Write]) -> None:
-    """All of one table and partition, and no entity twice. Raises Failed."""
+    """Raise Failed unless all writes are to one table and partition, and no entity occurs twice."""
     seen = set()
     for index, one in enumerate(writes):
         if (one.table.lower(), one.partition) != (writes[0].table.lower(), writes[0].partition):
@@ -127,7 +128,7 @@ def table_of(resource: str) -> str:
 
 
 def checked_table(name: Any) -> str:
-    """The name of a table, if it can be one."""
+    """Return the name of a table. Raises StorageError for a name that Azure does not allow."""
     return checked_name(name if isinstance(name, str) else "", TABLE_NAME)
 
 
