@@ -128,7 +128,7 @@ def test_many_runs_that_wait_cost_one_look(world: World, monkeypatch: pytest.Mon
         return listed()
 
     monkeypatch.setattr(world.clusters, "list", counted)
-    told = {run["run"]: run["waiting"] for run in queries.runs(world.system, RunListQuery())["runs"]}
+    told = {run["run"]: run["waiting"] for run in queries.runs(world.system, RunListQuery(details=True))["runs"]}
     assert told[first]["code"] == "allocating"
     assert told[second]["code"] == "other_run"
     assert first in told[second]["why"]
