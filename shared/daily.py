@@ -14,7 +14,7 @@ from shared.removals.ports import Removals
 from shared.removals.remove import send_again
 
 
-def look_after(ports: AllPorts, removals: Removals, post: Post) -> None:
+def run_daily(ports: AllPorts, removals: Removals, post: Post) -> None:
     """Run the daily jobs: poison messages, old notices, lost removals, retention.
 
     A job that fails does not stop the others. Raises the first error at the end.

@@ -18,7 +18,7 @@ from shared.kernel.attempts import Attempts
 from shared.kernel.errors import Unavailable
 from shared.messages import old_queues, poison
 from shared.ports import AllPorts
-from shared.runs.progress.hourly_reconcile import ask_for_looks
+from shared.runs.progress.hourly_reconcile import queue_hourly_checks
 from shared.schedules.fire import ask_for_overdue
 from shared.schedules.ports import Schedules
 
@@ -38,7 +38,7 @@ def reconcile(ports: AllPorts, schedules: Schedules | None = None) -> None:
     until = ports.clock() + PATIENCE
     steps.do("workspace", ports.jobs.check)
     steps.do("assets", partial(register_assets, ports.jobs, ports.trainers))
-    steps.do("runs", partial(ask_for_looks, ports))
+    steps.do("runs", partial(queue_hourly_checks, ports))
     steps.do("old queues", partial(old_queues.move_messages, ports.queues, ports.memory))
     poisoned = list[str]()
     steps.do("poison queues", lambda: poisoned.extend(poison.poisoned(ports.queues, ports.memory)))

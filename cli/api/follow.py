@@ -153,7 +153,7 @@ def wait_for_drop(
     while True:
         drop = retry_unreachable(lambda: find_drop(api, route, name), PATIENCE_SECONDS, watcher.outage)
         watcher.drop(drop)
-        if _is_settled(drop, before):
+        if _is_closed(drop, before):
             if drop["state"] == "rejected":
                 raise CliError(f"Drop {target} was rejected. {drop['why']}", drop.get("code", ""))
             return drop
@@ -162,7 +162,7 @@ def wait_for_drop(
         time.sleep(POLL_SECONDS)
 
 
-def _is_settled(drop: dict[str, Any], before: dict[str, Any]) -> bool:
+def _is_closed(drop: dict[str, Any], before: dict[str, Any]) -> bool:
     """Whether the drop is closed, by a verdict that is not from before the upload: each opening has its own time."""
     if drop.get("state") not in ("sealed", "rejected"):
         return False

@@ -1,7 +1,7 @@
-"""Gives back to the queues what was set aside, by the API: poison messages, and events that could not be delivered.
+"""Replays poison messages and events that could not be delivered, by the API.
 
 The API gives back so many of each with one call, so this calls until as many are back as there were at the beginning: a
-message that fails again is set aside again, and waits for the next time.
+message that fails again becomes a poison message again, until the next replay.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Replayed:
     queues: dict[str, Moved] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 

@@ -146,7 +146,7 @@ class JournalStudy:
         identity = self._storage.create_new_trial(self._id, trial)
         return self._storage.get_trial_number_from_id(identity)
 
-    def tell(self, number: int, values: Sequence[float]) -> None:
+    def add_values(self, number: int, values: Sequence[float]) -> None:
         identity = self._identity(number)
         count = len(self._storage.get_trial(identity).intermediate_values)
         for step, value in enumerate(values, count + 1):

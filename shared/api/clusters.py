@@ -34,8 +34,8 @@ def list_leases(ports: AllPorts) -> Annotated[list[Json], list[records.LeaseAnsw
 def make_lease(
     ports: AllPorts, cluster: ClusterName, body: LeaseRequest, by: Person
 ) -> Annotated[Json, records.LeaseAnswer]:
-    wish = lease_model.LeaseSpec(int(body.nodes), body.seconds, body.why)
-    return records.lease(lease_actions.lease(ports, cluster, wish, by), ports.clock())
+    spec = lease_model.LeaseSpec(int(body.nodes), body.seconds, body.why)
+    return records.lease(lease_actions.lease(ports, cluster, spec, by), ports.clock())
 
 
 def extend_lease(ports: AllPorts, lease: LeaseName, body: LeaseExtension) -> Annotated[Json, records.LeaseAnswer]:

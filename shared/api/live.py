@@ -43,7 +43,7 @@ def live(ports: AllPorts, name: str, query: LiveQuery) -> dict[str, Any]:
             "complete": chunk.complete,
             "ranks": chunk.ranks,
         }
-    return {"run": queries.told(ports, run), "metrics": {"series": series, "next": str(cursor)}, "log": log}
+    return {"run": queries.shown_run(ports, run), "metrics": {"series": series, "next": str(cursor)}, "log": log}
 
 
 def curves(ports: AllPorts, query: CurvesQuery) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def curves(ports: AllPorts, query: CurvesQuery) -> dict[str, Any]:
         )
     runs = [ports.runs.get(name).value for name in names]
     curves_by_run = {run.name: _curves(ports, run, query) for run in runs}
-    return {"runs": curves_by_run, "records": [queries.told(ports, run) for run in runs] if query.records else []}
+    return {"runs": curves_by_run, "records": [queries.shown_run(ports, run) for run in runs] if query.records else []}
 
 
 def _curves(ports: AllPorts, run: Run, query: CurvesQuery) -> Series:

@@ -45,7 +45,7 @@ def drops(ports: AllPorts, query: DropsQuery) -> list[dict[str, Any]]:
 
 
 def run(ports: AllPorts, name: str) -> dict[str, Any]:
-    return told(ports, with_parameters(ports.runs.get(name).value))
+    return shown_run(ports, with_parameters(ports.runs.get(name).value))
 
 
 def with_parameters(run: Run) -> Run:
@@ -58,7 +58,7 @@ def with_parameters(run: Run) -> Run:
     return replace(run, asked=replace(run.asked, parameters=run.asked.request.values))
 
 
-def told(ports: AllPorts, run: Run) -> dict[str, Any]:
+def shown_run(ports: AllPorts, run: Run) -> dict[str, Any]:
     """Return a run, and why it has not started."""
     return records.run(run, waiting(ports, run))
 
@@ -70,7 +70,7 @@ def runs(ports: AllPorts, query: RunsQuery) -> dict[str, Any]:
     """
     page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "")
     runs = [run for run in page.runs if run.removed.at is None]
-    answer = {"runs": [told(ports, run) for run in runs], "continue": page.token or None}
+    answer = {"runs": [shown_run(ports, run) for run in runs], "continue": page.token or None}
     hint = _unknown_names(ports, query.where) if query.where and not (runs or page.token or query.token) else ""
     return answer | {"looked_at": page.looked_at} | ({"hint": hint} if hint else {})
 
@@ -126,4 +126,4 @@ def compared(ports: AllPorts, text: str) -> dict[str, Any]:
         named = f"they all name {run_names[0]}" if len(run_names) == 1 else f"there are {len(run_names)}"
         raise Impossible(f"Name 2 to {MOST_COMPARED} different runs to compare; {named}.", "bad_parameter")
     runs = [with_parameters(ports.runs.get(name).value) for name in run_names]
-    return {"runs": [told(ports, run) for run in runs], **compare(runs, ports.clock())}
+    return {"runs": [shown_run(ports, run) for run in runs], **compare(runs, ports.clock())}

@@ -102,7 +102,7 @@ def status(ports: AllPorts) -> dict[str, Any]:
             records.drop(drop)
             for drop in (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))
         ],
-        "runs": [queries.told(ports, run) for run in ports.runs.newest(10)],
+        "runs": [queries.shown_run(ports, run) for run in ports.runs.newest(10)],
         "clusters": [] if errors["workspace"] else clusters(ports),
     }
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from shared.deadlines.facts import RunWillBeLate
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
-from shared.events.announce import tell
+from shared.events.announce import queue_notice
 from shared.money.ports import MoneyPorts
 from shared.runs import facts as runs
 
@@ -20,19 +20,19 @@ def begin_pace(ports: MoneyPorts, fact: runs.RunRecorded) -> None:
         ports.queues.send(CheckPace(fact.run.name, ""))
 
 
-def look_at_pace(ports: MoneyPorts, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
+def queue_pace_check(ports: MoneyPorts, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
     """Queue an early check, because nodes came or were lost. The row says so only after the fact is published."""
     if fact.run.feature(Date):
         ports.queues.send(CheckPace(fact.run.name), 1.0)
 
 
-def look_at_pace_again(ports: MoneyPorts, fact: runs.RunReconciled) -> None:
+def restart_pace_checks(ports: MoneyPorts, fact: runs.RunReconciled) -> None:
     """Restart a lost chain of checks."""
     run, date = fact.run, fact.run.feature(Date)
     if date and run.jobs.job and ports.clock() - (date.pace.paced_at or run.created_at) > PACE_PATIENCE:
         ports.queues.send(CheckPace(run.name, date.pace.next_look))
 
 
-def tell_of_lateness(ports: MoneyPorts, fact: RunWillBeLate) -> None:
+def announce_lateness(ports: MoneyPorts, fact: RunWillBeLate) -> None:
     data = {"run": fact.run.name, "done at": fact.done_at.isoformat(), "why": fact.why}
-    tell(ports, "RunWillBeLate", fact.run.name, data)
+    queue_notice(ports, "RunWillBeLate", fact.run.name, data)

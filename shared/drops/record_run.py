@@ -44,7 +44,7 @@ def _run(ports: DropPorts, drop: Drop) -> Run:
             generation=drop.generation,
         ),
         people=replace(run.people, owner=drop.owner),
-        money=replace(run.money, project=ports.purse.project_of(job.tags, drop.key.route)),
+        money=replace(run.money, project=ports.admission.project_of(job.tags, drop.key.route)),
     )
     run = replace(run, progress=replace(run.progress, history=first_moment(run, shorter)))
     return begun(ports, run, Origin(None, route, route.limits)) if route else run

@@ -25,7 +25,7 @@ def announce(ports: EventPorts, kind: str, subject: str, data: dict[str, Any]) -
             ports.queues.send(message)
 
 
-def tell(ports: EventPorts, kind: str, subject: str, data: dict[str, Any], after: float = 0.0) -> None:
+def queue_notice(ports: EventPorts, kind: str, subject: str, data: dict[str, Any], after: float = 0.0) -> None:
     """Queue an event for the subscribers to notices. The message becomes visible after `after` seconds."""
     if ports.audience is None or ports.audience.anyone():
         ports.queues.send(Notify(kind, subject, ports.clock(), data), after)

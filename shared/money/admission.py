@@ -37,7 +37,7 @@ NEWEST_RUNS = Topic[list[Run]]("newest runs", timedelta(minutes=1), else_last=Tr
 
 
 @dataclass(frozen=True)
-class ProjectPurse:
+class BudgetAdmission:
     """Implements the port shared.runs.ports.Purse with the money file and the projects' accounts."""
 
     ports: MoneyPorts

@@ -29,7 +29,7 @@ class SubscriptionRequest(Struct, forbid_unknown_fields=True):
     route: Annotated[str, Meta(max_length=200)] = ""
     experiment: Annotated[str, Meta(max_length=255)] = ""
 
-    def wish(self) -> subscribe.SubscriptionSpec:
+    def spec(self) -> subscribe.SubscriptionSpec:
         return subscribe.SubscriptionSpec(self.on, self.to, self.channel or "", self.route, self.experiment)
 
 
@@ -76,7 +76,7 @@ def list_subscriptions(post: Post) -> Annotated[list[Json], list[SubscriptionAns
 def add_subscription(
     ports: NoticePorts, post: Post, body: SubscriptionRequest, key: str | None, by: Person
 ) -> Annotated[Reply, {201: NewSubscription}]:
-    made = subscribe.subscribe(ports, post, body.wish(), by, key)
+    made = subscribe.subscribe(ports, post, body.spec(), by, key)
     answer = {"id": made.id, "channel": str(made.channel), "to": made.shown, "secret": made.secret}
     return Reply(answer, 201, {"Location": f"/api/notices/{made.id}", "Cache-Control": "no-store"})
 

@@ -32,24 +32,24 @@ class SubscriptionSpec:
 
 
 def subscribe(
-    ports: NoticePorts, post: Post, wish: SubscriptionSpec, owner: Person = NOBODY, key: str | None = None
+    ports: NoticePorts, post: Post, spec: SubscriptionSpec, owner: Person = NOBODY, key: str | None = None
 ) -> Subscription:
     """Store a subscription. The same key returns the same subscription, as long as it exists.
 
     Raises Impossible for invalid kinds or a bad address, without showing the address, and Conflict if the key was used
     for a different request. A webhook gets its own secret, which signs its notices.
     """
-    channel, address = read_address(wish.to, wish.channel, post.sender.reaches_inside)
+    channel, address = read_address(spec.to, spec.channel, post.sender.reaches_inside)
     subscription = Subscription(
         id=id_for("n", key, ports.new_token),
-        on=read_kinds(wish.on),
+        on=read_kinds(spec.on),
         channel=channel,
         to=address,
         created_at=ports.clock(),
         owner=owner.name,
         owner_id=owner.id,
-        route=wish.route,
-        experiment=wish.experiment,
+        route=spec.route,
+        experiment=spec.experiment,
         secret=_secret() if channel is Channel.WEBHOOK else "",
     )
     if key and (made := post.notices.get(subscription.id)):

@@ -198,7 +198,7 @@ def finish(ports: RemovalPorts, drop: Drop) -> None:
     if removal and removal.done_at is None:
         _send(ports.queues, removal)
     elif stored := ports.drops.get(drop.key):
-        _take_mark_off(ports.drops, stored, drop.removed_at)
+        _clear_mark(ports.drops, stored, drop.removed_at)
 
 
 def send_again(ports: RemovalPorts, removals: Removals) -> None:
@@ -259,7 +259,7 @@ def _forget_drop(ports: RemovalPorts, key: DropKey, reach: Reach) -> None:
     if stored is None:
         return
     if stored.value.token != reach.token and next(drop_blobs(ports.blobs, key), None) is not None:
-        _take_mark_off(ports.drops, stored, stored.value.removed_at)
+        _clear_mark(ports.drops, stored, stored.value.removed_at)
         return
     for generation in ports.drops.generations(key):
         run = _run(ports.runs, generation.run) if generation.run else None
@@ -268,7 +268,7 @@ def _forget_drop(ports: RemovalPorts, key: DropKey, reach: Reach) -> None:
     ports.drops.forget(stored)
 
 
-def _take_mark_off(drops: Drops, stored: Stored[Drop], asked_at: datetime | None) -> None:
+def _clear_mark(drops: Drops, stored: Stored[Drop], asked_at: datetime | None) -> None:
     if asked_at is not None and stored.value.removed_at == asked_at:
         drops.replace(replace(stored.value, removed_at=None), stored)
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypedDict
 from shared.jobs.ports import WorkspacePorts
 from shared.kernel.drop_key import DropKey
 from shared.kernel.versioned import Stored
-from shared.runs.facts import RunBeingArchived, RunTakesStep
+from shared.runs.facts import RunAdvances, RunBeingArchived
 from shared.runs.model import Run, RunState
 
 
@@ -73,7 +73,7 @@ class Refusal:
     why: str
 
 
-class Purse(Protocol):
+class Admission(Protocol):
     """Decides whether a run is affordable. The money folder implements this port."""
 
     def project_of(self, tags: Any, route: str) -> str:
@@ -213,11 +213,11 @@ class RunPorts(WorkspacePorts, Protocol):
     @property
     def runs(self) -> Runs: ...
     @property
-    def purse(self) -> Purse: ...
+    def admission(self) -> Admission: ...
     @property
     def capacity(self) -> Capacity: ...
     @property
     def datasets(self) -> Datasets: ...
 
-    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> Run:
+    def written_with(self, fact: RunAdvances | RunBeingArchived) -> Run:
         """The run with the consequences of the fact, so that one write records both."""

@@ -41,7 +41,7 @@ LONG = timedelta(minutes=2)  # per check; the host ends the worker after functio
 COUNTED = ("counted", "arrived", "counted_until", "counted_for", "recounted_at")
 
 
-def look(ports: SchedulePorts, message: CheckSchedule) -> None:
+def check_schedule(ports: SchedulePorts, message: CheckSchedule) -> None:
     """Decide the firings that are due since the last check, and queue the next check.
 
     A check that came too early is queued again. A check whose instant was decided meanwhile queues nothing, so that
@@ -52,7 +52,7 @@ def look(ports: SchedulePorts, message: CheckSchedule) -> None:
     if stored is None or stored.value.paused:
         return
     if stored.value.new_files:
-        _look_at_files(ports, schedules, stored)
+        _check_files(ports, schedules, stored)
         return
     schedule, now = stored.value, ports.clock()
     due_instants = due(schedule, now)
@@ -73,10 +73,10 @@ def look(ports: SchedulePorts, message: CheckSchedule) -> None:
         except Changed:
             return  # another check was faster, and queues the next one
     if next_at and (due_instants or next_at.isoformat() == message.meant):
-        ask_for_look(ports.queues, ports.clock, name, next_at)
+        queue_check(ports.queues, ports.clock, name, next_at)
 
 
-def ask_for_look(queues: Queues, clock: Clock, name: str, at: datetime | None) -> None:
+def queue_check(queues: Queues, clock: Clock, name: str, at: datetime | None) -> None:
     """Queue a check at this instant, or now."""
     delay = max((at - clock()).total_seconds(), 0.0) if at else 0.0
     queues.send(CheckSchedule(name, at.isoformat() if at else ""), delay)
@@ -88,7 +88,7 @@ def ask_for_overdue(ports: SchedulePorts, schedules: Schedules) -> None:
     for schedule in schedules.all():
         overdue = schedule.next_at is not None and schedule.next_at < now - PATIENCE
         if not schedule.paused and (schedule.new_files or overdue):
-            ask_for_look(ports.queues, ports.clock, schedule.id, schedule.next_at)
+            queue_check(ports.queues, ports.clock, schedule.id, schedule.next_at)
 
 
 def _decide(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, each: DueFiring) -> Firing:
@@ -163,7 +163,7 @@ def _carry_out(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, f
     return firing
 
 
-def _look_at_files(ports: SchedulePorts, schedules: Schedules, stored: Stored[Schedule]) -> None:
+def _check_files(ports: SchedulePorts, schedules: Schedules, stored: Stored[Schedule]) -> None:
     schedule = count(ports.drops, stored.value, ports.clock())
     if enough_new(schedule) and not _overlap(
         ports.runs, schedule

@@ -21,7 +21,7 @@ class SweepParent(Workload):
     kind = "sweep"
     has_own_nodes = False
 
-    def takes(self, job: JobSpec) -> bool:
+    def accepts(self, job: JobSpec) -> bool:
         return job.sweep is not None
 
     def begun(self, run: Run, new: NewRun) -> Run:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from shared.clusters import scaling
-from shared.deadlines import look as dates
+from shared.deadlines import pace as dates
 from shared.deadlines.plan import NodeChoice
 from shared.kernel.facts import Fact
 from shared.models import promote
@@ -22,7 +22,7 @@ from shared.removals import remove
 from shared.runs.content import drop_blobs
 from shared.runs.progress import follow, submit
 from shared.runs.results import archive
-from shared.sweeps import look
+from shared.sweeps import advance
 from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
 from tests.simulation.simulation import DATES, REMOVALS, SWEEPS, play
@@ -75,7 +75,9 @@ def test_the_oracle_sees_a_date_that_is_risked(tmp_path: Path, monkeypatch: pyte
 
 def test_the_oracle_sees_a_trial_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever fills every place, however many trials there were, soon breaks the rule."""
-    monkeypatch.setattr(look, "to_start", lambda sweep, trials, _: sweep.at_once - sum(each.is_live for each in trials))
+    monkeypatch.setattr(
+        advance, "to_start", lambda sweep, trials, _: sweep.at_once - sum(each.is_live for each in trials)
+    )
     trainers = trainers_folder(tmp_path)
     broken = (play(seed, trainers, also=SWEEPS).broken for seed in range(SEEDS))
     assert "7 of 6 trials" in next(filter(None, broken))

@@ -53,9 +53,9 @@ def record(ports: RunPorts, run: Run) -> Run:
 
     Raises Conflict if the project's budget is too small.
     """
-    run = ports.purse.priced(run)
+    run = ports.admission.priced(run)
     try:
-        ports.purse.admit(run)
+        ports.admission.admit(run)
     except Conflict:
         if made := made_before(ports, run.name, run.asked.digest):
             return made

@@ -18,7 +18,7 @@ from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.storage import Blobs, Place, Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, failing_log, is_over
-from shared.runs.facts import RunLosesNodes, RunSubmitted, RunTakesStep
+from shared.runs.facts import RunAdvances, RunLosesNodes, RunSubmitted
 from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState
 from shared.runs.names import run_of_job
@@ -49,7 +49,7 @@ def follow_job(ports: RunPorts, event: JobEvent) -> None:
     job, told, name = event.job, event.status, run_of_job(event.job)
     try:
         stored = ports.runs.recent(name)
-        if not _tells_enough(ports.jobs, stored.value, job, told):
+        if not _is_sufficient(ports.jobs, stored.value, job, told):
             stored = ports.runs.get(name)
     except NotFound:
         return
@@ -64,7 +64,7 @@ def follow_job(ports: RunPorts, event: JobEvent) -> None:
     compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), bring_up, first=lambda: stored)
 
 
-def _tells_enough(jobs: Jobs, run: Run, job: str, told: str) -> bool:
+def _is_sufficient(jobs: Jobs, run: Run, job: str, told: str) -> bool:
     """Whether the cached run is sufficient to choose the jobs to request, or to request none."""
     if is_over(run) or _can_ignore(jobs, run, told):
         return True
@@ -111,7 +111,7 @@ def follow(ports: RunPorts, stored: Stored[Run], statuses: Statuses, archives: b
     if (losses := how.losses(run)) != how.losses(after):  # before the step is written: a crash repeats both
         ports.happened(RunLosesNodes(run, losses, how.losses(after)))
     moved = frozenset(how.running_jobs(run) ^ how.running_jobs(after))
-    after = ports.written_with(RunTakesStep(after, moved, archives))
+    after = ports.written_with(RunAdvances(after, moved, archives))
     _act(ports, write_transition(ports, stored, after), step)
 
 

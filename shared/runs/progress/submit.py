@@ -63,8 +63,8 @@ def _paid_for(ports: RunPorts, run: Run) -> Run | None:
             log.info("run %s: the copy of the model that it begins with goes on in the next message", run.name)
             ask_for_submission(ports.queues, run, 1.0)
             return None
-        priced = ports.purse.priced(run)
-        ports.purse.admit(priced)
+        priced = ports.admission.priced(run)
+        ports.admission.admit(priced)
     except (BadInput, Conflict) as exc:
         give_up(ports, run, str(exc))
         return None

@@ -189,7 +189,7 @@ class Workload(JobLifecycle, NodeUse, ResultPlaces, ABC):
     kind: ClassVar[str]
 
     @abstractmethod
-    def takes(self, job: JobSpec) -> bool:
+    def accepts(self, job: JobSpec) -> bool:
         """Whether a run of this job has this kind."""
 
     def begun(self, run: Run, new: NewRun) -> Run:

@@ -88,7 +88,7 @@ def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
             ports.runs, ports.clock, stored, lambda fresh: replace(fresh, archive=replace(fresh.archive, error=error))
         )
         raise
-    _tell(ports, archived)
+    _announce(ports, archived)
     _record(
         ports.runs, ports.clock, stored, lambda fresh: _with_archive(_with_verdict(fresh, run), archived, ports.clock())
     )
@@ -108,7 +108,7 @@ def archive_at_once(ports: RunPorts, run: Run) -> Run:
         if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
             return run
         archived = _archive(ports, judged, run_outputs, copies, judged)
-        _tell(ports, archived, NOTICE_AFTER)
+        _announce(ports, archived, NOTICE_AFTER)
     except TrainyardError as exc:
         log.info("run %s is archived later: %s", run.name, exc)
         return run
@@ -126,7 +126,7 @@ def _with_archive(fresh: Run, archived: Run, now: datetime) -> Run:
     return replace(fresh, archive=replace(archived.archive, tries=fresh.archive.tries, error="", at=now))
 
 
-def _tell(ports: RunPorts, run: Run, notice_after: float = 0.0) -> None:
+def _announce(ports: RunPorts, run: Run, notice_after: float = 0.0) -> None:
     ports.happened(RunArchived(run, run.archive.output, notice_after))
     log.info("run %s: archived to %s", run.name, run.archive.output)
 

@@ -12,7 +12,7 @@ import pytest
 from shared.adapters.studies import JournalStudies
 from shared.messages.declared import QUEUES
 from shared.runs.model import RunState
-from shared.sweeps.look import look_at_sweep
+from shared.sweeps.advance import advance_sweep
 from shared.sweeps.messages import CheckSweep
 from tests.fakes.crashing import Counting
 from tests.fakes.world import PERIOD, World
@@ -87,7 +87,7 @@ def test_looks_at_once_promote_no_trial_twice(tmp_path: Path, seeds: range) -> N
         world.run_until_idle()
 
         def look(system: Any = system, kept: Any = kept, sweep: Any = sweep) -> None:
-            look_at_sweep(replace(system, studies=JournalStudies(lambda _: kept)), CheckSweep(sweep.name))
+            advance_sweep(replace(system, studies=JournalStudies(lambda _: kept)), CheckSweep(sweep.name))
 
         for number in range(4):
             scheduler.start(Invocation(f"look {number}", look, lambda _: None, world.clock(), 1.0))

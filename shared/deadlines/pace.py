@@ -48,7 +48,7 @@ def plan_of(run: Run, date: Date) -> Plan:
     return plan_for(terms, due.pool, left, left - due.takes_seconds)
 
 
-def look_at_pace(ports: MoneyPorts, message: CheckPace) -> None:
+def check_pace(ports: MoneyPorts, message: CheckPace) -> None:
     """Choose the nodes that the run holds until the next check, record the choice, and act on it.
 
     A message with the row's token belongs to the run's chain of checks and queues its successor. A message with an
