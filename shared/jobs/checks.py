@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from shared.features import modules
 from shared.jobs.command import Reference, ReferenceGroup
 from shared.jobs.kinds import KINDS, kind_of
-from shared.jobs.limits import over_limits
+from shared.jobs.limits import over_azures_limits, over_limits
 from shared.jobs.location import DROPS_STORE, OUTPUT_STORE, Location, Pattern, Where, is_of_this_machine, is_relative
 from shared.jobs.order import JobOrder
 from shared.jobs.parameters import PLAIN, Parameters, unfit_space, wrong_parameters
@@ -45,6 +45,7 @@ def faults(order: JobOrder, layer: Layer, schemas: Parameters) -> Iterator[Probl
     yield from _check(order, layer.job)
     yield from kind_of(layer.job).part_faults(layer.job, order.limits)
     yield from over_limits(layer, order.own, order.limits)
+    yield from over_azures_limits(layer.job)
 
 
 def _unfit(own: JobSpec, job: JobSpec) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ values, so the checked value is the submitted value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from shared.jobs.location import Asset
@@ -19,6 +19,10 @@ from shared.jobs.spec import JobSpec, Layer
 DAY = 86_400
 # Azure ML ends a job after so many days: https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
 JOB_DAYS, LOW_PRIORITY_JOB_DAYS = 21, 7
+# What Azure ML stores of a job: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity
+MOST_ENTRIES, RESERVED = 50, 10  # tags, and properties, of a job; and how many Trainyard may add of each
+KEY_LENGTH, VALUE_LENGTH, DESCRIPTION_LENGTH = 100, 1000, 5000  # characters
+OURS = "trainyard."  # begins the names of Trainyard's own tags and properties
 CODE = "code"  # can be allowed like the parts below: the user's own code folders, beside a job or uploaded for it
 UPLOAD_MIB = 256  # of one folder uploaded for a job
 
@@ -73,6 +77,25 @@ def over_limits(merged: Layer, written: JobSpec, limits: Limits) -> Iterator[Pro
         yield Problem(
             "environment", f"choose one of {', '.join(map(place_text, limits.environments)) or 'none'} on this route."
         )
+
+
+def over_azures_limits(job: JobSpec) -> Iterator[Problem]:
+    """Problems of a description, tags or properties that Azure ML would not store."""
+    if (length := len(job.description)) > DESCRIPTION_LENGTH:
+        yield Problem("description", f"has {length:,} characters; Azure ML takes at most {DESCRIPTION_LENGTH:,}.")
+    for field, entries in (("tags", job.tags), ("properties", job.properties)):
+        yield from _entries(field, {name: str(value) for name, value in entries.items() if not name.startswith(OURS)})
+
+
+def _entries(field: str, entries: Mapping[str, str]) -> Iterator[Problem]:
+    if len(entries) > (most := MOST_ENTRIES - RESERVED):
+        yield Problem(field, f"are {len(entries)}; use at most {most}: Azure ML takes {MOST_ENTRIES}, with ours.")
+    for name, value in entries.items():
+        if len(name) > KEY_LENGTH:
+            yield Problem(field, f"{name[:40]!r}... is {len(name)} characters long; use at most {KEY_LENGTH}.")
+        if len(value) > VALUE_LENGTH:
+            words = f"has {len(value):,} characters; Azure ML takes at most {VALUE_LENGTH:,}."
+            yield Problem(f"{field}.{name[:KEY_LENGTH]}", words)
 
 
 def _numbers(merged: Layer, limits: Limits) -> Iterator[Problem]:

@@ -23,6 +23,9 @@ ROOT = "trainyard/uploads/"  # in the store of outputs
 MOST_FILES = 2000
 MIB = 1 << 20
 NAMED = 5  # files in a sentence
+# Of a Docker build context: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity
+CONTEXT_FILES, CONTEXT_BYTES = 100, 1_000_000
+CONTEXT = "environment.context"  # the place of a build context in a job
 
 _PLACE = re.compile(re.escape(ROOT) + r"([0-9a-f]{64})(?:/(.*))?")
 _CODE_ID = re.compile(r"[\w.-]+:[\w.-]+|/subscriptions/[\w./()-]+/codes/[\w.-]+/versions/[\w.-]+")
@@ -84,7 +87,7 @@ def used(job: JobSpec) -> Iterator[tuple[str, str]]:
         f"inputs.{name}.path": value.path for name, value in job.data.items()
     }
     if isinstance(job.environment, Environment):
-        places["environment.context"] = job.environment.context
+        places[CONTEXT] = job.environment.context
     for key, place in places.items():
         if name := digest_in(place):
             yield key, name
@@ -113,6 +116,18 @@ def check(files: Iterable[File], most_bytes: int) -> None:
             raise Impossible(f"{file.name[:80]!r} needs a size and an MD5 of 32 hex digits.", "bad_upload")
     if len(set(names)) < len(names):
         raise Impossible("A file's name comes twice.", "bad_upload")
+
+
+def check_context(files: Iterable[File]) -> None:
+    """Raise Impossible for a Docker build context from which Azure ML would not build an image."""
+    sizes = [file.size for file in files]
+    if len(sizes) > CONTEXT_FILES or sum(sizes) > CONTEXT_BYTES:
+        raise Impossible(
+            f"The build context has {len(sizes):,} files with {sum(sizes) / 1e6:.2f} MB; Azure ML takes at most "
+            f"{CONTEXT_FILES} files and {CONTEXT_BYTES / 1e6:g} MB. Move the Dockerfile and what it installs from to "
+            "a folder of their own, or leave other files out with .amlignore.",
+            "upload_too_large",
+        )
 
 
 def _too_large(files: list[File], total: int, most: int) -> str:

@@ -57,9 +57,11 @@ def check_complete(stores: Stores, job: JobSpec) -> None:
                 "Send them again.",
                 "upload_incomplete",
             )
+        if place.endswith(upload.CONTEXT):
+            upload.check_context(files)
 
 
-def collect(stores: Stores, drop: Place, folder: str, limit_mib: int) -> Location:
+def collect(stores: Stores, drop: Place, folder: str, limit_mib: int, *, is_context: bool = False) -> Location:
     """Copy a drop's folder to its content-addressed place, and return that place.
 
     Raises Impossible for an invalid folder. A repeat copies nothing again.
@@ -72,6 +74,8 @@ def collect(stores: Stores, drop: Place, folder: str, limit_mib: int) -> Locatio
     if unknown := [file.name for file in files if not file.md5]:
         raise Impossible(f"{unknown[0]!r} has no MD5; upload it again in one request.", "bad_upload")
     upload.check(files, limit_mib * upload.MIB)
+    if is_context:
+        upload.check_context(files)
     name = upload.digest(files)
     target = stores.jobs.place(upload.path(name))
     copies = (Copy(b, source.container, target.container, target.prefix + names[b.name]) for b in blobs)

@@ -27,7 +27,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
 # Within shared/: each part may import those before it, and no other. What it needs of a later one it asks for through a
 # port of its own (shared/runs/ports.py), or states as a fact, from which shared/reactions.py has what follows.
 ORDER = (
-    *("kernel", "features", "events", "jobs", "runs"),
+    *("kernel", "diagnosis", "features", "events", "jobs", "runs"),
     *(
         "drops",
         "clusters",

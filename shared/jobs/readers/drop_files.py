@@ -165,14 +165,14 @@ class DropFiles:
                 "[code]` in the routes file.",
             )
         try:
-            return self._collected(folder)
+            return self._collected(folder, is_context=True)
         except Impossible as exc:
             raise self._broken(_CONTEXT, str(exc)) from exc
 
-    def _collected(self, folder: str) -> Location:
+    def _collected(self, folder: str, *, is_context: bool = False) -> Location:
         if self.folder is None:
             return upload.path(upload.digest(()))
-        return collect(self.stores, self.folder, folder, self.limits.max_upload_mib)
+        return collect(self.stores, self.folder, folder, self.limits.max_upload_mib, is_context=is_context)
 
     def _broken(self, what: str, why: str) -> BrokenJobFile:
         path = f"{self.within}{path_of(what)}"

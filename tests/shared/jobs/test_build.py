@@ -59,6 +59,22 @@ def job_of(world: World, **fields: Any) -> dict[str, Any]:
     return renamed
 
 
+@pytest.mark.parametrize(
+    ("part", "why"),
+    [
+        ({"tags": {f"t{n}": "" for n in range(41)}}, "tags are 41; use at most 40: Azure ML takes 50"),
+        ({"tags": {"t" * 101: ""}}, "is 101 characters long; use at most 100"),
+        ({"properties": {"why": "v" * 1001}}, "properties.why has 1,001 characters; Azure ML takes at most 1,000"),
+        ({"properties": {f"p{n}": "" for n in range(41)}}, "properties are 41; use at most 40"),
+        ({"description": "d" * 5001}, "description has 5,001 characters; Azure ML takes at most 5,000"),
+    ],
+)
+def test_what_azure_ml_does_not_store_is_refused(world: World, part: dict[str, Any], why: str) -> None:
+    """Azure's limits on a run's own words are told before the job is sent, with room for Trainyard's tags."""
+    with pytest.raises(Impossible, match=why):
+        dry_run(world.system, asked(job={**JOB, **part}))
+
+
 def test_a_template_has_its_routes_defaults(world: World) -> None:
     """Nodes, cluster, experiment and timeout are the route's; data, parameters and outputs are the request's own."""
     job = job_of(world, template="mnist", data="drops/mnist/a", parameters={"epochs": 5})

@@ -26,7 +26,7 @@ from shared.jobs.readers.azureml import read_environment, read_layer
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.snapshot import snapshot_files
-from shared.jobs.spec import JobSpec
+from shared.jobs.spec import Environment, JobSpec
 from shared.jobs.upload import MIB, File, digest
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
@@ -245,6 +245,26 @@ def test_an_environment_that_a_drop_can_not_bring_is_refused(world: World, said:
     closed = drop(world, {"1.bin": b"1", "job.yaml": f"command: x\nenvironment: {said}\n".encode()})
     assert (closed.state, closed.code) == (DropState.REJECTED, "bad_job_file")
     assert why in closed.why
+
+
+@pytest.mark.parametrize(
+    ("context", "why"),
+    [
+        ({f"env/{n}.txt": b"x" for n in range(101)}, "The build context has 101 files with 0.00 MB; Azure ML takes"),
+        ({"env/big.bin": b"x" * 1_000_001}, "1 files with 1.00 MB; Azure ML takes at most 100 files and 1 MB."),
+    ],
+)
+def test_a_build_context_beyond_azures_limits_is_refused(world: World, context: dict[str, bytes], why: str) -> None:
+    """Of a drop and of a request alike: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity."""
+    closed = drop(world, {**context, "job.yaml": b"command: x\nenvironment: {build: {path: env}}\n"})
+    assert (closed.state, closed.code) == (DropState.REJECTED, "bad_job_file")
+    assert why in closed.why
+    folder = upload.path(digest(file(name, data) for name, data in context.items()))
+    place = world.jobs.place(folder)
+    for name, data in context.items():
+        world.blobs.put(place.container, place.prefix + name, data)
+    with pytest.raises(Impossible, match=why.partition(";")[0]):
+        uploads.check_complete(world.system, JobSpec(environment=Environment(context=folder)))
 
 
 @pytest.mark.parametrize(("said", "_"), ENVIRONMENTS)

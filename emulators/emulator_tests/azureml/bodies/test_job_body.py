@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from emulators.azureml.bodies import job_body
-from emulators.azureml.kernel.errors import BadRequest, DataError
+from emulators.azureml.kernel.errors import ArmError, BadRequest, DataError
 from emulators.azureml.kernel.models import NEXT, TERMINAL, Status, seconds
 from emulators.azureml.kernel.sources import AccountBlob, AssetRef, JobOutput, Location, Source, Web, location, source
 from emulators.azureml.storage.web_folder import WebFolder
@@ -104,6 +104,28 @@ def test_a_bad_body_is_refused_with_what_would_do(change: dict[str, Any], messag
     """Each fault is named with its value and the choices."""
     with pytest.raises(BadRequest, match=message):
         job_body.parse("run-1", {**GOOD, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"tags": {f"t{n}": "" for n in range(51)}}, "RunDto.Tags/Count, Limit=50, Size=51"),
+        ({"tags": {"t" * 101: ""}}, "RunDto.Tags.Key/Length, Limit=100, Size=101"),
+        ({"tags": {"t": "v" * 1001}}, "RunDto.Tags.Value/Length, Limit=1000, Size=1001"),
+        ({"properties": {f"p{n}": "" for n in range(51)}}, "RunDto.Properties/Count, Limit=50, Size=51"),
+        ({"properties": {"p": "v" * 1001}}, "RunDto.Properties.Value/Length, Limit=1000, Size=1001"),
+        ({"description": "d" * 5001}, "RunDto.Description/Length, Limit=5000, Size=5001"),
+    ],
+)
+def test_what_azure_ml_does_not_store_is_refused_in_its_words(change: dict[str, Any], field: str) -> None:
+    """The sentence is that of azure-sdk-for-python#35685, with the page's numbers."""
+    with pytest.raises(ArmError) as refused:
+        job_body.parse("run-1", {**GOOD, **change})
+    assert (refused.value.status, refused.value.code) == (400, "ValidationError")
+    assert refused.value.message == (
+        f"A field of the entity is over the size limit. FieldName={field}. See "
+        "https://aka.ms/azure-machine-learning-limits for service limits documentation."
+    )
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "-a", "a" * 256, "é"])

@@ -110,6 +110,16 @@ def test_odd_bodies_of_our_own_routes_are_bad_requests(cloud: Cloud) -> None:
         assert why in refusal
 
 
+def test_a_large_build_context_is_refused(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """Azure ML builds an image from at most 100 files (https://aka.ms/azure-machine-learning-limits)."""
+    for number in range(101):
+        storage.get_blob_client("drops", f"wide/{number}").upload_blob(b"FROM python" if not number else b"")
+    build = {"path": "azureml://datastores/drops/paths/wide"}
+    look = f"/preflight/v1.0{cloud.workspace}/jobs"
+    (refusal,) = cloud.call("POST", look, {"job": {"environment": {"build": build}}}).json()["refusals"]
+    assert "has 101 files with 11 bytes; Azure ML takes at most 100 files and 1000000 bytes" in refusal
+
+
 def test_no_text_takes_long_to_read(cloud: Cloud) -> None:
     """A command of many beginnings without an end, and an id as long, are answered before the client gives up; nobody
     else would be meanwhile."""

@@ -13,14 +13,17 @@ import pytest
 
 from emulator_tests.azureml.clouds import Cloud
 
+API = "/mlflow/v1.0{}/api/2.0/mlflow"
 pytestmark = pytest.mark.filterwarnings("ignore")  # of MLflow's, scikit-learn's and the SDK's own
 
 IN_A_JOB = """
 import mlflow, pathlib
 from sklearn.linear_model import Ridge
-mlflow.sklearn.autolog()
+mlflow.sklearn.autolog(log_models=False)
 with mlflow.start_run() as run:
-    Ridge(alpha=0.5).fit([[0.0], [1.0], [2.0]], [0.0, 2.0, 4.0])
+    model = Ridge(alpha=0.5).fit([[0.0], [1.0], [2.0]], [0.0, 2.0, 4.0])
+    mlflow.sklearn.save_model(model, "model", serialization_format="cloudpickle")  # log_model: 404, as in Azure
+    mlflow.log_artifacts("model", "model")
     mlflow.register_model(f"runs:/{run.info.run_id}/model", "doubles")
     mlflow.log_param("lr", 0.1)
     for step in range(3):
@@ -67,10 +70,11 @@ def test_a_job_logs_to_its_own_run(cloud: Cloud, mlflow: Any, tmp_path: Path) ->
     assert (run.data.tags["a"], run.data.tags["done"], run.info.status) == ("b", "yes", "FINISHED")
     client = mlflow.MlflowClient()
     assert [m.value for m in client.get_metric_history("logs-to-mlflow", "loss")] == [1.0, 0.5, 1.0 / 3]
-    assert [f.path for f in client.list_artifacts("logs-to-mlflow", "notes")] == ["notes/note.txt"]
+    listed = cloud.call("GET", f"{API.format(cloud.workspace)}/artifacts/list?run_id=logs-to-mlflow&path=notes").json()
+    assert [file["path"] for file in listed["files"]] == ["notes/note.txt"]
     assert Path(client.download_artifacts("logs-to-mlflow", "notes/note.txt", str(tmp_path))).read_text() == "hello"
     assert "user_logs" in {f.path for f in client.list_artifacts("logs-to-mlflow")}
-    own = f"/mlflow/v1.0{cloud.workspace}/api/2.0/mlflow/artifacts/list?run_id=logs-to-mlflow&path=model"
+    own = f"{API.format(cloud.workspace)}/artifacts/list?run_id=logs-to-mlflow&path=model"
     assert "model/MLmodel" in {f["path"] for f in cloud.call("GET", own).json()["files"]}, "with the run's own files"
 
 
@@ -123,6 +127,40 @@ def test_registered_models_are_the_workspaces(ml: Any, mlflow: Any, tmp_path: Pa
     assert second.version == "2"
     assert mlflow.sklearn.load_model("models:/doubles/2").predict([[1.0]])[0] == pytest.approx(2.0)
     assert int(mlflow.register_model("models:/doubles/1", "doubles").version) == 3
+
+
+def test_log_model_of_newer_clients_ends_in_404(mlflow: Any) -> None:
+    """Azure ML has no logged models: https://github.com/Azure/azure-sdk-for-python/issues/44896 has the client's words.
+    A training with autolog continues, and loses the model and its final metrics."""
+    from sklearn.linear_model import Ridge
+
+    mlflow.set_experiment("models")
+    mlflow.sklearn.autolog()
+    with mlflow.start_run() as run:
+        model = Ridge(alpha=0.5).fit([[0.0], [1.0], [2.0]], [0.0, 2.0, 4.0])
+        words = "API request to endpoint /api/2.0/mlflow/logged-models failed with error code 404 != 200."
+        with pytest.raises(mlflow.MlflowException, match=words):
+            mlflow.sklearn.log_model(model, name="model", serialization_format="cloudpickle")
+    mlflow.sklearn.autolog(disable=True)
+    data = mlflow.get_run(run.info.run_id).data
+    assert (data.params["alpha"], data.metrics) == ("0.5", {}), "autolog logs the metrics after the model"
+
+
+def test_a_run_has_at_most_50_names_of_metrics(mlflow: Any) -> None:
+    """The 51st name of a metric, the 201st of a parameter and the 51st tag are refused in Azure's words; names that the
+    run has already are not counted again."""
+    mlflow.set_experiment("limits")
+    refused = "A field of the entity is over the size limit. FieldName={}, Limit={}, Size={}. See https://aka.ms/azure-"
+    with mlflow.start_run():
+        mlflow.log_metrics({f"m{number}": 1.0 for number in range(50)})
+        mlflow.log_metrics({f"m{number}": 0.5 for number in range(50)}, step=1)
+        with pytest.raises(mlflow.MlflowException, match=refused.format("Metrics", 50, 51)):
+            mlflow.log_metric("one_more", 1.0)
+        mlflow.log_params({f"p{number}": 1 for number in range(100)})
+        with pytest.raises(mlflow.MlflowException, match=refused.format("Parameters", 200, 201)):
+            mlflow.log_params({f"q{number}": 1 for number in range(101)})
+        with pytest.raises(mlflow.MlflowException, match=refused.format("RunDto.Tags/Count", 50, 51)):
+            mlflow.set_tags({f"t{number}": "" for number in range(51)})
 
 
 def test_a_stranger_and_a_wrong_path_are_refused(cloud: Cloud) -> None:

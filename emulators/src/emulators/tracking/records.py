@@ -11,10 +11,10 @@ from typing import Any
 
 from mlflow.entities import RunTag
 from mlflow.store.model_registry.dbmodels.models import SqlModelVersion, SqlRegisteredModel
-from mlflow.store.tracking.dbmodels.models import SqlLoggedModel, SqlRun, SqlTag
+from mlflow.store.tracking.dbmodels.models import SqlRun, SqlTag
 from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NAME, MLFLOW_USER
-from sqlalchemy import Engine, Select, select, update
+from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
 
 Json = Mapping[str, Any]
@@ -36,23 +36,6 @@ class Runs(SqlAlchemyStore):
             files = {"artifact_uri": self._files(run.info.run_id)}
             session.execute(update(SqlRun).where(SqlRun.run_uuid == run.info.run_id).values(files))
         return self.get_run(run.info.run_id)
-
-    def create_logged_model(self, *given: Any, **named: Any) -> Any:
-        """A model that a run logs lies with the run's files, by its own name, as models did before they had ids."""
-        model = super().create_logged_model(*given, **named)
-        if not model.source_run_id:
-            return model
-        with Session(self.engine) as session, session.begin():
-            of_run: Select[tuple[str]] = select(SqlLoggedModel.model_id).where(
-                SqlLoggedModel.source_run_id == model.source_run_id,
-                SqlLoggedModel.name == model.name,
-                SqlLoggedModel.model_id != model.model_id,
-            )
-            taken = session.execute(of_run.limit(1)).first() or model.name in (".", "..")
-            folder = f"{model.name}-{model.model_id}" if taken else model.name
-            files = {"artifact_location": f"{self._files(model.source_run_id)}/{folder}"}
-            session.execute(update(SqlLoggedModel).where(SqlLoggedModel.model_id == model.model_id).values(files))
-        return self.get_logged_model(model.model_id)
 
     def put_jobs(self, jobs: Iterable[Json]) -> None:
         """Make each job a run under its own name; one that is there gets the job's status and times alone."""

@@ -14,6 +14,7 @@ from emulators.azureml.kernel.checks import mapping
 from emulators.azureml.kernel.config import DEFAULT_DATASTORE
 from emulators.azureml.kernel.errors import BadRequest, among
 from emulators.azureml.kernel.models import Json, compute_name
+from emulators.azureml.kernel.service_limits import check_run
 from emulators.azureml.kernel.sources import AssetRef, Location, Source, asset, location, source
 
 JOB_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}")
@@ -139,6 +140,7 @@ def check_facts(properties: Json) -> None:
         checks.texts(properties, key)
     for key in ("displayName", "experimentName", "description"):
         checks.optional_text(properties, key)
+    check_run(properties)
     services = mapping(properties, "services")
     for name in services:
         checks.int32(mapping(services, name), "port", 0, 0)

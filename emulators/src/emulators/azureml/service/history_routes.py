@@ -9,6 +9,7 @@ from aiohttp import web
 from emulators.azureml.kernel import checks
 from emulators.azureml.kernel.errors import BadRequest, NotFound
 from emulators.azureml.kernel.models import Job, Json
+from emulators.azureml.kernel.service_limits import check_run
 from emulators.azureml.running.context import run_place
 from emulators.azureml.service.server import WORKSPACE, Parts, body, number
 from emulators.azureml.workspace.families import places_of
@@ -65,6 +66,7 @@ class HistoryRoutes:
         job, changes = self._job(request), await body(request)
         merged = {key: {**job.properties[key], **checks.texts(changes, key)} for key in ("tags", "properties")}
         plain = {key: checks.optional_text(changes, key) for key in ("displayName", "description")}
+        check_run({**plain, **merged})
         self._parts.workspace.edit(job.name, {**plain, **merged, "isArchived": changes.get("hidden")})
         return web.json_response({"runId": job.name, "status": job.status.value, **merged})
 

@@ -148,9 +148,6 @@ class Tracking:
 
     async def _source(self, source: str) -> str:
         """A version's source as `DATASTORE/paths/PATH`."""
-        if source.startswith("models:/"):
-            _, body, _ = await self.ask("GET", f"/api/2.0/mlflow/logged-models/{source.rpartition('/')[2]}", "", b"")
-            source = json.loads(body).get("model", {}).get("info", {}).get("artifact_uri", source)
         below = source.partition("mlflow-artifacts:/")[2] or source.partition("/mlflow-artifacts/artifacts/")[2]
         below = below.lstrip("/")
         if below.startswith(f"{artifacts.DATASTORES}/"):

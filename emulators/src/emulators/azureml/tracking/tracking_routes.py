@@ -14,6 +14,7 @@ from emulators.azureml.kernel.identity import claim
 from emulators.azureml.service import arm
 from emulators.azureml.service.server import WORKSPACE, Parts
 from emulators.azureml.tracking.artifacts import Artifacts
+from emulators.azureml.tracking.run_limits import RunLimits
 from emulators.azureml.tracking.tracking import Tracking
 from emulators.serving import read_body
 
@@ -30,6 +31,7 @@ RUN_KEYS = ("run_id", "run_uuid", "source_run_id")
 class TrackingRoutes:
     def __init__(self, parts: Parts, tracking: Tracking) -> None:
         self._tracking = tracking
+        self._limits = RunLimits(tracking.ask)
         self._note = parts.scheduler.note
         self._base = parts.wire.base
         self._artifacts = Artifacts(parts.workspace, parts.blobs)
@@ -42,8 +44,16 @@ class TrackingRoutes:
             web.put(FILES + "/{path:.+}", _as_mlflow(files.put)),
             web.delete(FILES + "/{path:.+}", _as_mlflow(files.delete)),
             web.get(MLFLOW + "/api/{api}/mlflow/artifacts/list", _as_mlflow(files.list_run)),
+            web.route("*", MLFLOW + "/api/{api}/mlflow/logged-models{rest:.*}", self.not_in_azure),
             web.route("*", MLFLOW + "/{rest:.*}", _as_mlflow(self.attended)),
         ]
+
+    async def not_in_azure(self, _: web.Request) -> web.Response:
+        """MLflow's logged models, which `log_model` of newer clients asks for: Azure ML answers 404, without a body.
+
+        https://github.com/Azure/azure-sdk-for-python/issues/44896
+        """
+        return web.Response(status=404)
 
     async def attended(self, request: web.Request) -> web.StreamResponse:
         """As `forward`; a job that waits long for it, or gets nothing, finds the reason in its log."""
@@ -68,7 +78,10 @@ class TrackingRoutes:
         files = self._files(request, rest)
         body = body.replace(files, b"mlflow-artifacts:/") if files else body
         given = arm.readable(body) if body else None
-        await self._tell(rest, {**request.query, **(given if isinstance(given, dict) else {})})
+        said = {**request.query, **(given if isinstance(given, dict) else {})}
+        await self._tell(rest, said)
+        if request.method == "POST":
+            await self._limits.check(rest, said)
         status, answer, kind = await self._tracking.ask(request.method, f"/{rest}", request.query_string, body)
         if status == 200 and rest.endswith("model-versions/create"):
             await self._tracking.registered(answer)

@@ -10,6 +10,7 @@ from emulators.azureml.environments.recipe import NotHere, Recipe
 from emulators.azureml.kernel import checks
 from emulators.azureml.kernel.errors import ArmError, DataError
 from emulators.azureml.kernel.models import Json
+from emulators.azureml.kernel.service_limits import CONTEXT_BYTES, CONTEXT_FILES
 from emulators.azureml.kernel.sources import AssetRef, location
 from emulators.azureml.storage.blobs import Blobs, Place
 from emulators.azureml.workspace.places import Places
@@ -56,6 +57,12 @@ class Recipes:
     async def _built(self, build: Json) -> Recipe:
         """The recipe of a build context: its Dockerfile, and the files that this one installs from."""
         context = self._context(checks.text(build, "contextUri"))
+        sizes = [size async for _, size in self._blobs.below(context)]
+        if len(sizes) > CONTEXT_FILES or sum(sizes) > CONTEXT_BYTES:
+            raise NotHere(
+                f"The build context {context} has {len(sizes)} files with {sum(sizes)} bytes; Azure ML takes at most "
+                f"{CONTEXT_FILES} files and {CONTEXT_BYTES} bytes (https://aka.ms/azure-machine-learning-limits)."
+            )
         files = await self._blobs.texts(context, DOCKERFILE_LIMIT)
         name = (checks.optional_text(build, "dockerfilePath") or "Dockerfile").removeprefix("./")
         if name not in files:

@@ -1,0 +1,122 @@
+"""What each cause means, and what to do about it."""
+
+from __future__ import annotations
+
+from shared.diagnosis.causes import Cause
+
+SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
+    Cause.CUDA_OOM: (
+        "The GPU ran out of memory",
+        ("Use a smaller batch: retry RUN -p batch_size=...", "Use a VM size with more GPU memory."),
+    ),
+    Cause.HOST_OOM: (
+        "The node ran out of memory",
+        ("Use fewer data loader workers, or load less data at once.", "Use a VM size with more memory."),
+    ),
+    Cause.DISK_FULL: (
+        "The disk is full",
+        ("Keep fewer checkpoints.", "Write to another volume, or use a VM size with a larger disk."),
+    ),
+    Cause.SHM_BUS_ERROR: (
+        "Shared memory (/dev/shm) is full",
+        ("Give the container more shared memory (shm_size in the job's resources).", "Use fewer data loader workers."),
+    ),
+    Cause.NAN_LOSS: (
+        "The loss is not a number",
+        ("Use a lower learning rate, or clip gradients.", "Check the data for values that are not numbers."),
+    ),
+    Cause.DIVERGING: ("The training diverges", ("Use a lower learning rate or a warm-up.", "Normalize the inputs.")),
+    Cause.DEADLOCK: (
+        "The training hangs",
+        ("Look where each process waits: py-spy dump --pid PID.", "Check that all ranks call the same collectives."),
+    ),
+    Cause.STRAGGLER: ("One node is slower than the others", ("Replace the node, or look at what else uses it.",)),
+    Cause.INPUT_BOUND: (
+        "The training waits for data",
+        ("Use more data loader workers.", "Copy the data to the node's disk first, or use a cheaper GPU."),
+    ),
+    Cause.RANK_FIRST_FAILED: (
+        "One process failed first and the launcher ended the others",
+        ("Read the log of this rank.",),
+    ),
+    Cause.NCCL_TIMEOUT: (
+        "A collective operation timed out",
+        (
+            "Find the rank that is missing in the collective, and what it did instead.",
+            "Use a longer timeout if one rank has long work of its own.",
+        ),
+    ),
+    Cause.RENDEZVOUS_OR_RESET: (
+        "The processes did not find each other, or lost their connection",
+        (
+            "Check address, port and number of nodes.",
+            "Check whether one node failed earlier: read the other nodes' logs.",
+        ),
+    ),
+    Cause.NETWORK: (
+        "A network request failed",
+        ("Bring weights and data along instead of downloading them.", "Retry."),
+    ),
+    Cause.MISSING_MODULE: (
+        "A package is missing, or its version does not fit",
+        ("Add the package with a fitting version to the job's environment.",),
+    ),
+    Cause.GPU_DRIVER_OR_ARCH: (
+        "The GPU can't be used",
+        ("Install wheels that the node's driver accepts.", "Start as many processes as the node has GPUs."),
+    ),
+    Cause.DATA_NOT_FOUND: ("The data was not found, or is empty", ("Check the path and that the upload is complete.",)),
+    Cause.CORRUPT_FILE: (
+        "A file is damaged or has another format",
+        ("Replace the file, and check the others of its folder.",),
+    ),
+    Cause.LABEL_OUT_OF_RANGE: (
+        "A label is outside the range of classes",
+        ("Compare the labels with the number of classes.",),
+    ),
+    Cause.SHAPE_MISMATCH: (
+        "Shapes do not fit together",
+        ("Compare the shape in the message with what the layer expects.",),
+    ),
+    Cause.CHECKPOINT_MISMATCH: (
+        "The checkpoint does not fit the model",
+        ("Continue from a checkpoint of the same model and version.",),
+    ),
+    Cause.PERMISSION: ("Access was denied", ("Give the identity that runs the job a role on the resource.",)),
+    Cause.ENV_BUILD: (
+        "The environment could not be built",
+        ("Read the end of the build's log; fix the first package that failed.",),
+    ),
+    Cause.QUOTA_OR_CAPACITY: (
+        "The quota or the capacity does not suffice",
+        ("Ask for quota, or use another VM size or region.",),
+    ),
+    Cause.PREEMPTION: (
+        "The job lost its nodes to preemption",
+        ("Retry: the run continues from its last checkpoint.", "Use dedicated nodes."),
+    ),
+    Cause.TIME_LIMIT: ("The time limit was reached", ("Raise the time limit: retry RUN --timeout ...",)),
+    Cause.DATALOADER_WORKER: (
+        "A data loader worker died",
+        ("Use fewer workers; with 0 workers the error itself shows.", "Check the node's memory."),
+    ),
+    Cause.ARGUMENT_ERROR: ("The program refused its arguments", ("Correct the command.",)),
+    Cause.USER_EXCEPTION: ("The training's own code raised an exception", ("Read the quoted line of your code.",)),
+    Cause.HEALTHY: ("The log shows no failure", ()),
+    Cause.NOT_KNOWN: ("The log does not show the cause", ("Read the quoted lines first.",)),
+}
+
+
+def advice(cause: Cause) -> tuple[str, ...]:
+    """What to do, one step each."""
+    return SAID[cause][1]
+
+
+def summary(cause: Cause, line: str, rank: int | None, where: str | None) -> str:
+    """One sentence: the cause, the rank, the place in the user's own code, and the line that shows it."""
+    parts = [SAID[cause][0]]
+    if rank is not None:
+        parts.append(f" on rank {rank}")
+    if where:
+        parts.append(f" at {where}")
+    return "".join(parts) + (f": {line[:200]}" if line else ".")

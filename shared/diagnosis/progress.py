@@ -1,0 +1,115 @@
+"""Whether a training gets on: its steps, its losses, and the time that it waits for data, as its log shows them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from shared.diagnosis.causes import Cause
+from shared.diagnosis.lines import LogLine
+from shared.diagnosis.signs import Sign
+from shared.diagnosis.words import Weight
+
+NUMBER = r"[-+]?(?:nan|inf(?:inity)?|\d+\.?\d*(?:e[-+]?\d+)?)"
+STEP = re.compile(
+    r"(?i)\b(?:epochs?|steps?|iter(?:ation)?s?|batch(?:es)?|global_step|updates?|train(?:ing)?)\b\D{0,12}\d+|\d+(?:\.\d+)?(?:it/s|s/it)|\b\d+/\d+\b.{0,40}\[|\d{1,3}%\|"
+    rf"|\bloss\b\W{{0,6}}{NUMBER}"
+)
+LOSS = re.compile(
+    rf"(?i)(?P<name>\b(?:\w+[_ /-])?loss(?:_\w+)?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?(?P<value>{NUMBER})\b"
+)
+DATA_TIME = re.compile(
+    r"(?i)\bdata(?:_time|[ _]?load(?:ing)?(?:_time)?)?\s*[:=]?\s*(?P<value>\d+\.\d+)(?:\s*\((?P<mean>\d+\.\d+)\))?"
+)
+STEP_TIME = re.compile(
+    r"(?i)(?:^|[\s,\t|])(?:iter_|batch_|step_)?time\s*[:=]?\s*(?P<value>\d+\.\d+)(?:\s*\((?P<mean>\d+\.\d+)\))?"
+)
+DONE = re.compile(
+    r"(?i)^\W*(?:done|finished|training (?:is )?(?:complete|done|finished)"
+    r"|train(?:ing)? (?:has )?(?:completed|finished|ended)"
+    r"|completed successfully|all done|saved? (?:the )?(?:final )?model|model saved)\b"
+    r"|exit(?:ed)? (?:with )?(?:code|status)[: ]*0\b|Run completed|job (?:completed|succeeded)"
+)
+NO_STEP = re.compile(r"\b0it \[|\b0/0\b|[Mm]ean of empty slice")
+OVERFLOW = re.compile(r"(?i)gradient overflow.{0,80}loss scale to (?P<scale>[\d.]+(?:e[-+]?\d+)?)")
+LEAP, ENOUGH, MOSTLY = 10.0, 6, 0.5
+LEAST_SCALE, OVERFLOWS_IN_A_ROW = 1e-3, 10  # NVIDIA/apex#318, #493: a few overflows are how a dynamic loss scale works
+
+
+@dataclass(frozen=True)
+class StepReports:
+    """The lines on which the training reports a step, and the number of the last line that says that it ended well."""
+
+    steps: tuple[int, ...]
+    done: int | None
+
+    def after(self, number: int) -> int:
+        """The number of reports after this line."""
+        return sum(1 for step in self.steps if step > number)
+
+
+def progress_of(lines: Sequence[LogLine], covered: frozenset[int]) -> StepReports:
+    """The training's reports, lines of exceptions excluded."""
+    plain = [line for line in lines if line.number not in covered]
+    steps = tuple(line.number for line in plain if STEP.search(line.text))
+    done = [line.number for line in plain if DONE.search(line.text)]
+    return StepReports(steps, done[-1] if done else None)
+
+
+def of_metrics(lines: Sequence[LogLine]) -> Iterator[Sign]:
+    """Signs in what the training measured: losses that are no numbers or leap, and steps that wait for data."""
+    series: dict[str, list[tuple[LogLine, float]]] = {}
+    for line in lines:
+        for found in LOSS.finditer(line.text):
+            series.setdefault(found["name"].lower(), []).append((line, float(found["value"])))
+    for values in series.values():
+        yield from _not_numbers(values, lines)
+        yield from _leaps(values)
+    yield from _overflows(lines)
+    yield from _waits_for_data(lines)
+
+
+def _overflows(lines: Sequence[LogLine]) -> Iterator[Sign]:
+    """A loss scale that falls without end: each step has a gradient that is not a number."""
+    in_a_row = 0
+    for line in lines:
+        found = OVERFLOW.search(line.text)
+        in_a_row = in_a_row + 1 if found else in_a_row if line.blank else 0
+        if found and (float(found["scale"]) < LEAST_SCALE or in_a_row > OVERFLOWS_IN_A_ROW):
+            yield Sign(Cause.NAN_LOSS, Weight.CAUSE, line, line.number)
+            return
+
+
+def _not_numbers(values: list[tuple[LogLine, float]], lines: Sequence[LogLine]) -> Iterator[Sign]:
+    bad = [line for line, value in values if not math.isfinite(value)]
+    if not bad or math.isfinite(values[-1][1]):
+        return
+    empty = any(NO_STEP.search(line.text) for line in lines if line.number <= bad[0].number)
+    cause = Cause.DATA_NOT_FOUND if empty else Cause.NAN_LOSS
+    yield Sign(cause, Weight.CAUSE, bad[0], bad[0].number, certain=len(bad) > 1)
+
+
+def _leaps(values: list[tuple[LogLine, float]]) -> Iterator[Sign]:
+    finite = [(line, value) for line, value in values if math.isfinite(value)]
+    if len(finite) < ENOUGH:
+        return
+    best = min(value for _, value in finite)
+    end = median(value for _, value in finite[-3:])
+    first = median(value for _, value in finite[:3])
+    if best > 0 and end > LEAP * best and end > 2 * first:
+        leap = next(line for line, value in finite if value > LEAP * best and line.number >= finite[0][0].number)
+        yield Sign(Cause.DIVERGING, Weight.SUMMARY, leap, leap.number, certain=False)
+
+
+def _waits_for_data(lines: Sequence[LogLine]) -> Iterator[Sign]:
+    shares: list[tuple[LogLine, float]] = []
+    for line in lines:
+        waited, step = DATA_TIME.search(line.text), STEP_TIME.search(line.text)
+        if waited and step and (whole := float(step["mean"] or step["value"])) > 0:
+            shares.append((line, float(waited["mean"] or waited["value"]) / whole))
+    if shares and median(share for _, share in shares) > MOSTLY:
+        worst = max(shares, key=lambda pair: pair[1])[0]
+        yield Sign(Cause.INPUT_BOUND, Weight.SUMMARY, worst, worst.number, certain=len(shares) > 2)

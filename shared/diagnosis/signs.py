@@ -1,0 +1,124 @@
+"""The signs of a cause in a log: exceptions, and lines of launchers, schedulers, platforms and frameworks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from shared.diagnosis.causes import Cause
+from shared.diagnosis.lines import LogLine
+from shared.diagnosis.tracebacks import Raised
+from shared.diagnosis.words import Weight, cause_of, in_shared_memory, of_log_lines, of_people
+
+
+@dataclass(frozen=True)
+class Sign:
+    """One sign: its cause, its weight, its line, the last line of it, and the exception if it is one."""
+
+    cause: Cause
+    weight: Weight
+    line: LogLine
+    last: int
+    certain: bool = True
+    raised: Raised | None = None
+
+    @property
+    def rank(self) -> int | None:
+        """The rank that shows the sign, if the log names it."""
+        return self.raised.rank if self.raised else self.line.rank
+
+
+CONSEQUENCES = (Cause.NCCL_TIMEOUT, Cause.RENDEZVOUS_OR_RESET, Cause.USER_EXCEPTION)
+
+FIRST_FAILED = re.compile(
+    r"failed \(exitcode: (?P<exit1>-?\d+)\) local_rank: (?P<rank>\d+)|exitcode +: (?P<exit2>-?\d+)"
+    r"|exited with (?:exit )?code (?P<exit3>\d+)|Process (?P<rank4>\d+) terminated with"
+    r"|The first process to do so was.{0,20}|terminated with signal (?P<signal>SIG\w+)"
+)
+ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
+WARNING = re.compile(
+    r"[Ww]arning\b|\bWARN(?:ING)?\b|\bINFO\b|^W[ :]|: [WI] tensorflow|huggingface/tokenizers|DEPRECAT"
+    r"|Ignore above|\bDEBUG\b"
+)
+FATAL_WARNING = re.compile(
+    r"CUDA initialization|too old|not compatible with the current PyTorch"
+    r"|NCCL WARN|Cannot dlopen some GPU|[Ll]oss is nan|Minimum loss scale|NaN|nan"
+)
+
+
+def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
+    """One sign for each chain of exceptions: the first exception of the chain with a cause of its own.
+
+    Exceptions that Python ignored, and those of launchers, are no signs.
+    """
+    chains: dict[int, list[Raised]] = {}
+    for one in raised:
+        if not one.ignored and not one.by_launcher:
+            chains.setdefault(one.chain if one.full else -one.line.number, []).append(one)
+    for chain in chains.values():
+        known = [(one, cause) for one in chain if (cause := cause_of(one)) is not Cause.USER_EXCEPTION]
+        one, cause = known[0] if known else (chain[0], Cause.USER_EXCEPTION)
+        if one.short_type == "KeyboardInterrupt":
+            yield from _interrupted(one)
+        else:
+            weight = Weight.CONSEQUENCE if cause in CONSEQUENCES else Weight.CAUSE
+            yield Sign(cause, weight, one.line, chain[-1].last, raised=one)
+
+
+def _interrupted(one: Raised) -> Iterator[Sign]:
+    """A person ended the run. Where it stood shows a deadlock if it waited for another thread or process."""
+    if one.frames and re.search(
+        r"wait|acquire|poll|select|recv|join|barrier|all_?reduce|synchronize|get\b|read", one.frames[-1].name
+    ):
+        yield Sign(Cause.DEADLOCK, Weight.SUMMARY, one.line, one.last, certain=False, raised=one)
+
+
+def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
+    """Signs in lines that belong to no exception. `covered`: the numbers of the lines of exceptions."""
+    for line in lines:
+        if line.blank:
+            continue
+        plain = WARNING.search(line.text) is None or FATAL_WARNING.search(line.text) is not None
+        for cause, weight, pattern in of_log_lines():
+            if line.number in covered and weight < Weight.ASSERTION:
+                continue
+            if (plain or weight >= Weight.ASSERTION) and pattern.search(line.text):
+                cause = in_shared_memory(cause, line.text)
+                yield Sign(cause, weight, line, line.number)
+                break
+
+
+def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
+    """Summaries of torchrun, torch.multiprocessing and mpirun: which rank failed first, and with which exit code."""
+    root: int | None = None
+    for line in lines:
+        if named := ROOT_RANK.search(line.text):
+            root = int(named["rank"])
+        if found := FIRST_FAILED.search(line.text):
+            code = found["exit1"] or found["exit2"] or found["exit3"]
+            rank = found["rank"] or found["rank4"]
+            at = replace(line, rank=int(rank) if rank else root)
+            yield from _of_code(at, _signal(found["signal"]) if found["signal"] else int(code) if code else 1)
+
+
+def _signal(name: str) -> int:
+    return {"SIGKILL": -9, "SIGBUS": -7, "SIGSEGV": -11, "SIGABRT": -6, "SIGTERM": -15}.get(name, 1)
+
+
+def _of_code(line: LogLine, code: int) -> Iterator[Sign]:
+    if code in (-9, 137):
+        yield Sign(Cause.HOST_OOM, Weight.SUMMARY, line, line.number, certain=False)
+    elif code in (-7, 135):
+        yield Sign(Cause.SHM_BUS_ERROR, Weight.SUMMARY, line, line.number, certain=False)
+    elif code not in (0, -15, 143):
+        yield Sign(Cause.RANK_FIRST_FAILED, Weight.SUMMARY, line, line.number, certain=False)
+
+
+def of_words(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
+    """What a person wrote beside the log."""
+    for line in lines:
+        if line.number not in covered and WARNING.search(line.text) is None:
+            for cause, pattern in of_people():
+                if pattern.search(line.text):
+                    yield Sign(cause, Weight.WORDS, line, line.number, certain=False)

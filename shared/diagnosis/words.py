@@ -1,0 +1,78 @@
+"""The words that show a cause (words.yaml), compiled on first use."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shared.diagnosis.causes import Cause
+from shared.diagnosis.tracebacks import Raised
+
+FILE = Path(__file__).with_name("words.yaml")
+SHARED_MEMORY = re.compile(
+    r"SemLock|sem_open|semaphore|/dev/shm|nccl-shm|torch_shm|Memory file system|joblib will operate in serial mode"
+    r"|multiprocessing[/\.](?:synchronize|heap|queues|context|sharedctypes)|ctx\.Lock|SimpleQueue"
+)
+
+
+class Weight(IntEnum):
+    """What a sign counts. A heavier sign decides, whatever its place; among signs of one weight, the earliest decides.
+
+    - `PLATFORM`: the platform or the scheduler states why it ended the job
+    - `ASSERTION`: CUDA's own assertion, which may stand before or after the exceptions that it causes
+    - `CAUSE`: an exception, a guard or a kill with a cause of its own
+    - `CONSEQUENCE`: what other ranks say when one rank is gone, and exceptions of the user's own code
+    - `SUMMARY`: a launcher's summary without the exception itself
+    - `WORDS`: a person's words
+    """
+
+    WORDS = 10
+    SUMMARY = 20
+    CONSEQUENCE = 30
+    CAUSE = 40
+    ASSERTION = 50
+    PLATFORM = 60
+
+
+@cache
+def _file() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = yaml.safe_load(FILE.read_text("utf-8"))
+    return found
+
+
+@cache
+def _of_exceptions() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
+    return tuple((Cause(row["cause"]), _any_of(row, re.DOTALL)) for row in _file()["exceptions"])
+
+
+@cache
+def of_log_lines() -> tuple[tuple[Cause, Weight, re.Pattern[str]], ...]:
+    """The causes that a line of a log shows, with their weight and a pattern of their words."""
+    return tuple((Cause(row["cause"]), Weight[row["weight"].upper()], _any_of(row)) for row in _file()["lines"])
+
+
+@cache
+def of_people() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
+    """The causes that a person's words beside a log show, each with a pattern of these words."""
+    return tuple((Cause(row["cause"]), _any_of(row)) for row in _file()["people"])
+
+
+def _any_of(row: dict[str, Any], flags: int = 0) -> re.Pattern[str]:
+    return re.compile("|".join(row["words"]), flags)
+
+
+def cause_of(raised: Raised) -> Cause:
+    """The cause that an exception's type and words show; USER_EXCEPTION if they show none of the others."""
+    places = "\n".join(f"{frame.file} {frame.name}" for frame in raised.frames)
+    cause = next((cause for cause, pattern in _of_exceptions() if pattern.search(raised.text)), Cause.USER_EXCEPTION)
+    return in_shared_memory(cause, f"{raised.text}\n{places}")
+
+
+def in_shared_memory(cause: Cause, text: str) -> Cause:
+    """A full disk is full shared memory if the text names it: Linux reports both as "No space left on device"."""
+    return Cause.SHM_BUS_ERROR if cause is Cause.DISK_FULL and SHARED_MEMORY.search(text) else cause
