@@ -143,7 +143,9 @@ def main(argv: list[str] | None = None) -> int:
             if not options.proven:
                 rows.append(("microsoft", 0.0, said_when_skipped(report, MICROSOFT)))
                 rows.append(("conformance", 0.0, conformance(report, python313.find(), "CI" in os.environ)))
+        left_out = not_checked(report, options)
     sys.stdout.write("\n" + "".join(f"{name:16} {seconds:6.1f} s  {verdict}\n" for name, seconds, verdict in rows))
+    sys.stdout.write(f"{left_out}\n")
     return 0 if all(verdict.startswith(OK) for *_, verdict in rows) else 1
 
 
@@ -221,6 +223,18 @@ def emulators(options: argparse.Namespace, verdicts: dict[str, str]) -> str:
     if verdicts.get("tests") == OK:
         proven.keep(ROOT, PASSED)
     return verdicts.get("tests", OK)
+
+
+def not_checked(report: Path, options: argparse.Namespace) -> str:
+    """One sentence, the gate's last line: what was not checked, by the reasons of skipped tests and by the options."""
+    found = [] if options.only in (None, "tests") else ["every step but " + options.only]
+    if report.exists():
+        skipped = [case.find("skipped") for case in ET.parse(report).iter("testcase")]  # noqa: S314
+        found += sorted({case.get("message", "").rstrip(".") for case in skipped if case is not None})
+    found += [f"the emulators, unchanged since {options.proven} (--emulators)"] if options.proven else []
+    if not options.all:
+        found.append("the slow tests and the walks of the night" if options.quick else "the walks of the night (--all)")
+    return f"Not checked: {'; '.join(found)}." if found else "Everything was checked."
 
 
 def browser(report: Path) -> str:

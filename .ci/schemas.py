@@ -9,8 +9,6 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-import msgspec
-
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -19,6 +17,7 @@ from cli.results import Printed  # noqa: E402
 from cli.session import groups  # noqa: E402
 from shared.api.registry import OPERATIONS  # noqa: E402
 from shared.api.signature import signature  # noqa: E402
+from shared.kernel import parsing  # noqa: E402
 
 FILE = ROOT / "schemas" / "cli.json"
 
@@ -28,7 +27,7 @@ def document() -> dict[str, Any]:
     printed = dict(sorted(_printed()))
     wanted = {name: _types(each) for name, each in printed.items()}
     every = [each for types in wanted.values() for each in types]
-    schemas, components = msgspec.json.schema_components(every, ref_template="#/$defs/{name}")
+    schemas, components = parsing.schemas(every, "#/$defs/{name}")
     found = iter(schemas)
     described = {
         name.replace(" ", "-"): _any_of(name, printed[name].each_line, [next(found) for _ in types])

@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks._options import options
 from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
-from tests.simulation.simulation import DATES, REMOVALS, SWEEPS, play
+from tests.simulation.simulation import DATES, LATE, REMOVALS, SWEEPS, play
 
 SHOWN = 60  # lines of a broken schedule's trace
 MOST_STARTED_AT = 1_000_000
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--seed", type=int, help="the first seed; default: another one every time")
     parser.add_argument(
-        "--also", choices=("", DATES, SWEEPS, REMOVALS), default="", help="with dates, sweeps or removals"
+        "--also", choices=("", DATES, SWEEPS, REMOVALS, LATE), default="", help="with dates, sweeps or removals"
     )
     parser.add_argument("--replay", type=int, metavar="SEED", help="play this schedule only, and print its trace")
     arguments = parser.parse_args(argv)

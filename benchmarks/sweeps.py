@@ -1,11 +1,17 @@
-"""How many epochs a sweep needs: asha with a model, beside random search, on a surrogate of LCBench.
+"""How good a sweep is after so many epochs, on problems of several families, beside other people's programs.
 
-python3 trainyard.py bench sweeps [--quick] [--surrogate FOLDER] [--seeds N] [--json]
+python3 trainyard.py bench sweeps [--quick] [--surrogate FOLDER] [--seeds N] [--tasks N] [--json]
 
-The surrogate says what each configuration would have told after each epoch. Random search runs its trials to the end;
-the sweep draws and stops by the app's own shared/sweeps. `epochs_ratio` is the part of random search's epochs after
-which the sweep is as good, by the regret that is left, mean over all tasks and seeds. A folder holds config_space.json,
-encoding.json and model.onnx, as those of yahpo_data do.
+A family says what each configuration would have told after each epoch. The players are the app's own sweep (bayesian,
+asha), random search, Optuna's TPE with Hyperband, and Syne Tune's ASHA (`pip install syne-tune`, if you want it). The
+regret is 0 for the best value that is known of a task, and 1 for the middle one of KNOWN random configurations. All
+figures are means over tasks and seeds after a tenth, a quarter and two fifths of the epochs of random search, which has
+TRIALS whole trainings. `epochs_ratio` is the part of these epochs after which the sweep is as good as random search is
+at its end, by the mean over the families.
+
+Three families are played: two surrogates of yahpo_data, where they lie in ../shared/data, and the functions of
+MF-Hartmann; then curves with chosen rank correlations, on which nothing was developed. --surrogate plays one or more
+other surrogates instead.
 """
 
 from __future__ import annotations
@@ -18,14 +24,16 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks._options import options
-from shared.jobs.search import ASHA, CHOICE, Parameter, Stopping, Sweep
+from benchmarks._sweep_families import AT_ONCE, Family, MfHartmann, Surrogate, Synthetic
+from benchmarks._sweep_players import Course, names, play, player
+from shared.jobs.search import ASHA, BAYESIAN, Stopping
 from shared.sweeps import decide, sampling
 from shared.sweeps.advance import advance_sweep
 from shared.sweeps.messages import CheckSweep
@@ -33,236 +41,86 @@ from shared.sweeps.model import Trial, TrialState
 from tests.shared.sweeps import lab
 
 ROOT = Path(__file__).resolve().parent.parent
-LCBENCH = ROOT.parent / "shared" / "data" / "lcbench"
-TARGET = 0.25
+DATA = ROOT.parent / "shared" / "data"
 TRIALS = 50  # of random search
-AT_ONCE = 4
-KNOWN = 300  # random configurations, of which the best is the best there is, and the middle one has regret 1
-MOST = 0.4  # of random search's epochs: longer than that no sweep is followed
+KNOWN = 300  # random configurations
+SHARES = (0.1, 0.25, 0.4)  # of random search's epochs; longer than that only random search is followed
 MANY = 1000
 FEWER_MS = 50.0
+POINTS = 500  # at which a course is compared
 
 
-@dataclass
-class Surrogate:
-    """`tasks` are the values of its instance parameter; `index` is the output that is maximized, or minimized."""
-
-    folder: Path
-    fidelity: str
-    index: int
-    maximize: bool
-    parameters: list[dict[str, Any]] = field(init=False)
-    instance: str = field(init=False)
-    tasks: list[str] = field(init=False)
-    epochs: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        space = json.loads((self.folder / "config_space.json").read_text("utf-8"))
-        self.parameters = space["hyperparameters"]
-        instances = [p for p in self.parameters if p["name"].endswith("_id")] or [self.parameters[0]]
-        self.instance, self.tasks = instances[0]["name"], [str(task) for task in instances[0]["choices"]]
-        self.epochs = int(next(p for p in self.parameters if p["name"] == self.fidelity)["upper"])
-        self._encoding = json.loads((self.folder / "encoding.json").read_text("utf-8"))
-        self._columns = columns_of(self.folder / "model.onnx", self.parameters)
-        self._session: Any = None
-
-    def sweep(self) -> Sweep:
-        """What a sweep of it asks for."""
-        fixed = (self.instance, self.fidelity)
-        space = {p["name"]: _parameter(p) for p in self.parameters if p["name"] not in fixed}
-        return Sweep(space=space, maximize=self.maximize, at_once=AT_ONCE, most_trials=10**6)
-
-    def curves(
-        self, task: str, configurations: Sequence[sampling.Draw], first: int = 1, last: int | None = None
-    ) -> np.ndarray[Any, Any]:
-        """What each configuration tells after each epoch, from the first to the last: a row for each."""
-        epochs = range(first, (last or self.epochs) + 1)
-        import onnxruntime
-
-        if self._session is None:
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = options.inter_op_num_threads = 1
-            self._session = onnxruntime.InferenceSession(
-                str(self.folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
-            )
-        rows = [{**one, self.instance: task, self.fidelity: epoch} for one in configurations for epoch in epochs]
-        texts = [p["name"] for p in self.parameters if p["type"] == "categorical"]
-        x_cat = np.array([[self._code(name, row[name]) for name in texts] for row in rows], np.int32)
-        x_cont = np.array([[row[name] for name in self._columns] for row in rows], np.float32)
-        (told,) = self._session.run(None, {"x_cat": x_cat, "x_cont": x_cont})
-        return np.asarray(told)[:, self.index].reshape(len(configurations), len(epochs))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_session": None}
-
-    def _code(self, name: str, value: Any) -> int:
-        codes = self._encoding.get(name, self._encoding)
-        return int(codes[str(value)])
-
-
-def columns_of(model: Path, parameters: list[dict[str, Any]]) -> list[str]:
-    """The names of the model's columns of numbers, in their order, which no file says.
-
-    The model scales each column from the smallest value that its data had, by their range, perhaps of logarithms: a
-    column is the parameter whose range is nearest to that.
-    """
-    import onnx
-    from scipy.optimize import linear_sum_assignment
-
-    graph = onnx.load(str(model)).graph
-    constants = {
-        n.output[0]: onnx.numpy_helper.to_array(n.attribute[0].t) for n in graph.node if n.op_type == "Constant"
-    }
-    users = {name: node for node in graph.node for name in node.input if name not in constants}
-    scales: dict[int, tuple[float, float, bool]] = {}
-    for node in graph.node:
-        if node.op_type == "Gather" and node.input[0] == "x_cont":
-            scales[int(constants[node.input[1]])] = _scale(node, users, constants)
-    numbers = [p for p in parameters if p["type"] != "categorical"]
-    apart = [[_apart(scales[column], p) for p in numbers] for column in sorted(scales)]
-    return [numbers[place]["name"] for place in linear_sum_assignment(apart)[1]]
-
-
-def _scale(node: Any, users: dict[str, Any], constants: dict[str, Any]) -> tuple[float, float, bool]:
-    """What is taken off a column, by what it is divided, and whether both are of logarithms."""
-    off, log = 0.0, False
-    while node.op_type != "Div":
-        node = users[node.output[0]]
-        log = log or node.op_type == "Log"
-        off = float(constants[node.input[1]]) if node.op_type == "Sub" else off
-    return off, float(constants[node.input[1]]), log
-
-
-def _apart(scale: tuple[float, float, bool], told: dict[str, Any]) -> float:
-    off, by, log = scale
-    low, high = (math.log(max(end, 1e-12)) if log else end for end in (told["lower"], told["upper"]))
-    return (abs(off - low) + abs(off + by - high)) / max(high - low, 1e-12)
-
-
-def _parameter(told: dict[str, Any]) -> Parameter:
-    if told["type"] == "categorical":
-        return Parameter(CHOICE, tuple(told["choices"]))
-    low, high = told["lower"], told["upper"]
-    step = 1.0 if told["type"] == "uniform_int" else 0.0
-    log = "log" if told["log"] else ""
-    ends = (math.log(low), math.log(high)) if log else (float(low), float(high))
-    return Parameter(f"{'q' if step else ''}{log}uniform", (), *ends, step)
-
-
-@dataclass
-class Course:
-    """The best value after so many epochs, ascending."""
-
-    points: list[tuple[int, float]] = field(default_factory=list)
-
-    def add(self, epochs: int, best: float) -> None:
-        if not self.points or best > self.points[-1][1]:
-            self.points.append((epochs, best))
-
-    def at(self, epochs: Sequence[int]) -> np.ndarray[Any, Any]:
-        """The best after each of these numbers of epochs; -inf before the first."""
-        places = np.searchsorted([at for at, _ in self.points], epochs, side="right")
-        return np.array([-math.inf, *(best for _, best in self.points)])[places]
-
-
-def play(surrogate: Surrogate, sweep: Sweep, task: str, seed: int, epochs: int) -> Course:
-    """A sweep until it has used so many epochs: every running trial tells one value, then the sweep decides."""
-    name, sign = f"{task}/{seed}", 1 if sweep.maximize else -1
-    trials: list[Trial] = []
-    drawn: list[sampling.Draw] = []
-    curves: list[list[float]] = []  # as far as they were asked for
-    course, used, best = Course(), 0, -math.inf
-    while used < epochs:
-        for _ in range(decide.to_start(sweep, trials, sampling.possible(sweep))):
-            one = sampling.draw(sweep, name, trials)
-            drawn.append(sampling.values(sweep, one))
-            curves.append([])
-            trials.append(Trial(len(trials), one, told=[]))
-        live = [trial for trial in trials if trial.state is TrialState.RUNNING]
-        for trial in live:
-            if (told := len(trial.told)) == len(curves[trial.number]):
-                last = min(max(3 * told, 1), surrogate.epochs) if sweep.stopping else surrogate.epochs
-                (more,) = surrogate.curves(task, [drawn[trial.number]], told + 1, last)
-                curves[trial.number] += [float(value) for value in more]
-            trial.told.append(curves[trial.number][len(trial.told)])  # type: ignore[attr-defined]
-            used, best = used + 1, max(best, sign * trial.told[-1])
-            course.add(used, best)
-            if len(trial.told) == surrogate.epochs:
-                trials[trial.number] = replace(trial, state=TrialState.COMPLETED)
-        if sweep.stopping and any(len(t.told) in decide.rungs(sweep.stopping, len(t.told)) for t in live):
-            for number in decide.losers(sweep, trials):
-                trials[number] = replace(trials[number], state=TrialState.STOPPED)
-    return course
-
-
-def courses(surrogate: Surrogate, ways: dict[str, Sweep], task: str, seeds: int) -> dict[str, Any]:
-    """For a task the regret of each way after each number of epochs, one row for each seed."""
-    whole = TRIALS * surrogate.epochs
-    steps, sign = range(1, whole + 1), 1 if surrogate.maximize else -1
-    sweep = replace(surrogate.sweep(), sampling="random")
-    known = [sampling.values(sweep, sampling._at_random(sweep, n)) for n in range(KNOWN)]
-    curves = sign * surrogate.curves(task, known)
-    played = {
-        way: [
-            play(surrogate, each, task, seed, whole if way == "random" else int(whole * MOST)) for seed in range(seeds)
-        ]
-        for way, each in ways.items()
-    }
-    top = max(curves.max(), *(course.points[-1][1] for some in played.values() for course in some))
-    middle = float(np.median(curves.max(axis=1)))
+def regrets(family: Family, players: Sequence[str], task: str, seeds: int, only_ends: bool) -> dict[str, Any]:
+    """For a task the regret of each player at POINTS numbers of epochs, one row for each seed."""
+    whole = TRIALS * family.epochs
+    sweep = family.sweep(task)
+    known = np.array([family.curve(task, _configuration(family, task, number)) for number in range(KNOWN)])
+    scores = known[:, -1] if only_ends else known.max(axis=1)
+    if len(set(scores.tolist())) == 1:
+        raise SystemExit(f"Task {task} of {family.name} has the same value for all of {KNOWN} configurations.")
+    played: dict[str, list[Course]] = {}
+    for name in players:
+        epochs = whole if name == "random" else round(whole * SHARES[-1])
+        some = (player(name, sweep, seed, family.epochs) for seed in range(seeds))
+        played[name] = [play(each, family, task, epochs, only_ends) for each in some]
+    top = max(scores.max(), *(course.points[-1][1] for some in played.values() for course in some if course.points))
+    middle = float(np.median(scores))
+    steps = np.linspace(whole / POINTS, whole, POINTS).tolist()
     return {
-        way: [(np.minimum(1.0, (top - course.at(steps)) / max(top - middle, 1e-9))).tolist() for course in some]
-        for way, some in played.items()
+        name: [np.minimum(1.0, (top - course.at(steps)) / max(top - middle, 1e-9)).tolist() for course in some]
+        for name, some in played.items()
     }
 
 
-def ways_of(surrogate: Surrogate) -> dict[str, Sweep]:
-    sweep = surrogate.sweep()
-    asha = Stopping(ASHA)
-    return {
-        "random": replace(sweep, sampling="random"),
-        "asha": replace(sweep, sampling="random", stopping=asha),
-        "asha with a model": replace(sweep, stopping=asha),
-    }
+def _configuration(family: Family, task: str, number: int) -> dict[str, Any]:
+    sweep = family.sweep(task)
+    return sampling.values(sweep, sampling._at_random(sweep, number))
 
 
-def measure(surrogate: Surrogate, seeds: int, processes: int) -> dict[str, Any]:
-    ways = ways_of(surrogate)
-    tasks = surrogate.tasks
-    with ProcessPoolExecutor(processes) as pool:
-        count = len(tasks)
-        of_tasks = list(pool.map(courses, [surrogate] * count, [ways] * count, tasks, [seeds] * count))
-    means = {way: np.mean([row for task in of_tasks for row in task[way]], axis=0) for way in ways}
-    reached = float(means["random"][-1])
-    ratios = {way: _first(mean, reached) / len(mean) for way, mean in means.items()}
-    return {
-        "epochs_ratio": round(ratios["asha with a model"], 4),
-        "target": TARGET,
-        "ratios": {way: round(ratio, 4) for way, ratio in ratios.items()},
-        "regret_of_random": round(reached, 4),
-        "regret_at_a_quarter": {way: round(float(mean[len(mean) // 4 - 1]), 4) for way, mean in means.items()},
-        "tasks": len(tasks),
-        "seeds": seeds,
-        "epochs_of_random": TRIALS * surrogate.epochs,
-    }
+def measure(family: Family, players: Sequence[str], seeds: int, pool: ProcessPoolExecutor, only_ends: bool) -> Any:
+    """The mean regret of each player at POINTS numbers of epochs, and its standard error at SHARES."""
+    count = len(family.tasks)
+    columns = ([family] * count, [players] * count, family.tasks, [seeds] * count, [only_ends] * count)
+    of_tasks = list(pool.map(regrets, *columns))
+    return {name: np.mean([row for task in of_tasks for row in task[name]], axis=0) for name in players}
 
 
-def _first(mean: np.ndarray[Any, Any], reached: float) -> float:
-    """After how many epochs the regret is as low; infinite if never."""
-    there = np.flatnonzero(mean <= reached)
-    return float(there[0] + 1) if len(there) else math.inf
+def at_shares(course: np.ndarray[Any, Any]) -> list[float]:
+    return [round(float(course[round(share * POINTS) - 1]), 3) for share in SHARES]
 
 
-def deciding(surrogate: Surrogate, times: int) -> dict[str, float]:
+def ratio(means: Sequence[dict[str, Any]]) -> float:
+    """After which part of random search's epochs the mean of the families is as good; infinite if never."""
+    ours, random = (np.mean([family[name] for family in means], axis=0) for name in ("ours", "random"))
+    there = np.flatnonzero(ours[: round(SHARES[-1] * POINTS)] <= random[-1])
+    return float(there[0] + 1) / POINTS if len(there) else math.inf
+
+
+def families(folders: Sequence[Path], fidelity: str, index: int | None, maximize: bool) -> list[Family]:
+    """The families to play; those whose data is absent are named and left out."""
+    if folders:
+        return [Surrogate(folder, fidelity, index or 0, maximize) for folder in folders]
+    found: list[Family] = []
+    for name, output in (("lcbench", 1), ("rbv2_rpart", 0)):
+        if (DATA / name / "model.onnx").is_file():
+            found.append(Surrogate(DATA / name, index=output))
+        else:
+            print(f"{name} is not played: there is no {DATA / name / 'model.onnx'}.")
+    return [*found, MfHartmann(), Synthetic()]
+
+
+def deciding(family: Family, times: int) -> dict[str, float]:
     """How many milliseconds of a core one look decides, with many trials."""
-    sweep = ways_of(surrogate)["asha with a model"]
+    task = family.tasks[0]
+    sweep = replace(family.sweep(task), sampling=BAYESIAN, stopping=Stopping(ASHA))
     drawn = [sampling._at_random(sweep, number) for number in range(MANY)]
-    curves = surrogate.curves(surrogate.tasks[0], [sampling.values(sweep, one) for one in drawn])
+    curves = [family.curve(task, sampling.values(sweep, one)) for one in drawn]
     trials: list[Trial] = []
     for number, (one, curve) in enumerate(zip(drawn, curves, strict=True)):
-        length = surrogate.epochs if number % 27 == 0 else 9 if number % 9 == 0 else 3 if number % 3 == 0 else 1
-        state = TrialState.RUNNING if number >= MANY - AT_ONCE else TrialState.STOPPED
-        trials.append(Trial(number, one, state, [float(value) for value in curve[:length]]))
+        length = family.epochs if number % 27 == 0 else 9 if number % 9 == 0 else 3 if number % 3 == 0 else 1
+        ended = TrialState.COMPLETED if length == family.epochs else TrialState.STOPPED
+        state = TrialState.RUNNING if number >= MANY - AT_ONCE else ended
+        trials.append(Trial(number, one, state, curve[:length]))
     took = []
     for number in range(times):
         began = time.process_time()
@@ -290,40 +148,60 @@ def looking(times: int) -> dict[str, float]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = options(__doc__, "two tasks with one seed, whose ratio says little")
-    parser.add_argument("--surrogate", type=Path, default=LCBENCH, help="another folder of the same format")
-    parser.add_argument("--fidelity", default="epoch", help="the parameter that counts a training's steps")
-    parser.add_argument("--output", type=int, default=1, help="which of the model's outputs is the metric (LCBench: 1)")
+    parser = options(__doc__, "two tasks of each family with one seed, whose figures say little")
+    parser.add_argument(
+        "--surrogate", type=Path, action="append", default=[], help="a folder of yahpo_data; repeatable"
+    )
+    parser.add_argument("--fidelity", default="", help="its parameter that counts steps (default: epoch or trainsize)")
+    parser.add_argument("--output", type=int, help="which of the model's outputs is the metric (default: the first)")
     parser.add_argument("--minimize", action="store_true", help="less of it is better")
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--tasks", type=int, default=12, help="of each family, evenly spaced; 0: all (default: 12)")
+    parser.add_argument("--ends", action="store_true", help="count only the values of whole trainings")
     parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args(argv)
-    if not (asked.surrogate / "model.onnx").is_file():
-        given = asked.surrogate != LCBENCH
-        print(f"There is no {asked.surrogate / 'model.onnx'}. Give --surrogate a folder with one.")
-        return 2 if given else 0  # a clone may come without it
-    surrogate = Surrogate(asked.surrogate, asked.fidelity, asked.output, not asked.minimize)
-    times = 20
-    if asked.quick:
-        surrogate.tasks, asked.seeds, times = surrogate.tasks[:2], 1, 3
-    began = time.monotonic()
-    result = measure(surrogate, asked.seeds, asked.processes)
-    result["deciding_ms"], result["look_ms"] = deciding(surrogate, times), looking(times)
-    result["seconds"] = round(time.monotonic() - began, 1)
-    print(f"{result['tasks']} tasks, {asked.seeds} seeds; random search has {result['epochs_of_random']} epochs")
-    for way, ratio in result["ratios"].items():
-        print(
-            f"  {way:18} is as good after {ratio:7.1%} of them; regret after a quarter "
-            f"{result['regret_at_a_quarter'][way]:.1%}"
-        )
+    for folder in asked.surrogate:
+        if not (folder / "model.onnx").is_file():
+            print(f"There is no {folder / 'model.onnx'}. Give --surrogate a folder with one.")
+            return 2
+    played = families(asked.surrogate, asked.fidelity, asked.output, not asked.minimize)
+    most, seeds, times = (2, 1, 3) if asked.quick else (asked.tasks, asked.seeds, 20)
+    began, players = time.monotonic(), names()
+    means: dict[str, dict[str, Any]] = {}
+    with ProcessPoolExecutor(asked.processes) as pool:
+        for family in played:
+            family.tasks = family.tasks[:: math.ceil(len(family.tasks) / most)] if most else family.tasks
+            means[family.name] = measure(family, players, seeds, pool, asked.ends)
+            show(f"{family.name} ({len(family.tasks)} tasks, {seeds} seeds)", means[family.name])
+    result = summary(means)
+    if len(played) > 1:
+        show("mean of the families", {name: np.mean([f[name] for f in means.values()], axis=0) for name in players})
+    result["deciding_ms"], result["look_ms"] = deciding(played[0], times), looking(times)
     print(
-        f"target: at most {TARGET:.0%}. One decision among {MANY} trials takes {result['deciding_ms']['median']} ms, "
-        f"at most {result['deciding_ms']['most']} ms, a whole look {result['look_ms']['median']}; target {FEWER_MS:g}. "
-        f"{result['seconds']} s in all."
+        f"As good as random search at its end after {result['epochs_ratio']:.1%} of its epochs. One decision among "
+        f"{MANY} trials takes {result['deciding_ms']['median']} ms, a whole look {result['look_ms']['median']} ms "
+        f"(target {FEWER_MS:g}). {time.monotonic() - began:.0f} s in all."
     )
     if asked.json:
         print(json.dumps(result))
-    return int(result["epochs_ratio"] > TARGET and not asked.quick)
+    return 0
+
+
+def show(title: str, means: dict[str, Any]) -> None:
+    print(f"{title}: regret after {', '.join(f'{share:.0%}' for share in SHARES)} of random search's epochs")
+    for name, course in means.items():
+        end = f"   at its end {course[-1]:.3f}" if name == "random" else ""
+        print(f"  {name:10} {'  '.join(f'{value:.3f}' for value in at_shares(course))}{end}", flush=True)
+
+
+def summary(means: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The figures for --json. The best other is, at each share, the best of the programs of others."""
+    parts = {}
+    for name, family in means.items():
+        others = [at_shares(course) for player_name, course in family.items() if player_name not in ("ours", "random")]
+        best = [min(column) for column in zip(*others, strict=True)]
+        parts[name] = {"ours": at_shares(family["ours"]), "random": at_shares(family["random"]), "best_other": best}
+    return {"epochs_ratio": round(ratio(list(means.values())), 4), "families": parts}
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import partial
 
+from shared.clusters.stray_jobs import end_stray_jobs
 from shared.drops.checks import send_check
 from shared.drops.find_unannounced import walks
 from shared.drops.model import DropState
@@ -39,6 +40,7 @@ def reconcile(ports: AllPorts, schedules: Schedules | None = None) -> None:
     steps.do("workspace", ports.jobs.check)
     steps.do("assets", partial(register_assets, ports.jobs, ports.trainers))
     steps.do("runs", partial(queue_hourly_checks, ports))
+    steps.do("stray jobs", partial(end_stray_jobs, ports))
     steps.do("old queues", partial(old_queues.move_messages, ports.queues, ports.memory))
     poisoned = list[str]()
     steps.do("poison queues", lambda: poisoned.extend(poison.poisoned(ports.queues, ports.memory)))

@@ -46,7 +46,12 @@ def read(file: Path) -> dict[str, Tensor]:
     unpickled."""
     try:
         found: Any = load_file(file) if file.suffix == ".safetensors" else torch.load(file, weights_only=True)
-    except (OSError, ValueError, RuntimeError, EOFError, SafetensorError, pickle.UnpicklingError) as error:
+    except pickle.UnpicklingError as error:  # torch's own message advises to trust the file
+        raise DataError(
+            f"{file}: expected a model's weights, found a pickle that may run code when it is loaded; save weights as "
+            "safetensors, or as a state_dict by torch.save"
+        ) from error
+    except (OSError, ValueError, RuntimeError, EOFError, SafetensorError) as error:
         raise DataError(f"{file}: expected a model's weights: {error}") from error
     if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
         raise DataError(f"{file}: expected a model's weights by name, found something else")

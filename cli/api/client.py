@@ -23,6 +23,7 @@ TIMEOUT_SECONDS = 30.0  # beyond the time that a long poll may take
 WORK_SECONDS = 120.0  # for what does more than read: given up sooner, nobody would know whether it was done
 CONNECTIONS = 32
 BUSY = (429, 502, 503, 504)
+LARGEST_BODY = 512 * 1024  # bytes, as the API's limit
 BUSY_SECONDS = 10.0  # in which a busy API is asked again, where asking twice does no harm
 TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
@@ -152,6 +153,7 @@ class Api:
             headers=headers,
             timeout=httpx.Timeout(TIMEOUT_SECONDS, read=read),
         )
+        _check_size(request)
         repeats = repeats or method == "GET" or "Idempotency-Key" in headers
         deadline = 0.0
         while True:
@@ -189,6 +191,16 @@ def retry_unreachable(call: Callable[[], T], patience: float, outage: OutageList
             return answer
         time.sleep(pause)
         pause = min(2 * pause, 5.0)
+
+
+def _check_size(request: httpx.Request) -> None:
+    """Raise CliError for a body that the API refuses, before it is sent."""
+    if (size := int(request.headers.get("content-length", 0))) > LARGEST_BODY:
+        raise CliError(
+            f"The request has {size:,} bytes, and the API takes {LARGEST_BODY:,}. Shorten the job file, or upload what "
+            "it holds and name its place.",
+            "too_large",
+        )
 
 
 def _may_pass(answer: httpx.Response) -> bool:

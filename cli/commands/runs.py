@@ -16,7 +16,7 @@ from .. import show
 from ..api import run_list
 from ..api.client import retry_unreachable
 from ..api.run_names import data_path, drop_or_run, run_name, suggesting
-from ..errors import CliError
+from ..errors import ERROR, CliError
 from ..files import arguments, folder_job
 from ..files.job_form import is_remote
 from ..files.job_upload import sent_data
@@ -78,7 +78,8 @@ def submit(
     --help also lists the parameters of that trainer.
 
     Code, local inputs and build contexts that a job file names are uploaded first, except files matched by
-    .amlignore or .gitignore; --dry-run uploads them too, because the check reads them. A folder runs --command: in
+    .amlignore or .gitignore; --dry-run uploads them too, because the check reads them, and exits with 1 if the run
+    could not start now. A folder runs --command: in
     the command, {data} is the data, and {name} is a parameter or a folder for results. On several nodes,
     --distribution says how its processes find each other; the processes of pytorch and mpi have MASTER_ADDR and
     MASTER_PORT.
@@ -321,6 +322,8 @@ def _print_plan(session: Session, plan: dict[str, Any]) -> None:
             session.remark(date["why"], "dim")
         for reason in reasons:
             session.remark(reason, "yellow" if plan["reasons"] else "green")
+    if plan["reasons"]:
+        raise typer.Exit(ERROR)
 
 
 def _date(text: str) -> str | None:

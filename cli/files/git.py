@@ -45,7 +45,7 @@ def properties(folder: Path) -> dict[str, str]:
         "azureml.git.branch": _git(folder, "symbolic-ref", "--short", "--quiet", "HEAD"),
         "azureml.git.repository_uri": without_secrets(_git(folder, "ls-remote", "--get-url")),
     }
-    return {name: value for name, value in values.items() if value}
+    return {name: _as_text(value) for name, value in values.items() if value}
 
 
 def without_secrets(address: str) -> str:
@@ -70,10 +70,17 @@ def _git(folder: Path, *arguments: str, config: Mapping[str, str] | None = None)
     argv = ["git", "--no-pager", "-C", str(where), *arguments]
     environment = {**os.environ, **SAFE_ENVIRONMENT, **_as_environment({**SAFE_CONFIG, **(config or {})})}
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, env=environment)
+        done = subprocess.run(
+            argv, capture_output=True, encoding="utf-8", errors="surrogateescape", timeout=SECONDS, env=environment
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _as_text(value: str) -> str:
+    """Replace what is not UTF-8: git takes any bytes as the name of a branch or filter, and JSON does not."""
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _as_environment(config: Mapping[str, str]) -> dict[str, str]:

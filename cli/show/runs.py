@@ -64,7 +64,7 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
         "environment": Text(run.get("environment") or ("of each step" if run.get("steps") else "not resolved yet")),
         **({"hardware": Text(one_line(run["hardware"]))} if run.get("hardware") else {}),
         "output": Text(run.get("output") or "none yet"),
-        "metrics": metrics(run),
+        _metrics_label(run): metrics(run),
         **({"began with": Text(f"the model of {one_line(run['from_run'])}")} if run.get("from_run") else {}),
         "cost": Text(costs.of_run(run)),
         "project": Text(run.get("project") or "none"),
@@ -101,12 +101,18 @@ def _sweep(run: dict[str, Any]) -> dict[str, Text]:
     sweep, trial = run.get("sweep"), run.get("trial")
     if not sweep:
         return {"trial of": Text(trial["sweep"])} if trial else {}
-    best = f"{sweep['best_trial']} with {sweep['best_value']:g}" if sweep["best_trial"] else "none yet"
+    found = sweep["best_trial"]
+    best = f"{found}, its best value is {sweep['best_value']:g}" if found else "none yet"
     standing = {
         "trials": Text(f"{sweep['trials']} begun, {sweep['trials_ended']} ended"),
         "best trial": Text(best),
     }
     return standing | ({"no more begin": Text(sweep["sweep_closing"])} if sweep["sweep_closing"] else {})
+
+
+def _metrics_label(run: dict[str, Any]) -> str:
+    """The archive of a sweep is that of its best trial, whose saved model may be worse than its best value."""
+    return "metrics of the best trial's model" if run.get("sweep") else "metrics"
 
 
 def _removed(run: dict[str, Any]) -> dict[str, Text]:

@@ -24,6 +24,7 @@ TRAINERS = INFRA.parent / "trainers"
 DOCKERFILE = INFRA / "image" / "Dockerfile"
 
 ROLES_SECONDS = float(os.environ.get("TRAINYARD_ROLES_SECONDS", "300"))  # tests have less patience
+EXISTS = "RoleAssignmentExists"  # https://learn.microsoft.com/azure/role-based-access-control/troubleshooting
 REFUSED = "TasksOperationsNotAllowed"  # on free credits: Azure-Samples/azure-search-openai-demo#2220 has the message
 
 
@@ -116,14 +117,10 @@ def digest(image: Image) -> str:
 
 
 def tags(registry: str, repository: str) -> list[str]:
-    try:
-        found: list[str] = (
-            az_here("acr", "repository", "show-tags", "--name", registry, "--repository", repository) or []
-        )
-    except HookFailed as exc:
-        if "not found" in str(exc).lower():  # no image was ever built
-            return []
-        raise
+    """Return the tags of a repository; none if no image was ever built."""
+    if repository not in (az_here("acr", "repository", "list", "--name", registry) or []):
+        return []
+    found: list[str] = az_here("acr", "repository", "show-tags", "--name", registry, "--repository", repository) or []
     return found
 
 
@@ -144,17 +141,26 @@ def build(registry: str, name: str, folder: str) -> bool:
             if subprocess.run([program("docker"), *argv]).returncode:
                 raise HookFailed(f"docker {argv[0]} failed; its own words are above. Run azd provision again.")
         return True
-    let_the_cluster_build()
-    say(
-        "There is no Docker here either, so Azure ML builds the environment on its cluster, for the first job. "
-        "Install Docker and run azd provision again to have an image before."
-    )
+    let_the_cluster_build(registry)
     return False
 
 
-def let_the_cluster_build() -> None:
-    """Azure ML builds with ACR Tasks too, unless the workspace names a compute for it."""
+def let_the_cluster_build(registry: str) -> None:
+    """Let Azure ML build on the cluster: it builds with ACR Tasks too, unless the workspace names a compute for it.
+
+    The build pushes the image, so the identity of the nodes needs AcrPush. All trainings run as this identity, and with
+    AcrPush any training could replace the image of all others. So the hook grants nothing, and prints the command.
+    """
     rest("patch", workspace_address(), {"properties": {"imageBuildCompute": "cpu-cluster"}})
+    who = setting("AZURE_NODES_PRINCIPAL_ID")
+    say(
+        "There is no Docker here either, so Azure ML builds the environment on its cluster, for the first job. "
+        "Better install Docker and run azd provision again, to have the image before the first job. Otherwise let the "
+        "identity of the nodes push. Any training can then replace the image that all trainings use:\n"
+        f"az role assignment create --role AcrPush --assignee-object-id {who} "
+        "--assignee-principal-type ServicePrincipal "
+        f'--scope "$(az acr show --name {registry} --query id --output tsv)"'
+    )
 
 
 def workspace_address() -> str:
@@ -175,7 +181,7 @@ def let_nodes_pull(registry_id: str) -> None:
             *("--assignee-object-id", who, "--assignee-principal-type", "ServicePrincipal"),
         )
     except HookFailed as exc:
-        if "RoleAssignmentExists" not in str(exc):  # Azure ML was quicker
+        if EXISTS not in str(exc):  # Azure ML was quicker
             raise
 
 

@@ -17,6 +17,18 @@ from urllib.parse import parse_qsl
 INFRA = Path(__file__).resolve().parent.parent
 PAUSE_SECONDS = float(os.environ.get("TRAINYARD_PAUSE_SECONDS", "5"))  # tests have less patience
 
+# Azure Storage without a data role. The code is the service's (Azure/azure-sdk-for-python#28284), the sentence is the
+# Azure CLI's (Azure/azure-cli#20170). AuthorizationFailure is a 403 too, but of network rules: no role would help.
+DENIED = (
+    "AuthorizationPermissionMismatch",
+    "You do not have the required permissions needed to perform this operation",
+)
+# The code is Resource Manager's (ResourceNotFound, ResourceGroupNotFound, ...; see
+# https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/common-deployment-errors) or Microsoft
+# Graph's (Request_ResourceNotFound), without which `az ad` prints the sentence (Azure/azure-cli#28009). `az rest` puts
+# the HTTP reason before the answer.
+MISSING = ("NotFound", "Not Found(", "does not exist or one of its queried reference-property objects are not present")
+
 
 class HookFailed(Exception):
     """A hook can't go on. The message says why, and what to do."""
@@ -113,14 +125,13 @@ def deployer() -> tuple[str, str]:
 
 
 def denied(exc: HookFailed) -> bool:
-    """Return whether Azure refused the request because a role is missing or not yet in force."""
-    words = ("AuthorizationPermissionMismatch", "not authorized", "required permissions", "AuthorizationFailed", "403")
-    return any(part in str(exc) for part in words)
+    """Return whether Azure Storage refused the request because a role is missing or not yet in force."""
+    return any(words in str(exc) for words in DENIED)
 
 
 def missing(exc: HookFailed) -> bool:
-    """Whether Azure says that something is not there."""
-    return any(words in str(exc) for words in ("NotFound", "could not be found", "does not exist"))
+    """Return whether Azure says that something is not there."""
+    return any(words in str(exc) for words in MISSING)
 
 
 def say(line: str) -> None:

@@ -1,4 +1,4 @@
-"""Studies of sweeps, with Optuna imported for the first sweep: the import is large, and most processes see no sweep."""
+"""Studies of sweeps, whose program is imported for the first sweep: most processes see no sweep."""
 
 from __future__ import annotations
 

@@ -1,69 +1,148 @@
-"""Studies of sweeps in Optuna's format, on Trainyard's own journal.
+"""Studies of sweeps on Trainyard's own journal, in the format of Optuna's journals, which Optuna reads and continues.
 
 A check of a sweep reads the journal once, or only what is new since this process's last check. Its changes are drafted,
 and then written in one transaction directly after the last log that was read: so decisions based on an older state are
 never written.
+
+The format is that of optuna/storages/journal/_storage.py, versions 3 to 5. Trials have numbers in each study of the
+journal, and ids across all studies.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import optuna
-from optuna.storages import JournalStorage
-from optuna.storages.journal import BaseJournalBackend
-from optuna.study import StudyDirection
-
-from shared.jobs.search import Sweep
+from shared.jobs.search import CHOICE, NORMAL, Drawn, Parameter, Sweep
+from shared.kernel.errors import BadInput
 from shared.sweeps.model import Trial, TrialState
 from shared.sweeps.ports import Journal, Study
-from shared.sweeps.sampling import Draw, distributions
+from shared.sweeps.sampling import Draw, is_int
 
-optuna.logging.set_verbosity(logging.ERROR)
 MOST_OPEN = 20  # studies that a process caches
 MOST_CHANGES = 100  # per transaction
 DOLLARS = "dollars"  # attribute of a finished trial
 OWN = "of_sweep"  # attribute of trials that a sweep started
-_STATES = {
-    TrialState.RUNNING: optuna.trial.TrialState.RUNNING,
-    TrialState.COMPLETED: optuna.trial.TrialState.COMPLETE,
-    TrialState.STOPPED: optuna.trial.TrialState.PRUNED,
-    TrialState.FAILED: optuna.trial.TrialState.FAIL,
-}
-_OURS = {theirs: ours for ours, theirs in _STATES.items()} | {optuna.trial.TrialState.WAITING: TrialState.RUNNING}
+CREATE_STUDY, SET_STUDY_ATTRIBUTE, CREATE_TRIAL, SET_PARAMETER, SET_STATE, SET_VALUE, SET_ATTRIBUTE = (
+    0,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+)
+MAXIMIZE, MINIMIZE = 2, 1
+_STATES = {TrialState.RUNNING: 0, TrialState.COMPLETED: 1, TrialState.STOPPED: 2, TrialState.FAILED: 3}
+_OURS = {theirs: ours for ours, theirs in _STATES.items()} | {4: TrialState.RUNNING}  # 4: waiting in a queue
+Log = Mapping[str, Any]
 
 
-class _Draft(BaseJournalBackend):
-    """The journal as of `refresh`, followed by drafts."""
+@dataclass
+class _Record:
+    """One trial of the journal."""
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._read, self._reading = 0, True
-        self.drafts: list[dict[str, Any]] = []
+    id: int
+    state: TrialState
+    drawn: dict[str, Drawn] = field(default_factory=dict)
+    told: dict[int, float] = field(default_factory=dict)  # by step
+    values: Sequence[float] = ()
+    attributes: dict[str, Any] = field(default_factory=dict)
 
-    def refresh(self) -> None:
-        self._reading = True
+    def trial(self, number: int) -> Trial:
+        told = [value for _, value in sorted(self.told.items())] or list(self.values)
+        best = self.values[0] if self.values else None
+        own = OWN in self.attributes
+        return Trial(number, self.drawn, self.state, told, self.attributes.get(DOLLARS), own, best)
 
-    def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
-        if self._reading:
-            for log in self._journal.read_logs(log_number_from):
-                self._read += 1
-                yield log
-            self._reading = False
-        yield from self.drafts[max(0, log_number_from - self._read) :]
 
-    def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        self.drafts += json.loads(json.dumps(logs))
+class _Replay:
+    """The trials of the study with this name, after the logs that were applied."""
 
-    def commit(self) -> None:
-        self._journal.append_at(self._read, self.drafts)
-        self._read, self.drafts = self._read + len(self.drafts), []
+    def __init__(self, name: str) -> None:
+        self._name, self.id = name, -1
+        self._studies: list[str] = []
+        self.ids = 0  # trials of all studies so far
+        self._by_id: dict[int, _Record] = {}
+        self.records: list[_Record] = []
+
+    @property
+    def exists(self) -> bool:
+        return self.id >= 0
+
+    def apply(self, log: Log) -> None:
+        """Apply one log. Changes of trials that have ended are void, as in Optuna."""
+        kind = log["op_code"]
+        if kind == CREATE_STUDY and log["study_name"] not in self._studies:
+            self._studies.append(log["study_name"])
+            if log["study_name"] == self._name:
+                self.id = len(self._studies) - 1
+        elif kind == CREATE_TRIAL and 0 <= log["study_id"] < len(self._studies):
+            self.ids += 1
+            if log["study_id"] == self.id:
+                record = _created(self.ids - 1, log)
+                self.records.append(record)
+                self._by_id[record.id] = record
+        elif (changed := self._by_id.get(log.get("trial_id", -1))) and changed.state is TrialState.RUNNING:
+            _change(changed, log)
+
+
+def _created(identity: int, log: Log) -> _Record:
+    spaces = log.get("distributions") or {}
+    drawn = {name: _outer(spaces[name], value) for name, value in (log.get("params") or {}).items()}
+    told = {int(step): value for step, value in (log.get("intermediate_values") or {}).items()}
+    value = log.get("value")
+    values = log.get("values") or ([] if value is None else [value])
+    return _Record(identity, _OURS[log.get("state", 0)], drawn, told, values, dict(log.get("user_attrs") or {}))
+
+
+def _change(record: _Record, log: Log) -> None:
+    kind = log["op_code"]
+    if kind == SET_PARAMETER:
+        record.drawn[log["param_name"]] = _outer(log["distribution"], log["param_value_internal"])
+    elif kind == SET_STATE:
+        record.state = _OURS[log["state"]]
+        record.values = log["values"] or record.values
+    elif kind == SET_VALUE:
+        record.told[int(log["step"])] = log["intermediate_value"]
+    elif kind == SET_ATTRIBUTE:
+        record.attributes |= log["user_attr"]
+
+
+def _outer(space: str, value: float) -> Drawn:
+    """The value that a number of the journal stands for: that of a choice is an index."""
+    read = json.loads(space)
+    if read["name"] == "CategoricalDistribution":
+        choice: Drawn = read["attributes"]["choices"][int(value)]
+        return choice
+    return int(value) if read["name"].startswith("Int") else float(value)
+
+
+def _inner(parameter: Parameter, value: Drawn) -> float:
+    if parameter.kind == CHOICE:
+        return parameter.values.index(value)
+    if isinstance(value, str):
+        raise BadInput(f"{value!r} is not a number.")
+    return value
+
+
+def distribution(parameter: Parameter) -> str:
+    """The parameter's range as Optuna writes it in a journal. Normal kinds are drawn as quantiles."""
+    if parameter.kind == CHOICE:
+        return json.dumps({"name": "CategoricalDistribution", "attributes": {"choices": list(parameter.values)}})
+    low, high = parameter.ends if parameter.kind not in NORMAL else (0.0, 1.0)
+    log = parameter.is_log and parameter.kind not in NORMAL
+    step: float | None = parameter.step if parameter.kind not in NORMAL and not log else 0.0
+    if parameter.kind not in NORMAL and is_int(parameter):
+        whole = {"log": log, "step": int(parameter.step or 1), "low": int(low), "high": int(high)}
+        return json.dumps({"name": "IntDistribution", "attributes": whole})
+    ends = {"low": float(low), "high": float(high)}
+    return json.dumps({"name": "FloatDistribution", "attributes": {"step": step or None, **ends, "log": log}})
 
 
 class JournalStudies:
@@ -100,75 +179,77 @@ class JournalStudies:
 
 
 class JournalStudy:
-    """Implements shared.sweeps.ports.Study."""
+    """Implements shared.sweeps.ports.Study. The journal as of `refreshed`, followed by drafts."""
 
     def __init__(self, journal: Journal, name: str, sweep: Sweep, keep: Callable[[JournalStudy], None]) -> None:
         self.name, self._sweep, self._keep = name, sweep, keep
+        self._journal, self._read = journal, 0
+        self._drafts: list[dict[str, Any]] = []
         self._over: dict[int, Trial] = {}  # finished trials never change
-        self._draft = _Draft(journal)
-        self._storage = JournalStorage(self._draft)
-        direction = StudyDirection.MAXIMIZE if sweep.maximize else StudyDirection.MINIMIZE
-        try:
-            self._id = self._storage.get_study_id_from_name(name)
-        except KeyError:
-            self._id = self._storage.create_new_study([direction], name)
+        self._replay = _Replay(name)
+        self.refreshed()
+        if not self._replay.exists:
+            self._draft(CREATE_STUDY, study_name=name, directions=[MAXIMIZE if sweep.maximize else MINIMIZE])
             if sweep.metric:
-                self._storage.set_study_system_attr(self._id, "study:metric_names", [sweep.metric])
+                attribute = {"study:metric_names": [sweep.metric]}
+                self._draft(SET_STUDY_ATTRIBUTE, study_id=self._replay.id, system_attr=attribute)
 
     def refreshed(self) -> bool:
-        """Read what is new. Return False for a study with drafts."""
-        self._draft.refresh()
-        return not self._draft.drafts
+        """Read what is new. Return False, and read nothing, for a study with drafts."""
+        if self._drafts:
+            return False
+        for log in self._journal.read_logs(self._read):
+            self._read += 1
+            self._replay.apply(log)
+        return True
 
     @property
     def trials(self) -> list[Trial]:
-        return [self._read(each) for each in self._storage.get_all_trials(self._id, deepcopy=False)]
+        return [self._trial(number, record) for number, record in enumerate(self._replay.records)]
 
-    def _read(self, trial: optuna.trial.FrozenTrial) -> Trial:
-        if not trial.state.is_finished():
-            return _trial(trial)
-        if trial.number not in self._over:
-            self._over[trial.number] = _trial(trial)
-        return self._over[trial.number]
+    def _trial(self, number: int, record: _Record) -> Trial:
+        if record.state is TrialState.RUNNING:
+            return record.trial(number)
+        if number not in self._over:
+            self._over[number] = record.trial(number)
+        return self._over[number]
 
     @property
     def room(self) -> int:
-        return MOST_CHANGES - len(self._draft.drafts)
+        return MOST_CHANGES - len(self._drafts)
 
     def add(self, drawn: Draw) -> int:
-        trial = optuna.create_trial(
-            params=dict(drawn),
-            distributions=distributions(self._sweep),
-            state=optuna.trial.TrialState.RUNNING,
-            user_attrs={OWN: True},
-        )
-        trial.datetime_start = datetime.now(UTC)
-        identity = self._storage.create_new_trial(self._id, trial)
-        return self._storage.get_trial_number_from_id(identity)
+        space = self._sweep.space
+        params = {name: _inner(space[name], value) for name, value in drawn.items()}
+        spaces = {name: distribution(parameter) for name, parameter in space.items()}
+        self._draft(
+            CREATE_TRIAL, study_id=self._replay.id, datetime_start=_now(), state=0, value=None, values=None,
+            distributions=spaces, params=params, user_attrs={OWN: True}, system_attrs={}, intermediate_values={},
+        )  # fmt: skip
+        return len(self._replay.records) - 1
 
     def add_values(self, number: int, values: Sequence[float]) -> None:
-        identity = self._identity(number)
-        count = len(self._storage.get_trial(identity).intermediate_values)
-        for step, value in enumerate(values, count + 1):
-            self._storage.set_trial_intermediate_value(identity, step, value)
+        record = self._replay.records[number]
+        for step, value in enumerate(values, len(record.told) + 1):
+            self._draft(SET_VALUE, trial_id=record.id, step=step, intermediate_value=value)
 
     def end(self, number: int, state: TrialState, value: float | None, dollars: float = 0.0) -> None:
-        self._storage.set_trial_user_attr(self._identity(number), DOLLARS, dollars)
+        identity = self._replay.records[number].id
         values = None if value is None or state is TrialState.FAILED else [value]
-        self._storage.set_trial_state_values(self._identity(number), _STATES[state], values)
+        self._draft(SET_ATTRIBUTE, trial_id=identity, user_attr={DOLLARS: dollars})
+        self._draft(SET_STATE, trial_id=identity, state=_STATES[state], values=values, datetime_complete=_now())
 
     def commit(self) -> None:
-        if self._draft.drafts:
-            self._draft.commit()
+        if self._drafts:
+            self._journal.append_at(self._read, self._drafts)
+            self._read, self._drafts = self._read + len(self._drafts), []
         self._keep(self)
 
-    def _identity(self, number: int) -> int:
-        return self._storage.get_trial_id_from_study_id_trial_number(self._id, number)
+    def _draft(self, kind: int, **fields: Any) -> None:
+        log = {"op_code": kind, "worker_id": "trainyard", **fields}
+        self._drafts.append(log)
+        self._replay.apply(log)
 
 
-def _trial(trial: optuna.trial.FrozenTrial) -> Trial:
-    values = [value for _, value in sorted(trial.intermediate_values.items())] or list(trial.values or ())
-    attributes, best = trial.user_attrs, trial.values[0] if trial.values else None
-    return Trial(
-        trial.number, trial.params, _OURS[trial.state], values, attributes.get(DOLLARS), OWN in attributes, best
-    )
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")

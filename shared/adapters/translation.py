@@ -12,7 +12,10 @@ from azure.core.exceptions import AzureError, HttpResponseError
 
 from shared.kernel.errors import BadInput, Changed, NoAnswer, NotFound, TrainyardError, Unavailable
 
-_ERRORS: dict[int, type[TrainyardError]] = {400: BadInput, 404: NotFound, 409: Changed, 412: Changed, 413: BadInput}
+# The statuses that a repeated call would get again. Every other failure is temporary: no answer (a time-out, a reset
+# connection), throttling (408, 429), server errors, and refusals (401, 403), because a role assignment takes minutes to
+# reach every server.
+_LASTING: dict[int, type[TrainyardError]] = {400: BadInput, 404: NotFound, 409: Changed, 412: Changed, 413: BadInput}
 _MOST_SAID = 1000  # characters of a service's own message
 _FACTS = re.compile(r"\n\s*(?:RequestId|Time|ErrorCode|Code|Message|Content|Exception Details) ?:.*", re.DOTALL)
 _SECRETS = re.compile(r"(?i)\b(sig|AccountKey|SharedAccessKey|code)=[^&;\s\"']+|Bearer\s+\S+|[?&]s[a-z]{1,3}=\S+")
@@ -23,9 +26,8 @@ def translated(what: str) -> Iterator[None]:
     """Raise the errors of the block as Trainyard's, with messages that begin with `what`: "could not list
     drops/digits".
 
-    400 and 413 become BadInput, 404 NotFound, 409 and 412 Changed. All other errors become Unavailable: throttling,
-    server errors, no connection, and refusals (401, 403), because a role assignment takes minutes to reach every
-    server.
+    400 and 413 become BadInput, 404 NotFound, 409 and 412 Changed. All other errors are temporary and become
+    Unavailable.
     """
     try:
         yield
@@ -35,7 +37,12 @@ def translated(what: str) -> Iterator[None]:
 
 def error_of(exc: AzureError) -> type[TrainyardError]:
     status = status_of(exc)
-    return NoAnswer if status == 0 or status >= 500 else _ERRORS.get(status, Unavailable)
+    return NoAnswer if status == 0 or status >= 500 else _LASTING.get(status, Unavailable)
+
+
+def is_temporary(exc: AzureError) -> bool:
+    """Return whether the same call may succeed later."""
+    return issubclass(error_of(exc), Unavailable)
 
 
 def status_of(exc: AzureError) -> int:

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import msgspec
-
 from shared.api import answers
 from shared.api.registry import OPERATIONS
 from shared.api.signature import signature
+from shared.kernel import parsing
 from shared.kernel.operation import ANYONE, Operation
 from shared.runs.answers import Accepted
 
@@ -65,9 +64,7 @@ def document() -> Json:
     """Return the document. Every call returns the same object; do not modify it."""
     declared = [signature(operation) for operation in OPERATIONS]
     models = [m for s in declared for m in (s.query, s.body, *s.answers.values()) if m is not None]
-    schemas, components = msgspec.json.schema_components(
-        [*models, answers.ProblemDetails], ref_template="#/components/schemas/{name}"
-    )
+    schemas, components = parsing.schemas([*models, answers.ProblemDetails], "#/components/schemas/{name}")
     components["RunRequest"]["oneOf"] = [
         _names("trainer", "string"),
         _names("template", "string"),
@@ -132,7 +129,7 @@ def _operation(operation: Operation, schema_of: dict[str, Json], components: Jso
 def _parameters(operation: Operation, components: Json) -> Iterator[Json]:
     declared = signature(operation)
     for name in declared.path:
-        schema = msgspec.json.schema(declared.takes[name])
+        (schema,), _ = parsing.schemas([declared.takes[name]], "#/components/schemas/{name}")
         yield {"name": name, "in": "path", "required": True, "schema": schema}
     for parameter, (name, schema) in HEADERS.items():
         if parameter in declared.takes:

@@ -71,7 +71,7 @@ def runs(ports: AllPorts, query: RunsQuery) -> dict[str, Any]:
     page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "")
     runs = [run for run in page.runs if run.removed.at is None]
     answer = {"runs": [shown_run(ports, run) for run in runs], "continue": page.token or None}
-    hint = _unknown_names(ports, query.where) if query.where and not (runs or page.token or query.token) else ""
+    hint = _unknown_names(ports, query.where) if query.where and not (runs or page.token) else ""
     return answer | {"looked_at": page.looked_at} | ({"hint": hint} if hint else {})
 
 

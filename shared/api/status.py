@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from shared.api import queries, records
@@ -24,6 +25,7 @@ from shared.runs.views.run_list import in_state
 
 HEALTH = Topic[dict[str, Any]]("health", timedelta(seconds=10))
 PATIENCE = 3.0  # seconds that a service may take to answer
+HEALTH_CURSOR = "health"  # one row, written at most every ten seconds by each process
 LISTED = 50  # open and rejected drops that are shown, and runs per cluster that wait
 MOST_WAITING = 1000  # waiting runs read per state; costs one request
 
@@ -81,8 +83,14 @@ QUESTIONS = Topic[Questions]("questions to services")
 
 def asked(ports: AllPorts) -> dict[str, Future[None]]:
     """Start checking whether storage and workspace answer."""
-    checks = {"storage": ports.blobs.check, "workspace": ports.jobs.check}
+    checks: dict[str, Callable[[], None]] = {"storage": partial(_check_storage, ports), "workspace": ports.jobs.check}
     return ports.memory.one(QUESTIONS, Questions).ask(checks)
+
+
+def _check_storage(ports: AllPorts) -> None:
+    """Raise Unavailable unless the account answers and stores what it gets: a full disk answers, too."""
+    ports.blobs.check()
+    ports.drops.move_cursor(HEALTH_CURSOR, ports.clock().isoformat())
 
 
 def status(ports: AllPorts) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from shared.runs.model import FINAL, Run, RunState
 from shared.runs.node_use import ClusterUse
 from shared.runs.ports import RunPorts
 from shared.runs.progress.one_job import for_every_job
+from shared.runs.progress.put_job import put_job
 from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted, Workload
 
 log = logging.getLogger(__name__)
@@ -76,12 +77,15 @@ class ElasticJobs(Workload):
         return run.progress.state is not RunState.RECEIVED and bool(_unsent(run))
 
     def submit(self, ports: RunPorts, run: Run) -> Submitted:
-        waiting, of_cluster = _unsent(run), dict[str, Assets]()
-        for member in waiting:
+        waiting, of_cluster = list[Member](), dict[str, Assets]()
+        for member in _unsent(run):
+            if not self._is_wanted(ports, run, member):
+                continue
+            waiting.append(member)
             job = self.job_spec(run, job_of(run, member), ports.rendezvous, ports.clock())
             ids = of_cluster.get(job.cluster) or assets(ports.jobs, ports.trainers, job)
             of_cluster[job.cluster] = ids
-            ports.jobs.submit(resolve(job, ids))
+            put_job(ports, run.name, resolve(job, ids))
             log.info("run %s: submitted member %s as job %s. %s", run.name, member.index, job.name, member.why)
         if waiting:
             self._cancel_if_ended(ports, run.name, waiting)
@@ -117,6 +121,11 @@ class ElasticJobs(Workload):
     def log_of(self, run: Run, rank: int) -> tuple[str, int] | None:
         job = self.jobs(run).get(rank)
         return (job, 0) if job else None
+
+    def _is_wanted(self, ports: RunPorts, run: Run, member: Member) -> bool:
+        """Return whether the run still has this member, by its newest row: each submission takes seconds."""
+        newest = ports.runs.get(run.name).value
+        return not is_over(newest) and job_of(run, member) in self.live_jobs(newest)
 
     def _cancel_if_ended(self, ports: RunPorts, name: str, sent: list[Member]) -> None:
         """Cancel these jobs if the run ended during the submission."""

@@ -18,6 +18,14 @@ from shared.jobs.spec import JobSpec, Layer
 from shared.kernel.storage import Blobs, Place
 
 
+@dataclass(frozen=True)
+class LivePage:
+    """Names of unfinished jobs, and the token of the next page of all jobs, '' for the last page."""
+
+    jobs: tuple[str, ...]
+    token: str
+
+
 class Jobs(Protocol):
     """Azure ML jobs. A job's name is its run's name."""
 
@@ -62,6 +70,12 @@ class Jobs(Protocol):
     def active(self) -> list[tuple[str, str]]:
         """(job, cluster) of all unfinished jobs of the workspace, from any submitter; limited to the newest few
         hundred.
+        """
+
+    def live_page(self, token: str = "") -> LivePage:
+        """The unfinished jobs among one page of all jobs of the workspace, newest first. Costs one request.
+
+        Raises BadInput for a token that the service does not know any more.
         """
 
     def folder(self, name: str) -> JobFolder:

@@ -6,7 +6,9 @@ and read them. Everything else raises BadInput, which names the problem and its 
 
 msgspec caches its information about a class on the class, and does so before the information is complete. A second
 thread that converts to the class at that moment crashes the whole process (SIGSEGV; msgspec 0.22,
-`DataclassInfo_Convert`). So one thread at a time builds this information, before any value is converted.
+`DataclassInfo_Convert`). The same holds for a Struct (`StructInfo_Convert`) and for a schema, which also builds this
+information. So one thread at a time builds it, before any value is converted. tests/shared/kernel/msgspec_race.py
+reproduces the crash.
 """
 
 from __future__ import annotations
@@ -61,6 +63,14 @@ def _decoder(kind: object) -> msgspec.json.Decoder[Any]:
         with _preparing:
             _decoders[kind] = msgspec.json.Decoder(cast("type[Any]", kind))
     return _decoders[kind]
+
+
+def schemas(kinds: Iterable[Any], ref_template: str) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    """Return the JSON schemas of these types, and the schemas of the classes that they refer to."""
+    import msgspec
+
+    with _preparing:
+        return msgspec.json.schema_components(list(kinds), ref_template=ref_template)
 
 
 def read_body(body: bytes, model: type[T]) -> T:

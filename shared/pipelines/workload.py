@@ -16,6 +16,7 @@ from shared.runs.model import Run, RunState
 from shared.runs.node_use import ClusterUse, NodeSpan, end_of
 from shared.runs.ports import RunPorts
 from shared.runs.progress.one_job import OneJob
+from shared.runs.progress.put_job import put_job
 from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted
 
 
@@ -51,7 +52,7 @@ class PipelineJob(OneJob):
             return resolve(step, assets(ports.jobs, ports.trainers, placed))
 
         job = self.job_spec(run, run.name, ports.rendezvous, ports.clock())
-        answer = ports.jobs.submit(with_steps(job, with_ids))
+        answer = put_job(ports, run.name, with_steps(job, with_ids))
         return Submitted(Assets(), (run.name,), answer.state is JobState.QUEUED)
 
     def decide(self, run: Run, statuses: Statuses, now: datetime) -> NextStep | None:

@@ -3,52 +3,33 @@
 A trial's interval is the number of metric values that it has reported. The rules of bandit, median_stopping and
 truncation_selection are Azure ML's:
 https://learn.microsoft.com/azure/machine-learning/how-to-tune-hyperparameters#early-termination
+
+asha is asynchronous successive halving (https://arxiv.org/abs/1810.05934) that believes early values only as far as
+trust.py says. A trial is compared once it has reached a rung, and until it is halfway to the next rung of eta 3: later
+it has paid for most of what its next values cost.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import fmean, median
 
 from shared.jobs.search import ASHA, BANDIT, MEDIAN, Stopping, Sweep
 from shared.sweeps.model import Trial, TrialState
+from shared.sweeps.trust import GOOD_OF, is_witness, part_to_stop, percentile, rungs, trust, whole_length
 
-FIRST_RUNG = 2  # asha's default: the first value often comes from an untrained model
-Standing = dict[int, list[float]]  # by rung, the values of all trials that reached it, ascending; higher is better
-
-
-def rungs(stopping: Stopping, reached: int) -> Iterator[int]:
-    """The intervals at which asha compares trials, up to this interval."""
-    rung = stopping.delay or FIRST_RUNG
-    while rung <= reached:
-        yield rung
-        rung *= stopping.eta
-
-
-def standings(sweep: Sweep, trials: Sequence[Trial]) -> Standing:
-    """The trials' values at each rung of asha."""
-    standing: Standing = defaultdict(list)
-    if sweep.stopping is None or sweep.stopping.kind != ASHA:
-        return standing
-    for trial in trials:
-        for rung in rungs(sweep.stopping, len(trial.told)):
-            standing[rung].append(_up(sweep, trial, rung))
-    for values in standing.values():
-        values.sort()
-    return standing
+COMPARED = 2  # a trial is compared at a rung until it has told so many times as many values
 
 
 def losers(sweep: Sweep, trials: Sequence[Trial]) -> dict[int, str]:
     """The running trials to stop, each with the reason."""
     if sweep.stopping is None:
         return {}
-    standing, ends = standings(sweep, trials), {}
-    for trial in trials:
-        if trial.is_live and trial.told and (why := _why_lost(sweep, sweep.stopping, trial, trials, standing)):
-            ends[trial.number] = why
-    return ends
+    if sweep.stopping.kind == ASHA:
+        return _asha(sweep, sweep.stopping, trials)
+    live = [trial for trial in trials if trial.is_live and trial.told]
+    reasons = {trial.number: _why_lost(sweep, sweep.stopping, trial, trials) for trial in live}
+    return {number: why for number, why in reasons.items() if why}
 
 
 def best_trial(sweep: Sweep, trials: Sequence[Trial]) -> Trial | None:
@@ -70,9 +51,7 @@ def _up(sweep: Sweep, trial: Trial, interval: int | None = None) -> float:
     return best if sweep.maximize else -best
 
 
-def _why_lost(sweep: Sweep, stopping: Stopping, trial: Trial, trials: Sequence[Trial], standing: Standing) -> str:
-    if stopping.kind == ASHA:
-        return _asha(sweep, stopping, trial, standing)
+def _why_lost(sweep: Sweep, stopping: Stopping, trial: Trial, trials: Sequence[Trial]) -> str:
     at = len(trial.told)
     if at < max(stopping.delay, 1) or at < stopping.interval:
         return ""
@@ -93,17 +72,28 @@ def _why_lost(sweep: Sweep, stopping: Stopping, trial: Trial, trials: Sequence[T
     return f"at interval {at} it is among the last {stopping.percentage} % of {len(values)} trials"
 
 
-def _asha(sweep: Sweep, stopping: Stopping, trial: Trial, standing: Standing) -> str:
-    """Why the trial lost under asha; '' if it continues. The trial is compared at its highest rung so far."""
-    rung = max(rungs(stopping, len(trial.told)), default=0)
-    if not rung:
-        return ""
-    values = standing[rung]
-    go_on = max(1, len(values) // stopping.eta)
-    better = len(values) - bisect_left(values, _up(sweep, trial, rung))
-    if values[-go_on] <= _up(sweep, trial, rung):
-        return ""
-    return f"at interval {rung} it is number {better} of {len(values)} trials, and {go_on} go on"
+def _asha(sweep: Sweep, stopping: Stopping, trials: Sequence[Trial]) -> dict[int, str]:
+    """The running trials that lost under asha, each with the reason."""
+    length, trusted = whole_length(trials), trust(sweep, trials)
+    standing: dict[int, list[float]] = {}
+    ends: dict[int, str] = {}
+    for trial in trials:
+        rung = max(rungs(stopping, len(trial.told)), default=0)
+        compared = rung <= len(trial.told) < COMPARED * rung and not 0 < length <= len(trial.told)
+        if not trial.is_live or not compared or is_witness(stopping, trusted, trial):
+            continue
+        if rung not in standing:
+            standing[rung] = sorted(_up(sweep, other, rung) for other in trials if len(other.told) >= rung)
+        place, lost = percentile(standing[rung], _up(sweep, trial, rung)), 1 - 1 / stopping.eta
+        if length:
+            good_of = min(GOOD_OF, len(trials))
+            lost = part_to_stop(round(20 * trusted[rung]), round(100 * rung / length), good_of)
+        if place < lost:
+            ends[trial.number] = (
+                f"at interval {rung} it is better than {100 * place:.0f} % of the other trials; "
+                f"the last {100 * lost:.0f} % are stopped"
+            )
+    return ends
 
 
 def _bandit(sweep: Sweep, stopping: Stopping, mine: float, best: float) -> str:

@@ -1,31 +1,27 @@
 """Draw the values of a sweep's next trial. The same trials give the same draw. Pure.
 
-Bayesian sampling uses Optuna's TPE. Under asha, values at different intervals can't be compared, so the model learns
-from the highest rung that enough trials have reached, as BOHB does (https://arxiv.org/abs/1807.01774). On LCBench, a
-model of the first rung was worse than random draws, and so was a model that ranked trials by how far they came.
+Bayesian sampling learns with tpe.py. Under asha, values at different intervals can't be compared, so the model learns
+from the completed trials or, while these are few, from the highest rung that enough trials have reached and that can be
+trusted (trust.py).
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 import zlib
 from collections.abc import Sequence
 from itertools import islice, product
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
 
 from shared.jobs.search import ASHA, BAYESIAN, CHOICE, GRID, NORMAL, RANDINT, SOBOL, Drawn, Parameter, Sweep
-from shared.sweeps import sobol
-from shared.sweeps.decide import rungs
+from shared.sweeps import sobol, tpe
 from shared.sweeps.model import Trial, TrialState
-
-if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
+from shared.sweeps.trust import trust
 
 FILLED = 8  # minimum number of trials from which the model learns; under asha also more than there are parameters
 SEEN = 100  # of very many trials the model sees the newest
 RANDOM_SHARE = 3  # every third draw is random, so that a wrong model can't persist
+LEARNED = 0.5  # least trust in a rung from which the model learns
 Draw = dict[str, Drawn]
 
 
@@ -57,83 +53,90 @@ def values(sweep: Sweep, drawn: Draw) -> Draw:
     return {name: _value(sweep.space[name], each) if name in sweep.space else each for name, each in drawn.items()}
 
 
-def distributions(sweep: Sweep) -> dict[str, BaseDistribution]:
-    """The search space in Optuna's form. Normal kinds are drawn as quantiles."""
-    return {name: _distribution(parameter) for name, parameter in sweep.space.items()}
-
-
 def scores(sweep: Sweep, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
-    """The trials from which the model learns, each with its best value.
-
-    Under asha, this is the best value at the highest rung, from the second rung on, that enough trials have reached.
-    """
+    """The trials from which the model learns, each with its best value."""
+    ended = [trial for trial in trials if trial.told and trial.state is not TrialState.RUNNING]
     if sweep.stopping is None or sweep.stopping.kind != ASHA:
-        ended = [trial for trial in trials if trial.told and trial.state is not TrialState.RUNNING]
-        return [(trial, best) for trial in ended[-SEEN:] if (best := trial.best(sweep.maximize)) is not None]
-    reached = [list(rungs(sweep.stopping, len(trial.told))) for trial in trials]
-    for rung in reversed(max(reached, key=len, default=[])[1:]):
-        came = [trial for trial, its in zip(trials, reached, strict=True) if rung in its]
-        if len(came) >= max(FILLED, len(sweep.space) + 1):
-            best_values = ((trial, trial.best(sweep.maximize, rung)) for trial in came[-SEEN:])
-            return [(trial, best) for trial, best in best_values if best is not None]
-    return []
+        return _best_values(sweep, ended)
+    enough = max(FILLED, len(sweep.space) + 1)
+    completed = [trial for trial in ended if trial.state is TrialState.COMPLETED]
+    trusted = trust(sweep, trials) if len(completed) < enough else {}
+    for rung in reversed(trusted):
+        came = [trial for trial in trials if len(trial.told) >= rung]
+        if len(came) >= enough and trusted[rung] >= LEARNED:
+            return _best_values(sweep, came, rung)
+    return _best_values(sweep, completed)
+
+
+def _best_values(sweep: Sweep, trials: Sequence[Trial], interval: int | None = None) -> list[tuple[Trial, float]]:
+    found = ((trial, trial.best(sweep.maximize, interval)) for trial in trials[-SEEN:])
+    return [(trial, best) for trial, best in found if best is not None]
 
 
 def fits(sweep: Sweep, trial: Trial) -> bool:
     """Whether the drawn values are in the search space. Trials that were added from elsewhere may be outside."""
     return trial.own or all(
-        name in trial.drawn and _contains(each, trial.drawn[name]) for name, each in distributions(sweep).items()
+        name in trial.drawn and _contains(parameter, trial.drawn[name]) for name, parameter in sweep.space.items()
     )
 
 
-def _contains(distribution: BaseDistribution, value: Drawn) -> bool:
-    try:
-        return distribution._contains(distribution.to_internal_repr(value))
-    except ValueError:
+def _contains(parameter: Parameter, value: Drawn) -> bool:
+    if parameter.kind == CHOICE:
+        return value in parameter.values
+    if isinstance(value, str):
         return False
+    low, high = _ends(parameter)
+    near = 1e-9 * max(abs(low), abs(high))  # the ends of a range on a log scale are rounded
+    return low - near <= value <= high + near
 
 
-def params_of(sweep: Sweep, trial: Trial) -> Draw:
-    """The drawn values of the search space alone."""
-    return {name: trial.drawn[name] for name in sweep.space}
+def point_of(sweep: Sweep, trial: Trial) -> tpe.Point:
+    """The trial's place in the unit cube."""
+    return [place_of(parameter, trial.drawn[name]) for name, parameter in sweep.space.items()]
+
+
+def choices(sweep: Sweep) -> list[int]:
+    """For each parameter the number of a choice's values; 0 for numbers."""
+    return [len(parameter.values) for parameter in sweep.space.values()]
+
+
+def place_of(parameter: Parameter, value: Drawn) -> float:
+    """The share of the parameter's range, on its scale, that lies below a drawn value."""
+    if parameter.kind == CHOICE:
+        return tpe.middle_of(parameter.values.index(value), len(parameter.values))
+    low, high = _ends(parameter)
+    number = float(value)
+    if parameter.is_log and parameter.kind not in NORMAL:
+        low, high, number = parameter.first, parameter.second, math.log(number)
+    return min(max((number - low) / (high - low), 0.0), 1.0) if high > low else 0.5
+
+
+def _ends(parameter: Parameter) -> tuple[float, float]:
+    """The ends of a range in the form of drawn values: quantiles for normal kinds."""
+    if parameter.kind in NORMAL:
+        return 0.0, 1.0
+    low, high = parameter.ends
+    return float(low), float(high)
 
 
 def _by_model(sweep: Sweep, learned: list[tuple[Trial, float]], trials: Sequence[Trial], seed: int) -> Draw:
-    import optuna
-
-    class Given(optuna.storages.InMemoryStorage):
-        """An Optuna storage that starts with these trials, without copying them."""
-
-        def get_all_trials(self, study_id: int, deepcopy: bool = True, states: Any = None) -> list[Any]:
-            there = [trial for trial in given if states is None or trial.state in states]
-            return [*there, *super().get_all_trials(study_id, deepcopy, states)]
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    space = distributions(sweep)
-    its: dict[str, Any] = {"distributions": space}
-    given = [optuna.create_trial(params=params_of(sweep, trial), value=value, **its) for trial, value in learned]
     scored = {trial.number for trial, _ in learned}
-    running = optuna.trial.TrialState.RUNNING
-    for trial in trials:
-        if trial.is_live and trial.number not in scored:
-            given.append(optuna.create_trial(params=params_of(sweep, trial), state=running, **its))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # `multivariate` is called experimental; the version is pinned
-        sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=0)
-    direction = optuna.study.StudyDirection.MAXIMIZE if sweep.maximize else optuna.study.StudyDirection.MINIMIZE
-    study = optuna.create_study(storage=Given(), direction=direction, sampler=sampler)
-    return dict(study.ask(space).params)
+    running = [point_of(sweep, trial) for trial in trials if trial.is_live and trial.number not in scored]
+    signed = [(point_of(sweep, trial), value if sweep.maximize else -value) for trial, value in learned]
+    return _at_point(sweep, tpe.propose(signed, running, choices(sweep), tpe.Dice(seed)))
 
 
 def _at_random(sweep: Sweep, seed: int) -> Draw:
-    import numpy as np
-
-    points = np.random.default_rng(seed).random(len(sweep.space))
-    return {name: _at(each, float(at)) for (name, each), at in zip(sweep.space.items(), points, strict=True)}
+    dice = tpe.Dice(seed)
+    return _at_point(sweep, [dice.random() for _ in sweep.space])
 
 
 def _sobol(sweep: Sweep, seed: int, number: int) -> Draw:
-    point = sobol.point(len(sweep.space), seed, number)
+    return _at_point(sweep, sobol.point(len(sweep.space), seed, number))
+
+
+def _at_point(sweep: Sweep, point: tpe.Point) -> Draw:
+    """The values at a point of the unit cube."""
     return {name: _at(parameter, at) for (name, parameter), at in zip(sweep.space.items(), point, strict=True)}
 
 
@@ -151,13 +154,13 @@ def _at(parameter: Parameter, quantile: float) -> Drawn:
 
 def _inside(parameter: Parameter, at: float) -> Drawn:
     """The value in the form of the parameter's distribution."""
-    if parameter.is_log and not _is_int(parameter):
+    if parameter.is_log and not is_int(parameter):
         return at
     return parameter.rounded(at) if parameter.step else at
 
 
-def _is_int(parameter: Parameter) -> bool:
-    """Whether Optuna has an integer distribution for the parameter: on a log scale only for step 1, from 1 on."""
+def is_int(parameter: Parameter) -> bool:
+    """Whether drawn values are whole numbers: on a log scale only for step 1, from 1 on, as Optuna's are."""
     low, *_ = parameter.ends
     return parameter.is_whole and (not parameter.is_log or (parameter.step == 1 and float(low) >= 1))
 
@@ -171,20 +174,3 @@ def _value(parameter: Parameter, drawn: Drawn) -> Drawn:
         number = NormalDist(parameter.first, parameter.second).inv_cdf(quantile)
         number = math.exp(number) if parameter.is_log else number
     return parameter.rounded(number)
-
-
-def _distribution(parameter: Parameter) -> BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if parameter.kind == CHOICE:
-        return CategoricalDistribution(parameter.values)
-    if parameter.kind in NORMAL:
-        return FloatDistribution(0.0, 1.0)
-    if parameter.kind == RANDINT:
-        return IntDistribution(0, int(parameter.first) - 1)
-    low, high = parameter.ends
-    if _is_int(parameter):
-        return IntDistribution(int(low), int(high), log=parameter.is_log, step=int(parameter.step))
-    if parameter.is_log:
-        return FloatDistribution(math.exp(parameter.first), math.exp(parameter.second), log=True)
-    return FloatDistribution(float(low), float(high), step=parameter.step or None)

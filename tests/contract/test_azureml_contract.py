@@ -61,6 +61,22 @@ def test_a_job_goes_its_way(side: Side, unique: Callable[[], str]) -> None:
     assert side.until(name, *ENDED) == JobStatus(name, JobState.COMPLETED, "Completed")
 
 
+def test_live_jobs_come_page_by_page(side: Side, unique: Callable[[], str]) -> None:
+    """A page names the jobs that have not ended; its token leads to older ones, and a wrong one is refused."""
+    names = [unique(), unique()]
+    for name in names:
+        side.jobs.submit(side.job(name))
+    side.run(names[0])
+    side.end(names[0])
+    side.until(names[0], *ENDED)
+    page = side.jobs.live_page()
+    assert names[1] in page.jobs
+    assert names[0] not in page.jobs
+    with pytest.raises(BadInput):
+        side.jobs.live_page("no token of a page")
+    side.jobs.cancel(names[1])
+
+
 def test_a_job_has_its_times(side: Side, unique: Callable[[], str]) -> None:
     """`times` tells when the job got its nodes, and when it ended; nothing of a job that isn't there."""
     name = unique()

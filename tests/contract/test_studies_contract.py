@@ -1,15 +1,20 @@
-"""The journal of sweeps' studies, in memory and in tables: Optuna's own tests of storages, and what ours adds."""
+"""The journal of sweeps' studies, in memory and in tables: Optuna's own tests of storages, and what ours adds.
+
+Optuna writes and reads the same format, so studies of a version that used Optuna go on.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import optuna
 import pytest
 from azure.data.tables import TableServiceClient
 from optuna.storages import JournalStorage
+from optuna.storages.journal import BaseJournalBackend
 from optuna.testing.pytest_storages import StorageTestCase
 
 from shared.adapters.storage.account import StorageClients
@@ -42,7 +47,7 @@ class TestOptunasOwn(StorageTestCase):
 
     @pytest.fixture
     def storage(self, journal: Callable[[str], MemoryJournal | TableJournal]) -> JournalStorage:
-        return JournalStorage(journal("a"))
+        return _optunas(journal("a"))
 
 
 def test_a_log_is_written_under_its_number_or_not_at_all(journal: Callable[[str], Journal]) -> None:
@@ -87,7 +92,7 @@ def test_anyone_opens_a_sweeps_study(journal: Callable[[str], MemoryJournal | Ta
     study.add({"lr": 0.01, "size": 32})
     study.end(0, TrialState.COMPLETED, 0.9, 0.5)
     study.commit()
-    loaded = optuna.load_study(study_name="run-1", storage=JournalStorage(journal("run-1")))
+    loaded = optuna.load_study(study_name="run-1", storage=_optunas(journal("run-1")))
     assert (loaded.best_params, loaded.best_value) == ({"lr": 0.01, "size": 32}, 0.9)
     asked = loaded.ask({"lr": optuna.distributions.FloatDistribution(0.001, 0.1, log=True)})
     loaded.tell(asked, 0.95)
@@ -95,3 +100,57 @@ def test_anyone_opens_a_sweeps_study(journal: Callable[[str], MemoryJournal | Ta
     assert (own.own, own.dollars, own.told) == (True, 0.5, [0.9])
     assert (foreign.own, foreign.state, foreign.told) == (False, TrialState.COMPLETED, [0.95])
     assert foreign.drawn == asked.params
+
+
+def test_a_study_that_optuna_wrote_goes_on(journal: Callable[[str], MemoryJournal | TableJournal]) -> None:
+    """Trials of every state and kind of parameter are read as Optuna reads them, beside another study's; then more
+    trials are added, which Optuna reads."""
+    kept = journal("run-1")
+    storage = _optunas(kept)
+    other = optuna.create_study(storage=storage, study_name="other")
+    other.ask({"lr": optuna.distributions.FloatDistribution(0, 1)})
+    written = optuna.create_study(storage=storage, study_name="run-1", direction="maximize")
+    for number in range(4):
+        trial = written.ask()
+        trial.suggest_float("lr", 0.001, 0.1, log=True)
+        trial.suggest_int("layers", 1, 9)
+        trial.suggest_categorical("size", [32, "large", True])
+        trial.set_user_attr("of_sweep", True)
+        trial.report(0.1 * number, 1)
+        trial.report(0.2, 2)
+        if number == 1:
+            written.tell(trial, state=optuna.trial.TrialState.PRUNED)
+        elif number == 2:
+            written.tell(trial, state=optuna.trial.TrialState.FAIL)
+        elif number == 3:
+            written.tell(trial, 0.75)
+    written.enqueue_trial({"lr": 0.01})
+    study = JournalStudies(journal).open("run-1", SWEEP)
+    running, completed = TrialState.RUNNING, TrialState.COMPLETED
+    assert [trial.state for trial in study.trials] == [
+        running,
+        TrialState.STOPPED,
+        TrialState.FAILED,
+        completed,
+        running,
+    ]
+    assert [dict(trial.drawn) for trial in study.trials] == [trial.params for trial in written.trials]
+    assert [list(trial.told) for trial in study.trials] == [
+        [0.0, 0.2],
+        [0.1, 0.2],
+        [0.2, 0.2],
+        [pytest.approx(0.3), 0.2],
+        [],
+    ]
+    assert (study.trials[3].value, study.trials[3].own, study.trials[4].own) == (0.75, True, False)
+    study.end(0, completed, 0.9, 0.5)
+    study.add({"lr": 0.02, "size": 64})
+    study.commit()
+    loaded = optuna.load_study(study_name="run-1", storage=_optunas(journal("run-1")))
+    assert (loaded.best_value, loaded.best_trial.number, loaded.trials[5].params) == (0.9, 0, {"lr": 0.02, "size": 64})
+    assert loaded.trials[0].user_attrs["dollars"] == 0.5
+    assert len(optuna.load_study(study_name="other", storage=_optunas(journal("run-1"))).trials) == 1
+
+
+def _optunas(journal: MemoryJournal | TableJournal) -> JournalStorage:
+    return JournalStorage(cast("BaseJournalBackend", journal))

@@ -15,6 +15,7 @@ from shared.adapters.azureml.job_folder import job_folder, rank_of
 from shared.clusters.model import Cluster
 from shared.jobs.location import Asset, Location, Pattern, Where
 from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobFolder, JobState, JobStatus, JobTimes, StepStatus
+from shared.jobs.ports import LivePage
 from shared.jobs.problem import Problem
 from shared.jobs.readers.pipeline import WrittenStep, steps
 from shared.jobs.readers.place_text import place_text
@@ -45,6 +46,8 @@ class _Job:
 
 class FakeJobs:
     """`jobs` in order of submission; `set` is Azure ML's side. A compute that isn't among `clusters` is refused."""
+
+    PAGE = 100  # jobs in a page of `live_page`
 
     def __init__(
         self,
@@ -144,6 +147,16 @@ class FakeJobs:
         self._answer()
         alive = [(n, j) for n, j in reversed(self.jobs.items()) if _RAW_STATES[j.raw] not in ENDED]
         return [(name, _cluster_of(job.spec)) for name, job in alive]
+
+    def live_page(self, token: str = "") -> LivePage:
+        self._answer()
+        names = list(reversed(self.jobs))
+        if token and token not in names:
+            raise BadInput(f"{token!r} is no token of a page.")
+        start = names.index(token) + 1 if token else 0
+        page = names[start : start + self.PAGE]
+        live = tuple(name for name in page if _RAW_STATES[self.jobs[name].raw] not in ENDED)
+        return LivePage(live, page[-1] if start + len(page) < len(names) else "")
 
     def folder(self, name: str) -> JobFolder:
         return job_folder("azureml", name)

@@ -172,3 +172,14 @@ def test_actions_are_pinned_to_a_major_version() -> None:
     uses = [step["uses"] for job in workflow()["jobs"].values() for step in job["steps"] if "uses" in step]
     assert uses
     assert [name for name in uses if not re.fullmatch(r"actions/[\w-]+@v\d+", name)] == []
+
+
+def test_the_last_line_says_what_was_not_checked(tmp_path: Path) -> None:
+    """Each reason of skipped tests once, what the options leave out, and nothing if all ran."""
+    file = report(tmp_path, RAN, SKIPPED)
+    assert check.not_checked(file, check.parse([])) == "Not checked: no; the walks of the night (--all)."
+    ran = file.read_text().replace(SKIPPED, RAN)
+    file.write_text(ran)
+    assert check.not_checked(file, check.parse(["--all"])) == "Everything was checked."
+    options = check.parse(["--only", "types"])
+    assert check.not_checked(tmp_path / "none.xml", options).startswith("Not checked: every step but types; ")

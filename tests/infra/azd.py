@@ -47,7 +47,10 @@ for part, answer in json.loads((folder / "answers").read_text()):
         break
 """
 Answers = list[tuple[str, Any]]
-GONE = "ERROR: (ResourceNotFound) could not be found"
+GONE = (  # as `az rest` prints the answer of Resource Manager
+    'ERROR: Not Found({"error":{"code":"ResourceNotFound","message":"The Resource \'x\' under resource group \'y\' was '
+    'not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix"}})'
+)
 FREE = {"nameAvailable": True}
 REGISTRY = {"id": "/registry/id", "name": "cr1", "loginServer": "cr1.azurecr.io"}
 READY: Answers = [
@@ -73,7 +76,7 @@ READY: Answers = [
     ("ad sp create", {"id": "principal-1"}),
     ("appRoleAssignedTo", {"value": []}),
     ("acr show", REGISTRY),
-    ("show-tags", "ERROR: repository trainyard is not found"),
+    ("acr repository list", []),
     ("role assignment list", [{"principalId": "nodes"}]),
 ]
 OUTPUTS = {

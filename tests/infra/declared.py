@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 INFRA = ROOT / "infra"
 SPECS, TOOLS = ROOT.parent / "shared" / "specs", ROOT.parent / "shared" / "tools"
 ENVIRONMENT = {"AZURE_ENV_NAME": "local", "AZURE_LOCATION": "local", "AZURE_PRINCIPAL_ID": "operator"}
-ABSENT = "../shared is not beside this checkout; it holds Microsoft's schemas and the Bicep checker"
+ABSENT = "THE BICEP FILES AGAINST AZURE'S TYPES: ../shared, with the checker and the types, is not beside this checkout"
 
 
 def parameters(**environment: str) -> dict[str, Any]:

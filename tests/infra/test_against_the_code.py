@@ -15,6 +15,7 @@ from local.declaration import Declaration
 from shared.adapters.azureml.arm import endpoints
 from shared.adapters.azureml.code_assets import CODE_CONTAINER
 from shared.jobs.readers.job_status import state_of
+from shared.kernel.parsing import BODY_LIMIT
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.settings import SETTINGS, Settings, Storage
 from tests.functions import indexed
@@ -224,3 +225,9 @@ def test_every_cloud_has_its_own_addresses(cloud: str, apps: str, login: str) ->
     settings = declared.app_settings(deployment)
     assert settings["AZURE_AUTHORITY_HOST"] == login
     assert cloud in settings["AML_CLIENT_KWARGS"]
+
+
+def test_the_app_explains_its_own_limit() -> None:
+    """The host's limit of a body, above which it answers an empty 500, is far above the app's, which says why."""
+    limit = int(declared.app_settings(main())["FUNCTIONS_REQUEST_BODY_SIZE_LIMIT"])
+    assert limit >= 16 * BODY_LIMIT

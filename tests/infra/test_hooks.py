@@ -156,7 +156,7 @@ def test_the_image_is_built_once_for_each_content(azd: Azd) -> None:
     (built,) = [line for line in lines(calls) if line.startswith("acr build")]
     assert f"--image trainyard:{tag} " in built
 
-    calls = after_provision(azd, [("show-tags", [tag])])
+    calls = after_provision(azd, [("acr repository list", ["trainyard"]), ("show-tags", [tag])])
     assert not any(line.startswith("acr build") for line in lines(calls))
     assert azd.values["TRAINYARD_IMAGE"] == name
 
@@ -189,8 +189,13 @@ def test_where_acr_tasks_are_paused_docker_builds(azd: Azd) -> None:
 
 
 def test_without_docker_azure_ml_builds(azd: Azd) -> None:
-    """With neither, no image is named: the package keeps its conda file, and the workspace builds on its cluster."""
-    calls = after_provision(azd, PAUSED)
+    """With neither, no image is named: the package keeps its conda file, and the workspace builds on its cluster. The
+    nodes get no AcrPush, with which a training could replace the image of all others: the hook prints the command."""
+    azd.provisioned()
+    done, calls = azd.hook("postprovision", [*PAUSED, *READY])
+    assert done.returncode == 0, done.stderr
+    assert "az role assignment create --role AcrPush --assignee-object-id nodes " in done.stdout
+    assert not [line for line in lines(calls) if line.startswith("role assignment create")]
     assert azd.values["TRAINYARD_IMAGE"] == ""
     assert {"properties": {"imageBuildCompute": "cpu-cluster"}} in bodies(calls)
 

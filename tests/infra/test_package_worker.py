@@ -15,8 +15,8 @@ from tests.infra.invocations import TABLE, settings, unpacked
 
 WORKER = "TRAINYARD_FUNCTIONS_WORKER"
 ABSENT = (
-    "NOT RUN UNDER MICROSOFT'S PYTHON WORKER: PyPI has none that knows this app's model. The Functions Core Tools "
-    f"have one: set {WORKER} to their workers/python/<version>/LINUX/X64/worker.py, of the Python that runs this"
+    "MICROSOFT'S PYTHON WORKER: PyPI's newest is of 2020 and knows only function.json. The Functions Core Tools have "
+    f"a newer one: set {WORKER} to their workers/python/<version>/LINUX/X64/worker.py, of the Python that runs this"
 )
 
 

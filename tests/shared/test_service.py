@@ -224,6 +224,17 @@ def test_status_shows_what_waits_and_what_failed(world: World) -> None:
     assert told["clusters"][0]["name"] == "cpu-cluster"
 
 
+def test_a_full_disk_is_no_good_health(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An account that answers and stores nothing is named, as one that does not answer."""
+
+    def full(_walk: str, _at: str) -> None:
+        raise Unavailable("could not write table drops: 507 InsufficientAccountSpace")
+
+    monkeypatch.setattr(world.drops, "move_cursor", full)
+    found = status.health(world.system)
+    assert (found["status"], found["checks"]["storage"]) == ("degraded", {"ok": False, "detail": "unavailable"})
+
+
 def test_health_names_what_does_not_answer(world: World) -> None:
     """Health, which anyone may ask for, is degraded when Azure ML does not answer, and shows no more than a code."""
     assert status.health(world.system)["status"] == "ok"

@@ -316,14 +316,14 @@ class Oracle:
     def _told(self) -> None:
         aside = self.simulation.host.poison.get(Announce.queue, [])
         told = {(event.kind, event.subject) for event in self.world.events.published}
-        told |= {(message["kind"], message["subject"]) for message in map(json.loads, aside)}
+        told |= {(message["kind"], message["subject"]) for message in map(json.loads, aside) if "kind" in message}
         for key, row in self.world.drops.rows.items():
             for generation in range(1, row.value.generation + 1):
                 subject = f"{key}/{generation}"
                 if row.value.code != "bad_job":
                     require(("DropSealed", subject) in told, f"DropSealed {subject} was never told")
         for run in [row.value for row in self.world.runs.rows.values()]:
-            submitted = bool(self._jobs_of(run.name))
+            submitted = any(job not in self.simulation.jobs.after_end for job in self._jobs_of(run.name))
             require(not submitted or ("RunSubmitted", run.name) in told, f"RunSubmitted {run.name} was never told")
             archived = run.archive.at is None or ("RunArchived", run.name) in told
             require(archived, f"RunArchived {run.name} was never told")

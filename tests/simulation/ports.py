@@ -41,6 +41,8 @@ class SimulatedJobs(FakeJobs):
         super().__init__(clusters)
         self.clock, self.random, self.stale_seconds = clock, random, 0.0
         self.to_end: list[str] = []  # jobs that were told to end
+        self.after_end: set[str] = set()  # jobs that began after their run's end
+        self.under_way: list[JobSpec] = []  # requests without an answer that are carried out later
         self.content: Callable[[str], str] = str  # what the drop of a job's run holds now
         self.read: dict[str, list[str]] = {}  # what lay there when a job began, and when it ended
         self._past: dict[str, list[tuple[datetime, str]]] = {}
@@ -63,6 +65,20 @@ class SimulatedJobs(FakeJobs):
             raws = [raw for at, raw in self._past[name] if at <= until]
             if raws and (job.spec.get("properties") or {}).get(HOUR_PROPERTY) == hour:
                 yield JobStatus(name, _RAW_STATES[raws[-1]], raws[-1])
+
+    def time_out(self, job: JobSpec) -> None:
+        """A submission whose caller waits in vain, and that is carried out later."""
+        self.under_way.append(job)
+
+    def carry_out_late(self) -> list[str]:
+        """Carry out the requests that are under way, and return the new jobs."""
+        late, self.under_way = self.under_way, []
+        names = []
+        for job in late:
+            if job.name not in self.jobs and job.cluster in self.clusters:
+                self._accept(job)
+                names.append(job.name)
+        return names
 
     def live(self) -> list[str]:
         return [name for name, job in self.jobs.items() if _RAW_STATES[job.raw] not in ENDED]
@@ -156,6 +172,9 @@ class Port:
             raise Crash(f"half-way through {method}")
         if word == "before" or (word == "half" and not isgeneratorfunction(made)):  # one write has no half
             raise Crash(f"before {method}")
+        if (self._name, method) == ("jobs", "submit") and simulation.times_out():
+            self._target.time_out(args[0])
+            word = "refuse"
         if word == "refuse":
             raise Unavailable(f"{self._name} doesn't answer")
         result = made(*args, **kwargs)

@@ -44,7 +44,7 @@ from tests.simulation.promotions import somebodys_wish
 from tests.simulation.scheduler import Scheduler, Violation
 from tests.simulation.tiers import in_tiers
 
-DATES, SWEEPS, REMOVALS = "dates", "sweeps", "removals"  # what a schedule may have beside the rest
+DATES, SWEEPS, REMOVALS, LATE = "dates", "sweeps", "removals", "late"  # what a schedule may have beside the rest
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
 CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
@@ -79,12 +79,13 @@ class Simulation:
     """`run` plays the schedule of this seed. With `traced` every step is written down.
 
     `also`: with `dates` people ask for runs with dates too, between a dedicated cluster and the low-priority ones; with
-    `sweeps` for sweeps; with `removals` they remove drops and runs, and upload again.
+    `sweeps` for sweeps; with `removals` they remove drops and runs, and upload again; with
+    `late` Azure ML carries out submissions long after their callers gave up.
     """
 
     def __init__(self, seed: int, trainers: Path, traced: bool = False, also: str = "") -> None:
         self.random, self.dated, self.swept = Random(seed), also == DATES, also == SWEEPS
-        self.removing = also == REMOVALS
+        self.removing, self.late = also == REMOVALS, also == LATE
         self.outcome = Outcome(seed)
         self.traced, self.counts = traced, self.outcome.counts
         self.faults = Faults.drawn(self.random)
@@ -188,6 +189,7 @@ class Simulation:
             *([(partial(tiers.ask, self), 2.0)] if self.dated else []),
             *([(partial(sweeps.ask, self), 0.5), (partial(sweeps.tell, self), 8.0)] if self.swept else []),
             *([(partial(removals.ask, self), 8.0)] if self.removing else []),
+            *([(self._late_jobs, 1.0), (self._cancel, 3.0)] if self.late else []),
         ]  # fmt: skip
 
     def _make_faults(self) -> None:
@@ -253,6 +255,10 @@ class Simulation:
         if written := incoming.blob_written(event):
             self.lost.add(DropKey.of(written.name))
 
+    def times_out(self) -> bool:
+        """Whether a submission gets no answer, and is carried out later."""
+        return self.late and not self.outcome.periods and self.random.random() < 0.4
+
     def _job_goes(self) -> None:
         if live := self.jobs.live():
             name = self.random.choice(live)
@@ -260,6 +266,14 @@ class Simulation:
             ends = ("Canceled",) if name in self.jobs.to_end else self.fates
             raw = "Running" if now == "Queued" and self.random.random() < 0.7 else self.random.choice(ends)
             self._goes(name, raw)
+
+    def _late_jobs(self) -> None:
+        for name in self.jobs.carry_out_late():
+            self.note("LATE JOB", (name,))
+            self.counts["submissions carried out late"] += 1
+            if self.world.runs.rows[run_of_job(name)].value.progress.state in FINAL:
+                self.counts["jobs that began after their run's end"] += 1
+                self.jobs.after_end.add(name)
 
     def _goes(self, name: str, raw: str) -> None:
         code = self.random.choice(self.codes)
@@ -354,6 +368,7 @@ class Simulation:
     def _period(self) -> None:
         """One period: the timers fire once, messages are handled as they come, jobs go to their ends."""
         until = self.world.clock() + timedelta(seconds=PERIOD)
+        self._late_jobs()
         self.host.timer("reconcile", reconcile)
         self.host.timer("scaling", scale_clusters)
         while True:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from shared import reconcile
 from shared.clusters import scaling
 from shared.deadlines import pace as dates
 from shared.deadlines.plan import NodeChoice
@@ -25,11 +26,12 @@ from shared.runs.results import archive
 from shared.sweeps import advance
 from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
-from tests.simulation.simulation import DATES, REMOVALS, SWEEPS, play
+from tests.simulation.simulation import DATES, LATE, REMOVALS, SWEEPS, play
 
 ROOT = Path(__file__).resolve().parents[2]
 A_TIME, DATED, SWEPT, REMOVED = 150, 6, 20, 20
 SEEDS = 800
+BEGAN_LATE = (73, 124, 131)  # schedules in which jobs begin after their runs were judged
 
 
 def test_whatever_happens_the_rules_hold(tmp_path: Path) -> None:
@@ -55,6 +57,17 @@ def test_removals_delete_what_was_there_whatever_happens(tmp_path: Path) -> None
     """With removals followed by uploads too: nothing younger than a request goes, and nothing of a later generation."""
     counts = play_all(tmp_path, range(REMOVED), REMOVALS)
     assert counts["removals of drops"] > REMOVED // 2
+
+
+def test_a_job_that_begins_after_its_run_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Submissions whose answers never came are carried out later; without the timer's look, their jobs go on."""
+    trainers = trainers_folder(tmp_path)
+    for seed in BEGAN_LATE:
+        outcome = play(seed, trainers, also=LATE)
+        assert not outcome.broken, f"python3 trainyard.py bench schedules --replay {seed} --also late: {outcome.broken}"
+        assert outcome.counts["jobs that began after their run's end"]
+    monkeypatch.setattr(reconcile, "end_stray_jobs", nothing)
+    assert all("is live" in play(seed, trainers, also=LATE).broken for seed in BEGAN_LATE)
 
 
 def test_the_oracle_sees_a_removal_that_reaches_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

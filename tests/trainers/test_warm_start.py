@@ -88,3 +88,20 @@ def test_only_the_same_model_is_tested(tmp_path: Path) -> None:
         warm_start.only_tests(0, None)
     with pytest.raises(DataError, match=r"found no 2.weight of its shape, of 2 tensors"):
         warm_start.put(net(5), old, whole=True)
+
+
+class _Runs:
+    """A pickle that would run code."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return print, ("it ran",)
+
+
+def test_a_pickle_is_refused_with_our_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The reason says what to save instead; torch's own advises to trust the file."""
+    torch.save({"weight": _Runs()}, tmp_path / "model.pt")
+    with pytest.raises(DataError, match="a pickle that may run code") as refused:
+        warm_start.read(tmp_path / "model.pt")
+    assert "weights_only" not in str(refused.value)
+    assert "safetensors" in str(refused.value)
+    assert capsys.readouterr().out == ""

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 from shared.adapters.azureml.circuit import Circuit
 from shared.adapters.translation import translated
@@ -100,6 +100,12 @@ class Arm:
             page = self._send("GET", url)
             yield from page.get("value", [])
             url = page.get("nextLink") or ""
+
+    def page(self, path: str, token: str = "") -> tuple[list[Json], str]:
+        """Return one page of a collection, and the token of the next page, '' for the last page."""
+        answer = self._send("GET", self._url(path) + (f"&$skip={quote(token, safe='')}" if token else ""))
+        following = parse_qs(urlsplit(answer.get("nextLink") or "").query)
+        return list(answer.get("value", [])), following.get("$skip", [""])[0]
 
     def put(self, path: str, body: Json) -> Json:
         return self._send("PUT", self._url(path), body)

@@ -24,6 +24,7 @@ from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
 from shared.jobs.location import Asset, Location, Pattern, Where
 from shared.jobs.model import ENDED, JobFolder, JobState, JobStatus, JobTimes
+from shared.jobs.ports import LivePage
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import environment_document
 from shared.jobs.readers.job_status import state_of
@@ -132,6 +133,10 @@ class AzureMLJobs:
         jobs = islice(self._connection.arm.items("jobs"), _MOST_LISTED)
         alive = (job for job in jobs if _listed_status(job).state not in ENDED)
         return [(str(job["name"]), _compute_name(job)) for job in alive]
+
+    def live_page(self, token: str = "") -> LivePage:
+        page, following = self._connection.arm.page("jobs", token)
+        return LivePage(tuple(str(job["name"]) for job in page if _listed_status(job).state not in ENDED), following)
 
     def folder(self, name: str) -> JobFolder:
         return job_folder(self._container(_ARTIFACTS), name)

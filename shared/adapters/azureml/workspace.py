@@ -19,7 +19,7 @@ from azure.core.exceptions import AzureError
 
 from shared.adapters.azureml.circuit import Circuit
 from shared.adapters.translation import error_of, reason_of, without_secrets
-from shared.kernel.errors import BadInput
+from shared.kernel.errors import BadInput, TrainyardError
 from shared.kernel.settings import Workspace
 
 if TYPE_CHECKING:
@@ -61,8 +61,10 @@ class Connection:
 
     @cached_property
     def _ml(self) -> Any:
+        from shared.adapters.azureml.hidden_failures import SeesFailures
+
         place = self.workspace
-        kwargs = {**_PATIENCE, **place.client_kwargs}
+        kwargs = {**_PATIENCE, **place.client_kwargs, "per_call_policies": [SeesFailures()]}
         return sdk().MLClient(self._credential, place.subscription_id, place.resource_group, place.name, **kwargs)
 
     @cached_property
@@ -96,15 +98,31 @@ def connect(workspace: Workspace) -> Connection:
 
 @contextmanager
 def sdk_errors(what: str) -> Iterator[None]:
-    """Translate MLClient's errors to Trainyard's. An error that MLClient finds without the service becomes BadInput."""
-    try:
-        yield
-    except _any_error() as exc:
-        chain, own = list(causes(exc)), own_errors()
-        if service := next((e for e in chain if isinstance(e, AzureError) and not isinstance(e, own)), None):
-            raise error_of(service)(f"{what}: {reason_of(service)}") from exc
-        # The SDK wraps its plain sentence in colored advice; the first error has the plain sentence.
-        raise BadInput(f"{what}: {without_secrets(str(chain[-1]).strip())}") from exc
+    """Translate MLClient's errors to Trainyard's. An error that MLClient finds without the service becomes BadInput.
+
+    If a request of the block failed temporarily, any error of MLClient becomes Unavailable: MLClient may hide the
+    failure behind an error of its own.
+    """
+    from shared.adapters.azureml.hidden_failures import temporary_failures
+
+    with temporary_failures() as failures:
+        try:
+            yield
+        except TrainyardError:
+            raise
+        except Exception as exc:
+            if not failures and not isinstance(exc, _any_error()):
+                raise
+            raise _translated(what, exc, failures) from exc
+
+
+def _translated(what: str, exc: Exception, failures: list[AzureError]) -> TrainyardError:
+    chain, own = list(causes(exc)), own_errors()
+    service = next((e for e in chain if isinstance(e, AzureError) and not isinstance(e, own)), None)
+    if cause := service or next(reversed(failures), None):
+        return error_of(cause)(f"{what}: {reason_of(cause)}")
+    # The SDK wraps its plain sentence in colored advice; the first error has the plain sentence.
+    return BadInput(f"{what}: {without_secrets(str(chain[-1]).strip())}")
 
 
 def own_errors() -> tuple[type[Exception], ...]:

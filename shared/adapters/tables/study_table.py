@@ -1,4 +1,4 @@
-"""Optuna's journal in Azure Table Storage: the studies of sweeps, readable by optuna-dashboard and optuna.load_study.
+"""A journal in Azure Table Storage: the studies of sweeps. It is also a backend for Optuna's JournalStorage.
 
 partition   key              row
 <journal>   <12 digits>      the log of this number, as JSON; a long log continues in log_2, log_3, ...
@@ -13,8 +13,6 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
-
-from optuna.storages.journal import BaseJournalBackend
 
 from shared.adapters.tables import keys, table
 from shared.adapters.tables.table import Table
@@ -33,7 +31,7 @@ _CELLS = 10
 _LAST = "9" * 12
 
 
-class TableJournal(BaseJournalBackend):
+class TableJournal:
     """One journal. `connect` returns the table service; pickling keeps `connect` rather than a client."""
 
     def __init__(self, connect: Callable[[], TableServiceClient], name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 from shared.jobs.assets import assets, resolve
 from shared.jobs.data import Data
@@ -23,33 +24,48 @@ NEVER = ("unknown_cluster", "too_many_nodes")  # permanent reasons
 
 
 def check_possible(jobs: Jobs, capacity: Capacity, run: Run) -> None:
-    """Raise Impossible for a run that can never start: no such cluster or datastore, or too many nodes.
+    """Raise Impossible for a run that can never start, with every reason and the code of the first one.
 
     A check that can't be made now does not fail the run.
     """
-    try:
-        reasons = capacity.reasons(run.asked.request.cluster, workload(run).fewest_nodes(run))
-        for value in run.asked.request.data.values():
-            if isinstance(value.path, Location) and not value.path.workspace:
-                jobs.place(value.path)
-        never = [reason for reason in reasons if reason["code"] in NEVER] or _never(jobs, run.asked.request)
-    except NotFound as exc:
-        raise Impossible(str(exc), "bad_data") from exc
-    except Unavailable as exc:
-        log.warning("run %s: whether it can start could not be asked. %s", run.name, exc)
-        return
+    never: list[Reason] = []
+    for check in (partial(_no_cluster, capacity, run), partial(_no_place, jobs, run), partial(_never, jobs, run)):
+        try:
+            never += check()
+        except NotFound as exc:
+            never.append(Reason(code="bad_data", message=str(exc)))
+        except Unavailable as exc:
+            log.warning("run %s: whether it can start could not be asked. %s", run.name, exc)
     if never:
-        raise Impossible(never[0]["message"], never[0]["code"])
+        raise Impossible(" ".join(dict.fromkeys(reason["message"] for reason in never)), never[0]["code"])
 
 
-def _never(jobs: Jobs, job: JobSpec) -> list[Reason]:
+def _no_cluster(capacity: Capacity, run: Run) -> list[Reason]:
+    reasons = capacity.reasons(run.asked.request.cluster, workload(run).fewest_nodes(run))
+    return [reason for reason in reasons if reason["code"] in NEVER]
+
+
+def _no_place(jobs: Jobs, run: Run) -> list[Reason]:
+    """The reasons for data in datastores that do not exist."""
+    reasons: list[Reason] = []
+    for value in run.asked.request.data.values():
+        if isinstance(value.path, Location) and not value.path.workspace:
+            try:
+                jobs.place(value.path)
+            except NotFound as exc:
+                reasons.append(Reason(code="bad_data", message=str(exc)))
+    return reasons
+
+
+def _never(jobs: Jobs, run: Run) -> list[Reason]:
     """Permanent problems of the job.
 
     These are missing fields of a plain job, or schema errors of a pipeline, which is checked as a whole only here; and
     what the workspace can't provide.
     """
+    job = run.asked.request
     wrong = _missing(job) if kind_of(job).runs_a_command else _refused(jobs, job)
-    return wrong or _lacks(jobs, job)
+    return [*wrong, *_lacks(jobs, job)]
 
 
 def _missing(job: JobSpec) -> list[Reason]:

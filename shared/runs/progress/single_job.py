@@ -18,6 +18,7 @@ from shared.runs.names import plain_job
 from shared.runs.node_use import ClusterUse, by_place, use_of_one_job
 from shared.runs.ports import RunPorts
 from shared.runs.progress.one_job import OneJob, present_job
+from shared.runs.progress.put_job import put_job
 from shared.runs.progress.workload import NextStep, Statuses, Submitted
 
 LEAST_SECONDS = 60  # a job with less time left is not submitted
@@ -47,7 +48,7 @@ class SingleJob(OneJob):
     def submit(self, ports: RunPorts, run: Run) -> Submitted:
         job = self.job_spec(run, present_job(run), ports.rendezvous, ports.clock())
         ids = assets(ports.jobs, ports.trainers, job)
-        answer = ports.jobs.submit(resolve(job, ids))
+        answer = put_job(ports, run.name, resolve(job, ids))
         if run.jobs.resubmit:
             self._cancel_if_ended(ports, run.name)
         return Submitted(ids, (present_job(run),), answer.state is JobState.QUEUED)

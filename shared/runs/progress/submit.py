@@ -72,13 +72,16 @@ def _paid_for(ports: RunPorts, run: Run) -> Run | None:
 
 
 def _put(ports: RunPorts, run: Run) -> Submitted | None:
-    """Submit the run's jobs to Azure ML; None if the run failed."""
+    """Submit the run's jobs to Azure ML; None if the run has ended."""
     try:
         submitted = workload(run).submit(ports, run)
     except BadInput as exc:
         if _has_jobs(ports.jobs, run):  # Azure ML accepted some members' jobs
             ports.happened(RunSubmitted(run))
         give_up(ports, run, f"The job could not be submitted. {exc}")
+        return None
+    if not submitted.jobs and workload(run).jobs(run):  # the run ended before any of its jobs was sent
+        _cancel_unknown_jobs(ports, ports.runs.get(run.name).value)
         return None
     ports.happened(RunSubmitted(run))
     return submitted

@@ -69,7 +69,7 @@ def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
     run = stored.value
     if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
         return
-    run_outputs, until = _Found(ports, archive_folder(run)), ports.clock() + PATIENCE
+    run_outputs, until = _Found(ports, archive_folder(run), until=_end_of_all(run)), ports.clock() + PATIENCE
     try:
         run = ports.written_with(RunBeingArchived(run))
         theirs = workload(run).archived_run(run)
@@ -169,11 +169,16 @@ def _archive(
 
 @dataclass
 class _Found:
-    """The content of the outputs: the copies to make, and the result for each output."""
+    """The content of the outputs: the copies to make, and the result for each output.
+
+    Files of shared outputs that were written after `until` are left out: a job of the run began after the run's end.
+    """
 
     ports: RunPorts
     folder: str
     expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the original blob
+    until: datetime | None = None
+    left_out: list[str] = field(default_factory=list)
     fates: list[dict[str, Any]] = field(default_factory=list)  # of declared outputs, and of logs that can't be read
 
     def copies(self, run: Run) -> Iterator[Copy]:
@@ -201,7 +206,8 @@ class _Found:
         """
         until = run.progress.history[-1].at + LATE
         written = {name.removeprefix(f"{self.folder}/"): blob.last_modified for name, blob in self.expected.items()}
-        return sorted(name for name, at in written.items() if at and at > until and not name.startswith("logs/"))
+        changed = [name for name, at in written.items() if at and at > until and not name.startswith("logs/")]
+        return sorted([*changed, *self.left_out])
 
     def _copies(self, some: list[RunOutput]) -> Iterator[tuple[RunOutput, Copy]]:
         """The existing files of outputs in one folder. The outputs in a job's own folder share one listing."""
@@ -225,11 +231,21 @@ class _Found:
                 yield self._copy(output, blob, Place(place.container, name.removesuffix(name.rpartition("/")[2])))
                 return
         for blob in self.ports.blobs.list(place):
-            yield self._copy(output, blob, place)
+            if self.until and blob.last_modified and blob.last_modified > self.until:
+                self.left_out.append(f"{output.folder}{blob.name.removeprefix(place.prefix)}")
+            else:
+                yield self._copy(output, blob, place)
 
     def _copy(self, output: RunOutput, blob: Blob, place: Place) -> Copy:
         target = f"{self.folder}/{output.folder}{blob.name.removeprefix(place.prefix)}"
         return Copy(blob, place.container, OUTPUT_CONTAINER, target)
+
+
+def _end_of_all(run: Run) -> datetime | None:
+    """The last moment at which a job of a run of several jobs may write; None for a run of one job at a time, whose
+    last job is known to have ended.
+    """
+    return run.progress.history[-1].at + LATE if len(workload(run).jobs(run)) > 1 else None
 
 
 def _of_one_folder(run_outputs: Iterable[RunOutput]) -> Iterator[list[RunOutput]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.api.client import Api
-from cli.errors import Unreachable
+from cli.errors import CliError, Unreachable
 
 
 @pytest.mark.parametrize("answer", [(503, {"detail": "The workspace did not answer."}), (500, b"")])
@@ -43,3 +43,11 @@ def test_a_slow_api_is_not_one_that_is_down(method: str, advice: str) -> None:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
         with Api(address) as api, pytest.raises(Unreachable, match=rf"gave no answer in 0.1 s\. {advice}"):
             api.send(method, "runs", timeout=0.1)
+
+
+def test_a_body_that_the_api_refuses_is_not_sent(server: Any) -> None:
+    """Azure's host would answer a much larger one with an empty 500; the error names the size and the limit."""
+    server.says("/api/runs", {"run": "r"})
+    with Api(server.url) as api, pytest.raises(CliError, match=r"has 600,0\d\d bytes, and the API takes 524,288"):
+        api.post("runs", body={"job": "x" * 600_000})
+    assert server.asked == []

@@ -139,3 +139,25 @@ def test_what_is_missing_is_fetched_from_nowhere(tmp_path: Path) -> None:
     assert not sprung.exists()
     subprocess.run(["git", "status"], cwd=repository, capture_output=True, timeout=60)
     assert sprung.exists()
+
+
+def test_names_that_are_no_utf_8_are_taken(tmp_path: Path) -> None:
+    """A branch and a filter may have any bytes as their names; what is not UTF-8 is shown as such."""
+    write(tmp_path, {"a.py": ""})
+    run(tmp_path, "init", "-q", "-b", "trunk")
+    run(tmp_path, "add", ".")
+    run(tmp_path, "commit", "-q", "-m", "first")
+    for words in (("symbolic-ref", "HEAD"), ()):
+        branch = b"refs/heads/caf\xe9"
+        if words:
+            commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, capture_output=True, check=True).stdout
+            (tmp_path / ".git" / "HEAD").write_bytes(b"ref: " + branch + b"\n")
+            (Path(os.fsdecode(bytes(tmp_path / ".git") + b"/" + branch))).write_bytes(commit)
+        else:
+            with (tmp_path / ".git" / "config").open("ab") as config:
+                config.write(b'[filter "caf\xe9"]\n\tclean = touch ran\n')
+    (tmp_path / ".gitattributes").write_bytes(b"*.py filter=caf\xe9\n")
+    write(tmp_path, {"a.py": "changed"})
+    found = git.properties(tmp_path)
+    assert (found["azureml.git.branch"], found["azureml.git.dirty"]) == ("caf\ufffd", "True")
+    assert not (tmp_path / "ran").exists()

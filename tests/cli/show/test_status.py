@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from cli.show import runs
+
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
@@ -206,3 +208,27 @@ def test_a_table_in_a_pipe_has_no_blanks_at_its_lines_ends(server: Any, run: Run
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 5
     assert [line for line in lines if line != line.rstrip()] == []
+
+
+@pytest.mark.parametrize(("reasons", "status"), [([], 0), ([{"code": "cluster_busy", "message": "It would wait."}], 1)])
+def test_a_dry_run_says_by_its_status_whether_it_could_start(
+    run: Run, server: Any, capsys: Capture, reasons: list[Any], status: int
+) -> None:
+    """A script learns from the exit status that a run could not start now; the answer is printed all the same."""
+    cost = {"project": "", "estimated": None, "greatest": None, "price": None, "price_from": ""}
+    server.says("/api/runs?dry_run=true", {"job": {"name": "run-1"}, "reasons": reasons, "cost": cost})
+    for flags in ([], ["--json"]):
+        assert run("submit", "mnist", "--dry-run", "--url", server.url, *flags) == status
+        assert "run-1" in capsys.readouterr().out
+
+
+def test_the_best_value_of_a_sweep_and_the_last_one_have_labels() -> None:
+    """The best trial's best value, and the values of its saved model, which may be worse, say which they are."""
+    sweep = {"trials": 6, "trials_ended": 6, "best_trial": "run-1-t4", "best_value": 0.98, "sweep_closing": ""}
+    sweep |= {"trials_dollars": 0.1}
+    metrics = {"of_model": {"loss": 0.95}, "best": {"loss": 0.9}, "best_steps": {"loss": 3}, "by_trainer": True}
+    answer = {"run": "run-1", "state": "completed", "experiment": "e", "sweep": sweep, "metrics": metrics}
+    facts = runs._facts({**answer, "created_at": "2026-01-01T00:00:00+00:00", "history": []})
+    assert facts["best trial"].plain == "run-1-t4, its best value is 0.98"
+    assert facts["metrics of the best trial's model"].plain.startswith("loss 0.95")
+    assert "metrics" not in facts

@@ -177,11 +177,17 @@ def test_a_list_obeys_its_condition(world: World) -> None:
     assert [row["run"] for row in told["runs"]] == ["mnist-aa00000000000002", "mnist-aa00000000000001"]
 
 
-def test_a_condition_that_no_run_meets_names_what_no_run_has(world: World) -> None:
+def test_a_condition_that_no_run_meets_names_what_no_run_has(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A misspelt metric gets its nearest one; a value that none reaches gets no hint."""
     told = queries.runs(world.system, RunsQuery(where="acuracy>=0.9"))
     assert (told["runs"], told["hint"]) == ([], "No run has 'acuracy'. Did you mean 'accuracy'?")
     assert "hint" not in queries.runs(world.system, RunsQuery(where="accuracy>2"))
+    monkeypatch.setattr(world.runs, "SEEN", 1)
+    page = queries.runs(world.system, RunsQuery(where="acuracy>=0.9"))
+    while page["continue"]:
+        assert "hint" not in page
+        page = queries.runs(world.system, RunsQuery(where="acuracy>=0.9", token=page["continue"]))
+    assert page["hint"] == told["hint"], "the last page of a long search has the hint, too"
 
 
 @pytest.mark.parametrize(

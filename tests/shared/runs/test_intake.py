@@ -182,6 +182,20 @@ def test_a_job_without_what_every_job_has_makes_no_run(world: World, job: dict[s
     assert (refused.value.code, world.runs.rows) == ("bad_job", {})
 
 
+def test_all_refusals_are_told_at_once(world: World) -> None:
+    """An unknown cluster hides neither data in an unknown datastore, nor a missing field, nor a missing image."""
+    data = {"type": "uri_folder", "path": "azureml://datastores/nowhere/paths/x/"}
+    job = {"command": "Rscript a.R", "environment": {"image": "r-base:4"}, "compute": "azureml:gone"}
+    with pytest.raises(Impossible) as refused:
+        create.create_run(world.system, RunRequest(job={**job, "inputs": {"data": data}}))
+    assert refused.value.code == "unknown_cluster"
+    for words in ("no cluster 'gone'", "no datastore 'nowhere'", "r-base:4"):
+        assert words in str(refused.value)
+    with pytest.raises(Impossible, match=r"no cluster 'gone'.*The job has no environment"):
+        create.create_run(world.system, RunRequest(job={"command": "x", "compute": "azureml:gone"}))
+    assert world.runs.rows == {}
+
+
 def test_a_pipeline_that_can_not_be_is_refused_before_there_is_a_run(world: World) -> None:
     """A component that is not registered, and what the schema refuses, by the step; a dry run says the same. On the
     cluster that a request names runs every step."""

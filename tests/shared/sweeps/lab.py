@@ -10,6 +10,8 @@ from typing import Any
 import optuna
 from optuna.storages import JournalStorage
 
+from shared.adapters.studies import distribution
+from shared.jobs.search import Sweep
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest, SweepRequest
 from shared.runs.model import Run
@@ -112,3 +114,8 @@ def sweep_looks(world: World) -> int:
 
 def study(world: World, name: str) -> optuna.Study:
     return optuna.load_study(study_name=name, storage=JournalStorage(world.journals[name]))
+
+
+def space(sweep: Sweep) -> dict[str, optuna.distributions.BaseDistribution]:
+    """The search space for Optuna."""
+    return {name: optuna.distributions.json_to_distribution(distribution(each)) for name, each in sweep.space.items()}

@@ -21,7 +21,7 @@ from shared.sweeps.advance import BOOKS, CHECK_SECONDS, advance_sweep
 from shared.sweeps.api import list_trials
 from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState
-from shared.sweeps.sampling import FILLED, distributions, scores
+from shared.sweeps.sampling import FILLED, scores
 from tests.fakes.parts import changed, standing_of
 from tests.fakes.world import World
 from tests.shared.sweeps import lab
@@ -86,7 +86,9 @@ def test_who_asks_and_tells_in_the_study_is_learned_from_and_has_no_run(world: W
     sweep = lab.asked(world, {"trials": 12, "at_once": 2})
     world.run_until_idle()
     others = lab.study(world, sweep.name)
-    space = distributions(sweep.asked.request.sweep)  # type: ignore[arg-type]
+    asked = sweep.asked.request.sweep
+    assert asked
+    space = lab.space(asked)
     others.tell(others.ask(space), 7.0)
     others.tell(others.ask({"lr": optuna.distributions.FloatDistribution(0.5, 0.9, log=True)}), 8.0)
     others.ask()
@@ -119,21 +121,21 @@ def test_losers_are_stopped_and_cost_no_place(world: World) -> None:
     assert states.count("COMPLETE") == 9 - len(stopped)
 
 
-def test_the_model_learns_from_the_highest_rung_that_is_filled() -> None:
-    """Of the best values up to that interval; from none while the second rung has few."""
+def test_the_model_learns_from_the_highest_rung_that_can_be_trusted() -> None:
+    """Of the completed trials once these are enough, before of a rung where early values predict, else of few."""
     sweep = Sweep({"lr": Parameter("uniform", (), 0.0, 1.0)}, "accuracy", stopping=Stopping(ASHA))
 
-    def trials(*lengths: int) -> list[Trial]:
-        told = [0.1, 0.9, 0.2, 0.3, 0.4, 0.95, *[0.97] * 20]
-        return [Trial(n, {"lr": 0.5}, TrialState.STOPPED, told[:length]) for n, length in enumerate(lengths)]
+    def trials(completed: int, stopped: int, sign: int) -> list[Trial]:
+        """Completed trials with 12 values, of which the early ones predict the last or its opposite."""
+        whole = [[sign * n / 99] * 6 + [0.5 + n / 99] * 6 for n in range(completed)]
+        told = [*whole, *([n / 50] * 6 for n in range(stopped))]
+        states = [TrialState.COMPLETED] * completed + [TrialState.STOPPED] * stopped
+        return [Trial(n, {"lr": 0.5}, state, its) for n, (its, state) in enumerate(zip(told, states, strict=True))]
 
-    assert scores(sweep, trials(*[2] * 99, *[6] * (FILLED - 1))) == []
-    learned = scores(sweep, trials(*[2] * 99, *[18] * 3, *[6] * (FILLED - 3)))
-    assert ([trial.number for trial, _ in learned], {value for _, value in learned}) == (
-        list(range(99, 99 + FILLED)),
-        {0.95},
-    )
-    assert {value for _, value in scores(sweep, trials(*[18] * FILLED))} == {0.97}
+    assert scores(sweep, trials(0, 20, 1)) == []
+    assert [len(trial.told) for trial, _ in scores(sweep, trials(5, 20, 1))] == [12] * 5 + [6] * 20
+    assert len(scores(sweep, trials(5, 20, -1))) == 5
+    assert len(scores(sweep, trials(FILLED, 20, 1))) == FILLED
 
 
 def test_a_canceled_sweep_ends_its_trials(world: World) -> None:

@@ -202,7 +202,7 @@ async def _joined(
 
 async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):
-        while piece := await source.read(PIECE):
+        while (piece := await source.read(PIECE)) and not target.is_closing():
             target.write(piece)
             await target.drain()
         if target.can_write_eof():

@@ -1,0 +1,56 @@
+"""End the jobs that outlive their runs: a job that appears after its run ended costs nodes, and nobody watches it.
+
+The timer looks at the newest page of the workspace's jobs and at one older page, whose place a cursor keeps. So each
+period costs two requests to Azure ML, however many jobs there are, and every job is looked at in turn.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from shared.clusters.ports import ClusterPorts
+from shared.jobs.ports import LivePage
+from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.person import Person
+from shared.runs.codes import Deed
+from shared.runs.decide import is_over
+from shared.runs.names import run_of_job
+from shared.runs.views.notes_and_tags import note_deed
+
+log = logging.getLogger(__name__)
+
+CURSOR = "jobs"
+OWNER = Person("Trainyard")
+
+
+def end_stray_jobs(ports: ClusterPorts) -> None:
+    """Cancel the live jobs whose runs are over, and record it on the runs. Jobs of other people are left alone."""
+    newest = ports.jobs.live_page()
+    cursor = ports.drops.cursors([CURSOR]).get(CURSOR, "")
+    older = _page_at(ports, cursor) if cursor else newest
+    if older.token != cursor:
+        ports.drops.move_cursor(CURSOR, older.token)
+    live = {name for name, *_ in ports.runs.live()}
+    for job in dict.fromkeys((*newest.jobs, *older.jobs)):
+        if run_of_job(job) not in live:
+            _end_if_stray(ports, job)
+
+
+def _page_at(ports: ClusterPorts, cursor: str) -> LivePage:
+    try:
+        return ports.jobs.live_page(cursor)
+    except BadInput as exc:
+        log.info("the walk through the jobs starts again: %s", exc)
+        return LivePage((), "")
+
+
+def _end_if_stray(ports: ClusterPorts, job: str) -> None:
+    name = run_of_job(job)
+    try:
+        run = ports.runs.get(name).value
+    except NotFound:  # not a job of this app, or of another one in the same workspace
+        return
+    if is_over(run):
+        log.warning("job %s runs, and its run %s is %s: it is canceled", job, name, run.progress.state)
+        ports.jobs.cancel(job)
+        note_deed(ports, name, f"ended job {job}, which began after the run's end", OWNER, Deed.OTHER)

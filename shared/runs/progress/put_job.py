@@ -1,0 +1,36 @@
+"""Submit a job of a run. Azure ML may carry out a request whose answer never came, after the run has ended."""
+
+from __future__ import annotations
+
+import logging
+
+from shared.jobs.model import JobStatus
+from shared.jobs.spec import JobSpec
+from shared.kernel.errors import NotFound, Unavailable
+from shared.runs.decide import is_over
+from shared.runs.ports import RunPorts
+
+log = logging.getLogger(__name__)
+
+
+def put_job(ports: RunPorts, run: str, job: JobSpec) -> JobStatus:
+    """Submit the job. If no answer comes and the run has ended meanwhile, cancel the job.
+
+    A cancel that comes before the job does nothing: shared/clusters/stray_jobs.py ends a job that appears later.
+    """
+    try:
+        return ports.jobs.submit(job)
+    except Unavailable:
+        if has_ended(ports, run):
+            log.warning("run %s ended while job %s was submitted, and no answer came: it is canceled", run, job.name)
+            ports.jobs.cancel(job.name)
+        raise
+
+
+def has_ended(ports: RunPorts, run: str) -> bool:
+    """Return whether the run has ended, or was asked to end, by its newest row. False for an unknown run."""
+    try:
+        row = ports.runs.get(run).value
+    except NotFound:
+        return False
+    return is_over(row) or row.cancel.asked_at is not None

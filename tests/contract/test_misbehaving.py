@@ -1,0 +1,192 @@
+"""Every call of every adapter, while the service hangs, resets the connection or throttles: the error is temporary.
+
+Each call is first made undisturbed, which counts its requests. Then it is made again for each of its requests, with
+that request failing as `requests` reports it, however often it is tried: the first request in every way, the others in
+turns. Whatever follows is answered, as after some seconds of an outage.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from azure.core.pipeline.transport import HttpTransport
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPResponse
+
+from shared.adapters.azureml import circuit
+from shared.adapters.azureml.clusters import AzureMLClusters
+from shared.adapters.azureml.jobs import AzureMLJobs
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.storage.blobs import StorageBlobs
+from shared.adapters.storage.queues import StorageQueues
+from shared.adapters.tables.asset_table import TableAssets
+from shared.adapters.tables.removal_table import TableRemovals
+from shared.jobs.readers.azureml import read_job
+from shared.jobs.readers.place_text import read_place
+from shared.kernel.errors import Unavailable
+from shared.kernel.storage import Blob, Copy, Place
+from shared.removals.model import Removal, RemovalKind
+from tests.contract.sides import environment, job_of, pipeline_of, snapshot
+from tests.contract.wire import LocalAzureML
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")
+
+HANG, RESET, THROTTLE, BUSY = "hangs", "resets", "throttles", "is busy"
+FAULTS = (HANG, RESET, THROTTLE, BUSY)
+MOST_REQUESTS = 12  # of one call that are disturbed
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+KIND = "text/plain"
+Call = Callable[[], object]
+
+
+@dataclass
+class Wire:
+    """Counts the requests, and spoils number `since`, and each repeat of it, with the fault."""
+
+    fault: str = ""
+    since: int = 0
+    sent: int = field(default=0)
+    spoiled: str = field(default="")
+
+    def send(self, send: Callable[..., Any], adapter: HTTPAdapter, request: Any, **options: Any) -> Any:
+        self.sent += 1
+        what = f"{request.method} {request.url.partition('?')[0]}"
+        if self.fault and self.sent == self.since + 1:
+            self.spoiled = what
+        if self.spoiled != what:
+            return send(adapter, request, **options)
+        if self.fault == HANG:
+            raise requests.exceptions.ReadTimeout("Read timed out. (read timeout=15)", request=request)
+        if self.fault == RESET:
+            error = ConnectionResetError(104, "Connection reset by peer")
+            raise requests.exceptions.ConnectionError(error, request=request)
+        status = 429 if self.fault == THROTTLE else 503
+        raw = HTTPResponse(io.BytesIO(), {"Retry-After": "0"}, status, preload_content=False)
+        return adapter.build_response(request, raw)
+
+    def spoil(self, fault: str, since: int) -> None:
+        self.fault, self.since, self.sent, self.spoiled = fault, since, 0, ""
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    """The HTTP of all SDKs. Their pauses between tries take no time, and no circuit opens."""
+    made, send = Wire(), HTTPAdapter.send
+    monkeypatch.setattr(HTTPAdapter, "send", lambda self, request, **options: made.send(send, self, request, **options))
+    monkeypatch.setattr(HttpTransport, "sleep", lambda _self, _seconds: None, raising=False)
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    monkeypatch.setattr(circuit, "FAILURES", 10**9)
+    return made
+
+
+def storage_calls(clients: StorageClients, names: Iterator[str]) -> dict[str, Call]:
+    blobs, queues, removals = StorageBlobs(clients.blob), StorageQueues(clients.queue), TableRemovals(clients.table)
+    blob, place = blobs.write("calls", "a/1", b"data\n", KIND), Place("calls", "a/")
+    removal = Removal(RemovalKind.RUN, "run-1", AT)
+    queues.put("calls", "text")
+    queues.put("others", "text")
+    removals.put(removal)
+    return {
+        "list": lambda: list(blobs.list(place)),
+        "first": lambda: blobs.first(place),
+        "folders": lambda: blobs.folders(place),
+        "read": lambda: blobs.read("calls", "a/1", 99),
+        "read_from": lambda: blobs.read_from("calls", "a/1", 1, 2),
+        "lines": lambda: list(blobs.lines("calls", "a/1")),
+        "tail": lambda: blobs.tail("calls", "a/1", 2),
+        "write": lambda: blobs.write("calls", next(names), b"data", KIND),
+        "write_once": lambda: blobs.write_once("calls", next(names), b"data", KIND),
+        "copy": lambda: list(blobs.copy([Copy(blob, "calls", "copies", next(names))])),
+        "remove": lambda: blobs.remove("calls", [next(names)]),
+        "remove_listed": lambda: blobs.remove_listed("calls", [Blob(next(names), "0x1", 1)]),
+        "check": blobs.check,
+        "put": lambda: queues.put("calls", "text"),
+        "counts": lambda: queues.counts(["calls"]),
+        "ages": lambda: queues.ages(["calls"]),
+        "peek": lambda: queues.peek("calls"),
+        "give_back": lambda: queues.give_back("calls", "others", 1),
+        "clear": lambda: queues.clear("others", lambda _: True, 1),
+        "table put": lambda: removals.put(removal),
+        "table get": lambda: removals.get(removal.what, removal.name, AT),
+        "table query": removals.newest,
+    }
+
+
+def azureml_calls(
+    azureml: LocalAzureML, clients: StorageClients, folder: Path, names: Iterator[str]
+) -> dict[str, Call]:
+    jobs = AzureMLJobs(azureml.workspace, TableAssets(clients.table), StorageBlobs(clients.blob))
+    clusters = AzureMLClusters(azureml.workspace)
+    there = read_job(job_of("there", "true"))
+    jobs.submit(there)
+    digests = (f"{number:064x}" for number in itertools.count(1))
+    through_sdk = {**job_of("sdk", "true"), "environment": {"image": "ubuntu", "description": "of its own"}}
+
+    def fresh() -> AzureMLJobs:
+        return AzureMLJobs(azureml.workspace, TableAssets(clients.table), StorageBlobs(clients.blob))
+
+    return {
+        "submit": lambda: jobs.submit(read_job(job_of(next(names), "true"))),
+        "submit through the SDK": lambda: jobs.submit(read_job({**through_sdk, "name": next(names)})),
+        "submit a pipeline": lambda: jobs.submit(pipeline_of(next(names))),
+        "status": lambda: jobs.status("there"),
+        "times": lambda: jobs.times("there"),
+        "listed": lambda: list(jobs.listed("20260101T00")),
+        "cancel": lambda: jobs.cancel("there"),
+        "active": jobs.active,
+        "lacks": lambda: jobs.lacks(there),
+        "logged": lambda: jobs.logged("there"),
+        "folder": lambda: fresh().folder("there"),
+        "place": lambda: fresh().place(read_place("azureml://datastores/drops/paths/a/")),
+        "register_code": lambda: jobs.register_code(snapshot(folder), next(digests)),
+        "register_environment": lambda: jobs.register_environment(str(environment(folder)), next(digests)),
+        "vm_size": lambda: jobs.vm_size("nothing"),
+        "check": jobs.check,
+        "clusters": clusters.list,
+        "scale": lambda: clusters.scale("warm", min_nodes=1),
+    }
+
+
+def faulty(wire: Wire, call: Call) -> list[str]:
+    """What went wrong when the call's requests failed: errors that are not temporary."""
+    wire.spoil("", 0)
+    call()
+    wrong = []
+    later = ((number, FAULTS[number % len(FAULTS)]) for number in range(1, min(wire.sent, MOST_REQUESTS)))
+    for number, fault in [*((0, fault) for fault in FAULTS), *later]:
+        wire.spoil(fault, number)
+        try:
+            call()
+        except Unavailable:
+            continue
+        except Exception as exc:  # noqa: BLE001
+            wrong.append(f"{fault} at request {number + 1}: {exc!r}"[:300])
+        else:
+            if wire.spoiled and number == 0:
+                wrong.append(f"{fault} at request 1: the call says that all is well")
+    return wrong
+
+
+def test_the_storage_account_misbehaves(wire: Wire, tables: StorageClients, unique: Callable[[], str]) -> None:
+    """Blobs, queues and tables: whatever request of a call gets no answer, the call may be made again."""
+    names = (f"{unique()}" for _ in itertools.count())
+    wrong = {name: faulty(wire, call) for name, call in storage_calls(tables, names).items()}
+    assert {name: each for name, each in wrong.items() if each} == {}
+
+
+def test_azure_ml_misbehaves(
+    wire: Wire, azureml: LocalAzureML, tables: StorageClients, tmp_path: Path, unique: Callable[[], str]
+) -> None:
+    """Jobs, clusters and assets: whatever request of a call gets no answer, the call may be made again."""
+    StorageBlobs(tables.blob).write("drops", "a/1", b"data", KIND)
+    names = (unique() for _ in itertools.count())
+    wrong = {name: faulty(wire, call) for name, call in azureml_calls(azureml, tables, tmp_path, names).items()}
+    assert {name: each for name, each in wrong.items() if each} == {}
