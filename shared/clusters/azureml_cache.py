@@ -14,7 +14,7 @@ from shared.clusters.waiting import COMES, WAITING, Waiting, why_waiting
 from shared.kernel.errors import TrainyardError
 from shared.kernel.memory import Topic
 from shared.runs.model import LIVE, Run, RunState
-from shared.runs.ports import Admission, RunFilter
+from shared.runs.ports import Admission, RunFilter, RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import in_state
 from shared.runs.views.summary import duration_seconds
@@ -67,7 +67,7 @@ def _read_workspace(ports: ClusterPorts) -> Sight:
         return Sight(ports.clock(), {}, (), str(exc))
 
 
-def _begins(ports: ClusterPorts, clusters: dict[str, Cluster]) -> dict[str, datetime]:
+def _begins(ports: RunPorts, clusters: dict[str, Cluster]) -> dict[str, datetime]:
     """Forecast when the waiting runs of all clusters will start."""
     by_state = {state: list(itertools.islice(in_state(ports.runs, state), MOST_LIVE)) for state in LIVE}
     if any(len(runs) == MOST_LIVE for runs in by_state.values()):

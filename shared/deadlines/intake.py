@@ -21,6 +21,7 @@ from shared.money.admission import seconds_before
 from shared.money.ports import MoneyPorts
 from shared.runs.features import Origin
 from shared.runs.model import Placed, Run
+from shared.runs.ports import RunPorts
 
 
 def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
@@ -82,7 +83,7 @@ def _requested_date(run: Run, origin: Origin) -> RequestedDate:
     return requested.over(date_of_route(origin.route)) if origin.route else requested
 
 
-def _work(ports: MoneyPorts, run: Run, requested: RequestedDate) -> float:
+def _work(ports: RunPorts, run: Run, requested: RequestedDate) -> float:
     before = () if requested.takes_seconds else seconds_before(ports, run)
     work = requested.takes_seconds or (median(before) if before else 0.0)
     if not work:

@@ -23,11 +23,13 @@ from shared.drops.messages import CheckDrop, FileUploaded
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import AlreadyAdded, DropPorts
 from shared.drops.seal import Complete, finish_sealing, reject, seal
+from shared.jobs.ports import WorkspacePorts
 from shared.jobs.route import Route, Routes
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.parsing import convert
+from shared.kernel.ports import StoragePorts
 from shared.kernel.versioned import Stored
 from shared.runs.content import SoFar, Survey, survey_in_time
 from shared.runs.data import PackedListing
@@ -137,7 +139,7 @@ def _check(ports: DropPorts, stored: Stored[Drop], last: bool = False, so_far: S
         log.info("drop %s: another look was quicker", stored.value.key)
 
 
-def _wait_for_removal(ports: DropPorts, drop: Drop, last: bool) -> None:
+def _wait_for_removal(ports: StoragePorts, drop: Drop, last: bool) -> None:
     """Check the drop again later: what a pending removal deletes must not become part of the next generation."""
     if drop.removed_at and ports.clock() - drop.removed_at > REMOVAL_LOST_AFTER:
         ports.happened(DropWaitsForRemoval(drop))
@@ -145,7 +147,7 @@ def _wait_for_removal(ports: DropPorts, drop: Drop, last: bool) -> None:
         send_check(ports.queues, drop, REMOVAL_SECONDS)
 
 
-def _listed(ports: DropPorts, drop: Drop, last: bool, so_far: SoFar, listing: PackedListing) -> Survey | None:
+def _listed(ports: StoragePorts, drop: Drop, last: bool, so_far: SoFar, listing: PackedListing) -> Survey | None:
     """The survey of the drop; None if another message continues the listing."""
     seen = survey_in_time(ports.blobs, drop.key, ports.clock, so_far, listing.add)
     if isinstance(seen, Survey):
@@ -208,7 +210,7 @@ def _check_again(ports: DropPorts, stored: Stored[Drop], so_far: SoFar) -> None:
         open_drop(ports, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))
 
 
-def _rejected(ports: DropPorts, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:
+def _rejected(ports: WorkspacePorts, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:
     """The record of a rejected upload, with the reason."""
     code, why = why_not_a_drop(key, path, _route(ports.routes, key), ports.routes) or ("", "")
     before = stored.value if stored else Drop(key, DropState.REJECTED, ports.new_token(), ports.clock())

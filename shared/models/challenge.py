@@ -11,11 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from shared.drops.ports import DropPorts
 from shared.jobs.metric_goal import Goal
 from shared.jobs.route import Routes
 from shared.jobs.route_model import RouteModel
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.person import Person
+from shared.kernel.ports import StoragePorts
 from shared.models import champion_test, promote
 from shared.models.champion_test import challenger_of
 from shared.models.decide import ChangeRequest, OtherChampion
@@ -27,7 +29,7 @@ from shared.models.model import Change, ChangeKind, Version
 from shared.models.ports import ModelPorts
 from shared.models.reproduce import REPRODUCES
 from shared.runs.model import Run, RunState
-from shared.runs.ports import Runs
+from shared.runs.ports import RunPorts, Runs
 
 BY = Person("challenger")
 BY_HAND = "Promote it by hand if it is better."
@@ -64,12 +66,12 @@ def is_decided(ports: ModelPorts, message: Challenge) -> bool:
     return rule is None or _decision(ports, rule, challenger_of(run) or run.name) is not None
 
 
-def archived_at(ports: ModelPorts, message: Challenge) -> datetime | None:
+def archived_at(ports: RunPorts, message: Challenge) -> datetime | None:
     run = _run(ports, message.run)
     return run.archive.at if run else None
 
 
-def _run(ports: ModelPorts, name: str) -> Run | None:
+def _run(ports: RunPorts, name: str) -> Run | None:
     try:
         return ports.runs.get(name).value
     except NotFound:
@@ -121,7 +123,7 @@ def _decision(ports: ModelPorts, rule: RouteModel, run: str) -> Change | None:
     return None
 
 
-def _state(ports: ModelPorts, rule: RouteModel, run: Run, line: Change) -> None:
+def _state(ports: StoragePorts, rule: RouteModel, run: Run, line: Change) -> None:
     """State the decision again, in case a crash after its write prevented that."""
     fact = ChallengeLost(rule.name, run.name, line.why) if line.what is ChangeKind.LOST else AliasMoved(line)
     ports.happened(fact)
@@ -162,7 +164,7 @@ def _archived(runs: Runs, name: str) -> Run:
 
 
 def _verdict(
-    ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | None, goal: Goal
+    ports: DropPorts, rule: RouteModel, run: Run, champion: Version | None, goal: Goal
 ) -> ChallengeResult | None:
     """Return the verdict; None while the champion is being tested on the run's data."""
     before = ports.runs.get(champion.run).value if champion else None

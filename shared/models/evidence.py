@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.drops.ports import DropPorts
 from shared.drops.versions import listing_of
 from shared.jobs.readers.variables import without_values
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.parsing import read_json
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
+from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Blob, Blobs, Place
 from shared.models.ports import ModelPorts, Models
 from shared.runs.model import Run
@@ -86,7 +88,7 @@ def sha256_of(blobs: Blobs, container: str, name: str, size: int, md5: str = "")
     return digest.hexdigest()
 
 
-def model_digests(ports: ModelPorts, run: Run) -> dict[str, str]:
+def model_digests(ports: StoragePorts, run: Run) -> dict[str, str]:
     """Return the SHA-256 of each file of the run's model."""
     folder = archive_folder(run)
     return {file.name: file.sha256 for file in _model(ports, folder, _rows(ports.blobs, folder))}
@@ -113,7 +115,7 @@ def _pieces(blobs: Blobs, container: str, name: str, size: int) -> Iterator[byte
         raise Conflict(f"{container}/{name} has {offset} bytes; it was recorded with {size}.", "altered")
 
 
-def _model(ports: ModelPorts, folder: str, rows: dict[str, dict[str, Any]]) -> list[ModelFile]:
+def _model(ports: StoragePorts, folder: str, rows: dict[str, dict[str, Any]]) -> list[ModelFile]:
     model = [row for name, row in sorted(rows.items()) if name.startswith(MODELS)]
     if not model:
         raise NotFound("The run left no models/. What it left, `fetch` brings.")
@@ -128,7 +130,7 @@ def _model(ports: ModelPorts, folder: str, rows: dict[str, dict[str, Any]]) -> l
     return list(ports.each(hashed, model))
 
 
-def _data(ports: ModelPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str]:
+def _data(ports: DropPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str]:
     """Return the drop's blobs with their SHA-256, and why hashes are missing."""
     blobs = listing_of(ports, run)
     if blobs is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+from shared.drops.ports import DropPorts
 from shared.jobs.ports import Jobs
 from shared.jobs.readers.place_text import read_asset
 from shared.jobs.spec import JobSpec, again, uses_own_code, uses_own_environment
@@ -15,7 +16,6 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.models import why
 from shared.models.evidence import model_digests, node_facts
 from shared.models.model import Version
-from shared.models.ports import ModelPorts
 from shared.models.provenance import packages
 from shared.models.signature import SIGNATURE, read_signature
 from shared.runs.intake.from_job import run_of
@@ -23,7 +23,7 @@ from shared.runs.intake.insert_run import record
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import FINAL, Moment, Run, RunState
 from shared.runs.names import asked_run_name
-from shared.runs.ports import Runs
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.workloads import workload
 from shared.runs.views.summary import best_metric, first_line
 
@@ -42,7 +42,7 @@ class Comparison:
     differs: list[str]  # sentences: packages, processor, metrics
 
 
-def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
+def reproduce(ports: DropPorts, version: Version, by: Person) -> Run:
     """Return a run with the version's job, code and environment, on the same data.
 
     A repeat returns the same run, or a new one if that run failed or was canceled. Raises Conflict for data that are
@@ -103,7 +103,7 @@ def as_it_ran(jobs: Jobs, run: Run, job: JobSpec) -> JobSpec:
     return replace(job, environment=read_asset(run.jobs.environment)) if uses_own_environment(job) else job
 
 
-def compare(ports: ModelPorts, version: Version, name: str) -> Comparison:
+def compare(ports: RunPorts, version: Version, name: str) -> Comparison:
     """Compare a reproduction's model with the signed one. Raises Conflict until the reproduction is archived."""
     first, run = ports.runs.get(version.run).value, ports.runs.get(name).value
     if run.progress.state in FINAL and run.progress.state is not RunState.COMPLETED:

@@ -9,10 +9,12 @@ from msgspec import Meta, Struct
 
 from shared.kernel.encode import model_of, plain_fields
 from shared.kernel.person import Person
+from shared.kernel.ports import StoragePorts
 from shared.kernel.reply import Reply
 from shared.notices import model, subscribe
 from shared.notices.model import Channel, DeliveryState, NoticeKind
-from shared.notices.ports import NoticePorts, Post
+from shared.notices.ports import Post
+from shared.runs.ports import RunPorts
 
 Json = dict[str, Any]
 
@@ -74,7 +76,7 @@ def list_subscriptions(post: Post) -> Annotated[list[Json], list[SubscriptionAns
 
 
 def add_subscription(
-    ports: NoticePorts, post: Post, body: SubscriptionRequest, key: str | None, by: Person
+    ports: StoragePorts, post: Post, body: SubscriptionRequest, key: str | None, by: Person
 ) -> Annotated[Reply, {201: NewSubscription}]:
     made = subscribe.subscribe(ports, post, body.spec(), by, key)
     answer = {"id": made.id, "channel": str(made.channel), "to": made.shown, "secret": made.secret}
@@ -86,7 +88,7 @@ def remove_subscription(post: Post, subscription: SubscriptionName) -> Annotated
     return {"id": subscription}
 
 
-def test_subscription(ports: NoticePorts, post: Post, subscription: SubscriptionName) -> Annotated[Json, Tested]:
+def test_subscription(ports: RunPorts, post: Post, subscription: SubscriptionName) -> Annotated[Json, Tested]:
     return {"id": subscription, "event": subscribe.send_test(ports, post, subscription)}
 
 

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, replace
 from shared.kernel.errors import Changed, NotFound
 from shared.kernel.idempotency import id_for, used_for_another
 from shared.kernel.person import NOBODY, Person
+from shared.kernel.ports import StoragePorts
 from shared.notices.address import read_address
 from shared.notices.compose import compose
 from shared.notices.decide import read_kinds
 from shared.notices.deliver import begin
 from shared.notices.model import Channel, Subscription
-from shared.notices.ports import NoticePorts, Post
+from shared.notices.ports import Post
 from shared.notices.render import SECRET_PREFIX
+from shared.runs.ports import RunPorts
 
 _SECRET_BYTES = 32
 
@@ -32,7 +34,7 @@ class SubscriptionSpec:
 
 
 def subscribe(
-    ports: NoticePorts, post: Post, spec: SubscriptionSpec, owner: Person = NOBODY, key: str | None = None
+    ports: StoragePorts, post: Post, spec: SubscriptionSpec, owner: Person = NOBODY, key: str | None = None
 ) -> Subscription:
     """Store a subscription. The same key returns the same subscription, as long as it exists.
 
@@ -76,7 +78,7 @@ def unsubscribe(post: Post, name: str) -> None:
         raise _unknown(name)
 
 
-def send_test(ports: NoticePorts, post: Post, name: str) -> str:
+def send_test(ports: RunPorts, post: Post, name: str) -> str:
     """Send a test notice to one subscription, whatever its kinds. Return the event's id."""
     subscription = known(post, name)
     subject = f"{name}/{ports.new_token()}"

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from shared.jobs.readers.variables import document_without_values
 from shared.kernel.encode import model_of, plain_fields
 from shared.kernel.person import Person
+from shared.kernel.ports import StoragePorts
 from shared.kernel.reply import Reply
 from shared.runs.intake.request import RunRequest
 from shared.runs.ports import Reason
@@ -109,13 +110,13 @@ def remove_schedule(schedules: Schedules, schedule: ScheduleName) -> Annotated[J
 
 
 def pause_schedule(
-    ports: SchedulePorts, schedules: Schedules, schedule: ScheduleName, by: Person
+    ports: StoragePorts, schedules: Schedules, schedule: ScheduleName, by: Person
 ) -> Annotated[Json, ScheduleAnswer]:
     return schedule_fields(plan.pause(ports, schedules, schedule, True, by))
 
 
 def resume_schedule(
-    ports: SchedulePorts, schedules: Schedules, schedule: ScheduleName, by: Person
+    ports: StoragePorts, schedules: Schedules, schedule: ScheduleName, by: Person
 ) -> Annotated[Json, ScheduleAnswer]:
     return schedule_fields(plan.pause(ports, schedules, schedule, False, by))
 

@@ -17,6 +17,7 @@ import msgspec
 from shared.kernel.clock import Clock
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
 from shared.kernel.parsing import convert
+from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.codes import CancelCode
@@ -24,7 +25,7 @@ from shared.runs.decide import is_over
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.names import asked_run_name
-from shared.runs.ports import Runs
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.schedules.count import count
 from shared.schedules.decide import DueFiring, due, enough_new, next_instants, order_of
@@ -82,7 +83,7 @@ def queue_check(queues: Queues, clock: Clock, name: str, at: datetime | None) ->
     queues.send(CheckSchedule(name, at.isoformat() if at else ""), delay)
 
 
-def ask_for_overdue(ports: SchedulePorts, schedules: Schedules) -> None:
+def ask_for_overdue(ports: StoragePorts, schedules: Schedules) -> None:
     """Queue a check of each overdue schedule, and of each schedule that counts files."""
     now = ports.clock()
     for schedule in schedules.all():
@@ -128,7 +129,7 @@ def since(schedule: Schedule) -> datetime:
     return schedule.drops_until or schedule.created_at
 
 
-def _failed(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
+def _failed(ports: StoragePorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
     """State that no run could be made. After a crash in between, the fact is stated again."""
     ports.happened(ScheduleFailed(schedule, firing))
     schedules.finish(firing)
@@ -149,7 +150,7 @@ def _overlap(runs: Runs, schedule: Schedule) -> str:
     return f"Run {last.name} of this schedule is {last.progress.state}. Overlap is skip."
 
 
-def _carry_out(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
+def _carry_out(ports: RunPorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
     """Make the run of a firing that starts one. A repeat finds the same run."""
     if firing.outcome is not Outcome.STARTED:
         return firing

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from shared.drops.ports import DropPorts
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.idempotency import id_for, used_for_another
 from shared.kernel.person import NOBODY, Person
+from shared.kernel.ports import StoragePorts
 from shared.kernel.suggest import did_you_mean
 from shared.kernel.versioned import Stored
 from shared.runs.intake.dry_run import dry_run
@@ -94,7 +96,7 @@ def _tried(ports: SchedulePorts, request: RunRequest) -> dict[str, Any]:
     return dry_run(ports, with_meaning(request, names.changes))
 
 
-def pause(ports: SchedulePorts, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
+def pause(ports: StoragePorts, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
     """Pause or resume a schedule. Firings missed while paused are skipped."""
 
     def write(stored: Stored[Schedule] | None) -> Schedule:
@@ -122,7 +124,7 @@ def remove(schedules: Schedules, name: str) -> None:
         raise unknown(name)
 
 
-def _made(ports: SchedulePorts, spec: ScheduleSpec) -> Schedule:
+def _made(ports: DropPorts, spec: ScheduleSpec) -> Schedule:
     """Return the schedule that the spec describes, without an id. Raises Impossible."""
     if bool(spec.cron) == bool(spec.new_files):
         raise Impossible("Give either cron or new_files: when is it to run?", "bad_schedule")

@@ -23,7 +23,7 @@ from shared.runs.decide import is_over
 from shared.runs.intake.insert_run import record
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import ClusterUse
-from shared.runs.ports import RunFilter, Runs
+from shared.runs.ports import RunFilter, RunPorts, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.transitions import transition
 from shared.runs.progress.workloads import workload
@@ -65,7 +65,7 @@ def advance_sweep(ports: SweepPorts, message: CheckSweep) -> None:
     _ask_for_next(ports.runs, ports.queues, name, number)
 
 
-def _end_stragglers(ports: SweepPorts, studies: Studies, parent: Run, sweep: Sweep) -> None:
+def _end_stragglers(ports: RunPorts, studies: Studies, parent: Run, sweep: Sweep) -> None:
     """Stop trials that another check started while the sweep ended."""
     for trial in studies.open(parent.name, sweep).trials:
         if trial.is_live:
@@ -91,7 +91,7 @@ def _ask_for_next(runs: Runs, queues: Queues, name: str, number: int | None) -> 
 
 @dataclass
 class _SweepCheck:
-    ports: SweepPorts
+    ports: RunPorts
     studies: Studies
     parent: Run
     sweep: Sweep
@@ -223,7 +223,7 @@ def _standing(parent: Run) -> SweepSummary:
     return parent.feature(SweepSummary) or SweepSummary()
 
 
-def _stop(ports: SweepPorts, trial: str, why: str) -> None:
+def _stop(ports: RunPorts, trial: str, why: str) -> None:
     cancel_run(ports, trial, f"Stopped by its sweep: {why}", code=CancelCode.SWEEP)
 
 

@@ -9,10 +9,10 @@ from msgspec import Meta, Struct
 from shared.kernel.errors import Impossible
 from shared.runs.intake.request import RunName
 from shared.runs.model import RunState
-from shared.runs.ports import RunFilter
+from shared.runs.ports import RunFilter, RunPorts
 from shared.sweeps.importance import importance
 from shared.sweeps.model import TrialState, trial_run
-from shared.sweeps.ports import Studies, SweepPorts
+from shared.sweeps.ports import Studies
 from shared.sweeps.sampling import values
 from shared.sweeps.trial_run import SWEEP_TAG
 
@@ -46,7 +46,7 @@ class Trials(Struct):
     ]
 
 
-def list_trials(ports: SweepPorts, studies: Studies, run: RunName) -> Annotated[dict[str, Any], Trials]:
+def list_trials(ports: RunPorts, studies: Studies, run: RunName) -> Annotated[dict[str, Any], Trials]:
     """A sweep's trials in order. Raises NotFound, and Impossible for a run that is not a sweep."""
     sweep = ports.runs.get(run).value.asked.request.sweep
     if sweep is None:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from shared.kernel.errors import Impossible
 from shared.runs.model import Run
-from shared.sweeps.ports import SweepPorts
+from shared.runs.ports import RunPorts
 
 
-def check_budget_has_prices(ports: SweepPorts, run: Run) -> None:
+def check_budget_has_prices(ports: RunPorts, run: Run) -> None:
     """Raise Impossible for a sweep with a budget whose trials have no price: its spending would be unknown."""
     request = run.asked.request
     if request.sweep is None or not request.sweep.budget:

@@ -6,6 +6,7 @@ import logging
 from datetime import timedelta
 
 from shared.kernel.errors import Conflict, NotFound
+from shared.kernel.ports import StoragePorts
 from shared.runs.facts import RunRecorded
 from shared.runs.model import Run, RunState
 from shared.runs.names import asked_run_name
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 SENT_BY_THEN = timedelta(seconds=5)  # a healthy call queues the submission milliseconds after recording the run
 
 
-def run_name(ports: RunPorts, key: str | None) -> str:
+def run_name(ports: StoragePorts, key: str | None) -> str:
     return asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec.structs import replace as with_
 
 from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobFolderPart, JobState, JobStatus
-from shared.jobs.ports import Jobs
+from shared.jobs.ports import Jobs, WorkspacePorts
 from shared.jobs.readers.job_status import state_of
 from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
@@ -115,7 +115,7 @@ def follow(ports: RunPorts, stored: Stored[Run], statuses: Statuses, archives: b
     _act(ports, write_transition(ports, stored, after), step)
 
 
-def _before_the_write(ports: RunPorts, run: Run, step: NextStep) -> None:
+def _before_the_write(ports: WorkspacePorts, run: Run, step: NextStep) -> None:
     """The tasks that a retry after the write would skip: report jobs of a crashed submitter, and cancel jobs."""
     if run.progress.state is RunState.RECEIVED:
         ports.happened(RunSubmitted(run))
