@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -76,12 +77,14 @@ def age_at_start(window: Window) -> int:
     return same
 
 
-def play(policy: Policy, window: Window, terms: Terms, left: float, work: float) -> Outcome:
+def play(policy: Policy, window: Window, terms: Terms, left: float, work: float, money: float = math.inf) -> Outcome:
     """The job of so many seconds of work, with so many until its date."""
-    return play_regions(policy, (window,), terms, left, work)
+    return play_regions(policy, (window,), terms, left, work, money)
 
 
-def play_regions(policy: Policy, windows: Sequence[Window], terms: Terms, left: float, work: float) -> Outcome:
+def play_regions(
+    policy: Policy, windows: Sequence[Window], terms: Terms, left: float, work: float, money: float = math.inf
+) -> Outcome:
     """The same with several pools. Where its own takes the node, the next is of the one that has had some longest."""
     holds, starting, dollars, here = NodeChoice.NONE, 0.0, 0.0, 0
     ages = [age_at_start(window) for window in windows]
@@ -95,7 +98,7 @@ def play_regions(policy: Policy, windows: Sequence[Window], terms: Terms, left: 
             holds, starting = LOST[holds], 0.0
         if holds not in LOST:
             here = max(range(len(windows)), key=lambda pool: (there[pool], ages[pool]))
-        chosen = policy(WorkLeft(left, work, holds, there[here], ages[here] * terms.step, starting))
+        chosen = policy(WorkLeft(left, work, holds, there[here], ages[here] * terms.step, starting, money - dollars))
         assert there[here] or chosen not in LOST, f"{chosen} was chosen in a step without nodes"
         starting = 0.0 if chosen is NodeChoice.NONE else starting if chosen is holds else terms.change
         lost = min(starting, terms.step) if chosen is not NodeChoice.BOTH else 0.0

@@ -86,7 +86,7 @@ def date(run: dict[str, Any]) -> dict[str, Text]:
         "done by": Text(f"{clock(its['done_by'])}{done}{then}"),
         "nodes": Text(one_line(its["holds_why"]), style),
         "clusters": Text(", ".join([*low, f"{its['dedicated_cluster']} (dedicated)"])),
-        "expected cost": Text(f"{expected}, {costs.dollars(its['cost_at_worst'])} on dedicated nodes alone"),
+        "expected cost": Text(f"{expected}, {costs.dollars(its['cost_at_worst'])} at worst"),
     }
 
 

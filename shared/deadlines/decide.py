@@ -1,19 +1,22 @@
-"""Choose the nodes until the next check, so that dedicated nodes alone can always still meet the deadline. Pure."""
+"""Choose the nodes until the next check, so that dedicated nodes alone can always still meet the deadline, and for the
+money that is left. Pure."""
 
 from __future__ import annotations
 
-from shared.deadlines.plan import NodeChoice, Plan, Terms, WorkLeft
+from shared.deadlines.plan import HOUR, NodeChoice, Plan, Terms, WorkLeft
 from shared.deadlines.pool import Pool, kind_of_age
 
 
 def choose(plan: Plan, now: WorkLeft) -> NodeChoice:
-    """The plan's choice, if dedicated nodes alone can still meet the deadline afterwards; otherwise dedicated nodes.
+    """The plan's choice, if dedicated nodes alone can still meet the deadline afterwards for the money that is left;
+    otherwise dedicated nodes.
 
-    A run that could meet its deadline with dedicated nodes alone at the start therefore meets it, whatever the pool
-    does.
+    A run that could meet its deadline with dedicated nodes alone at the start therefore meets it, and costs no more
+    than its money, whatever the pool does.
     """
     best = plan.best(now)
-    return best if is_safe(plan.terms, now, best) else NodeChoice.DEDICATED
+    keeps_both = is_safe(plan.terms, now, best) and is_affordable(plan.terms, now, best)
+    return best if keeps_both else NodeChoice.DEDICATED
 
 
 def is_safe(terms: Terms, now: WorkLeft, hold: NodeChoice) -> bool:
@@ -23,10 +26,28 @@ def is_safe(terms: Terms, now: WorkLeft, hold: NodeChoice) -> bool:
     if hold is NodeChoice.LOW:
         starting = now.starting if now.holds is NodeChoice.LOW else terms.change
         lost = min(starting, terms.step)
-        return now.slack - lost >= terms.reserve or now.work + lost <= terms.step
+        return now.slack - lost >= terms.reserve or now.work + lost <= min(terms.step, now.left)
     return hold is NodeChoice.DEDICATED or (
         now.holds in (NodeChoice.DEDICATED, NodeChoice.BOTH) and now.slack >= terms.reserve
     )
+
+
+def is_affordable(terms: Terms, now: WorkLeft, hold: NodeChoice, nodes: int = 1) -> bool:
+    """Whether dedicated nodes alone can still do the rest for the money that is left, if no low-priority node is left
+    at the next check, and dedicated ones need all of the reserve to be at work.
+
+    `nodes`: the number of the run's nodes, of which one is dedicated if `hold` is ONE.
+    """
+    if hold is NodeChoice.DEDICATED:
+        return True
+    low = hold is not NodeChoice.NONE
+    starting = 0.0 if hold is NodeChoice.BOTH else now.starting if now.holds is NodeChoice.LOW else terms.change
+    lost = min(starting, terms.step)
+    paid = min(terms.step, now.work + lost) if low else 0.0
+    work = now.work - max(0.0, paid - lost)
+    beside = {NodeChoice.BOTH: terms.dedicated, NodeChoice.ONE: terms.dedicated / nodes}.get(hold, 0.0)
+    alone = terms.dedicated * (work + terms.reserve) if work > 0 else 0.0
+    return (terms.low + beside) * paid + alone <= now.money * HOUR
 
 
 def keeper_pays(terms: Terms, pool: Pool, age: float, nodes: int, pause: float) -> bool:

@@ -128,7 +128,7 @@ def _words(due: DeadlineTerms, allowed: float | None) -> str:
     ends = f" Its budget ends it at ${allowed:,.2f}, even before its date." if allowed else ""
     return (
         f"Done by {due.done_by:%Y-%m-%d %H:%M} UTC: about ${due.cost_expected:,.2f}, ${due.cost_at_best:,.2f} at best, "
-        f"${due.cost_at_worst:,.2f} on dedicated nodes alone.{ends}"
+        f"${due.cost_at_worst:,.2f} at worst.{ends}"
     )
 
 

@@ -7,20 +7,21 @@ restarts the chain of checks if it was lost.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.clusters.ports import ClusterPorts, Clusters
 from shared.deadlines.changes_of_nodes import measured
-from shared.deadlines.decide import choose, keeper_pays
+from shared.deadlines.decide import choose, is_affordable, keeper_pays
 from shared.deadlines.facts import RunWillBeLate
 from shared.deadlines.holding import HeldNodes
 from shared.deadlines.kinds import holding
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date, Pace, span
 from shared.deadlines.outlook import plan_for, terms_of
-from shared.deadlines.plan import NodeChoice, Plan, WorkLeft
+from shared.deadlines.plan import HOUR, NodeChoice, Plan, WorkLeft
 from shared.jobs.ports import WorkspacePorts
 from shared.kernel.errors import TrainyardError
 from shared.kernel.versioned import Stored
@@ -102,10 +103,10 @@ def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) ->
         takes = worked / told
     now_done = share if told is None else min(1.0, told)  # less than before while lost steps are repeated
     work, left = takes * (1 - now_done), (due.done_by - now).total_seconds()
-    standing = _standing(run, date, nodes, free, work, left, now)
+    standing = replace(_standing(run, date, nodes, free, work, left, now), money=_money_left(run, date, now))
     hold = choose(plan, standing)
     if hold in (NodeChoice.NONE, NodeChoice.LOW) and _one_keeps(run, date, nodes, plan, standing):
-        hold = NodeChoice.ONE
+        hold = NodeChoice.ONE if is_affordable(plan.terms, standing, NodeChoice.ONE, run.asked.nodes) else hold
     done_at = now + timedelta(seconds=work + (0.0 if nodes.works else date.change_seconds))
     late = done_at > due.done_by
     return replace(
@@ -118,6 +119,23 @@ def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) ->
         paced_at=now,
         late_since=pace.late_since or (now if late else None),
     )
+
+
+def _money_left(run: Run, date: Date, now: datetime) -> float:
+    """The dollars that the rest may cost, so that the run costs no more than was announced.
+
+    A wait for nodes counts as paid for the usual time at most: without nodes, waiting costs nothing. Runs of a version
+    that announced less than dedicated nodes may cost have no limit.
+    """
+    due, nodes = date.due, run.asked.nodes
+    if due.cost_at_worst < due.dedicated_price * nodes * (due.takes_seconds + 2 * due.change_seconds) / HOUR:
+        return math.inf
+    paid = 0.0
+    for use in workload(run).uses(run, now):
+        price = due.dedicated_price if use.cluster == due.dedicated_cluster else due.low_price
+        waits = sum(s.nodes * min((s.end - s.begin).total_seconds(), date.change_seconds) for s in use.waited)
+        paid += price * (waits + sum(s.nodes * (s.end - s.begin).total_seconds() for s in use.ran)) / HOUR
+    return due.cost_at_worst - paid
 
 
 def _one_keeps(run: Run, date: Date, nodes: HeldNodes, plan: Plan, now: WorkLeft) -> bool:

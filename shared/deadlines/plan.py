@@ -7,13 +7,19 @@ successors are ready use no slack, but cost more.
 
 Slack is counted above the reserve: the time in which dedicated nodes can be at work in the worst case. Below the
 reserve, only dedicated nodes may be held, and the rest costs their price.
+
+The plan keeps its choices, a byte each, and the expected costs of its first steps. A second table has the highest cost
+of following these choices, with the maximum over what the pool may do in place of the mean.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from operator import add, lt
 
 from shared.deadlines.pool import AGES, Pool, kind_of_age
 
@@ -21,6 +27,7 @@ KINDS = len(AGES) + 1
 NEVER = 1e9  # dollars
 CELLS = 120  # of slack, about
 FINEST = 5  # cells of slack for a step
+AT_WORST = 1.1  # times the cost of dedicated nodes alone; with 1.05, no cost on the traces of `bench deadline` differs
 HOUR = 3600.0
 Row = list[float]
 
@@ -38,6 +45,12 @@ class NodeChoice(StrEnum):
 
 
 HELD = (NodeChoice.NONE, NodeChoice.LOW, NodeChoice.DEDICATED)
+_TO_LOW = (NodeChoice.NONE, NodeChoice.DEDICATED, NodeChoice.LOW)
+_OFF_DEDICATED = (NodeChoice.DEDICATED, NodeChoice.NONE, NodeChoice.LOW, NodeChoice.BOTH)
+# The choices by what is held, in the order in which the plan prefers them if they cost the same: if the pool has nodes,
+# and if it has none.
+_WITH_POOL = {NodeChoice.NONE: _TO_LOW, NodeChoice.LOW: _TO_LOW, NodeChoice.DEDICATED: _OFF_DEDICATED}
+_WITHOUT_POOL = {held: choices[:2] for held, choices in _WITH_POOL.items()}
 
 
 @dataclass(frozen=True)
@@ -62,7 +75,7 @@ class WorkLeft:
     """The state of the work: seconds until the deadline, seconds of work left, what is held, what is available.
 
     `starting`: seconds until the requested nodes start to work. `age`: seconds for which the pool has provided nodes,
-    or has provided none.
+    or has provided none. `money`: dollars that the rest may cost at most.
     """
 
     left: float
@@ -71,6 +84,7 @@ class WorkLeft:
     available: bool
     age: float
     starting: float = 0.0
+    money: float = math.inf
 
     @property
     def slack(self) -> float:
@@ -78,7 +92,21 @@ class WorkLeft:
 
 
 @dataclass(frozen=True)
+class _Costs:
+    """The costs until the end by slack: expected, for each state of the pool and each holding; and the highest, for a
+    pool without nodes and with nodes, of any age.
+    """
+
+    mean: list[dict[NodeChoice, Row]]
+    worst: list[dict[NodeChoice, Row]]
+
+
+@dataclass(frozen=True)
 class _Paid:
+    """The costs of one step on each tier, by slack, and, for slack below the reserve, the cost of dedicated nodes alone
+    afterwards.
+    """
+
     low: Row
     dedicated: Row
     alone: Row
@@ -86,7 +114,11 @@ class _Paid:
 
 
 class Plan:
-    """The lowest expected cost for every case within `left` seconds, with at most `slack` seconds of slack."""
+    """The cheapest choice for every case within `left` seconds, with at most `slack` seconds of slack.
+
+    `worst` is the highest cost, in dollars, whatever the pool does, if choices that could exceed this cost are not made
+    (decide.is_affordable): at most AT_WORST times the cost of dedicated nodes alone.
+    """
 
     def __init__(self, terms: Terms, pool: Pool, left: float, slack: float) -> None:
         self.terms = terms
@@ -95,38 +127,72 @@ class Plan:
         self._cell = terms.step / self._a_step
         self._width = int(spare / self._cell + 1e-9) + 1
         self._moves = [_moves(pool, state, terms.step) for state in range(2 * KINDS)]
-        self._best: dict[tuple[int, int, NodeChoice], list[NodeChoice]] = {}
         zero = [0.0] * self._width
-        self._values = [{hold: [zero] * (2 * KINDS) for hold in HELD}]
+        self._choices: list[list[dict[NodeChoice, bytes]]] = [[]]
+        nothing = dict.fromkeys(HELD, zero)
+        self._costs = [_Costs([nothing] * (2 * KINDS), [nothing] * 2)]
         for steps in range(1, max(1, math.ceil(left / terms.step)) + 1):
-            paid = self._paid(steps)
-            states = [self._choices(steps, state, paid) for state in range(2 * KINDS)]
-            self._values.append({hold: [_least(choices[hold]) for choices in states] for hold in HELD})
+            self._costs = [*self._costs[-1:], self._step_back(steps, self._costs[-1])]
+        self.worst = self._worst(left, slack)
 
-    def best(self, standing: WorkLeft) -> NodeChoice:
+    @property
+    def size(self) -> int:
+        """The bytes of the tables."""
+        return sum(len(choices) for step in self._choices for state in step for choices in state.values())
+
+    def best(self, now: WorkLeft) -> NodeChoice:
         """What to hold until the next check, within the limits of the reserve."""
-        steps, cell, state = self._place(standing)
+        steps, cell, state = self._place(now)
         if cell < 0:
             return NodeChoice.DEDICATED
-        key = steps, state, standing.holds
-        if key not in self._best:
-            self._best[key] = _cheapest(self._choices(steps, state, self._paid(steps))[_held(standing.holds)])
-        return self._best[key][cell]
+        held = _held(now.holds)
+        choices = _WITH_POOL if now.available else _WITHOUT_POOL
+        return choices[held][self._choices[steps][state][held][cell]]
 
-    def cost(self, standing: WorkLeft) -> float:
-        """The expected cost of the remaining work, in dollars."""
-        steps, cell, state = self._place(standing)
+    def cost(self, now: WorkLeft) -> float:
+        """The expected cost of the work, in dollars, at the beginning: within the first step."""
+        steps, cell, state = self._place(now)
         if cell < 0:
-            return self.terms.dedicated * standing.work / HOUR
-        return self._values[steps][_held(standing.holds)][state][cell]
+            return self.terms.dedicated * now.work / HOUR
+        return self._costs[steps - len(self._choices)].mean[state][_held(now.holds)][cell]
 
-    def _place(self, standing: WorkLeft) -> tuple[int, int, int]:
-        steps = min(len(self._values) - 1, max(1, int(standing.left / self.terms.step + 1e-9)))
-        cell = math.floor((standing.slack - self.terms.reserve) / self._cell + 1e-9)
-        return steps, min(cell, self._width - 1), standing.available * KINDS + kind_of_age(standing.age)
+    def _worst(self, left: float, slack: float) -> float:
+        """The highest cost of the work without nodes at the beginning, if dedicated nodes take up to the reserve."""
+        alone = self.terms.dedicated * (left - slack + self.terms.reserve) / HOUR
+        if slack < self.terms.reserve:
+            return alone
+        late = self.terms.dedicated * (self.terms.reserve - self.terms.change) / HOUR
+        highest = max(each[NodeChoice.NONE][-1] + late for each in self._costs[-1].worst)
+        return min(max(alone, highest), AT_WORST * alone)
+
+    def _place(self, now: WorkLeft) -> tuple[int, int, int]:
+        steps = min(len(self._choices) - 1, max(1, int(now.left / self.terms.step + 1e-9)))
+        cell = math.floor((now.slack - self.terms.reserve) / self._cell + 1e-9)
+        return steps, min(cell, self._width - 1), now.available * KINDS + kind_of_age(now.age)
+
+    def _step_back(self, steps: int, after: _Costs) -> _Costs:
+        """The costs with one more step, from those after this step. Keeps the choices."""
+        paid = self._paid(steps)
+        before, chosen = _Costs([], []), list[dict[NodeChoice, bytes]]()
+        for state in range(2 * KINDS):
+            options = self._options(state >= KINDS, paid, partial(self._mean, after.mean, state), self._mixed)
+            rows, codes = dict[NodeChoice, Row](), dict[NodeChoice, bytes]()
+            for held, costs in options.items():
+                if held is NodeChoice.LOW and state < KINDS:  # the pool has none: as without nodes
+                    rows[held], codes[held] = rows[NodeChoice.NONE], codes[NodeChoice.NONE]
+                else:
+                    rows[held], codes[held] = _least(costs)
+            before.mean.append(rows)
+            chosen.append(codes)
+        self._choices.append(chosen)
+        for available in (False, True):
+            highest = partial(_highest, after.worst, available)
+            options = self._options(available, paid, highest, _higher)
+            states = chosen[KINDS:] if available else chosen[:KINDS]
+            before.worst.append({held: _most(options[held], [each[held] for each in states]) for held in HELD})
+        return before
 
     def _paid(self, steps: int) -> _Paid:
-        """The cost of this step, and the cost of dedicated nodes alone afterwards, for slack below the reserve."""
         terms = self.terms
         work = [max(0.0, min(1.0, steps - (terms.reserve + i * self._cell) / terms.step)) for i in range(self._width)]
         left = (steps - 1) * terms.step - terms.reserve
@@ -138,49 +204,54 @@ class Plan:
             [NEVER for _ in below],
         )
 
-    def _choices(self, steps: int, state: int, paid: _Paid) -> dict[NodeChoice, dict[NodeChoice, Row]]:
-        """For each current holding and each choice, the cost until the end, by slack."""
-        terms, available = self.terms, state >= KINDS
-        idle = ([NEVER] * self._a_step + self._next(steps, state, NodeChoice.NONE))[: self._width]
-        staying = self._next(steps, state, NodeChoice.DEDICATED)
-        to_dedicated = {
-            NodeChoice.NONE: idle,
-            NodeChoice.DEDICATED: _sum(paid.dedicated, self._later(staying, paid.alone)),
-        }
-        on_dedicated = {NodeChoice.DEDICATED: _sum(paid.dedicated, staying), NodeChoice.NONE: idle}
+    def _options(
+        self,
+        available: bool,
+        paid: _Paid,
+        rest: Callable[[NodeChoice], Row],
+        between: Callable[[float, Row, Row], Row],
+    ) -> dict[NodeChoice, list[Row]]:
+        """For each holding, the cost until the end of each choice, by slack, in the order of the choices.
+
+        `rest`: the cost of the rest after a step with this holding. `between`: the cost between two cells of slack.
+        """
+        terms = self.terms
+        idle = ([NEVER] * self._a_step + rest(NodeChoice.NONE))[: self._width]
+        staying = rest(NodeChoice.DEDICATED)
+        to_dedicated = _sum(paid.dedicated, self._later(staying, paid.alone, between))
+        without, on_dedicated = [idle, to_dedicated], [_sum(paid.dedicated, staying), idle]
         if not available:
-            return {NodeChoice.NONE: to_dedicated, NodeChoice.LOW: to_dedicated, NodeChoice.DEDICATED: on_dedicated}
-        riding = self._next(steps, state, NodeChoice.LOW)
-        to_low = _sum(paid.low, self._later(riding, paid.never))
-        on_dedicated[NodeChoice.LOW] = to_low
+            return {NodeChoice.NONE: without, NodeChoice.LOW: without, NodeChoice.DEDICATED: on_dedicated}
+        later = rest(NodeChoice.LOW)
+        to_low = _sum(paid.low, self._later(later, paid.never, between))
         if terms.overlaps:
-            met = self._next(steps, state, NodeChoice.BOTH) if terms.change >= terms.step else riding
+            met = rest(NodeChoice.BOTH) if terms.change >= terms.step else later
             share = min(1.0, terms.change / terms.step)
-            on_dedicated[NodeChoice.BOTH] = _sum(_sum(paid.low, [share * cost for cost in paid.dedicated]), met)
+            both = [_sum(_sum(paid.low, [share * cost for cost in paid.dedicated]), met)]
         return {
-            NodeChoice.NONE: {**to_dedicated, NodeChoice.LOW: to_low},
-            NodeChoice.LOW: {**to_dedicated, NodeChoice.LOW: _sum(paid.low, riding)},
-            NodeChoice.DEDICATED: on_dedicated,
+            NodeChoice.NONE: [*without, to_low],
+            NodeChoice.LOW: [*without, _sum(paid.low, later)],
+            NodeChoice.DEDICATED: [*on_dedicated, to_low, *(both if terms.overlaps else [])],
         }
 
-    def _next(self, steps: int, state: int, hold: NodeChoice) -> Row:
+    def _mean(self, costs: list[dict[NodeChoice, Row]], state: int, hold: NodeChoice) -> Row:
         """The expected cost of the rest after a step with this holding. Low-priority nodes may be gone by then."""
-        values = self._values[steps - 1]
         (ends, other), (stays, same), (ages, older) = self._moves[state]
-        if_lost = {NodeChoice.LOW: NodeChoice.NONE, NodeChoice.BOTH: NodeChoice.DEDICATED}.get(hold, hold)
-        kept = NodeChoice.LOW if hold is NodeChoice.BOTH else hold
-        rows = values[if_lost][other], values[kept][same], values[kept][older]
+        kept = _kept(hold)
+        rows = costs[other][_if_lost(hold)], costs[same][kept], costs[older][kept]
         return [ends * x + stays * y + ages * z for x, y, z in zip(*rows, strict=True)]
 
-    def _later(self, row: Row, before: Row) -> Row:
+    def _later(self, row: Row, before: Row, between: Callable[[float, Row, Row], Row]) -> Row:
         """The row after a change has used up slack; `before` extends the row to the left."""
         whole, part = divmod(self.terms.change / self._cell, 1)
         line = before + row
         first = len(before) - int(whole)
         near = line[first : first + self._width]
-        if not part:
-            return near
-        return [(1 - part) * x + part * y for x, y in zip(near, line[first - 1 :], strict=False)]
+        return between(part, near, line[first - 1 :]) if part else near
+
+    @staticmethod
+    def _mixed(part: float, near: Row, less: Row) -> Row:
+        return [(1 - part) * x + part * y for x, y in zip(near, less, strict=False)]
 
 
 def _moves(pool: Pool, state: int, step: float) -> tuple[tuple[float, int], ...]:
@@ -200,17 +271,40 @@ def _held(hold: NodeChoice) -> NodeChoice:
     return NodeChoice.DEDICATED if hold is NodeChoice.BOTH else hold
 
 
+def _kept(hold: NodeChoice) -> NodeChoice:
+    return NodeChoice.LOW if hold is NodeChoice.BOTH else hold
+
+
+def _if_lost(hold: NodeChoice) -> NodeChoice:
+    return {NodeChoice.LOW: NodeChoice.NONE, NodeChoice.BOTH: NodeChoice.DEDICATED}.get(hold, hold)
+
+
 def _sum(costs: Row, rest: Row) -> Row:
-    return [x + y for x, y in zip(costs, rest, strict=True)]
+    return list(map(add, costs, rest))
 
 
-def _least(choices: dict[NodeChoice, Row]) -> Row:
-    least, *others = choices.values()
+def _higher(_part: float, near: Row, less: Row) -> Row:
+    return [x if x > y else y for x, y in zip(near, less, strict=False)]
+
+
+def _highest(costs: list[dict[NodeChoice, Row]], available: bool, hold: NodeChoice) -> Row:
+    """The highest cost of the rest after a step with this holding, if the pool changes and if it does not."""
+    return _higher(0.0, costs[not available][_if_lost(hold)], costs[available][_kept(hold)])
+
+
+def _least(costs: list[Row]) -> tuple[Row, bytes]:
+    """The lowest cost for each slack, and the number of the choice that has it, the first of equals."""
+    least, codes = costs[0], 0  # the codes are the bytes of one number, so that a few operations change all of them
+    for number, row in enumerate(costs[1:], start=1):
+        less = int.from_bytes(bytes(map(lt, row, least)))
+        codes = (codes | less * 0xFF) ^ (less * (0xFF ^ number))
+        least = [x if x < y else y for x, y in zip(row, least, strict=True)]
+    return least, codes.to_bytes(len(least))
+
+
+def _most(costs: list[Row], chosen: list[bytes]) -> Row:
+    """The highest cost for each slack of the choices that are made there, in some state of the pool."""
+    first, *others = ([costs[code][cell] for cell, code in enumerate(codes)] for codes in set(chosen))
     for row in others:
-        least = [x if x < y else y for x, y in zip(least, row, strict=True)]
-    return least
-
-
-def _cheapest(choices: dict[NodeChoice, Row]) -> list[NodeChoice]:
-    holds = list(choices)
-    return [holds[costs.index(min(costs))] for costs in zip(*choices.values(), strict=True)]
+        first = _higher(0.0, first, row)
+    return first

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 import random
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 
 import pytest
 
 from benchmarks._spot import Window, bound, play
 from benchmarks._spot_policies import dedicated_only, uniform_progress, until_the_last_moment
+from benchmarks.deadline_worst import Job, played, repeats
 from shared.deadlines.decide import choose, keeper_pays
+from shared.deadlines.outlook import Plans
 from shared.deadlines.plan import HOUR, KINDS, NodeChoice, Plan, Terms, WorkLeft, _moves
 from shared.deadlines.pool import ASSUMED, Pool, PoolPeriod, kind_of_age, learn
 
@@ -54,6 +58,51 @@ def test_it_is_never_late(left: float, slack: float, change: float, overlaps: bo
             window = Window(name, 0, trace(random.Random(seed), int(seconds // STEP)), ())
             outcome = play(lambda now: choose(plan, now), window, terms, seconds, work)
             assert outcome.spare >= -1e-6, f"late on {name}, seed {seed}"
+
+
+@pytest.mark.parametrize("seconds_off", [1.0, 137.0, 599.0])
+def test_a_date_off_the_grid_of_checks_is_kept_too(seconds_off: float) -> None:
+    """The last check may be less than a step before the date: what would end after the date is not begun."""
+    terms = Terms(0.97, 3.06, 180, STEP, reserve=180)
+    seconds, work = 6 * HOUR + seconds_off, 5.9 * HOUR - 180
+    plan = Plan(terms, Pool(), seconds, seconds - work)
+    for policy in (partial(choose, plan), until_the_last_moment(terms), uniform_progress(terms, seconds, work)):
+        for name, trace in TRACES.items():
+            for seed in range(6):
+                window = Window(name, 0, trace(random.Random(seed), int(seconds // STEP) + 1), ())
+                assert play(policy, window, terms, seconds, work).spare >= -1e-6, f"late on {name}, seed {seed}"
+
+
+def test_what_is_announced_is_never_exceeded() -> None:
+    """Three hours of work in six, 300 s a change, a pool that is up for three checks and down for one: dearer than
+    dedicated nodes alone, and no dearer than was announced; as any other pool is, patterns and spite included."""
+    job = Job.of(6 * HOUR, 3 * HOUR, 300, overlaps=False)
+    outcome = job.play(repeats(job.looks, 3, 1))
+    assert job.alone < outcome.dollars <= job.plan.worst <= 1.2 * job.alone
+    dice = random.Random(5)
+    for drawn in (job, Job.of(9 * HOUR, 8 * HOUR, 720, overlaps=True), Job.of(4 * HOUR, HOUR, 60, overlaps=True)):
+        for outcome in played(drawn, dice, 60):
+            assert outcome.spare >= -1e-6
+            assert outcome.dollars <= drawn.plan.worst + 1e-9
+
+
+def test_plans_are_bytes_and_kept_up_to_a_limit() -> None:
+    """A plan has little beside its tables, a byte for a choice. The least recently used ones give way."""
+    terms = Terms(0.97, 3.06, 300, 300, reserve=900)
+    tracemalloc.start()
+    plan = Plan(terms, Pool(), 12 * HOUR, 4 * HOUR)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert plan.size < 144 * 42 * 100, "steps, states of the pool and of the run, cells of slack"
+    assert used < 3 * plan.size
+    plans = Plans(most_bytes=3 * plan.size)
+    first, second, third, *_ = (plans.get(terms, Pool(), 12 * HOUR, hours * HOUR) for hours in (4.0, 3.9, 3.8))
+    assert plans.get(terms, Pool(), 12 * HOUR, 4 * HOUR) is first
+    plans.get(terms, Pool(), 12 * HOUR, 3.7 * HOUR)
+    assert plans.size <= 3 * plan.size
+    assert plans.get(terms, Pool(), 12 * HOUR, 4 * HOUR) is first
+    assert plans.get(terms, Pool(), 12 * HOUR, 3.8 * HOUR) is third
+    assert plans.get(terms, Pool(), 12 * HOUR, 3.9 * HOUR) is not second
 
 
 def test_a_spiteful_pool_makes_it_dear_and_not_late() -> None:

@@ -38,6 +38,7 @@ from tests.shared.money.money_pool import CANCEL_GRACE, MINUTE, Pool, Work
 
 BEGIN = datetime(2026, 1, 18, tzinfo=UTC)  # the turn of a month lies in the middle
 END = datetime(2026, 2, 15, tzinfo=UTC)
+DAY = timedelta(days=1)
 PERIOD = 5  # minutes between two sweeps
 PROJECTS = ("audio", "text", "vision")
 SIZES = {"A1": 1.0, "B2": 2.5, "C4": 6.0}  # dollars an hour
@@ -242,7 +243,7 @@ class Month:
 
     def _minute(self) -> None:
         if self._stops and self._stops.random() < 1 / 400:
-            self._stopped_until = self.now + MINUTE * self._stops.randint(5, 24 * 60)
+            self._stopped_until = min(self.now + MINUTE * self._stops.randint(5, 24 * 60), END - DAY)
         if self.now < self._stopped_until:
             self._minute_without_the_app()
             return
