@@ -15,6 +15,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING
 
+import node_facts
 import torch
 import torch.distributed as dist
 from ending import (
@@ -99,6 +100,7 @@ def run_in_rounds(train: TrainInRounds, place: Place) -> int:
     from elastic.worker import RunOver, Team
 
     end_with_the_launcher(os.environ)
+    node_facts.write(os.environ)  # each member is a job of its own
     team = Team.of(os.environ)
     assert team
     stop = StopRequest(team)

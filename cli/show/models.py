@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from ..terminal_text import Text, one_line
+from . import plot
 from .tables import clock
 
 COLOURS = {"good": "green", "bad": "red", "unknown": "yellow"}
@@ -35,7 +36,7 @@ def one(model: dict[str, Any]) -> RenderableType:
             Text(", ".join(each["aliases"]), "green"),
             Text(each["run"]),
             Text(one_line(data)),
-            Text(_metrics(each["metrics"])),
+            Text(_metrics(each)),
             Text(clock(each["promoted_at"])),
             Text(one_line(each["by"])),
         )
@@ -76,7 +77,7 @@ def compared(answer: dict[str, Any]) -> RenderableType:
     same = "the same bytes" if answer["equal"] else "other bytes"
     lines = [Text(f"{answer['run']} gave {same}.", "green" if answer["equal"] else "red")]
     lines += [Text(f"{name} {'is equal' if equal else 'differs'}.") for name, equal in answer["weights"].items()]
-    lines += [Text(f"{name} differs, and holds no weights.", "dim") for name in answer["others"]]
+    lines += [Text(f"{name} differs, and only describes the model.", "dim") for name in answer["others"]]
     return Group(*lines, *(Text(one_line(words)) for words in answer["differs"]))
 
 
@@ -87,8 +88,12 @@ def _table(*columns: str) -> Table:
     return rows
 
 
-def _metrics(metrics: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.4g}" for name, value in sorted(metrics.items())[:MOST_METRICS])
+def _metrics(version: dict[str, Any]) -> str:
+    """The metrics that tell most: those that the trainer said of the saved weights, then those of held-out data."""
+    metrics, said = version["metrics"], version["said_by_trainer"]
+    rest = sorted(plot.telling(sorted(metrics)), key=lambda name: (name.startswith(("train_", "train/")), name))
+    names = list(dict.fromkeys([*said, *rest, *sorted(metrics)]))[:MOST_METRICS]
+    return ", ".join(f"{name} {metrics[name]:.4g}" for name in names if name in metrics)
 
 
 def _words(line: dict[str, Any]) -> str:
@@ -97,4 +102,6 @@ def _words(line: dict[str, Any]) -> str:
         return f"version {after} made"
     if line["what"] == "let go":
         return f"version {before} let go"
+    if line["what"] == "lost":
+        return f"{line['alias']} stays {before}: run {line['run']} lost"
     return f"{line['alias']}: {before} -> {after}" + (" (undone)" if line["what"] == "undo" else "")

@@ -38,7 +38,7 @@ CHECK_NAME = {  # where to ask whether a name is free, and in which version
     "Microsoft.ContainerRegistry/registries": ("Microsoft.ContainerRegistry", "2023-07-01"),
     "Microsoft.Web/sites": ("Microsoft.Web", "2023-12-01"),
 }
-STANDING_DOLLARS = "7.70"  # a month; docs/azure.md has its parts, and a test compares
+STANDING_DOLLARS = "7.70"  # a month; docs/azure-evidence.md has its parts, and a test compares
 
 
 def check() -> None:
@@ -49,7 +49,7 @@ def check() -> None:
     faults += [*region_faults(), *cluster_faults(), *quota_faults(), *name_faults()]
     if faults:
         raise HookFailed("This subscription can't hold the deployment yet:\n" + "\n".join(f"- {f}" for f in faults))
-    say(f"Standing, with nothing running, this costs about ${STANDING_DOLLARS} a month: docs/azure.md says for what")
+    say(f"Standing, with nothing running, this costs about ${STANDING_DOLLARS} a month (docs/azure-evidence.md)")
 
 
 def signed_in() -> None:

@@ -13,7 +13,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import Evidence
-from shared.models.provenance import packages
+from shared.models.sources import all_packages, not_known
 
 if TYPE_CHECKING:
     from cyclonedx.model.bom import Bom
@@ -58,7 +58,7 @@ def _model(evidence: Evidence, name: str, number: int) -> Component:
         Component(name=file, type=ComponentType.FILE, hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest)])
         for file, digest in evidence.weights.items()
     ]
-    properties = {"run": evidence.run.name, "code": evidence.run.jobs.code, "parent": evidence.parent}
+    properties = {"run": evidence.run.name, "code": evidence.maker.jobs.code, "parent": evidence.parent}
     return Component(
         name=name,
         version=str(number),
@@ -95,7 +95,7 @@ def _libraries(evidence: Evidence) -> Iterator[Component]:
     from cyclonedx.model.component import Component, ComponentType
     from packageurl import PackageURL
 
-    for name, version in packages(evidence.node).items():
+    for name, version in all_packages(evidence):
         url = PackageURL("pypi", name=name.lower(), version=version)
         yield Component(name=name, version=version, type=ComponentType.LIBRARY, purl=url, bom_ref=str(url))
 
@@ -104,12 +104,13 @@ def _model_card(evidence: Evidence) -> Json:
     """Return CycloneDX's model card: how the model was trained, on which data, and its metrics."""
     run = evidence.run
     data = [{"ref": f"drop:{run.asked.drop}"}] if evidence.data else []
-    metrics = [{"type": name, "value": f"{value:g}"} for name, value in sorted(run.archive.best_metrics.items())]
+    metrics = [{"type": name, "value": f"{value:g}"} for name, value in sorted(run.archive.of_model.items())]
     properties = [
-        {"name": f"parameter:{name}", "value": str(value)} for name, value in sorted(run.asked.parameters.items())
+        {"name": f"parameter:{name}", "value": str(value)}
+        for name, value in sorted(evidence.maker.asked.parameters.items())
     ]
     return {
         "modelParameters": {"datasets": data},
         "quantitativeAnalysis": {"performanceMetrics": metrics},
-        "properties": properties,
+        "properties": [*properties, *({"name": "not known", "value": gap} for gap in not_known(evidence))],
     }

@@ -11,6 +11,7 @@ from shared.models.bom import components
 Json = dict[str, Any]
 CARD = "README.md"
 MOST_PACKAGES = 40
+METRICS = ("metric", "saved model", "said by", "best seen", "at step")
 
 
 def card(provenance: Json, bom: Json) -> str:
@@ -29,7 +30,11 @@ def card(provenance: Json, bom: Json) -> str:
             f"{_for(model['promotedBy'])}." + (f" {_cell(model['why'])}" if model["why"] else ""),
             "",
             "## Metrics",
-            *(_table(("metric", "best", "last"), _metrics(run)) if run["metrics"] else ["None were kept."]),
+            *(
+                _table(("metric", "saved model", "said by", "best seen", "at step"), _metrics(run))
+                if run["metrics"]
+                else ["None."]
+            ),
             "",
             "## Data",
             _data(asked, inner["data"]),
@@ -39,6 +44,9 @@ def card(provenance: Json, bom: Json) -> str:
             "",
             "## Packages",
             *(_packages(bom) or ["The run told of none."]),
+            "",
+            "## Not known",
+            *([f"- {_cell(gap)}" for gap in predicate["trainyard_not_known"]] or ["Nothing is missing."]),
             "",
             "## Check it",
             f"`trainyard verify {model['name']}@{model['version']} FOLDER`, or `model_signing verify key . --signature "
@@ -52,8 +60,15 @@ def _for(who: str) -> str:
     return f" for {_cell(who)}" if who else ""
 
 
-def _metrics(run: Json) -> list[tuple[str, str, str]]:
-    return [(name, f"{value:g}", f"{run['lastMetrics'].get(name, value):g}") for name, value in run["metrics"].items()]
+def _metrics(run: Json) -> list[tuple[str, ...]]:
+    return [
+        (name, f"{its['value']:g}", its["saidBy"], _number(its["best"]), _number(its["bestAtStep"]))
+        for name, its in run["metrics"].items()
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "not known" if value is None else f"{value:g}"
 
 
 def _data(asked: Json, data: Json) -> str:
@@ -66,12 +81,13 @@ def _data(asked: Json, data: Json) -> str:
 
 
 def _training(asked: Json, node: Json, run: Json) -> list[str]:
+    trial = f" Trained by trial `{_cell(asked['trial'])}` of the sweep." if asked.get("trial") else ""
     words = f"{asked['nodes']} node(s) of {_cell(asked['cluster'])}, {run['attempts']} attempt(s)"
     words += f", {run['seconds']:,.0f} s" if run["seconds"] is not None else ""
     words += f", ${run['dollars']:.2f}" if run["dollars"] is not None else ""
     words += f"; processor {_cell(node['processor'])}" if node.get("processor") else ""
     parameters = _table(("parameter", "value"), sorted(asked["parameters"].items()))
-    return [f"Command: `{_cell(asked['command'])}`", "", *parameters, "", f"{words}."]
+    return [f"Command: `{_cell(asked['command'])}`.{trial}", "", *parameters, "", f"{words}."]
 
 
 def _packages(bom: Json) -> list[str]:

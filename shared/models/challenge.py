@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.drops.ports import DropPorts
+from shared.drops.versions import listing_of
 from shared.jobs.metric_goal import Goal
 from shared.jobs.route import Routes
 from shared.jobs.route_model import RouteModel
@@ -28,6 +28,7 @@ from shared.models.messages import Challenge
 from shared.models.model import Change, ChangeKind, Version
 from shared.models.ports import ModelPorts
 from shared.models.reproduce import REPRODUCES
+from shared.runs.content import JOB_FILES, SUCCESS_MARKER
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunPorts, Runs
 
@@ -164,10 +165,14 @@ def _archived(runs: Runs, name: str) -> Run:
 
 
 def _verdict(
-    ports: DropPorts, rule: RouteModel, run: Run, champion: Version | None, goal: Goal
+    ports: ModelPorts, rule: RouteModel, run: Run, champion: Version | None, goal: Goal
 ) -> ChallengeResult | None:
     """Return the verdict; None while the champion is being tested on the run's data."""
     before = ports.runs.get(champion.run).value if champion else None
+    if champion and before and _same_files(ports, run, before):
+        value, old = (value_of(rule.metric, each) for each in (run, before))
+        if value is not None and old is not None:
+            return _compared(rule, run, champion, old, goal)
     if (
         champion is None
         or before is None
@@ -225,6 +230,25 @@ def _compared(rule: RouteModel, run: Run, champion: Version, old: float, goal: G
 
 def _same_data(run: Run, before: Run) -> bool:
     return (run.asked.fingerprint, run.asked.reads) == (before.asked.fingerprint, before.asked.reads)
+
+
+def _same_files(ports: ModelPorts, run: Run, before: Run) -> bool:
+    """Return whether the drops of both runs had the same files, whatever their job files say."""
+    if run.asked.reads != before.asked.reads:
+        return False
+    now, then = (_files(ports, each) for each in (run, before))
+    return now is not None and now == then
+
+
+def _files(ports: ModelPorts, run: Run) -> set[tuple[str, str]] | None:
+    """Return the name and the content of each file of the run's drop, without job files and markers."""
+    listing = listing_of(ports, run)
+    if listing is None:
+        return None
+    names = {f"{run.asked.drop}/{name}" for name in (*JOB_FILES, SUCCESS_MARKER)}
+    return {
+        (blob.name.removeprefix(run.asked.drop), blob.md5 or blob.etag) for blob in listing if blob.name not in names
+    }
 
 
 def _data(run: Run) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,18 +12,19 @@ from shared.jobs.readers.variables import without_values
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.parsing import read_json
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
-from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Blob, Blobs, Place
+from shared.models.hashing import MOST_DATA_BYTES, MOST_DATA_FILES, sha256_of
+from shared.models.inputs import NamedData, named_data
 from shared.models.ports import ModelPorts, Models
 from shared.runs.model import Run
+from shared.runs.ports import Runs
+from shared.runs.progress.workloads import workload
 from shared.runs.results.archive import MANIFEST, MANIFEST_LIMIT, read_manifest
-from shared.runs.results.node_facts import read_node_facts
+from shared.runs.results.node_facts import read_all_node_facts, read_node_facts
 from shared.runs.results.outputs import archive_folder
 
 MODELS = "models/"
-PIECE = 16 << 20  # bytes read at once
 MOST_MODEL_BYTES = 32 << 30  # as much as can be hashed in the 230 seconds that Azure allows a request
-MOST_DATA_BYTES, MOST_DATA_FILES = 2 << 30, 5_000  # a larger drop is identified by etags and MD5s
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,10 @@ class ModelFile:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything that a proof contains. `unhashed` says why the drop's files have no SHA-256, '' if they have."""
+    """Everything that a proof contains. `unhashed` says why the drop's files have no SHA-256, '' if they have.
+
+    `maker` is the run whose training made the model: the best trial of a sweep, otherwise the run itself.
+    """
 
     run: Run
     files: tuple[ModelFile, ...]  # models/... and the manifest
@@ -46,9 +49,17 @@ class Evidence:
     unhashed: str = ""
     job: dict[str, Any] = field(default_factory=dict)
     node: dict[str, Any] = field(default_factory=dict)  # what the trainer recorded of its node: packages, processor
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)  # the same of every node or step, by its folder
+    inputs: tuple[NamedData, ...] = ()  # data that the job names beside the drop
+    made_by: Run | None = None
+    continued: tuple[str, ...] = ()  # the runs whose training this run continued, the latest first
     parent: str = ""  # the version, else the run, whose model the training started from
     parent_digest: str = ""
     workspace: str = ""
+
+    @property
+    def maker(self) -> Run:
+        return self.made_by or self.run
 
     @property
     def weights(self) -> dict[str, str]:
@@ -63,6 +74,8 @@ def gather(ports: ModelPorts, run: Run) -> Evidence:
     rows = {str(row["name"]): row for row in read_json(content, MANIFEST)["files"]}
     manifest = ModelFile(MANIFEST, len(content), hashlib.sha256(content).hexdigest())
     data, unhashed = _data(ports, run)
+    theirs = workload(run).archived_run(run)
+    nodes = read_all_node_facts(ports.blobs, folder, rows)
     parent, parent_digest = _parent(ports.models, run)
     return Evidence(
         run=run,
@@ -70,25 +83,18 @@ def gather(ports: ModelPorts, run: Run) -> Evidence:
         data=data,
         unhashed=unhashed,
         job=ports.jobs.document(without_values(run.asked.request)),
-        node=read_node_facts(ports.blobs, folder, rows),
+        node=next(iter(nodes.values()), {}),
+        nodes=nodes,
+        inputs=named_data(ports, run),
+        continued=_continued(ports.runs, run),
+        made_by=ports.runs.get(theirs).value if theirs != run.name else None,
         parent=parent,
         parent_digest=parent_digest,
         workspace=ports.registry.workspace(),
     )
 
 
-def sha256_of(blobs: Blobs, container: str, name: str, size: int, md5: str = "") -> str:
-    """Return the SHA-256 of a blob, in bounded memory. Raises Conflict if size or MD5 differ from the record."""
-    digest, check = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
-    for piece in _pieces(blobs, container, name, size):
-        digest.update(piece)
-        check.update(piece)
-    if md5 and check.hexdigest() != md5:
-        raise Conflict(f"{container}/{name} has MD5 {check.hexdigest()}; it was recorded with {md5}.", "altered")
-    return digest.hexdigest()
-
-
-def model_digests(ports: StoragePorts, run: Run) -> dict[str, str]:
+def model_digests(ports: ModelPorts, run: Run) -> dict[str, str]:
     """Return the SHA-256 of each file of the run's model."""
     folder = archive_folder(run)
     return {file.name: file.sha256 for file in _model(ports, folder, _rows(ports.blobs, folder))}
@@ -103,19 +109,7 @@ def _rows(blobs: Blobs, folder: str) -> dict[str, dict[str, Any]]:
     return {str(row["name"]): row for row in read_manifest(blobs, folder)["files"]}
 
 
-def _pieces(blobs: Blobs, container: str, name: str, size: int) -> Iterator[bytes]:
-    offset = 0
-    while offset < size:
-        piece = blobs.read_from(container, name, offset, min(PIECE, size - offset))
-        if not piece:
-            break
-        offset += len(piece)
-        yield piece
-    if offset < size:
-        raise Conflict(f"{container}/{name} has {offset} bytes; it was recorded with {size}.", "altered")
-
-
-def _model(ports: StoragePorts, folder: str, rows: dict[str, dict[str, Any]]) -> list[ModelFile]:
+def _model(ports: ModelPorts, folder: str, rows: dict[str, dict[str, Any]]) -> list[ModelFile]:
     model = [row for name, row in sorted(rows.items()) if name.startswith(MODELS)]
     if not model:
         raise NotFound("The run left no models/. What it left, `fetch` brings.")
@@ -158,3 +152,15 @@ def _parent(models: Models, run: Run) -> tuple[str, str]:
         return "", ""
     version = next((each for each in models.kept() if each.run == run.asked.from_run), None)
     return (str(version), version.digest) if version else (run.asked.from_run, "")
+
+
+def _continued(runs: Runs, run: Run) -> tuple[str, ...]:
+    """Return the runs that the run continued, one after the other, the latest first."""
+    names: list[str] = []
+    while run.asked.continues and run.asked.continues not in names:
+        names.append(run.asked.continues)
+        try:
+            run = runs.get(names[-1]).value
+        except NotFound:
+            break
+    return tuple(names)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
-from shared.jobs.location import DROPS_STORE, Location
-from shared.jobs.readers.git import source_of
-from shared.jobs.readers.place_text import place_text
-from shared.jobs.spec import Environment
+from shared.jobs.readers.pipeline import step_inputs
+from shared.kernel.encode import plain_fields
+from shared.kernel.parts import FeaturePart
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import Evidence
 from shared.models.signature import STATEMENT
-from shared.runs.model import Run, RunState
+from shared.models.sources import jobs_of, not_known, packages, resources
+from shared.runs.features import parts
+from shared.runs.model import Archive, Run, RunState
 from shared.runs.views.summary import duration_seconds
 
 Json = dict[str, Any]
@@ -34,13 +34,16 @@ def provenance(evidence: Evidence, name: str, number: int, asked: ChangeRequest)
         "predicate": {
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
-                "externalParameters": _asked_for(run),
+                "externalParameters": _asked_for(evidence),
                 "internalParameters": {
                     "job": evidence.job,
                     "node": evidence.node,
+                    "nodes": {
+                        place: {**facts, "packages": len(packages(facts))} for place, facts in evidence.nodes.items()
+                    },
                     "data": _data_facts(evidence),
                 },
-                "resolvedDependencies": [*_data(evidence), *_code(run), *_environment(evidence), *_parent(evidence)],
+                "resolvedDependencies": resources(evidence),
             },
             "runDetails": {
                 "builder": {"id": evidence.workspace},
@@ -51,31 +54,44 @@ def provenance(evidence: Evidence, name: str, number: int, asked: ChangeRequest)
                     if file.name not in evidence.weights
                 ],
             },
-            "trainyard_run": _run_facts(run),
+            "trainyard_run": _run_facts(evidence),
+            "trainyard_not_known": [*not_known(evidence), *_claims(asked)],
             "trainyard_model": {
                 "name": name,
                 "version": number,
                 "promotedAt": _iso(asked.at),
                 "promotedBy": asked.by.name,
                 "promotedById": asked.by.id,
+                "promoterIsVerified": bool(asked.by.id),
                 "why": asked.why,
             },
         },
     }
 
 
-def _asked_for(run: Run) -> Json:
+def _asked_for(evidence: Evidence) -> Json:
+    run, maker = evidence.run, evidence.maker
+    inputs = step_inputs(run.asked.request)
+    its = {
+        step: {"command": str(job.command), "parameters": inputs.get(step, {})}
+        for step, job in jobs_of(evidence)
+        if step
+    }
     return {
+        "kind": run.asked.kind or "single job",
         "drop": run.asked.drop,
         "generation": run.asked.generation,
         "fingerprint": run.asked.fingerprint,
         "route": run.asked.route,
         "experiment": run.asked.experiment,
-        "command": str(run.asked.request.command),
-        "parameters": run.asked.parameters,
-        "cluster": run.asked.cluster,
-        "nodes": run.asked.nodes,
+        "command": str(maker.asked.request.command),
+        "parameters": maker.asked.parameters,
+        "cluster": maker.asked.cluster,
+        "nodes": maker.asked.nodes,
         "reads": list(run.asked.reads),
+        **({"trial": maker.name} if maker is not run else {}),
+        **({"steps": its} if its else {}),
+        **({"continues": list(evidence.continued)} if evidence.continued else {}),
     }
 
 
@@ -84,71 +100,57 @@ def _data_facts(evidence: Evidence) -> Json:
     return {"files": files, "bytes": sum(blob.size for blob, _ in evidence.data), "notHashed": evidence.unhashed}
 
 
-def _data(evidence: Evidence) -> list[Json]:
-    """Return the drop's blobs, each with name, etag, size, MD5 and SHA-256."""
-    return [
-        {
-            "name": blob.name,
-            "uri": place_text(Location(DROPS_STORE, quote(blob.name))),
-            "digest": {kind: value for kind, value in (("sha256", sha256), ("md5", blob.md5)) if value},
-            "annotations": {"etag": blob.etag.strip('"'), "size": blob.size},
-        }
-        for blob, sha256 in evidence.data
-    ]
-
-
-def _code(run: Run) -> list[Json]:
-    source = source_of(run.asked.request)
-    digest = {kind: value for kind, value in (("sha256", run.jobs.code), ("gitCommit", source.commit)) if value}
-    named = {"name": "code", "digest": digest, "annotations": {"changedSinceCommit": source.dirty}}
-    uri = f"git+{source.repository}@{source.commit}" if source.commit and source.repository else ""
-    return [named | ({"uri": uri} if uri else {})] if digest else []
-
-
-def _environment(evidence: Evidence) -> list[Json]:
-    """Return the environment, and each package installed in it."""
-    own = evidence.run.asked.request.environment
-    image, name = (own.image, str(own)) if isinstance(own, Environment) else ("", place_text(own))
-    environment: Json = {"name": "environment", "uri": evidence.run.jobs.environment or name}
-    rows = [environment | ({"annotations": {"image": image}} if image else {})]
-    return rows + [
-        {"name": name, "uri": f"pkg:pypi/{quote(name.lower())}@{quote(version)}"}
-        for name, version in packages(evidence.node).items()
-    ]
-
-
-def packages(node: Json) -> dict[str, str]:
-    """Return the packages that a node recorded, with their versions."""
-    versions = node.get("packages")
-    return {str(name): str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
-
-
-def _parent(evidence: Evidence) -> list[Json]:
-    if not evidence.parent:
-        return []
-    digest = {"digest": {"sha256": evidence.parent_digest}} if evidence.parent_digest else {}
-    return [{"name": "parent model", "uri": f"urn:trainyard:model:{evidence.parent}", **digest}]
-
-
 def _times(run: Run) -> Json:
     began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), run.created_at)
     ended = run.progress.history[-1].at if run.progress.history else run.created_at
     return {"startedOn": _iso(began), "finishedOn": _iso(ended)}
 
 
-def _run_facts(run: Run) -> Json:
-    cost = run.money.cost
+def _claims(asked: ChangeRequest) -> list[str]:
+    if asked.by.id:
+        return []
+    return [f"Who promoted the model: {asked.by.name or 'nobody'} is the client's own claim, without a sign-in."]
+
+
+def _run_facts(evidence: Evidence) -> Json:
+    run, maker = evidence.run, evidence.maker
+    cost, archive = run.money.cost, run.archive
     return {
         "name": run.name,
         "owner": run.people.owner,
         "ownerId": run.people.owner_id,
+        "ownerIsVerified": bool(run.people.owner_id),
         "tags": run.people.tags,
-        "attempts": run.progress.attempts,
+        "attempts": maker.progress.attempts,
         "history": [{"state": str(m.state), "at": _iso(m.at), "why": m.why} for m in run.progress.history],
         "seconds": duration_seconds(run),
         "dollars": cost.dollars if cost and not cost.unpriced else None,
-        "metrics": run.archive.best_metrics,
-        "lastMetrics": run.archive.last_metrics,
+        "metrics": {name: _metric(archive, name) for name in archive.of_model},
+        "savedAtStep": archive.saved_step,
+        "trainedOn": {"verdict": run.progress.trained_on, "why": run.progress.data_note},
+        **_of_features(run),
+    }
+
+
+def _of_features(run: Run) -> Json:
+    """Return what features tell of the run, as answers show it: steps, members, the trials of a sweep."""
+    told = {part.name: _shown(run, part) for part in parts()}
+    return {name: value for name, value in told.items() if value}
+
+
+def _shown(run: Run, part: FeaturePart[Any]) -> Any:
+    if part.view:
+        return part.view.say(run)
+    value = run.feature(part.kind)
+    return None if value is None else plain_fields(value, part.hidden)
+
+
+def _metric(archive: Archive, name: str) -> Json:
+    return {
+        "value": archive.of_model[name],
+        "saidBy": archive.said_by(name),
+        "best": archive.best_metrics.get(name),
+        "bestAtStep": archive.best_steps.get(name),
     }
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from shared.drops.ports import DropPorts
 from shared.jobs.ports import Jobs
 from shared.jobs.readers.place_text import read_asset
 from shared.jobs.spec import JobSpec, again, uses_own_code, uses_own_environment
@@ -16,18 +15,19 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.models import why
 from shared.models.evidence import model_digests, node_facts
 from shared.models.model import Version
-from shared.models.provenance import packages
+from shared.models.ports import ModelPorts
 from shared.models.signature import SIGNATURE, read_signature
+from shared.models.sources import packages
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import FINAL, Moment, Run, RunState
 from shared.runs.names import asked_run_name
-from shared.runs.ports import RunPorts, Runs
+from shared.runs.ports import Runs
 from shared.runs.progress.workloads import workload
 from shared.runs.views.summary import best_metric, first_line
 
-WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".onnx", ".npz", ".pkl", ".joblib", ".h5", ".ckpt")
+DESCRIBING = (".json", ".txt", ".md", ".yaml", ".yml", ".csv", ".html", ".png", ".jpg", ".jpeg", ".svg")  # no weights
 NAMED = 5
 REPRODUCES = "trainyard.reproduces"  # the tag of a job that reproduces another run's model
 
@@ -42,7 +42,7 @@ class Comparison:
     differs: list[str]  # sentences: packages, processor, metrics
 
 
-def reproduce(ports: DropPorts, version: Version, by: Person) -> Run:
+def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
     """Return a run with the version's job, code and environment, on the same data.
 
     A repeat returns the same run, or a new one if that run failed or was canceled. Raises Conflict for data that are
@@ -53,12 +53,22 @@ def reproduce(ports: DropPorts, version: Version, by: Person) -> Run:
         raise Conflict(
             f"{version} was trained on other data than drop {old.asked.drop} holds now: {changes}.", "altered"
         )
+    if old.asked.continues:
+        raise Impossible(
+            f"{version} continued run {old.asked.continues} from its checkpoints, which changed since. A training from "
+            "the beginning would be another one.",
+            "continued",
+        )
+    if changes := why.input_changes(ports, version, old):
+        raise Conflict(f"{version} was trained on other data than its job names now: {changes}.", "altered")
     if old.asked.from_run:
         model_of(ports, old.asked.from_run)
     name = _next_name(ports.runs, version)
     job = as_it_ran(ports.jobs, old, again(old.asked.request, old.name, name, REPRODUCES))
     now = ports.clock()
     run = run_of(name, job, workload(old).bounds(old), now)
+    why_so = f"Trains {version} again from its recorded parts. {varies(old)}".strip()
+    begun = Moment(RunState.RECEIVED, now, why_so)
     run = replace(
         run,
         asked=replace(
@@ -70,9 +80,7 @@ def reproduce(ports: DropPorts, version: Version, by: Person) -> Run:
             experiment=old.asked.experiment,
             from_run=old.asked.from_run,
         ),
-        progress=replace(
-            run.progress, history=(Moment(RunState.RECEIVED, now, f"Trains {version} again from its recorded parts."),)
-        ),
+        progress=replace(run.progress, history=(begun,)),
         money=replace(run.money, project=old.money.project),
         people=replace(run.people, owner=by.name, owner_id=by.id),
     )
@@ -103,7 +111,7 @@ def as_it_ran(jobs: Jobs, run: Run, job: JobSpec) -> JobSpec:
     return replace(job, environment=read_asset(run.jobs.environment)) if uses_own_environment(job) else job
 
 
-def compare(ports: RunPorts, version: Version, name: str) -> Comparison:
+def compare(ports: ModelPorts, version: Version, name: str) -> Comparison:
     """Compare a reproduction's model with the signed one. Raises Conflict until the reproduction is archived."""
     first, run = ports.runs.get(version.run).value, ports.runs.get(name).value
     if run.progress.state in FINAL and run.progress.state is not RunState.COMPLETED:
@@ -117,10 +125,23 @@ def compare(ports: RunPorts, version: Version, name: str) -> Comparison:
     then = {file: digest for file, digest in signed.items() if file.startswith("models/")}
     now = model_digests(ports, run)
     is_equal = {file: then.get(file) == now.get(file) for file in sorted({*then, *now})}
-    weights = {file: equal for file, equal in is_equal.items() if file.endswith(WEIGHTS)}
+    weights = {file: equal for file, equal in is_equal.items() if not file.lower().endswith(DESCRIBING)} or is_equal
     others = [file for file, equal in is_equal.items() if not equal and file not in weights]
     differs = _differences(node_facts(ports.blobs, first), node_facts(ports.blobs, run))
+    if why_never := varies(first):
+        differs.insert(0, why_never)
     return Comparison(bool(weights) and all(weights.values()), weights, others, [*differs, *_metrics(first, run)])
+
+
+def varies(run: Run) -> str:
+    """Return why a repetition of the run can't have equal weights; '' if it can."""
+    fewest, most = workload(run).fewest_nodes(run), run.asked.nodes
+    if fewest >= most:
+        return ""
+    return (
+        f"The run had {fewest} to {most} nodes, as they came and went: its weights are never equal to the bit. Compare "
+        "the metric; how much it scatters, one repetition does not tell."
+    )
 
 
 def _why_not(run: Run) -> str:
@@ -151,5 +172,5 @@ def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
 def _metrics(first: Run, run: Run) -> list[str]:
     """Return the run's most informative metric if it differs; other metrics measure time and memory."""
     name, then = best_metric(first) or ("", 0.0)
-    now = run.archive.best_metrics.get(name, then)
+    then, now = (each.archive.of_model.get(name, then) for each in (first, run))
     return [f"{name} was {then:g}, now {now:g}."] if now != then else []

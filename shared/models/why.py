@@ -10,17 +10,21 @@ from typing import Any
 
 from shared.drops.ports import DropPorts
 from shared.drops.versions import listing_of
+from shared.jobs.readers.place_text import place_text
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound, TrainyardError
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs, Place
-from shared.models.evidence import MODELS, MOST_DATA_FILES
+from shared.models.evidence import MODELS
 from shared.models.find import aliases_of, model_named
+from shared.models.hashing import MOST_DATA_FILES
+from shared.models.inputs import listed, places
 from shared.models.model import Version
 from shared.models.ports import ModelPorts, Models, Signer
-from shared.models.provenance import PROVENANCE, packages
+from shared.models.provenance import PROVENANCE
 from shared.models.signature import SIGNATURE, key_digest, read_signature
+from shared.models.sources import packages
 from shared.runs.content import SUCCESS_MARKER, drop_blobs
 from shared.runs.model import Run
 from shared.runs.ports import Runs
@@ -88,6 +92,25 @@ def data_changes(ports: DropPorts, run: Run) -> str:
     return ", ".join(words[:NAMED]) + more
 
 
+def input_changes(ports: ModelPorts, version: Version, run: Run) -> str:
+    """Return how data that the job names, beside a drop, differ from those in the proof; '' if they are equal."""
+    proof = read_json(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{PROVENANCE}", PROOF_LIMIT), PROVENANCE)
+    rows = proof["predicate"]["buildDefinition"]["resolvedDependencies"]
+    for _, where in places(run):
+        begin = f"{place_text(where).rstrip('/')}#"
+        then = {str(row["name"]): _content(row) for row in rows if str(row.get("uri", "")).startswith(begin)}
+        if not then:
+            continue  # an older proof, or data that nobody could list
+        now = {blob.name: blob.md5 or blob.etag.strip('"') for blob in listed(ports, where)}
+        if differing := sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name)):
+            return ", ".join(differing[:NAMED])
+    return ""
+
+
+def _content(row: dict[str, Any]) -> str:
+    return str(row["digest"].get("md5") or row["annotations"]["etag"])
+
+
 def _name(models: Models, version: Version) -> Link:
     aliases = aliases_of(model_named(models, version.model), version.number)
     also = f", now {' and '.join(f'{version.model}@{alias}' for alias in aliases)}" if aliases else ""
@@ -131,7 +154,7 @@ def _weights(blobs: Blobs, run: Run, signed: dict[str, str]) -> Link:
 
 def _run(run: Run) -> Link:
     owner = f" for {run.people.owner}" if run.people.owner else ""
-    metrics = ", ".join(f"{name} {value:g}" for name, value in sorted(run.archive.best_metrics.items())[:NAMED])
+    metrics = ", ".join(f"{name} {value:g}" for name, value in sorted(run.archive.of_model.items())[:NAMED])
     words = " ".join(f"{name}={value}" for name, value in sorted(run.asked.parameters.items()))
     return Link(
         "run",
@@ -152,7 +175,8 @@ def _data(ports: DropPorts, run: Run) -> Link:
 
 
 def _dependency(predicate: dict[str, Any], name: str) -> dict[str, Any]:
-    named = (each for each in predicate["buildDefinition"]["resolvedDependencies"] if each["name"] == name)
+    rows = predicate["buildDefinition"]["resolvedDependencies"]
+    named = (each for each in rows if each["name"] == name or str(each["name"]).startswith(f"{name} of step "))
     return next(named, {})
 
 

@@ -66,6 +66,7 @@ OTHER_MAPPINGS = {
     "jobs/routes_file.py": {"limits"},  # of the routes file
     "runs/intake/start_blockers.py": {"code"},  # of a reason
     "runs/progress/submit.py": {"environment"},  # of a run's columns
+    "runs/results/node_facts.py": {"environment"},  # of the report of pip inspect
     "runs/results/artifacts.py": {"outputs"},  # of a manifest
 }
 

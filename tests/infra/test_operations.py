@@ -10,7 +10,8 @@ from shared.kernel.index_settings import EARLIER_NAMES
 from shared.kernel.settings import SETTINGS
 from tests.infra.declared import INFRA, ROOT, grants, main
 
-AZURE, OPERATIONS = ((ROOT / "docs" / name).read_text("utf-8") for name in ("azure.md", "operations.md"))
+PAGES = ("azure-reference.md", "azure-evidence.md", "operations.md")
+AZURE, EVIDENCE, OPERATIONS = ((ROOT / "docs" / name).read_text("utf-8") for name in PAGES)
 
 
 def rows(page: str, heading: str) -> list[list[str]]:
@@ -40,7 +41,7 @@ def test_alerts_reach_someone() -> None:
 
 
 def test_every_role_is_in_the_table() -> None:
-    """docs/azure.md names each role that infra/ assigns, as Azure names it, and none besides."""
+    """docs/azure-reference.md names each role that infra/ assigns, as Azure names it, and none besides."""
     names = {grant.role.name for grant in grants().grants}
     ours = names - {role.name for role in built_in()}
     told = {row[2] for row in rows(AZURE, "## Who may do what")}
@@ -50,7 +51,7 @@ def test_every_role_is_in_the_table() -> None:
 
 def test_the_sum_is_the_sum() -> None:
     """The idle cost is the sum of its rows."""
-    costs = {row[0]: row[2] for row in rows(AZURE, "## What it costs when idle")}
+    costs = {row[0]: row[2] for row in rows(EVIDENCE, "## What it costs when idle")}
     total = float(costs.pop("**sum, at most**").strip("*"))
     assert round(sum(float(cost) for cost in costs.values() if re.fullmatch(r"[\d.]+", cost)), 2) == total
 
@@ -73,7 +74,7 @@ def test_every_azd_setting_is_described() -> None:
         *SETTINGS,  # on their own page
         *EARLIER_NAMES.values(),
     }
-    assert {row[0].strip("`") for row in rows(AZURE, "## Deploy") if row[0].startswith("`")} <= read
+    assert {row[0].strip("`") for row in rows(AZURE, "## What azd env set takes") if row[0].startswith("`")} <= read
     assert [name for name in sorted(read - remembered) if f"`{name}`" not in AZURE] == []
 
 

@@ -107,8 +107,8 @@ def keys(value: Any, path: str = "") -> list[str]:
 
 
 def test_every_setting_of_host_json_has_its_reason() -> None:
-    """host.json can hold no comments, so docs/azure.md has a row for each of its settings, and for no other."""
-    page = (ROOT / "docs" / "azure.md").read_text()
+    """host.json can hold no comments, so docs/azure-reference.md has a row for each setting, and no other row."""
+    page = (ROOT / "docs" / "azure-reference.md").read_text()
     section = page.partition("## host.json")[2].partition("\n## ")[0]
     described = re.findall(r"^\| `([^`]+)` = `([^`]+)` \|", section, re.MULTILINE)
     settings = json.loads((ROOT / "host.json").read_text())

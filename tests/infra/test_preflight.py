@@ -31,9 +31,9 @@ def test_it_answers_every_question(azd: Azd) -> None:
 
 
 def test_the_standing_cost_is_the_pages_sum() -> None:
-    """The preflight and the README name the sum of the table in docs/azure.md."""
+    """The preflight and the README name the sum of the table in docs/azure-evidence.md."""
     (told,) = re.findall(r'STANDING_DOLLARS = "([\d.]+)"', (INFRA / "hooks" / "preflight.py").read_text())
-    assert f"| **{told}** |" in (ROOT / "docs" / "azure.md").read_text("utf-8")
+    assert f"| **{told}** |" in (ROOT / "docs" / "azure-evidence.md").read_text("utf-8")
     assert f"at most ${told} a month" in (ROOT / "README.md").read_text("utf-8")
 
 

@@ -57,6 +57,17 @@ def steps(job: JobSpec) -> tuple[WrittenStep, ...]:
     return tuple(_steps(job.rest.get(JOBS), "")) if job.kind == PIPELINE else ()
 
 
+def step_inputs(job: JobSpec) -> dict[str, dict[str, Any]]:
+    """The inputs of each step of a pipeline as they are written: values, bindings, and mappings with a path."""
+    return dict(_written_inputs(job.rest.get(JOBS), "")) if job.kind == PIPELINE else {}
+
+
+def _written_inputs(jobs: Any, above: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, body in mapping(jobs).items():
+        yield f"{above}{name}", dict(mapping(mapping(body).get("inputs")))
+        yield from _written_inputs(mapping(mapping(body).get("component")).get(JOBS), f"{above}{name}.")
+
+
 def with_steps(job: JobSpec, change: Change) -> JobSpec:
     """The pipeline with `change` applied to each command job in it; any other job unchanged."""
     if job.kind != PIPELINE:

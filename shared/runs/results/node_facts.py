@@ -11,19 +11,46 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs
 
 FILE = "/environment.json"
-LIMIT = 1 << 20  # bytes
+LIMIT = 4 << 20  # bytes
+MOST_NODES = 100  # files that are read
 
 
 def read_node_facts(blobs: Blobs, folder: str, names: Iterable[str]) -> dict[str, Any]:
-    """The node facts in an archive; {} if no file has any. `names`: the archive's files, relative to its folder."""
-    name = next((name for name in sorted(names) if name.startswith("outputs/") and name.endswith(FILE)), "")
-    if not name:
-        return {}
+    """The facts of the first node in an archive; {} if no file has any. `names`: the archive's files, relative to its
+    folder."""
+    return next(iter(read_all_node_facts(blobs, folder, names, 1).values()), {})
+
+
+def read_all_node_facts(
+    blobs: Blobs, folder: str, names: Iterable[str], most: int = MOST_NODES
+) -> dict[str, dict[str, Any]]:
+    """The facts of each node, member or step, by its folder in `outputs/` ('' for a single job)."""
+    files = sorted(name for name in names if name.startswith("outputs/") and name.endswith(FILE))
+    read = ((name[len("outputs/") : -len(FILE)].strip("/"), _read(blobs, f"{folder}/{name}")) for name in files[:most])
+    return {place: facts for place, facts in read if facts}
+
+
+def _read(blobs: Blobs, name: str) -> dict[str, Any]:
     try:
-        facts = json.loads(blobs.read(OUTPUT_CONTAINER, f"{folder}/{name}", LIMIT))
-    except (ValueError, BadInput, NotFound):
+        facts = json.loads(blobs.read(OUTPUT_CONTAINER, name, LIMIT))
+    except (ValueError, RecursionError, BadInput, NotFound):
         return {}
-    return facts if isinstance(facts, dict) else {}
+    return _of_pip(facts) if isinstance(facts, dict) else {}
+
+
+def _of_pip(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts of a file that `python -m pip inspect` wrote, for code that uses no trainer; other facts unchanged.
+
+    https://pip.pypa.io/en/stable/reference/inspect-report/
+    """
+    if not isinstance(installed := facts.get("installed"), list) or "packages" in facts:
+        return facts
+    about = [each.get("metadata") for each in installed if isinstance(each, dict)]
+    packages = {str(each["name"]): str(each.get("version", "")) for each in about if each and "name" in each}
+    environment = about_system if isinstance(about_system := facts.get("environment"), dict) else {}
+    return {"python": environment.get("python_full_version"), "packages": packages} | {
+        "system": environment.get("platform_release"), "processor": environment.get("platform_machine"),
+    }  # fmt: skip
 
 
 def hardware(facts: Mapping[str, Any]) -> str:

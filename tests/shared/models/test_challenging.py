@@ -27,6 +27,7 @@ from shared.models.model import Model, Version
 from shared.models.promote import point, promote_run, undo
 from shared.models.reproduce import compare, reproduce
 from shared.notices.subscribe import SubscriptionSpec, subscribe
+from shared.runs.intake.retry_and_continue import continue_run
 from shared.runs.model import Archive, Run
 from tests.fakes.world import ROUTE, TEMPLATE, World, trainers_folder
 
@@ -49,13 +50,14 @@ def ends(
     processor: str = "x86_64 A",
     rows: bytes = b"",
     about: bytes = b"",
+    name: str = "model.safetensors",
 ) -> Run:
     """The run completes with this metric and these weights, and all that follows happens."""
     world.run_until_idle()
     world.job_goes(run, "Completed")
     folder = f"trainyard/{run}"
     world.blobs.remove("azureml-blobstore", [f"{folder}/models/model.pt"])
-    world.blobs.put("azureml-blobstore", f"{folder}/models/model.safetensors", weights)
+    world.blobs.put("azureml-blobstore", f"{folder}/models/{name}", weights)
     row = rows or json.dumps({"step": 1, "test_accuracy": accuracy}).encode()
     if about:
         world.blobs.put("azureml-blobstore", f"{folder}/models/model.json", about)
@@ -385,3 +387,42 @@ def test_a_person_may_promote_what_lost(world: World) -> None:
     lost = again(world, 0.5, "worse")
     promote_run(world.system, lost.name, "churn", "production", ChangeRequest(world.clock(), Person("ann")))
     assert champion(world) == lost.name
+
+
+def test_the_drops_job_file_is_no_data(world: World) -> None:
+    """`drop ... -p` writes a job file beside the same data: the two runs are compared."""
+    first = dropped(world, 0.90)
+    world.upload("mnist/a/job.yaml", b"inputs: {epochs: 3}")
+    world.upload("mnist/a/_SUCCESS", b"")
+    world.deliver_all()
+    for _ in range(4):
+        world.clock.advance(10)
+        world.run_until_idle()
+    stored = world.drops.get(KEY)
+    assert stored
+    assert stored.value.run != first.name
+    second = ends(world, stored.value.run, 0.95)
+    assert second.asked.fingerprint != first.asked.fingerprint
+    assert champion(world) == second.name
+
+
+def test_a_file_of_any_name_is_compared_and_a_continued_run_is_refused(world: World) -> None:
+    """Equal files are equal whatever their ending; what only describes the model counts apart; a run that continued
+    another is not trained from the beginning."""
+    run = train_again_named(world, "model.odd")
+    version = promote_run(world.system, run.name, "odd", "", ChangeRequest(world.clock(), Person("ann")))
+    remade = reproduce(world.system, version, Person("ann"))
+    ends(world, remade.name, 0.9, name="model.odd", about=b'{"note": 2}')
+    compared = compare(world.system, version, remade.name)
+    assert (compared.equal, compared.weights) == (True, {"models/model.odd": True})
+    assert compared.others == ["models/model.json"]
+    following = continue_run(world.system, run.name, {"epochs": 3})
+    ends(world, following.name, 0.9)
+    version = promote_run(world.system, following.name, "odd", "", ChangeRequest(world.clock(), Person("ann")))
+    with pytest.raises(Impossible, match=f"continued run {run.name} from its checkpoints"):
+        reproduce(world.system, version, Person("ann"))
+
+
+def train_again_named(world: World, name: str) -> Run:
+    dropped(world, 0.5)
+    return ends(world, train_again(world.system, KEY, "odd").name, 0.9, name=name, about=b'{"note": 1}')

@@ -1,0 +1,168 @@
+"""What a model was made from, as resources of an in-toto statement: data, code, environment, packages, parents.
+
+A fact that nobody knows is in no resource. `not_known` says it in a sentence, so that readers of the proof see the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from shared.jobs.location import DROPS_STORE, Location
+from shared.jobs.readers.git import source_of
+from shared.jobs.readers.pipeline import steps
+from shared.jobs.readers.place_text import place_text
+from shared.jobs.spec import Environment, JobSpec, uses_own_code
+from shared.jobs.upload import digest_in
+from shared.kernel.storage import Blob
+from shared.models.evidence import Evidence
+
+Json = dict[str, Any]
+OF_TRAINERS = (
+    "SHA-256 over, for each file in the order of paths: path, a zero byte, size, a line feed, content; without hidden "
+    "files and __pycache__"
+)
+OF_UPLOAD = "SHA-256 over, for each file in the order of paths: path, a zero byte, size, a zero byte, MD5, a line feed"
+
+
+def resources(evidence: Evidence) -> list[Json]:
+    """Return all resources, each with its digest where one is known."""
+    data = [_file(blob, sha256, Location(DROPS_STORE, quote(blob.name))) for blob, sha256 in evidence.data]
+    made_by = [*_code(evidence), *_environments(evidence), *_packages(evidence)]
+    return [*data, *_inputs(evidence), *made_by, *_parents(evidence)]
+
+
+def not_known(evidence: Evidence) -> list[str]:
+    """Return a sentence for each fact that this proof can't tell."""
+    return [*_unknown_data(evidence), *_unknown_code(evidence), *_unknown_result(evidence)]
+
+
+def _unknown_data(evidence: Evidence) -> Iterator[str]:
+    run = evidence.run
+    yield from (each.not_known for each in evidence.inputs if each.not_known)
+    if evidence.unhashed and (run.asked.drop or not evidence.inputs):
+        yield f"The content of the data: {evidence.unhashed}"
+    if run.asked.continues:
+        yield f"The content of the checkpoints of run {run.asked.continues}, from which the run continued."
+    if evidence.parent and not evidence.parent_digest:
+        yield f"The content of the parent model {evidence.parent}: the run is no version."
+
+
+def _unknown_code(evidence: Evidence) -> Iterator[str]:
+    for name, job in jobs_of(evidence):
+        if why := _no_code(evidence, job):
+            yield f"The content of the code{_of(name)}: {why}"
+    if not source_of(evidence.run.asked.request).commit:
+        yield "The commit of the code: the client that sent the job named none."
+    tags = [image for image in sorted(_images(evidence)) if "@sha256:" not in image]
+    yield from (f"The content of image {image}: it is named by a tag." for image in tags)
+    if not evidence.node:
+        yield "The packages and the processor: the job wrote no outputs/environment.json."
+
+
+def _unknown_result(evidence: Evidence) -> Iterator[str]:
+    run = evidence.run
+    if not run.archive.of_model:
+        yield "How good the model is: the run has no metrics."
+    elif not run.archive.saved_metrics:
+        yield "Whether the metrics are those of the saved weights: the trainer did not say it; they are last values."
+    if not run.people.owner_id:
+        yield f"Who asked for the run: {run.people.owner or 'nobody'} is the client's own claim."
+    trials = evidence.maker is not run  # whose cost is in the part of the sweep
+    if not trials and (run.money.cost is None or run.money.cost.unpriced):
+        yield "What the run cost: no price is known for all of its nodes."
+
+
+def jobs_of(evidence: Evidence) -> list[tuple[str, JobSpec]]:
+    """Return the jobs that ran, by the step's name; '' for a run that has one job, or members of one job."""
+    request = evidence.maker.asked.request
+    return [(step.name, step.job) for step in steps(request)] or [("", request)]
+
+
+def packages(node: Json) -> dict[str, str]:
+    """Return the packages that a node recorded, with their versions."""
+    versions = node.get("packages")
+    return {str(name): str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
+
+
+def all_packages(evidence: Evidence) -> list[tuple[str, str]]:
+    """Return name and version of every package of any node."""
+    every = {pair for node in evidence.nodes.values() for pair in packages(node).items()}
+    return sorted(every, key=lambda pair: (pair[0].lower(), pair[1]))
+
+
+def _of(name: str) -> str:
+    return f" of step {name}" if name else ""
+
+
+def _file(blob: Blob, sha256: str, where: Location) -> Json:
+    return {
+        "name": blob.name,
+        "uri": place_text(where),
+        "digest": {kind: value for kind, value in (("sha256", sha256), ("md5", blob.md5)) if value},
+        "annotations": {"etag": blob.etag.strip('"'), "size": blob.size},
+    }
+
+
+def _inputs(evidence: Evidence) -> Iterator[Json]:
+    for each in evidence.inputs:
+        yield {"name": f"input {each.name}", "uri": each.place, "annotations": {"files": len(each.files)}}
+        for blob, sha256 in each.files:
+            file = _file(blob, sha256, Location(DROPS_STORE, quote(blob.name)))
+            yield file | {"uri": f"{each.place.rstrip('/')}#{quote(blob.name)}"}
+
+
+def _code(evidence: Evidence) -> Iterator[Json]:
+    """Yield the code of the job, or of each step, with its digest and how it is computed."""
+    source = source_of(evidence.run.asked.request)
+    for name, job in jobs_of(evidence):
+        sent = digest_in(job.code)
+        digest = sent or (evidence.maker.jobs.code if uses_own_code(job) else "")
+        known = {kind: value for kind, value in (("sha256", digest), ("gitCommit", source.commit)) if value}
+        if not known:
+            continue
+        how: Json = {"digestOf": OF_UPLOAD if sent else OF_TRAINERS} if digest else {}
+        if source.commit:
+            how["changedSinceCommit"] = source.dirty
+        uri = f"git+{source.repository}@{source.commit}" if source.commit and source.repository else ""
+        yield {"name": f"code{_of(name)}", "digest": known, "annotations": how} | ({"uri": uri} if uri else {})
+
+
+def _no_code(evidence: Evidence, job: JobSpec) -> str:
+    if digest_in(job.code) or (uses_own_code(job) and evidence.maker.jobs.code):
+        return ""
+    if not job.code:
+        return "the job has none but its command."
+    return f"the job names {place_text(job.code)}, which Trainyard did not hash."
+
+
+def _environments(evidence: Evidence) -> Iterator[Json]:
+    for name, job in jobs_of(evidence):
+        own = job.environment
+        uri = evidence.maker.jobs.environment if not name else ""
+        described = str(own) if isinstance(own, Environment) else place_text(own)
+        row: Json = {"name": f"environment{_of(name)}", "uri": uri or described}
+        if isinstance(own, Environment):
+            digest = own.image.partition("@sha256:")[2]
+            row |= {"annotations": {"image": own.image, "conda": own.conda}}
+            row |= {"digest": {"sha256": digest}} if digest else {}
+        yield row
+
+
+def _images(evidence: Evidence) -> set[str]:
+    own = (job.environment for _, job in jobs_of(evidence))
+    return {each.image for each in own if isinstance(each, Environment) and each.image}
+
+
+def _packages(evidence: Evidence) -> list[Json]:
+    named = all_packages(evidence)
+    return [{"name": name, "uri": f"pkg:pypi/{quote(name.lower())}@{quote(version)}"} for name, version in named]
+
+
+def _parents(evidence: Evidence) -> Iterator[Json]:
+    if evidence.parent:
+        digest = {"digest": {"sha256": evidence.parent_digest}} if evidence.parent_digest else {}
+        yield {"name": "parent model", "uri": f"urn:trainyard:model:{evidence.parent}", **digest}
+    for run in evidence.continued:
+        yield {"name": "continued run", "uri": f"urn:trainyard:run:{run}"}

@@ -1,0 +1,300 @@
+"""What a proof tells of each kind of run: the table of docs/models.md, cell by cell, against an observer's record."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.jobs.readers.azureml import read_job
+from shared.jobs.upload import File, digest
+from shared.kernel.person import Person
+from shared.models.decide import ChangeRequest
+from shared.models.promote import promote_run
+from shared.models.provenance import PROVENANCE
+from shared.models.sources import OF_TRAINERS, OF_UPLOAD
+from shared.runs.intake import create
+from shared.runs.intake.request import RunRequest
+from shared.runs.intake.retry_and_continue import continue_run
+from shared.runs.names import run_of_job
+from tests.fakes.world import ELASTIC, ROUTE, World, trainers_folder
+
+ANN = Person("ann", "id-ann")
+FREEZE = {"torch": "2.13.0", "numpy": "2.4.6"}
+NODE = {"python": "3.11.7", "processor": "x86_64 Observed", "packages": FREEZE}
+CODE = b"print('hello')"
+ELSEWHERE = {"type": "uri_folder", "path": "azureml://datastores/workspaceblobstore/paths/elsewhere/"}
+MODELS: dict[str, Any] = {"outputs": {"models": {"type": "uri_folder"}}, "compute": "azureml:cpu-cluster"}
+
+
+@dataclass
+class Seen:
+    """What the observer wrote down about a run, beside the system."""
+
+    run: str
+    data: dict[str, str] = field(default_factory=dict)  # blob: SHA-256
+    code: dict[str, str] = field(default_factory=dict)  # name of the resource: digest
+    parameters: Any = None
+    nodes: Any = None
+    parent: str = ""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    team = replace(ROUTE, name="team", template=read_job(ELASTIC), min_nodes=1, resubmissions=1)
+    world = World(trainers_folder(tmp_path), [ROUTE, team])
+    world.system = replace(world.system, limits=replace(ROUTE.limits, allow=frozenset({"code"})))
+    return world
+
+
+def trainers_digest(world: World) -> str:
+    """The digest as the proof describes it, computed anew."""
+    content = hashlib.sha256()
+    for path in sorted(world.system.trainers.rglob("*")):
+        name = path.relative_to(world.system.trainers).as_posix()
+        if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in name.split("/")):
+            content.update(f"{name}\0{path.stat().st_size}\n".encode() + path.read_bytes())
+    return content.hexdigest()
+
+
+def finish(world: World, *, facts: bool = True, word: bool = True) -> None:
+    """Every job runs to its end, and leaves what its trainer writes."""
+    world.run_until_idle()
+    for name in [name for name, job in world.jobs.jobs.items() if job.raw not in ("Completed", "Failed")]:
+        world.job_goes(name, "Running")
+        world.deliver_all()
+        world.run_until_idle()
+        world.clock.advance(30)
+        folder = f"trainyard/{run_of_job(name)}/models"
+        world.job_goes(name, "Completed")
+        if facts:
+            place = f"ExperimentRun/dcid.{name}/outputs/environment.json"
+            world.blobs.put("azureml", place, json.dumps(NODE).encode())
+        if word:
+            about = b'{"metrics": {"test_accuracy": 0.85}, "step": 1}'
+            world.blobs.put("azureml-blobstore", f"{folder}/model.json", about)
+        world.deliver_all()
+        world.run_until_idle()
+    for _ in range(3):
+        world.settle()
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def sent_code(world: World) -> str:
+    name = digest([File("train.py", len(CODE), hashlib.md5(CODE).hexdigest())])
+    world.blobs.put("azureml-blobstore", f"trainyard/uploads/{name}/train.py", CODE)
+    return name
+
+
+def asked(world: World, key: str, **request: Any) -> str:
+    return create.create_run(world.system, msgspec.convert(request, RunRequest), key).name
+
+
+def single(world: World) -> Seen:
+    world.upload("mnist/a/1.bin", b"one")
+    world.complete("2.bin")
+    run = world.only_run().name
+    finish(world)
+    data = {"mnist/a/1.bin": sha256(b"one"), "mnist/a/2.bin": sha256(b"x")}
+    return Seen(run, data, {"code": trainers_digest(world)}, {"epochs": 2})
+
+
+def own_code(world: World) -> Seen:
+    """A job file with its own code and data elsewhere, whose code writes nothing about its node."""
+    world.blobs.put("azureml-blobstore", "elsewhere/1.csv", b"rows")
+    world.clock.advance(60)
+    name = sent_code(world)
+    job = {
+        "command": "python train.py --data ${{inputs.data}} --lr ${{inputs.lr}}",
+        "environment": {"image": "python:3.11"},
+        "code": f"azureml://datastores/workspaceblobstore/paths/trainyard/uploads/{name}/", **MODELS,
+        "inputs": {"lr": 0.5, "data": ELSEWHERE},
+    }  # fmt: skip
+    run = asked(world, "own", job=job)
+    world.run_until_idle()
+    world.blobs.put("azureml", f"ExperimentRun/dcid.{run}/outputs/metrics.json", b'{"test_accuracy": 0.7}')
+    finish(world, facts=False, word=False)
+    return Seen(run, {"elsewhere/1.csv": sha256(b"rows")}, {"code": name}, {"lr": 0.5})
+
+
+def pipeline(world: World) -> Seen:
+    name = sent_code(world)
+    code = f"azureml://datastores/workspaceblobstore/paths/trainyard/uploads/{name}/"
+    step = {
+        "command": "python train.py --lr ${{inputs.lr}}", "environment": "azureml:e:1", "code": code,
+        "inputs": {"lr": 0.25, "data": ELSEWHERE}, "outputs": {"models": "${{parent.outputs.models}}"},
+    }  # fmt: skip
+    world.blobs.put("azureml-blobstore", "elsewhere/1.csv", b"rows")
+    world.clock.advance(60)
+    job = {
+        "type": "pipeline",
+        "settings": {"default_compute": "azureml:cpu-cluster"},
+        **MODELS,
+        "jobs": {"train": step},
+    }
+    job.pop("compute")
+    run = asked(world, "pipe", job=job)
+    world.run_until_idle()
+    world.jobs.set_step(run, "train", "Completed")
+    finish(world)
+    data = {"elsewhere/1.csv": sha256(b"rows")}
+    return Seen(run, data, {"code of step train": name}, {"train": {"lr": 0.25, "data": ELSEWHERE}})
+
+
+def sweep(world: World) -> Seen:
+    world.complete("1.bin")
+    finish(world)
+    run = asked(
+        world, "sweep", template="mnist", data="drops/mnist/a", parameters={"epochs": "2,3"},
+        sweep={"metric": "test_accuracy", "trials": 2, "at_once": 2, "sampling": "grid"},
+    )  # fmt: skip
+    finish(world)
+    archived = world.blobs.containers["output"]
+    best = next(t for t in (f"{run}-t0", f"{run}-t1") if archived[f"digits/{run}/models/model.pt"].data == t.encode())
+    epochs = world.jobs.jobs[best].spec["inputs"]["epochs"]
+    return Seen(run, {"mnist/a/1.bin": sha256(b"x")}, {"code": trainers_digest(world)}, {"epochs": epochs}, best)
+
+
+def elastic(world: World) -> Seen:
+    world.complete("1.bin")
+    finish(world)
+    run = asked(world, "team", template="team", data="drops/mnist/a")
+    finish(world)
+    members = {name for name in world.jobs.jobs if run_of_job(name) == run}
+    return Seen(run, {"mnist/a/1.bin": sha256(b"x")}, {"code": trainers_digest(world)}, {"epochs": 2}, members)
+
+
+def continued(world: World) -> Seen:
+    first = single(world)
+    run = continue_run(world.system, first.run, {"epochs": 3}).name
+    finish(world)
+    return replace(first, run=run, parameters={"epochs": 3}, parent=first.run)
+
+
+KINDS: dict[str, Callable[[World], Seen]] = {
+    "single job": single,
+    "own code": own_code,
+    "pipeline": pipeline,
+    "sweep": sweep,
+    "elastic run": elastic,
+    "continued run": continued,
+}
+
+
+def dependency(proof: Any, name: str) -> Any:
+    return next((d for d in proof["buildDefinition"]["resolvedDependencies"] if d["name"] == name), {})
+
+
+def has_digests(proof: Any, digests: dict[str, str]) -> bool:
+    return all(dependency(proof, name).get("digest", {}).get("sha256") == told for name, told in digests.items())
+
+
+def has_parameters(proof: Any, seen: Seen) -> bool:
+    given = proof["buildDefinition"]["externalParameters"]
+    steps = {name: its["parameters"] for name, its in given.get("steps", {}).items()}
+    return seen.parameters in (given["parameters"], steps)
+
+
+def has_nodes(proof: Any, seen: Seen) -> bool:
+    given, run = proof["buildDefinition"]["externalParameters"], proof["trainyard_run"]
+    if isinstance(seen.nodes, set):
+        members = run["elastic"]
+        limits = (members["min_nodes"], given["nodes"])
+        return {each["job"] for each in members["members"]} == seen.nodes and limits == (1, 2)
+    if isinstance(seen.nodes, str):
+        return bool(given["trial"] == seen.nodes)
+    return bool(given["nodes"])
+
+
+def has_packages(proof: Any, _: Seen) -> bool:
+    told = {d["uri"] for d in proof["buildDefinition"]["resolvedDependencies"] if d.get("uri", "").startswith("pkg:")}
+    return told == {f"pkg:pypi/{name}@{version}" for name, version in FREEZE.items()}
+
+
+FACTS: dict[str, tuple[Callable[[Any, Seen], bool], str]] = {  # the fact, and the beginning of the sentence without it
+    "data, each file's SHA-256": (
+        lambda proof, seen: bool(seen.data) and has_digests(proof, seen.data),
+        "The content of the data",
+    ),
+    "code, digest": (
+        lambda proof, seen: has_digests(proof, seen.code),
+        "The content of the code",
+    ),
+    "commit": (lambda proof, _: "gitCommit" in str(proof["buildDefinition"]["resolvedDependencies"]), "The commit of"),
+    "parameters": (has_parameters, ""),
+    "nodes, members or trial": (has_nodes, ""),
+    "packages and processor": (has_packages, "The packages and the processor"),
+    "parent": (lambda proof, seen: bool(seen.parent) and seen.parent in str(dependency(proof, "continued run")), "?"),
+    "checkpoints of the parent": (lambda *_: False, "The content of the checkpoints"),
+    "metrics of the saved weights": (
+        lambda proof, _: proof["trainyard_run"]["metrics"]["test_accuracy"]["saidBy"] == "trainer",
+        "Whether the metrics",
+    ),
+    "who asked for the run": (lambda proof, _: proof["trainyard_run"]["ownerIsVerified"], "Who asked for the run"),
+    "who promoted it": (lambda proof, _: proof["trainyard_model"]["promotedById"] == "id-ann", "Who promoted"),
+}  # fmt: skip
+
+
+def documented() -> dict[str, dict[str, str]]:
+    """The table of docs/models.md: cell by kind and fact."""
+    lines = Path("docs/models.md").read_text("utf-8").splitlines()
+    begin = next(n for n, line in enumerate(lines) if line.startswith("| fact | single job |"))
+    kinds = [cell.strip() for cell in lines[begin].strip("|").split("|")][1:]
+    table: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
+    for line in lines[begin + 2 :]:
+        if not line.startswith("|"):
+            break
+        fact, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        for kind, cell in zip(kinds, cells, strict=True):
+            table[kind][fact] = cell
+    return table
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_proof_of_each_kind_is_as_the_table_says(world: World, kind: str) -> None:
+    """`yes`: the proof has the fact, as the observer saw it. `not known`: a sentence of the proof, of the card and of
+    the bill of materials says that nobody knows it. A dash: such a run has no such fact."""
+    seen = KINDS[kind](world)
+    version = promote_run(world.system, seen.run, "churn", "", ChangeRequest(world.clock(), ANN), allow_code=True)
+    proof = json.loads(world.blobs.read("output", f"{version.proof}/{PROVENANCE}", 1 << 20))["predicate"]
+    card = world.blobs.read("output", f"{version.proof}/README.md", 1 << 20).decode()
+    bom = world.blobs.read("output", f"{version.proof}/bom.json", 1 << 20).decode()
+    found = {}
+    for fact, (has, gap) in FACTS.items():
+        sentence = next((each for each in proof["trainyard_not_known"] if gap and each.startswith(gap)), "")
+        assert not sentence or sentence.split("`")[0][:40] in card
+        assert not sentence or fact == "who promoted it" or json.dumps(sentence)[1:40] in bom
+        found[fact] = "yes" if has(proof, seen) else "not known" if sentence else "–"
+        assert not (found[fact] == "yes" and sentence), fact
+    assert found == documented()[kind]
+
+
+def test_the_description_of_a_digest_is_enough_to_compute_it(world: World) -> None:
+    """An auditor who has the files gets the same number from the words in the proof alone."""
+    assert "path, a zero byte, size, a line feed, content" in OF_TRAINERS
+    assert "path, a zero byte, size, a zero byte, MD5, a line feed" in OF_UPLOAD
+    md5 = hashlib.md5(CODE).hexdigest()
+    assert sent_code(world) == sha256(f"train.py\0{len(CODE)}\0{md5}\n".encode())
+
+
+def test_what_pip_inspect_tells_is_enough(world: World) -> None:
+    """Own code that runs `python -m pip inspect > outputs/environment.json` has its packages in the proof."""
+    from shared.runs.results.node_facts import read_all_node_facts
+
+    report: dict[str, Any] = {
+        "version": "1",
+        "installed": [{"metadata": {"name": n, "version": v}} for n, v in FREEZE.items()],
+    }
+    report["environment"] = {"python_full_version": "3.11.7", "platform_machine": "x86_64"}
+    world.blobs.put("output", "e/r/outputs/environment.json", json.dumps(report).encode())
+    (facts,) = read_all_node_facts(world.blobs, "e/r", ["outputs/environment.json"]).values()
+    assert (facts["packages"], facts["python"], facts["processor"]) == (FREEZE, "3.11.7", "x86_64")
