@@ -24,6 +24,7 @@ from emulators.azureml.kernel.identity import token
 from local.cloud import Cloud
 
 ROUTE = "chaos"
+CLUSTER = "cpu-cluster"
 MARKER = "_SUCCESS"
 # How a node says that the storage was away, or had forgotten what it had taken: aiohttp's words and the service's own.
 STORAGE_AWAY = re.compile(
@@ -84,6 +85,7 @@ class Oracle:
         for run in self._runs():
             runs.setdefault(str(run.get("drop") or "").removeprefix(f"{ROUTE}/"), []).append(run)
         pending = [f"{n}: {why}" for n in names if (why := _pending(stored.get(n, {}), drops[n], runs.get(n, [])))]
+        pending += [f"{run['run']} is {run['state']}" for run in runs.get("", ()) if not _is_done(run)]
         return Look(stored, drops, runs, pending)
 
     def judge(self, acknowledged: dict[str, Files], seen: Look, written: Files) -> Verdict:
@@ -103,6 +105,31 @@ class Oracle:
             if counts["poison"]:
                 verdict.find("poison", f"{counts['poison']} in {queue}")
         return verdict
+
+    def judge_calls(self, answers: dict[str, set[str]], refused: list[str], verdict: Verdict) -> None:
+        """Each key has one run, which completed and has an archive."""
+        runs = {run["run"]: run for run in self._runs()}
+        verdict.counts["submissions under a key"] += len(answers)
+        for line in refused:
+            verdict.find("refused", line)
+        for key, named in answers.items():
+            if len(named) != 1:
+                verdict.find("double", f"{key} made {len(named)} runs: {', '.join(sorted(named))}")
+            for name in named:
+                run = runs.get(name) or {"state": "missing"}
+                verdict.counts[f"of them {run['state']}"] += 1
+                if run["state"] not in FINAL or not run.get("archived_at"):
+                    verdict.find("stuck", f"{name} of {key} is {run['state']}, archived: {run.get('archived_at')}")
+
+    def judge_nodes(self, elapsed: float, verdict: Verdict) -> None:
+        """The runs were charged no more node time than the cluster can have had, from the benchmark's beginning."""
+        (cluster,) = [each for each in self._get("clusters") or [] if each["name"] == CLUSTER]
+        charged = sum((run.get("cost") or {}).get("node_seconds") or 0.0 for run in self._runs())
+        verdict.counts["node seconds charged"] += round(charged)
+        if charged > cluster["max_nodes"] * elapsed:
+            verdict.find(
+                "books untrue", f"{charged:.0f} node seconds in {elapsed:.0f} s of {cluster['max_nodes']} nodes"
+            )
 
     def _judge_drop(self, name: str, files: Files, seen: Look, verdict: Verdict) -> None:
         stored, runs = seen.stored.get(name, {}), seen.runs.get(name, [])
@@ -230,6 +257,10 @@ def _as_recorded(run: dict[str, Any]) -> bool:
 
 
 AWAY = (OSError, AzureError, ValueError, KeyError)  # what a look raises while a part is away; HTTPError is an OSError
+
+
+def _is_done(run: dict[str, Any]) -> bool:
+    return run["state"] in FINAL and bool(run.get("archived_at"))
 
 
 def _pending(stored: Files, drop: dict[str, Any], runs: list[dict[str, Any]]) -> str:

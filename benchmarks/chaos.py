@@ -2,7 +2,8 @@
 
     python3 trainyard.py bench chaos [--drops N] [--seed S] [--parts storage,host] [--quick] [--azure] [--json]
 
-Clients upload drops and repeat what was not acknowledged, and overwrite a file of some while their runs wait; meanwhile
+Clients upload drops and repeat what was not acknowledged, overwrite a file of some while their runs wait, and remove
+others and upload to them again at once; callers submit jobs, pipelines and sweeps under keys, each twice; meanwhile
 parts are killed (SIGKILL) at random moments, alone or two at once, and started again by the supervisor, as in `up`, or
 hang for some seconds (SIGSTOP); and events of jobs that begin are stolen. Then all is left alone until every drop has
 come to an end. The oracle reads blobs, manifests and the job list directly. What the storage itself loses in its last
@@ -36,6 +37,7 @@ from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
 import local.cloud
+from benchmarks._callers import Callers, post
 from benchmarks._options import options
 from benchmarks._oracle import AWAY, MARKER, ROUTE, Files, Look, Oracle, Verdict
 from local.cloud import Cloud, Options
@@ -46,8 +48,19 @@ STEADY_SECONDS = 7.0  # all has ended when nothing changed for so long: a closed
 PATIENCE_SECONDS = 180.0  # for everything to come to an end after the last kill
 AZURE_SECONDS = 720.0  # more, where a killed host's message is hidden for ten minutes and its timers for two
 BACK_SECONDS = 90.0  # for a part that was killed
-BAD = ("lost", "double", "stuck", "wrong content", "archive untrue", "archive without a model", "verdict untrue")
+BAD = (
+    "lost",
+    "double",
+    "books untrue",
+    "stuck",
+    "wrong content",
+    "archive untrue",
+    "archive without a model",
+    "verdict untrue",
+)
 OVERWRITTEN = 0.25  # of the drops
+REMOVED = 0.3  # of the other drops
+REMOVAL_TRIES = 20  # a second apart, until the drop's run has ended
 HUNG = 0.25  # of the strikes
 HANG_SECONDS = (2.0, 8.0)
 PROGRAM = (
@@ -74,7 +87,9 @@ class Clients:
     random: random.Random
     acknowledged: dict[str, Files] = field(default_factory=dict)
     written: dict[str, bytes] = field(default_factory=dict)  # all contents ever, by their MD5
+    api: str = ""
     overwritten: int = 0
+    removed: int = 0
     retries: int = 0
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -95,6 +110,23 @@ class Clients:
             other = self.random.randbytes(self.random.randint(1, 20_000))
             self._upload(drops, name, [("f0.bin", other), *marker])
             self.overwritten += 1
+        elif self.random.random() < REMOVED:
+            self._remove_and_upload(drops, name)
+
+    def _remove_and_upload(self, drops: ContainerClient, name: str) -> None:
+        """Ask for the removal of the drop as soon as it is possible, and upload other files at once."""
+        for _ in range(REMOVAL_TRIES):
+            try:
+                post(self.api, f"drops/{ROUTE}/{name}/remove", {})
+            except (OSError, ValueError):  # the run has not ended, or a part is away
+                if self.stop.wait(1.0):
+                    return
+                continue
+            self.acknowledged.pop(name)
+            other = self.random.randbytes(self.random.randint(1, 20_000))
+            self._upload(drops, name, [("after.bin", other), (MARKER, b"")])
+            self.removed += 1
+            return
 
     def _upload(self, drops: ContainerClient, name: str, files: list[tuple[str, bytes]]) -> None:
         for file, content in files:
@@ -190,27 +222,36 @@ def run(asked: argparse.Namespace, home: Path) -> tuple[Verdict, dict[str, float
     (home / "routes.yaml").write_text(ROUTES)
     (home / "job.json").write_text(json.dumps(TEMPLATE))
     local.cloud.RESTARTS = sys.maxsize  # parts die more often here than the supervisor's patience allows
-    made = random.Random(asked.seed)
+    made, began = random.Random(asked.seed), time.monotonic()
     settings = Options(
         routes=home / "routes.yaml", node_start_seconds=0.2, retry_time_scale=0.1, waits_as_azure=asked.azure
     )
     with Cloud.start(home / "cloud", settings) as cloud:
-        clients = Clients(cloud.connection_string, asked.drops, random.Random(made.random()))
+        clients = Clients(cloud.connection_string, asked.drops, random.Random(made.random()), api=cloud.api)
         chaos = Chaos(cloud, random.Random(made.random()), tuple(asked.parts.split(",")))
         uploading, thief = threading.Thread(target=clients.run), Thief(cloud.connection_string)
         stealing = threading.Thread(target=thief.run)
+        callers = Callers(cloud.api, asked.drops // 2, random.Random(asked.seed))
+        calling = threading.Thread(target=callers.run)
         uploading.start()
+        calling.start()
         stealing.start()
         try:
-            while uploading.is_alive() or sum(chaos.kills.values()) < asked.kills:
+            while uploading.is_alive() or calling.is_alive() or sum(chaos.kills.values()) < asked.kills:
                 time.sleep(chaos.random.uniform(0.2, 2.5))
                 chaos.strike()
             oracle = Oracle(cloud)
             seen, healed = settle(oracle, cloud, sorted(clients.acknowledged), chaos.last_kill, _patience(asked))
             verdict = oracle.judge(clients.acknowledged, seen, clients.written)
+            oracle.judge_calls(callers.answers, callers.refused, verdict)
+            oracle.judge_nodes(time.monotonic() - began, verdict)
+            if "storage" not in asked.parts and verdict.counts["files lost by the storage"]:
+                verdict.find("lost", "files are gone, and the storage was never killed")
             oracle.close()
         finally:
             clients.stop.set()
+            callers.stop.set()
+            calling.join()
             thief.stop.set()
             uploading.join()
             stealing.join()
@@ -256,6 +297,7 @@ def measured(clients: Clients, chaos: Chaos, healed: float) -> dict[str, float]:
         "hangs": chaos.hangs,
         "/health while a part hung, slowest s": round(max(chaos.health, default=0.0), 2),
         "drops overwritten": clients.overwritten,
+        "drops removed and uploaded to at once": clients.removed,
         "uploads repeated by clients": clients.retries,
         "a part is back, median s": round(healing[len(healing) // 2], 2),
         "a part is back, slowest s": round(healing[-1], 2),
