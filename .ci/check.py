@@ -60,6 +60,7 @@ SLOW = (
     "tests/shared/money/test_money_month.py",
     "tests/shared/deadlines/test_runs_with_a_date.py",
     "tests/shared/sweeps/test_sweep*.py",
+    "tests/shared/test_features.py",
 )
 # What the gate leaves to `--all`, which runs each night: long walks through what its other tests prove piece by piece.
 # Files as globs, or the beginning of a test's name behind its file and "::".
@@ -107,6 +108,7 @@ LONG = (
     "tests/shared/clusters/test_idle_time.py::test_philly",
     "tests/shared/deadlines/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 2",
     "tests/shared/deadlines/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 3",
+    "tests/shared/test_features.py::test_without_a_feature_every_other_test_passes",
     "tests/shared/sweeps/test_sweep_schedules.py::test_looks_at_once_promote_no_trial_twice[many",
     "tests/trainers/test_bert_training.py",
     "tests/trainers/test_cifar_training.py",

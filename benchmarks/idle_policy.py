@@ -34,7 +34,7 @@ FIXED: dict[str, Callable[[float], float]] = {
     "after_1200": lambda _: 1200.0,  # Determined
     "after_B": lambda start: start,
 }
-TARGETS = {"node_gaps": 1.2, "pool_gaps": 1.3}
+TARGETS = {"node_gaps": 1.2, "pool_gaps": 1.15}
 
 
 @dataclass(frozen=True, order=True)

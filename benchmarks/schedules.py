@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks._options import options
 from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
-from tests.simulation.simulation import DATES, LATE, REMOVALS, SWEEPS, play
+from tests.simulation.simulation import ALSO, play
 
 SHOWN = 60  # lines of a broken schedule's trace
 MOST_STARTED_AT = 1_000_000
@@ -29,9 +29,7 @@ def main(argv: list[str]) -> int:
     parser = options(__doc__, "10 seconds")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--seed", type=int, help="the first seed; default: another one every time")
-    parser.add_argument(
-        "--also", choices=("", DATES, SWEEPS, REMOVALS, LATE), default="", help="with dates, sweeps or removals"
-    )
+    parser.add_argument("--also", choices=ALSO, default="", help="with dates, sweeps, removals or late jobs")
     parser.add_argument("--replay", type=int, metavar="SEED", help="play this schedule only, and print its trace")
     arguments = parser.parse_args(argv)
     if arguments.quick:

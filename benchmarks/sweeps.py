@@ -139,7 +139,7 @@ def looking(times: int) -> dict[str, float]:
         world = lab.new_world(Path(folder))
         sweep = lab.crowded(world, MANY, AT_ONCE)
         world.run_until_idle()
-        system = replace(world.system, studies=world.studies())
+        system = replace(world.system, features=world.stores())
         for _ in range(times):
             began = time.process_time()
             advance_sweep(system, CheckSweep(sweep.name))

@@ -71,7 +71,6 @@ GIVEN: dict[str, Callable[[func.HttpRequest], Any]] = {  # the value of a parame
     "post": lambda _: bootstrap.post(),
     "schedules": lambda _: bootstrap.schedules(),
     "removals": lambda _: bootstrap.removals(),
-    "studies": lambda _: bootstrap.studies(),
     "by": lambda req: access.who(req),
     "caller": lambda req: access.caller(req),
     "range_header": lambda req: req.headers.get("range"),

@@ -205,7 +205,6 @@ export const W = {
       fingerprint: "Content",
       trained_on: "Data it trained on",
       data_note: "Note on the data",
-      hardware: "Trained with",
       git: "Commit",
       dirty: "with changes",
       archive_error: "Archive failed",

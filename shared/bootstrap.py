@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from shared.notices.ports import Post
     from shared.removals.ports import Removals
     from shared.schedules.ports import Schedules
-    from shared.sweeps.ports import Studies
     from shared.system import System
 
 
@@ -51,11 +50,6 @@ def post() -> Post:
 def schedules() -> Schedules:
     """Return the store of schedules."""
     return system().schedules
-
-
-def studies() -> Studies:
-    """Return the store in which sweeps keep the values that their trials reported."""
-    return system().studies
 
 
 def removals() -> Removals:

@@ -20,8 +20,10 @@ FEATURES = (
 )
 
 
-def modules(name: str) -> list[ModuleType]:
-    """Return the features' modules of this name, in the order of FEATURES. A feature without such a module is
-    skipped.
+def modules(name: str, within: str = "shared") -> list[ModuleType]:
+    """Return the modules of this name, in the order of FEATURES. A feature without such a module is skipped.
+
+    `within` is the package that contains the features' folders, such as shared.adapters.
     """
-    return [import_module(f"{folder}.{name}") for folder in FEATURES if find_spec(f"{folder}.{name}")]
+    folders = (feature.replace("shared", within, 1) for feature in FEATURES)
+    return [import_module(f"{each}.{name}") for each in folders if find_spec(each) and find_spec(f"{each}.{name}")]

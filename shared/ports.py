@@ -8,8 +8,7 @@ from shared.models.ports import ModelPorts
 from shared.money.ports import MoneyPorts
 from shared.notices.ports import NoticePorts
 from shared.schedules.ports import SchedulePorts
-from shared.sweeps.ports import SweepPorts
 
 
-class AllPorts(MoneyPorts, SchedulePorts, NoticePorts, ModelPorts, SweepPorts, Protocol):
+class AllPorts(MoneyPorts, SchedulePorts, NoticePorts, ModelPorts, Protocol):
     """The ports of every folder."""

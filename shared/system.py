@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
 from shared.clusters.capacity import ClusterCapacity
 from shared.clusters.ports import Budgets, Clusters, DecisionLog, Leases, NoBudgets, Samples
@@ -19,6 +20,7 @@ from shared.kernel.clock import Clock
 from shared.kernel.facts import Fact
 from shared.kernel.memory import Memory
 from shared.kernel.parallel import Each, in_turn
+from shared.kernel.parts import FeatureStore
 from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
 from shared.models.kept import KeptVersions
@@ -33,7 +35,8 @@ from shared.runs.facts import RunAdvances, RunBeingArchived
 from shared.runs.model import Run
 from shared.runs.ports import Admission, Capacity, Datasets, Runs
 from shared.schedules.ports import Schedules, Versions
-from shared.sweeps.ports import Studies
+
+P = TypeVar("P")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,8 @@ class System:
     """All external ports that a use case may touch. `events` is None if no topic is configured.
 
     `audience` is None if the subscriptions are unknown: assume that there are some. `removals` and `schedules` are the
-    stores of removals and schedules. `studies` keeps the values that sweeps' trials reported. `post` stores and sends
+    stores of removals and schedules. `features` are the stores that single features
+    use, by name. `post` stores and sends
     notices.
     """
 
@@ -74,7 +78,7 @@ class System:
     post: Post = field(kw_only=True)
     schedules: Schedules = field(kw_only=True)
     removals: Removals = field(kw_only=True)
-    studies: Studies = field(kw_only=True)
+    features: Mapping[str, Any] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)  # one per process: copies made with `replace` share it
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet
 
@@ -102,6 +106,11 @@ class System:
     def versions(self) -> Versions:
         """Resolves a name such as churn@production to a run."""
         return KeptVersions(self.models)
+
+    def store(self, key: FeatureStore[P]) -> P:
+        """Return the store that only one feature uses."""
+        store: P = self.features[key.name]
+        return store
 
     def happened(self, fact: Fact) -> None:
         """State a fact: run every reaction to it."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 from shared.adapters.azureml import jobs as azureml
 from shared.adapters.azureml import models as azureml_models
 from shared.adapters.keys import signing
-from shared.adapters.later_studies import LaterStudies
 from shared.adapters.outgoing import eventgrid, retail_prices, sending
 from shared.adapters.storage import account, blobs, queues
 from shared.adapters.tables import (
@@ -23,6 +23,7 @@ from shared.adapters.tables import (
     sample_table,
     schedule_table,
 )
+from shared.features import modules
 from shared.jobs.batchai.reader import BatchAIJobs
 from shared.jobs.ports import Readers
 from shared.jobs.readers.command_job import CommandJobs
@@ -67,7 +68,7 @@ def build(settings: Settings) -> System:
         post=Post(notices, sending.NoticeSender(settings.mail, settings.notices_inside)),
         schedules=schedule_table.TableSchedules(clients.table),
         removals=removal_table.TableRemovals(clients.table),
-        studies=LaterStudies(clients.table),
+        features=_stores_of_features(clients),
         events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
         routes=routes.routes,
         limits=routes.limits,
@@ -77,3 +78,9 @@ def build(settings: Settings) -> System:
         reader=Readers((BatchAIJobs(settings.batchai_account or clients.account), CommandJobs())),
         rendezvous=settings.rendezvous or clients.table.url,
     )
+
+
+def _stores_of_features(clients: account.StorageClients) -> dict[str, Any]:
+    """Return the features' own stores, by name, from the folders of adapters that have a feature's name."""
+    found = (module.stores(clients) for module in modules("stores", "shared.adapters"))
+    return {name: store for stores in found for name, store in stores.items()}

@@ -62,7 +62,7 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
         "attempts": Text(str(run.get("attempts", ""))),
         "code": Text(_code(run)),
         "environment": Text(run.get("environment") or ("of each step" if run.get("steps") else "not resolved yet")),
-        **({"hardware": Text(one_line(run["hardware"]))} if run.get("hardware") else {}),
+        **{label.lower(): Text(one_line(text)) for label, text in (run.get("labeled") or {}).items()},
         "output": Text(run.get("output") or "none yet"),
         _metrics_label(run): metrics(run),
         **({"began with": Text(f"the model of {one_line(run['from_run'])}")} if run.get("from_run") else {}),

@@ -18,7 +18,7 @@ from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.kernel.encode import Json, model_of, plain, plain_fields
-from shared.kernel.parts import FeaturePart
+from shared.kernel.parts import FeaturePart, columns
 from shared.runs import model as runs
 from shared.runs import old_sentences
 from shared.runs.features import parts
@@ -114,6 +114,7 @@ _SUMMARY: dict[str, Any] = {
         str, Meta(description="Why its job failed: lost_nodes, process, image, cluster or other; empty if unknown.")
     ],
 }
+_Labeled = Annotated[dict[str, str], Meta(description="What else the run says, by the label that people see.")]
 _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
 WaitingAnswer = model_of(__name__, waits.Waiting, {})
 _Waiting: Any = Annotated[WaitingAnswer | None, Meta(description="Why it has not started; null once it has.")]
@@ -134,6 +135,7 @@ RunAnswer = model_of(
         **_SUMMARY,
         "cost": CostAnswer | None,
         "git": _Git,
+        "labeled": _Labeled,
         **_FEATURES,
     },
     _RUN_SKIPS,
@@ -175,6 +177,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "metrics": _metrics(record.archive),
         **_summary(record),
         "git": git(record.asked.request),
+        "labeled": _labeled(record),
         "notes": [{"text": n.text, "by": n.by, "by_id": n.by_id, "at": plain(n.at)} for n in record.people.notes],
         "audit": [_audited(entry) for entry in record.people.audit],
         "history": [
@@ -203,6 +206,15 @@ def _best(archive: runs.Archive, metric: str, value: float) -> Json:
         "of_model": of_model,
         "by": archive.said_by(metric),
     }
+
+
+def _labeled(record: runs.Run) -> dict[str, str]:
+    """Return the values of the fields with a label, of the run and of its features' parts, without empty values."""
+    values = {each.label: each.of(record) for each in columns(runs.Run).values()}
+    for part in parts():
+        if (value := record.feature(part.kind)) is not None:
+            values |= {each.label: each.of(value) for each in columns(part.kind).values()}
+    return {label: str(plain(value)) for label, value in values.items() if label and value not in (None, "")}
 
 
 def _audited(entry: runs.Audited) -> Json:

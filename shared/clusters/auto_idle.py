@@ -10,6 +10,7 @@ from shared.clusters.model import Cluster
 from shared.clusters.ports import ClusterPorts, Clusters
 from shared.kernel.errors import TrainyardError
 from shared.kernel.settings import Rules
+from shared.runs.model import Run
 
 log = logging.getLogger(__name__)
 
@@ -25,12 +26,17 @@ def set_idle_times(ports: ClusterPorts) -> dict[str, float]:
     """
     auto = [cluster for cluster in ports.clusters.list() if cluster.idle_auto]
     runs = list(reversed(ports.runs.newest(RUNS_READ))) if auto else []
+    now = ports.clock()
+    by_cluster: dict[str, list[Run]] = {cluster.name: [] for cluster in auto}
+    for run in runs:
+        by_cluster.setdefault(run.asked.cluster, []).append(run)
+    gaps = {name: gaps_of(its, now) for name, its in by_cluster.items()}
     chosen = {}
     for cluster in auto:
-        its = [run for run in runs if run.asked.cluster == cluster.name]
-        seconds = round(
-            max(LEAST_SECONDS, auto_idle_seconds(gaps_of(its, ports.clock()), start_seconds(its, ports.clock())))
-        )
+        others = [gap for name, its in gaps.items() if name != cluster.name for gap in its]
+        start = start_seconds(by_cluster[cluster.name], now)
+        learnt = auto_idle_seconds(gaps[cluster.name], start, others, cluster.name)
+        seconds = round(max(LEAST_SECONDS, learnt))
         chosen[cluster.name] = float(seconds)
         _set(ports.clusters, ports.rules, cluster, float(seconds))
     return chosen

@@ -24,8 +24,7 @@ class RouteModel:
     can be measured on the challenger's data.
 
     `goal` is the direction of the metric; None: the trainer or the metric's name tells it. People need the role
-    promoter to move an alias in `protect`. `require` are kinds of attestations that a version must have before one of
-    these aliases moves to it.
+    trainyard.coder to move an alias in `protect`.
     """
 
     name: str
@@ -35,12 +34,11 @@ class RouteModel:
     test: dict[str, Any] = field(default_factory=dict)
     goal: Goal | None = None
     protect: tuple[str, ...] = ()
-    require: tuple[str, ...] = ()
 
 
 MODEL_FORM = (
     "{name: churn, alias: production, challenger: {metric: auc, goal: maximize, by: 0.002, test: {epochs: 0}}, "
-    "protect: [production], require: [approval]}; all but name may be left out, and all but metric in challenger"
+    "protect: [production]}; all but name may be left out, and all but metric in challenger"
 )
 
 
@@ -51,7 +49,7 @@ def read_model(section: Any, where: str, parameters: Parameters) -> RouteModel |
     challenger = section.get("challenger", {}) if isinstance(section, dict) else None
     if (
         not isinstance(challenger, dict)
-        or not {"name"} <= set(section) <= {"name", "alias", "challenger", "protect", "require"}
+        or not {"name"} <= set(section) <= {"name", "alias", "challenger", "protect"}
         or not ("metric" in challenger or "challenger" not in section)
         or not set(challenger) <= {"metric", "by", "test", "goal"}
     ):
@@ -71,7 +69,6 @@ def read_model(section: Any, where: str, parameters: Parameters) -> RouteModel |
         test=_test(challenger.get("test", {}), where, parameters),
         goal=_goal(challenger.get("goal"), where),
         protect=_words(section, "protect", where),
-        require=_words(section, "require", where),
     )
 
 

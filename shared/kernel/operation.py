@@ -7,7 +7,7 @@ document, docs/api.md, the roles in docs/security.md and the schemas of the comm
 The answering function has the operation's name and stands in `module`. The first call imports it, so a cold start reads
 only declarations. Its signature declares the rest. The name of a parameter decides what it receives:
 
-    ports, post, schedules, removals, studies   the System, and the stores beside it
+    ports, post, schedules, removals   the System, and the stores beside it
     a {name} of the path                        that part of the path, as text
     query, body                                 the query or the JSON body, converted to the parameter's type; a body
                                                 with a default is optional

@@ -19,13 +19,17 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Column:
-    """A column: the place of its value in the record (`part` is '' for the record itself), its type and its default."""
+    """A column: the place of its value in the record (`part` is '' for the record itself), its type and its default.
+
+    The command line and the page show the value under the `label`, if there is one.
+    """
 
     name: str
     part: str
     field: str
     hint: Any
     default: Any = MISSING
+    label: str = ""
 
     def of(self, record: Any) -> Any:
         """Return this column's value in a record."""
@@ -65,6 +69,16 @@ class FeaturePart(Generic[P]):
         return columns(self.kind) if self.was_there else {}
 
 
+@dataclass(frozen=True)
+class FeatureStore(Generic[P]):
+    """The key of a feature's own store of type P: `ports.store(key)` returns the store.
+
+    `stores(clients)` of `shared/adapters/<feature>/stores.py` builds the stores of the feature, by their names.
+    """
+
+    name: str
+
+
 def part(kind: type[Any], required: bool = False) -> Any:
     """A field that holds a part of this kind. Unless `required`, all fields of the part have defaults."""
     return field(metadata={"part": kind}) if required else field(default_factory=kind, metadata={"part": kind})
@@ -73,6 +87,11 @@ def part(kind: type[Any], required: bool = False) -> Any:
 def column(name: str, default: Any) -> Any:
     """A field of a part whose column has a different name."""
     return field(default=default, metadata={"column": name})
+
+
+def labeled(label: str, default: Any) -> Any:
+    """A field that the command line and the page show under this label, unless the value is empty."""
+    return field(default=default, metadata={"label": label})
 
 
 def of_features() -> Any:
@@ -100,7 +119,8 @@ def _columns(kind: type[Any], within: str) -> list[Column]:
             column_list += _columns(inner, each.name)
             continue
         default = each.default_factory() if each.default_factory is not MISSING else each.default
-        column_list.append(Column(each.metadata.get("column", each.name), within, each.name, hints[each.name], default))
+        name, label = each.metadata.get("column", each.name), each.metadata.get("label", "")
+        column_list.append(Column(name, within, each.name, hints[each.name], default, label))
     return column_list
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from shared.jobs.route import Routes
 from shared.kernel.encode import model_of, plain, plain_fields
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.person import Person
@@ -117,22 +119,38 @@ def get_version(ports: ModelPorts, model: ModelName, version: VersionName) -> An
 
 
 def promote_run(
-    ports: ModelPorts, model: ModelName, body: PromoteRequest, by: Person
+    ports: ModelPorts, model: ModelName, body: PromoteRequest, by: Person, admit_code: Callable[[], None]
 ) -> Annotated[Json, VersionAnswer]:
+    """Promote a run. Files that run code, and a protected alias, need the role coder."""
+    if body.allow_code or is_protected(ports.routes, model, body.alias):
+        admit_code()
     asked = ChangeRequest(ports.clock(), by, body.why)
     version = promote.promote_run(ports, body.run, model, body.alias, asked, body.allow_code)
     return _version(model_named(ports.models, model), version)
 
 
 def move_alias(
-    ports: ModelPorts, model: ModelName, alias: AliasName, body: AliasRequest, by: Person
+    ports: ModelPorts,
+    model: ModelName,
+    alias: AliasName,
+    body: AliasRequest,
+    by: Person,
+    admit_code: Callable[[], None],
 ) -> Annotated[Json, ModelAnswer]:
     if body.undo == (body.version is not None):
         raise Impossible("Give one of version and undo.", "bad_request")
+    if is_protected(ports.routes, model, alias):
+        admit_code()
     asked = ChangeRequest(ports.clock(), by, body.why)
     if body.version is None:
         return _head(promote.undo(ports, model, alias, asked))
     return _head(promote.point(ports, model, body.version, alias, asked))
+
+
+def is_protected(routes: Routes, model: str, alias: str) -> bool:
+    """Return whether a route of this model protects the alias."""
+    rules = (route.model for route in routes.values() if route.model and route.model.name == model)
+    return any(alias in rule.protect for rule in rules)
 
 
 def let_go_version(

@@ -19,13 +19,13 @@ GROUP = OperationGroup(
             "promote_run", "POST", "models/{model}/versions", ANSWERS,
             "Make a run's model the next version",
             'Give `{"run", "alias", "why", "allow_code"}`. A repeat gives the same version',
-            status=201, problems=(404, 409, 422),
+            status=201, problems=(404, 409, 422), code="with `allow_code`, or with a protected `alias`",
         ),
         Operation(
             "move_alias", "POST", "models/{model}/aliases/{alias}", ANSWERS,
             "Point an alias at a version, or back where it was",
             'Give `{"version", "why"}`, or `{"undo": true}` for the way back',
-            problems=(404, 422), no_key="each `undo` goes one step further back.",
+            problems=(404, 422), no_key="each `undo` goes one step further back.", code="to move a protected alias",
         ),
         Operation(
             "get_version", "GET", VERSION, ANSWERS,

@@ -26,7 +26,7 @@ import msgspec
 
 from shared.jobs.model import FailureCode, JobFailure
 from shared.jobs.spec import JobSpec
-from shared.kernel.parts import column, from_columns, of_features, part
+from shared.kernel.parts import column, from_columns, labeled, of_features, part
 from shared.runs.codes import CancelCode, Deed
 
 P = TypeVar("P")
@@ -203,7 +203,7 @@ class Archive:
     saved_step: int | None = None
     goals: dict[str, str] = field(default_factory=dict)
     # GPUs, driver and CUDA, or the processor, as reported by the trainer; '' if nothing was reported
-    hardware: str = ""
+    hardware: str = labeled("Trained with", "")
     at: datetime | None = column("archived_at", None)
     tries: int = column("archive_tries", 0)
     error: str = column("archive_error", "")  # why the last attempt to archive failed

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, TypeVar
 
 from shared.jobs.ports import WorkspacePorts
 from shared.kernel.drop_key import DropKey
+from shared.kernel.parts import FeatureStore
 from shared.kernel.versioned import Stored
 from shared.runs.facts import RunAdvances, RunBeingArchived
 from shared.runs.model import Run, RunState
@@ -56,6 +57,9 @@ class RunChanges:
     runs: list[Run]
     gone: list[str]
     mark: str
+
+
+P = TypeVar("P")
 
 
 class Reason(TypedDict):
@@ -218,6 +222,9 @@ class RunPorts(WorkspacePorts, Protocol):
     def capacity(self) -> Capacity: ...
     @property
     def datasets(self) -> Datasets: ...
+
+    def store(self, key: FeatureStore[P]) -> P:
+        """The store that only one feature uses."""
 
     def written_with(self, fact: RunAdvances | RunBeingArchived) -> Run:
         """The run with the consequences of the fact, so that one write records both."""

@@ -31,7 +31,7 @@ from shared.runs.views.metrics import Cursor, since
 from shared.sweeps.decide import best_trial, losers, to_start
 from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import SweepSummary, Trial, TrialState, trial_run
-from shared.sweeps.ports import Studies, Study, SweepPorts
+from shared.sweeps.ports import STUDIES, Studies, Study
 from shared.sweeps.sampling import draw, possible
 from shared.sweeps.trial_run import SWEEP_TAG, run_of_trial
 
@@ -42,13 +42,13 @@ CHECK_SECONDS = 5.0  # seconds between checks by the clock, for a sweep with ear
 TOLD_KEPT = 200  # values of one trial that the study stores
 
 
-def advance_sweep(ports: SweepPorts, message: CheckSweep) -> None:
+def advance_sweep(ports: RunPorts, message: CheckSweep) -> None:
     """Advance a sweep as far as possible now. A repeat, a late call, or a call for an ended sweep is safe.
 
     `number` identifies a check by the clock: only the number that the row expects queues the next check. Raises Changed
     if concurrent checks won every time: the message is then delivered again.
     """
-    name, number, studies = message.sweep, message.number, ports.studies
+    name, number, studies = message.sweep, message.number, ports.store(STUDIES)
     parent = ports.runs.get(name).value
     if parent.asked.request.sweep is None:
         return

@@ -12,7 +12,7 @@ from shared.runs.model import RunState
 from shared.runs.ports import RunFilter, RunPorts
 from shared.sweeps.importance import importance
 from shared.sweeps.model import TrialState, trial_run
-from shared.sweeps.ports import Studies
+from shared.sweeps.ports import STUDIES
 from shared.sweeps.sampling import values
 from shared.sweeps.trial_run import SWEEP_TAG
 
@@ -46,12 +46,12 @@ class Trials(Struct):
     ]
 
 
-def list_trials(ports: RunPorts, studies: Studies, run: RunName) -> Annotated[dict[str, Any], Trials]:
+def list_trials(ports: RunPorts, run: RunName) -> Annotated[dict[str, Any], Trials]:
     """A sweep's trials in order. Raises NotFound, and Impossible for a run that is not a sweep."""
     sweep = ports.runs.get(run).value.asked.request.sweep
     if sweep is None:
         raise Impossible(f"Run {run} is no sweep, so it has no trials.", "no_sweep")
-    drawn = studies.trials(run, sweep)
+    drawn = ports.store(STUDIES).trials(run, sweep)
     records = {each.name: each for each in ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={run}"), MOST).runs}
     rows = []
     for trial in drawn:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from shared.jobs.search import Sweep
-from shared.runs.ports import RunPorts
+from shared.kernel.parts import FeatureStore
 from shared.sweeps.model import Trial, TrialState
 from shared.sweeps.sampling import Draw
 
 
 class Journal(Protocol):
-    """An append-only list of logs, numbered from 0. tests/fakes/studies.py and the tables pass the same tests."""
+    """An append-only list of logs, numbered from 0. tests/fakes/sweeps.py and the tables pass the same tests."""
 
     def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
         """The logs from this number on, in order."""
@@ -61,8 +61,4 @@ class Studies(Protocol):
         """The current trials of the study, read-only."""
 
 
-class SweepPorts(RunPorts, Protocol):
-    """The ports of runs, and the studies of sweeps."""
-
-    @property
-    def studies(self) -> Studies: ...
+STUDIES: FeatureStore[Studies] = FeatureStore("studies")

@@ -13,7 +13,6 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables import keys
 from shared.adapters.tables.run_table import TableRuns
 from shared.adapters.tables.table import Table, create, delete
-from shared.elastic.model import Elastic, Member
 from shared.kernel.errors import BadInput
 from shared.runs.model import Moment, RunState
 from shared.runs.ports import RunFilter
@@ -89,17 +88,6 @@ def test_runs_of_older_versions_are_found(tables: StorageClients, age: str) -> N
         assert [(one.name, one.progress.attempts) for one in found] == [(f"mnist-{i}", 2) for i in reversed(range(7))]
 
 
-def test_a_run_too_long_for_copies_is_found(tables: StorageClients) -> None:
-    """What a hundred members say does not fit fifteen times into one write; it is found all the same."""
-    runs = TableRuns(tables.table)
-    runs.insert(run(kind="elastic", tags={f"t{i}": "x" for i in range(15)}))
-    members = tuple(Member(i, 3, RunState.FAILED, NOW, "w" * 900) for i in range(100))
-    stored = runs.update(old := runs.get("mnist-0"), old.value.having(Elastic(1, 10, NOW, members)))
-    runs.update(stored, changed(stored.value, reason="at last"))
-    [found] = runs.page(RunFilter(tag="t7=x"), 9).runs
-    assert found == runs.get("mnist-0").value
-
-
 def test_a_service_that_gives_up_early_is_asked_again(
     account: Azurite, tables: StorageClients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,16 +120,6 @@ def test_a_row_that_can_not_be_read_stops_no_list(tables: StorageClients) -> Non
     assert "Column created_at can't be read" in found[1].progress.reason
     with pytest.raises(BadInput, match="created_at can't be read"):
         runs.get("mnist-1")
-
-
-def test_long_lists_of_members_are_kept(tables: StorageClients) -> None:
-    """A hundred members with long reasons fit into a run's record."""
-    runs = TableRuns(tables.table)
-    members = tuple(Member(i, 3, RunState.FAILED, NOW, "w" * 900) for i in range(100))
-    full = run(kind="elastic").having(Elastic(1, 10, NOW, members))
-    runs.insert(full)
-    assert runs.get("mnist-0").value == full
-    assert runs.newest()[0].feature(Elastic) == full.feature(Elastic)
 
 
 def test_a_long_history_is_kept(tables: StorageClients) -> None:

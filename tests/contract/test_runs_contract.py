@@ -11,7 +11,6 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.recent_rows import SECONDS, RecentRows
 from shared.adapters.tables.run_table import TableRuns
-from shared.elastic.model import Elastic, Member, Size
 from shared.jobs.location import Location
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.spec import DataInput, JobSpec
@@ -49,15 +48,6 @@ def test_a_run_comes_back_as_it_was_written(runs: Runs) -> None:
         asked="d" * 64,
         retry_of="mnist-9",
         cancel_asked_at=NOW,
-        kind="elastic",
-    ).having(
-        Elastic(
-            1,
-            10,
-            NOW + timedelta(hours=1),
-            (Member(0, 2, RunState.RUNNING, NOW, "The node was preempted."), Member(1, 1, RunState.QUEUED, NOW)),
-            (Size(NOW, 1), Size(NOW + timedelta(seconds=1), 2)),
-        )
     )
     assert runs.insert(full)
     assert runs.get("mnist-0").value == full

@@ -18,13 +18,13 @@ from optuna.storages.journal import BaseJournalBackend
 from optuna.testing.pytest_storages import StorageTestCase
 
 from shared.adapters.storage.account import StorageClients
-from shared.adapters.studies import JournalStudies
-from shared.adapters.tables.study_table import TableJournal
+from shared.adapters.sweeps.studies import JournalStudies
+from shared.adapters.sweeps.study_table import TableJournal
 from shared.jobs.search import CHOICE, Parameter, Sweep
 from shared.kernel.errors import Changed
 from shared.sweeps.model import TrialState
 from shared.sweeps.ports import Journal
-from tests.fakes.studies import MemoryJournal
+from tests.fakes.sweeps import MemoryJournal
 
 SWEEP = Sweep({"lr": Parameter("loguniform", (), -7.0, -1.0), "size": Parameter(CHOICE, (32, 64))}, "accuracy")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from azure.data.tables import TableServiceClient
 
 from local.cloud import Cloud, Options
-from shared.adapters.studies import JournalStudies
-from shared.adapters.tables.study_table import TableJournal
+from shared.adapters.sweeps.studies import JournalStudies
+from shared.adapters.sweeps.study_table import TableJournal
 from shared.jobs.search import Sweep
 from shared.sweeps.model import TrialState
 from tests.e2e.desk import ROOT, Desk
@@ -21,7 +21,7 @@ from azure.data.tables import TableServiceClient
 from optuna import load_study
 from optuna.distributions import FloatDistribution
 from optuna.storages import JournalStorage
-from shared.adapters.tables.study_table import TableJournal
+from shared.adapters.sweeps.study_table import TableJournal
 connect = partial(TableServiceClient.from_connection_string, os.environ["STUDIES"])
 study = load_study(study_name=sys.argv[1], storage=JournalStorage(TableJournal(connect, sys.argv[1])))
 study.tell(study.ask({"lr": FloatDistribution(0.001, 0.1, log=True)}), 0.75)

@@ -14,7 +14,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from shared.adapters.studies import JournalStudies
 from shared.clusters.model import Cluster
 from shared.jobs.batchai.reader import BatchAIJobs
 from shared.jobs.ports import Readers
@@ -32,6 +31,7 @@ from shared.runs.names import run_of_job
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.outputs import archive_folder
 from shared.system import System
+from tests.fakes.features import of_features
 from tests.fakes.ports import (
     Clock,
     Crash,
@@ -55,7 +55,6 @@ from tests.fakes.ports import (
     FakeSender,
     FakeSigner,
 )
-from tests.fakes.studies import MemoryJournal
 
 TEMPLATE: dict[str, Any] = {
     "command": "python mnist/train.py --data ${{inputs.data}} --epochs ${{inputs.epochs}}",
@@ -95,7 +94,7 @@ class World:
         self.jobs, self.events = FakeJobs(clock=self.clock), FakeEvents()
         self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
         self.removals = FakeRemovals()
-        self.journals: dict[str, MemoryJournal] = {}  # of sweeps' studies
+        self.journals: dict[str, Any] = {}  # what the features' own stores hold
         self.models, self.signer, self.registry = FakeModels(), FakeSigner(), FakeRegistry()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
         self.goes_on = False  # whether what follows an upload is done at once, as the app's triggers do it
@@ -107,13 +106,13 @@ class World:
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
             books=self.books, models=self.models, signer=self.signer, registry=self.registry,
             reader=Readers((BatchAIJobs(), CommandJobs())), post=self.post, schedules=self.schedules,
-            removals=self.removals, studies=self.studies(),
+            removals=self.removals, features=self.stores(),
         )  # fmt: skip
 
-    def studies(self, words: Iterable[str] = ()) -> JournalStudies:
-        """The sweeps' studies, as a process that has just begun has them."""
-        words = iter(words)
-        return JournalStudies(lambda name: Crashing(self.journals.setdefault(name, MemoryJournal()), words))
+    def stores(self, words: Iterable[str] = ()) -> dict[str, Any]:
+        """The features' own stores, as a process that has just begun has them."""
+        found = (module.stores(self.journals, words) for module in of_features("tests.fakes"))
+        return {name: store for stores in found for name, store in stores.items()}
 
     @property
     def post(self) -> Post:
@@ -128,7 +127,7 @@ class World:
         )
         ports: dict[str, Any] = {name: Crashing(getattr(self.system, name), words) for name in names}
         post = Post(Crashing(self.notices, words), Crashing(self.sender, words))
-        return replace(self.system, post=post, studies=self.studies(words), **ports)
+        return replace(self.system, post=post, features=self.stores(words), **ports)
 
     # the uploader, Event Grid and Azure ML
 

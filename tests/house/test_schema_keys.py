@@ -43,7 +43,7 @@ OTHER_MEANINGS = {
     "jobs/layers.py": {"queue_settings"},
     "jobs/route_sweep.py": {"search_space"},  # of a route's sweep
     "jobs/torchrun.py": {"distribution"},  # the field of a JobSpec, which is missing
-    "adapters/studies.py": {"distribution"},  # a field of Optuna's journals
+    "adapters/sweeps/studies.py": {"distribution"},  # a field of Optuna's journals
     "models/signature.py": {"resources"},  # of a signature
 }
 

@@ -18,8 +18,8 @@ from local.cloud import Cloud
 from local.record import REPOSITORY
 from shared import wiring
 from shared.adapters.storage import account
-from shared.adapters.studies import JournalStudies
-from shared.adapters.tables.study_table import TableJournal
+from shared.adapters.sweeps.studies import JournalStudies
+from shared.adapters.sweeps.study_table import TableJournal
 from shared.jobs.search import CHOICE, Parameter, Sweep
 from shared.jobs.spec import JobSpec
 from shared.kernel.places import OUTPUT_CONTAINER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -15,29 +16,24 @@ from shared.runs.features import parts
 from shared.runs.model import Run
 from tests.house.test_layers import ROOT, imports, module, within
 
-DATES = "shared.deadlines"
-# What keeps a feature's own records; they are wired where all others are.
-KEEPERS = {
-    "shared.sweeps": {"shared.adapters", "shared.bootstrap", "shared.ports", "shared.system", "shared.wiring"},
-}
-OTHERS = (  # tests of everything that dates touch
+WORKS_WITH_EVERY_FEATURE = (  # tests of what features add to
+    "tests/contract/test_runs_contract.py",
     "tests/shared/runs/test_intake.py",
-    "tests/shared/runs/test_kinds_of_runs.py",
-    "tests/shared/elastic/test_elastic_runs.py",
     "tests/shared/runs/test_preempted_jobs.py",
-    "tests/shared/pipelines/test_pipelines.py",
-    "tests/shared/sweeps/test_swept_drops.py",
     "tests/shared/drops/test_sealing.py",
-    "tests/shared/money/test_budgets.py",
-    "tests/shared/notices/test_notices.py",
 )
+OF_FEATURES = ("tests/shared/elastic", "tests/shared/pipelines", "tests/shared/sweeps/test_swept_drops.py")
+FAST = ("-k", "not tables and not dies and not crash")
+SCHEDULES = ("-m", "benchmarks.schedules", "--seed", "0", "--seconds", "3")
+LONG = ("tests/contract", "tests/shared", "tests/simulation")
 
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_nobody_else_names_a_feature(feature: str) -> None:
-    """Outside its folder only what keeps its records imports a feature: the rest asks the declarations."""
+    """Outside its folder only its adapters import a feature, and what other features add to it; the rest asks the
+    declarations."""
     additions = {f"{other}.{feature.rpartition('.')[2]}" for other in FEATURES}  # what other features add to it
-    allowed = {feature, *KEEPERS.get(feature, ()), *additions}
+    allowed = {feature, feature.replace("shared", "shared.adapters", 1), *additions}
     files = [path for folder in ("shared", "functions") for path in (ROOT / folder).rglob("*.py")]
     strangers = {
         module(path)
@@ -60,18 +56,66 @@ def test_a_run_is_of_its_own_size() -> None:
     assert len(columns(Run)) <= 70
 
 
-def test_without_dates_the_rest_works(tmp_path: Path) -> None:
-    """A copy of the repository without the folder of dates, its line, and what tests them passes the other tests."""
-    listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    for name in listed:
-        if (ROOT / name).is_file() and not name.startswith(("page/", "docs/", f"{DATES.replace('.', '/')}/")):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, tmp_path / name)
-    file = tmp_path / "shared" / "features.py"
-    kept = [line for line in file.read_text("utf-8").splitlines(keepends=True) if f'"{DATES}"' not in line]
-    file.write_text("".join(kept), "utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *OTHERS]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+@pytest.mark.parametrize("feature", FEATURES)
+def test_without_a_feature_the_rest_works(feature: str, tmp_path: Path) -> None:
+    """A copy of the repository without the feature passes tests of what the feature adds to, and some schedules."""
+    without(feature, tmp_path)
+    of_others = [name for name in OF_FEATURES if (tmp_path / name).exists()]
+    passes(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *FAST, *WORKS_WITH_EVERY_FEATURE, *of_others)
+    passes(tmp_path, *SCHEDULES)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_without_a_feature_every_other_test_passes(feature: str, tmp_path: Path) -> None:
+    """The same copy passes all tests of shared/, the contracts and the simulation that need nothing of the feature."""
+    without(feature, tmp_path)
+    # Declarations of which these are generated name the operations and answers of all features
+    generated = [f"--ignore=tests/shared/{name}" for name in ("test_features.py", "test_function_time.py")]
+    passes(tmp_path, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", *generated, *LONG, seconds=1500)
+
+
+def without(feature: str, folder: Path) -> None:
+    """Copy the repository without the feature: its line, its folder, its adapters, what other features add to it, and
+    the tests that import any of these.
+    """
+    name = feature.rpartition(".")[2]
+    files = tracked()
+    gone = {path for path in files if _is_of(path, name)}
+    modules = {module(ROOT / path) for path in gone if path.endswith(".py")}
+    tests = {path: set(imports(ROOT / path)) for path in files if path.startswith("tests/") and path.endswith(".py")}
+    while more := {
+        path for path, names in tests.items() if path not in gone and any(within(n, modules) for n in names)
+    }:
+        gone |= more
+        modules |= {module(ROOT / path) for path in more}
+    assert not gone.intersection(WORKS_WITH_EVERY_FEATURE), "these import a feature"
+    for path in files:
+        if path not in gone and not path.startswith("page/"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / path, folder / path)
+    listed = folder / "shared" / "features.py"
+    kept = [line for line in listed.read_text("utf-8").splitlines(keepends=True) if f'"{feature}"' not in line]
+    listed.write_text("".join(kept), "utf-8")
+
+
+def _is_of(path: str, name: str) -> bool:
+    """Whether the file belongs to the feature of this name, or is what another feature adds to it."""
+    own = path.startswith((f"shared/{name}/", f"shared/adapters/{name}/", f"tests/shared/{name}/"))
+    added = {f"{feature.replace('.', '/')}/{name}.py" for feature in FEATURES}
+    return own or path in added or path in (f"tests/fakes/{name}.py", f"tests/simulation/{name}.py")
+
+
+def tracked() -> list[str]:
+    command = ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [path for path in listed if (ROOT / path).is_file()]
+
+
+def passes(folder: Path, *arguments: str, seconds: int = 300) -> None:
+    """Run Python in the copy."""
+    environment = {**os.environ, "PYTHONPATH": str(folder / "emulators" / "src")}
+    ran = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds,
+        check=False,
+    )  # fmt: skip
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]

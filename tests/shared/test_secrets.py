@@ -120,7 +120,7 @@ def answers(world: World, operation: Operation, names: dict[str, list[str]]) -> 
     declared = signature(operation)
     given = {
         "ports": world.system, "post": world.post, "schedules": world.schedules, "removals": world.removals,
-        "studies": world.system.studies, "by": ANN, "caller": Caller("keys", ANN, True), "range_header": None,
+        "by": ANN, "caller": Caller("keys", ANN, True), "range_header": None,
     }  # fmt: skip
     for values in itertools.product(*(names.get(part, []) for part in declared.path)):
         path = dict(zip(declared.path, values, strict=True))

@@ -6,11 +6,7 @@ import json
 import re
 from typing import Any
 
-from shared.deadlines.messages import CheckPace
-from shared.deadlines.model import Date
-from shared.deadlines.plan import NodeChoice
 from shared.drops.model import Drop, DropState
-from shared.elastic.model import DEDICATED_FROM, Elastic, member_job
 from shared.events.messages import Announce
 from shared.jobs.spec import LEFT_OUTPUT as LEFT
 from shared.kernel.drop_key import DropKey
@@ -22,14 +18,12 @@ from shared.runs.model import FINAL, Run, RunState
 from shared.runs.names import run_of_job
 from shared.runs.progress.workloads import workload
 from shared.runs.results.outputs import archive_folder
-from shared.sweeps.model import SweepSummary
-from tests.fakes.parts import sweep_of
 from tests.fakes.world import World
 from tests.simulation.ports import SimulatedJobs
 from tests.simulation.promotions import check_history, check_proofs
 from tests.simulation.removals import Requested
-from tests.simulation.scheduler import Violation
-from tests.simulation.sweeps import check_begun
+from tests.simulation.rules import all_rules
+from tests.simulation.scheduler import check
 
 FURTHER = re.compile(r"-a\d+$")  # a further job of a run of one job
 OPEN = (DropState.OPEN, DropState.SEALING)
@@ -48,6 +42,7 @@ class Oracle:
         self.overlapped: set[str] = set()  # ClusterAtZero that checks at the same time may have left out
         self.checks = 0
         self.requested = Requested(world)
+        self.rules = all_rules()
 
     def before(self, port: str, method: str, args: tuple[Any, ...]) -> None:
         """Remember what the invocation will read, and check what it is about to delete."""
@@ -62,9 +57,9 @@ class Oracle:
 
     def after(self, port: str, method: str, args: tuple[Any, ...], result: Any) -> None:
         """Check what this call did."""
-        if check := getattr(self, f"_{port}_{method}", None):
+        if checks := getattr(self, f"_{port}_{method}", None):
             self.checks += 1
-            check(args, result)
+            checks(args, result)
 
     # --- after each effect -----------------------------------------------------------------------------------------
 
@@ -81,13 +76,13 @@ class Oracle:
     _drops_forget = _drops_delete
 
     def _drop_is(self, drop: Drop) -> None:
-        require(drop.code and drop.why, f"drop {drop.key} is {drop.state} without a code and a reason")
+        check(drop.code and drop.why, f"drop {drop.key} is {drop.state} without a code and a reason")
         if drop.state in OPEN:
             self.opened.setdefault(drop.key, self.simulation.scheduler.steps)
         else:
             self.opened.pop(drop.key, None)
         if drop.state is DropState.SEALED:
-            require(drop.run in self.world.runs.rows, f"drop {drop.key} is sealed, its run {drop.run} does not exist")
+            check(drop.run in self.world.runs.rows, f"drop {drop.key} is sealed, its run {drop.run} does not exist")
 
     def _runs_insert(self, args: tuple[Any, ...], result: Any) -> None:
         run: Run = args[0]
@@ -98,56 +93,30 @@ class Oracle:
             else now
         )
         self.needed.setdefault(run.name, began)
-        if sweep_of(run):
-            check_begun(self.world, run)
-        elif not (run.asked.digest or run.asked.retry_of):
+        explained = [rules.begun(self.world, run) for rules in self.rules]
+        if not (any(explained) or run.asked.digest or run.asked.retry_of):
             first = self.trained.setdefault((run.asked.drop, run.asked.fingerprint), run.name)
-            require(first == run.name, f"runs {first} and {run.name} train the same content")
+            check(first == run.name, f"runs {first} and {run.name} train the same content")
 
     def _runs_update(self, args: tuple[Any, ...], result: Any) -> None:
         before: Run = args[0].value
         run: Run = result.value
-        require(
+        check(
             before.progress.state not in FINAL or before.progress.state is run.progress.state,
             f"run {run.name} left {before.progress.state}",
         )
         if run.progress.state in (RunState.FAILED, RunState.CANCELED):
-            require(run.progress.reason, f"run {run.name} is {run.progress.state} without a reason")
+            check(run.progress.reason, f"run {run.name} is {run.progress.state} without a reason")
         if run.archive.at is not None and before.archive.at is None:
             self._archived(self.world.runs.rows[run.name].value)
-        if date := run.feature(Date):
-            self._keeps_its_date(before.feature(Date) or date, date, run)
-        else:
-            elastic = run.feature(Elastic)
-            spent = elastic.resubmitted if elastic else run.jobs.number - 1
-            budget = elastic.resubmissions if elastic else run.asked.resubmissions
-            require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
-
-    def _keeps_its_date(self, before: Date, date: Date, run: Run) -> None:
-        """Once only dedicated nodes can keep the date they are held, and without need no run holds both tiers."""
-        if date.pace.paced_at is None or date.pace.paced_at == before.pace.paced_at:
-            return
-        self.simulation.counts["looks at dates"] += 1
-        due, pace = date.due, date.pace
-        slack = (due.done_by - date.pace.paced_at).total_seconds() - due.takes_seconds * (1 - pace.done_share)
-        sure = slack >= 2 * due.change_seconds or pace.holds is NodeChoice.DEDICATED
-        require(sure, f"run {run.name} holds {pace.holds}, and has {slack:.0f} s more than it needs")
-        if (elastic := run.feature(Elastic)) and pace.holds in (NodeChoice.LOW, NodeChoice.NONE):
-            require(not elastic.dedicated, f"run {run.name} holds {pace.holds}, and dedicated nodes too")
+        judged = [rules.stepped(self.simulation, before, run) for rules in self.rules]
+        if not any(judged):
+            spent, budget = run.jobs.number - 1, run.asked.resubmissions
+            check(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
 
     def handled(self, message: Message | None) -> None:
-        """After a look at a run with a date every job was told to end that the run, by its row, no longer needs."""
-        row = self.world.runs.rows.get(message.paced) if isinstance(message, CheckPace) else None
-        run = row.value if row else None
-        elastic = run.feature(Elastic) if run else None
-        if run is None or elastic is None:
-            return
-        assert isinstance(self.world.jobs, SimulatedJobs)
-        most = DEDICATED_FROM + elastic.dedicated
-        surplus = {member_job(run.name, m.index, m.attempt) for m in elastic.members if m.index >= most}
-        left = surplus.intersection(self._live()).difference(self.world.jobs.to_end)
-        busy = any(f"msg {CheckPace.queue}" in each.name for each in self.simulation.scheduler.alive)
-        require(busy or not left, f"run {run.name} does not need {left}, which nobody told to end")
+        for rules in self.rules:
+            rules.handled(self.simulation, message)
 
     def _models_write(self, args: tuple[Any, ...], result: Any) -> None:
         check_history(self.world.models, args[1])
@@ -159,15 +128,15 @@ class Oracle:
     def _jobs_submit(self, args: tuple[Any, ...], result: Any) -> None:
         name = args[0].name
         run = run_of_job(name)
-        require(run in self.world.runs.rows, f"job {name} belongs to no run")
+        check(run in self.world.runs.rows, f"job {name} belongs to no run")
         self.put.setdefault(name, self.simulation.scheduler.steps)
         member = name.rpartition("-")[0]
         if name == run or FURTHER.search(name):
             same = [job for job in self._live() if run_of_job(job) == run]
-            require(len(same) <= 1, f"a run of one job has several live ones: {', '.join(same)}")
+            check(len(same) <= 1, f"a run of one job has several live ones: {', '.join(same)}")
         if member != run:
             same = [job for job in self._live() if run_of_job(job) != job and job.rpartition("-")[0] == member]
-            require(len(same) <= 1, f"a member has several live jobs: {', '.join(same)}")
+            check(len(same) <= 1, f"a member has several live jobs: {', '.join(same)}")
 
     def _queues_send(self, args: tuple[Any, ...], result: Any) -> None:
         if isinstance(args[0], Announce):
@@ -178,16 +147,16 @@ class Oracle:
 
     def _announced(self, kind: str, data: dict[str, Any]) -> None:
         if kind == "RunSubmitted":
-            sweep = self.world.runs.rows[data["run"]].value.feature(SweepSummary) is not None
-            require(sweep or self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
+            jobless = not workload(self.world.runs.rows[data["run"]].value).has_own_nodes
+            check(jobless or self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
     def _decisions_record(self, args: tuple[Any, ...], result: Any) -> None:
         """One of two concurrent checks may read before the other records its decision, and skip a ClusterAtZero."""
-        require(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
+        check(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
         sweep = self.simulation.scheduler.current
         if sweep is not None and args[0].action == "to-zero" and not args[0].replaces:
             late = [what for what, since in self._needs(args[0].cluster) if since < sweep.changed_at]
-            require(not late, f"cluster {args[0].cluster} stays at zero, and {late} needed it when it went there")
+            check(not late, f"cluster {args[0].cluster} stays at zero, and {late} needed it when it went there")
         if sweep is not None and sweep.decisions_read != self.decisions:
             self.overlapped.add(f"{args[0].cluster}/{args[0].at.isoformat()}")
         self.decisions += 1
@@ -203,7 +172,7 @@ class Oracle:
             return
         for what, since in self._needs(args[0]):
             seen = since < max(sweep.looked_at, sweep.changed_at)
-            require(not seen, f"cluster {args[0]} goes to zero while {what} needs it")
+            check(not seen, f"cluster {args[0]} goes to zero while {what} needs it")
             self.simulation.counts["needs that began between a sweep's look and its change"] += 1
         sweep.changed_at = self.simulation.scheduler.steps
 
@@ -221,18 +190,18 @@ class Oracle:
 
     def _archived(self, run: Run) -> None:
         manifest = self.world.manifest(run)
-        require(manifest is not None, f"run {run.name} is archived without a manifest")
+        check(manifest is not None, f"run {run.name} is archived without a manifest")
         there = {blob.name: blob for blob in self.world.blobs.list(Place("output", f"{archive_folder(run)}/"))}
         names = set()
         for file in manifest["files"]:
             blob = there.get(f"{archive_folder(run)}/{file['name']}")
-            require(
+            check(
                 blob and blob.size == file["size"], f"run {run.name}: file {file['name']} is not as the manifest says"
             )
             names.add(file["name"])
         fates = {fate["name"]: fate for fate in manifest["outputs"]}
         for output in run.asked.request.outputs:
-            require(output in fates, f"run {run.name}: the manifest says nothing of output {output}")
+            check(output in fates, f"run {run.name}: the manifest says nothing of output {output}")
         if run.progress.state is RunState.COMPLETED:
             self._holds_all(run, names)
 
@@ -241,8 +210,8 @@ class Oracle:
             folder = f"trainyard/{run.name}/{output}/"
             for blob in self.world.blobs.list(Place("azureml-blobstore", folder)):
                 name = f"{output}/{blob.name.removeprefix(folder)}"
-                require(name in names, f"run {run.name}: its archive lacks {name}")
-        require(LEFT not in {name.partition("/")[0] for name in names}, f"run {run.name}: checkpoints were copied")
+                check(name in names, f"run {run.name}: its archive lacks {name}")
+        check(LEFT not in {name.partition("/")[0] for name in names}, f"run {run.name}: checkpoints were copied")
 
     def _jobs_of(self, run: str) -> list[str]:
         return [job for job in self.world.jobs.jobs if run_of_job(job) == run]
@@ -278,10 +247,10 @@ class Oracle:
             self._trained_on(run)
             known = set(workload(run).jobs(run).values())
             for job in self._jobs_of(run.name):
-                require(job in known, f"job {job} is none of run {run.name}'s")
-            if run.progress.state is RunState.COMPLETED and not run.feature(SweepSummary):
+                check(job in known, f"job {job} is none of run {run.name}'s")
+            if run.progress.state is RunState.COMPLETED and workload(run).has_own_nodes:
                 ended = [self.world.jobs.jobs[job].raw for job in self._jobs_of(run.name)]
-                require("Completed" in ended, f"run {run.name} is completed, its jobs are {ended}")
+                check("Completed" in ended, f"run {run.name} is completed, its jobs are {ended}")
         self._contents()
         self._told()
         check_proofs(self.world)
@@ -293,9 +262,9 @@ class Oracle:
         assert isinstance(self.world.jobs, SimulatedJobs)
         read = [each for job in self._jobs_of(run.name) for each in self.world.jobs.read.get(job, ())]
         same, says = [each == run.asked.fingerprint for each in read], run.progress.trained_on
-        require(says or run.progress.state is not RunState.COMPLETED, f"run {run.name} doesn't say what it trained on")
-        require(says != "recorded" or all(same), f"run {run.name} says it trained on what is recorded, but did not")
-        require(says != "other" or not all(same), f"run {run.name} says it trained on something else, but did not")
+        check(says or run.progress.state is not RunState.COMPLETED, f"run {run.name} doesn't say what it trained on")
+        check(says != "recorded" or all(same), f"run {run.name} says it trained on what is recorded, but did not")
+        check(says != "other" or not all(same), f"run {run.name} says it trained on something else, but did not")
         self.simulation.counts[f"runs that trained on: {says or 'nothing'}"] += 1
 
     def _uploaded(self) -> list[DropKey]:
@@ -311,7 +280,7 @@ class Oracle:
                 blobs = [b for b in self.world.blobs.list(Place("drops", str(key))) if DropKey.of(b.name) == key]
                 seen = survey(key, blobs)
                 same = seen.fingerprint == drop.fingerprint or key in self.simulation.deleted
-                require(same, f"drop {key} holds other content than run {drop.run} trained, and will stay so")
+                check(same, f"drop {key} holds other content than run {drop.run} trained, and will stay so")
 
     def _told(self) -> None:
         aside = self.simulation.host.poison.get(Announce.queue, [])
@@ -321,27 +290,22 @@ class Oracle:
             for generation in range(1, row.value.generation + 1):
                 subject = f"{key}/{generation}"
                 if row.value.code != "bad_job":
-                    require(("DropSealed", subject) in told, f"DropSealed {subject} was never told")
+                    check(("DropSealed", subject) in told, f"DropSealed {subject} was never told")
         for run in [row.value for row in self.world.runs.rows.values()]:
             submitted = any(job not in self.simulation.jobs.after_end for job in self._jobs_of(run.name))
-            require(not submitted or ("RunSubmitted", run.name) in told, f"RunSubmitted {run.name} was never told")
+            check(not submitted or ("RunSubmitted", run.name) in told, f"RunSubmitted {run.name} was never told")
             archived = run.archive.at is None or ("RunArchived", run.name) in told
-            require(archived, f"RunArchived {run.name} was never told")
+            check(archived, f"RunArchived {run.name} was never told")
         for cluster in self.world.clusters.clusters:
             for decision in self.world.decisions.history(cluster)[:-1]:
                 subject = f"{cluster}/{decision.at.isoformat()}"
                 if decision.code != "at_zero" or ("ClusterAtZero", subject) in told:
                     continue
                 self.simulation.counts["ClusterAtZero left out between two checks"] += 1
-                require(subject in self.overlapped, f"ClusterAtZero {subject} was never told")
+                check(subject in self.overlapped, f"ClusterAtZero {subject} was never told")
 
 
 def fingerprint_now(world: World, job: str) -> str:
     """The fingerprint of what the drop of a job's run holds."""
     drop = world.runs.rows[run_of_job(job)].value.asked.drop
     return survey(DropKey.of(drop), drop_blobs(world.blobs, DropKey.of(drop))).fingerprint if drop else ""
-
-
-def require(holds: object, otherwise: str) -> None:
-    if not holds:
-        raise Violation(otherwise)

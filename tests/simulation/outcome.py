@@ -7,11 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.elastic.model import Elastic, elastic_of
 from shared.removals.model import RemovalKind
-from shared.sweeps.model import SweepSummary
-from tests.fakes.parts import sweep_of
 from tests.fakes.world import World
+from tests.simulation.rules import all_rules
 
 
 @dataclass
@@ -29,15 +27,12 @@ class Outcome:
     def count(self, world: World) -> None:
         """Count what happened, to show that schedules reach the cases that they are for."""
         for run in [row.value for row in world.runs.rows.values()]:
-            kind = "elastic" if run.feature(Elastic) else "plain"
-            self.counts[f"{kind} runs {run.progress.state}"] += 1
+            self.counts[f"{run.asked.kind or 'plain'} runs {run.progress.state}"] += 1
             self.counts["moves"] += max(0, len(run.jobs.places) - 1)
-            self.counts["resubmissions"] += elastic_of(run).resubmitted if run.feature(Elastic) else 0
+            for rules in all_rules():
+                self.counts.update(rules.count(run))
             self.counts["retries"] += bool(run.asked.retry_of)
             self.counts["jobs started again"] += run.progress.attempts > 1
-            if sweep_of(run) or run.feature(SweepSummary) is not None:
-                self.counts[f"{'trials' if sweep_of(run) else 'sweeps'} {run.progress.state}"] += 1
-                self.counts["trials that lost"] += "at interval" in run.cancel.why
             self.counts["archives given up"] += run.archive.gave_up_at is not None
         for drop in [row.value for row in world.drops.rows.values()]:
             self.counts[f"drops {drop.state}"] += 1

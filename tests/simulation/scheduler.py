@@ -107,3 +107,9 @@ class Scheduler:
         if invocation.thread.dead:
             self.alive.remove(invocation)
             invocation.ended(invocation.error)
+
+
+def check(holds: object, otherwise: str) -> None:
+    """Raise Violation with these words unless the rule holds."""
+    if not holds:
+        raise Violation(otherwise)

@@ -14,10 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from shared.adapters.studies import JournalStudies
 from shared.clusters.model import Cluster
 from shared.clusters.scaling import scale_clusters
-from shared.elastic.api import evict
 from shared.events import incoming
 from shared.jobs.readers.azureml import read_job
 from shared.kernel.drop_key import DropKey
@@ -30,21 +28,20 @@ from shared.runs.names import run_of_job
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
 from shared.system import System
-from tests.fakes.parts import sweep_of
 from tests.fakes.ports import Clock, FakeBlobs
-from tests.fakes.studies import MemoryJournal
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World
-from tests.simulation import removals, sweeps, tiers
+from tests.simulation import removals
 from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.host import Host
 from tests.simulation.oracle import Oracle, fingerprint_now
 from tests.simulation.outcome import Outcome, short
 from tests.simulation.ports import PagedBlobs, Port, RememberedRuns, SimulatedJobs, StrangeDrops
 from tests.simulation.promotions import somebodys_wish
+from tests.simulation.rules import Rules, all_rules
 from tests.simulation.scheduler import Scheduler, Violation
-from tests.simulation.tiers import in_tiers
 
-DATES, SWEEPS, REMOVALS, LATE = "dates", "sweeps", "removals", "late"  # what a schedule may have beside the rest
+REMOVALS, LATE = "removals", "late"
+ALSO = ("", REMOVALS, LATE, *(rules.also for rules in all_rules() if rules.also))
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
 CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
@@ -84,8 +81,9 @@ class Simulation:
     """
 
     def __init__(self, seed: int, trainers: Path, traced: bool = False, also: str = "") -> None:
-        self.random, self.dated, self.swept = Random(seed), also == DATES, also == SWEEPS
-        self.removing, self.late = also == REMOVALS, also == LATE
+        self.random, self.removing, self.late = Random(seed), also == REMOVALS, also == LATE
+        self.rules = [rules for rules in all_rules() if not rules.also]
+        self.of_feature = next((rules for rules in all_rules() if also and rules.also == also), Rules())
         self.outcome = Outcome(seed)
         self.traced, self.counts = traced, self.outcome.counts
         self.faults = Faults.drawn(self.random)
@@ -96,10 +94,6 @@ class Simulation:
         self.fates: tuple[str, ...]
         self.fates, self.codes = self.random.choice(FATES), self.random.choice(CODES)
         self.length = self.random.choice((60, 150, 300, 600))
-        if self.dated:  # their jobs last
-            self.fates, self.length = ("Queued",) * 12 + ("Completed",), 600
-        if self.swept:  # their trials go on for long enough to be compared
-            self.fates = ("Running",) * 8 + self.fates
         self.world = self._world(trainers)
         self.oracle = Oracle(self.world, self)
         self.host = Host(self, workers)
@@ -107,17 +101,14 @@ class Simulation:
         behind = {name: getattr(self.world, name) for name in names} | {"blobs": PagedBlobs(self.world.blobs)}
         ports: dict[str, Any] = {name: Port(name, port, self) for name, port in behind.items()}
         self.system = replace(self.world.system, **ports)
-        if self.swept and self.random.random() < 0.3:
-            self.faults.slow_at = ("journals", "append_at")
-        self._kept = JournalStudies(self._journal)
+        self.of_feature.start(self)
         self.lost: set[DropKey] = set()  # drops of which an upload's event, or a look, came to nothing
         self.deleted: set[DropKey] = set()
 
     def _world(self, trainers: Path) -> World:
         world = World(trainers, (ROUTE, ELASTIC_ROUTE))
         clusters = [Cluster("cpu-cluster", 1, 4, 120), Cluster("spot", 1, 4, self.random.choice((0, 30)))]
-        if self.dated:
-            clusters = in_tiers(world, clusters)
+        clusters = self.of_feature.clusters(world, clusters)
         world.clusters.clusters = {cluster.name: cluster for cluster in clusters}
         self.jobs = SimulatedJobs(tuple(world.clusters.clusters), world.clock, self.random)
         self.jobs.stale_seconds = self.faults.stale_seconds
@@ -130,15 +121,8 @@ class Simulation:
         world.system = replace(world.system, jobs=world.jobs, blobs=world.blobs, runs=world.runs, drops=world.drops)
         return world
 
-    def _journal(self, name: str) -> Any:
-        return Port("journals", self.world.journals.setdefault(name, MemoryJournal()), self)
-
     def system_of_process(self) -> System:
-        """The system of a process that has kept the studies of sweeps, or of another one, which has read none yet."""
-        if not self.swept:
-            return self.system
-        kept = self._kept if self.random.random() < 0.5 else JournalStudies(self._journal)
-        return replace(self.system, studies=kept)
+        return self.of_feature.system(self)
 
     def run(self) -> Outcome:
         try:
@@ -182,12 +166,12 @@ class Simulation:
     def _actions(self) -> list[tuple[Callable[[], None], float]]:
         return [
             (self._upload, 3.0), (self._delete, 0.1), (self._deliver, 3.0), (self.host.handle, 8.0), (self._wait, 3.0),
-            (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 1.0), (self._retry, 0.2), (self._evict, 0.2),
+            (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 1.0), (self._retry, 0.2),
+            *(action for rules in self.rules for action in rules.actions(self)),
             (partial(self.host.timer, "reconcile", reconcile), 0.6),
             (partial(self.host.timer, "scaling", scale_clusters), 0.6),
             (self._scale_up, 0.2), (self._lose_compute, 0.5), (self._promote, 1.0),
-            *([(partial(tiers.ask, self), 2.0)] if self.dated else []),
-            *([(partial(sweeps.ask, self), 0.5), (partial(sweeps.tell, self), 8.0)] if self.swept else []),
+            *self.of_feature.actions(self),
             *([(partial(removals.ask, self), 8.0)] if self.removing else []),
             *([(self._late_jobs, 1.0), (self._cancel, 3.0)] if self.late else []),
         ]  # fmt: skip
@@ -283,10 +267,7 @@ class Simulation:
         error = words if raw == "Failed" else ""
         self.note("JOB", (name, raw))
         run = self.world.runs.rows[run_of_job(name)].value
-        told = sweeps.told(self.world, run.name) if sweep_of(run) else []
-        self.world.job_goes(name, raw, error)
-        if sweep_of(run) and raw in ("Completed", "Failed"):
-            sweeps.ended(self.world, run, told)
+        self.of_feature.goes(self.world, run, raw, partial(self.world.job_goes, name, raw, error))
 
     def _scale_up(self) -> None:
         clusters = self.world.clusters.clusters
@@ -305,26 +286,22 @@ class Simulation:
         request = RunRequest(template=template, data="drops/mnist/a")
         self.host.call("create_run", partial(create.create_run, self.system, request, key))
 
-    def _some_run(self) -> str:
+    def some_run(self) -> str:
         """A run; half of the time the newest, which is still on its way."""
         names = list(self.world.runs.names) or [""]
         return names[-1] if self.random.random() < 0.5 else self.random.choice(names)
 
     def _cancel(self) -> None:
-        if run := self._some_run():
+        if run := self.some_run():
             self.host.call("cancel_run", partial(cancel_run, self.system, run))
 
     def _retry(self) -> None:
-        if run := self._some_run():
+        if run := self.some_run():
             self.host.call("retry_run", partial(retry_and_continue.retry_run, self.system, run))
 
     def _promote(self) -> None:
         if wish := somebodys_wish(self):
             self.host.call(*wish)
-
-    def _evict(self) -> None:
-        if run := self._some_run():
-            self.host.call("evict", partial(evict, self.system, run, self.random.randrange(3)))
 
     # --- the healing -----------------------------------------------------------------------------------------------
 
@@ -340,7 +317,8 @@ class Simulation:
                 raise Violation(f"after {periods} periods without faults: {'; '.join(left)}")
         self._promotions()
         self.oracle.healed()
-        sweeps.check_ended(self.world)
+        for rules in all_rules():
+            rules.healed(self.world)
         self._hours_end()
 
     def _promotions(self) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from shared.adapters.sweeps.studies import JournalStudies
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest, SweepRequest
@@ -13,11 +16,14 @@ from shared.runs.model import FINAL, Run, RunState
 from shared.runs.names import run_of_job
 from shared.runs.results.outputs import archive_folder
 from shared.sweeps.model import SweepSummary, TrialState
-from tests.fakes.parts import standing_of, sweep_of
+from shared.sweeps.ports import STUDIES
+from shared.system import System
 from tests.fakes.storage import FakeBlobs
+from tests.fakes.sweeps import MemoryJournal, standing_of, studies, sweep_of
 from tests.fakes.world import World
-from tests.simulation.scheduler import Violation
-from tests.simulation.tiers import DATA
+from tests.simulation.ports import Port
+from tests.simulation.rules import DATA, Actions, Rules
+from tests.simulation.scheduler import Violation, check
 
 METRIC = "test_accuracy"
 SPACE: dict[str, bool | int | float | str] = {"epochs": "2,3,4,5,6,7"}
@@ -61,9 +67,9 @@ def check_begun(world: World, trial: Run) -> None:
     if asked is None:
         raise Violation(f"run {trial.name} is a trial of {sweep.name}, which is no sweep")
     trials = _trials(world, sweep.name)
-    _require(len(trials) <= asked.most_trials, f"sweep {sweep.name} has {len(trials)} of {asked.most_trials} trials")
+    check(len(trials) <= asked.most_trials, f"sweep {sweep.name} has {len(trials)} of {asked.most_trials} trials")
     live = [run.name for run in trials if run.progress.state not in FINAL]
-    _require(len(live) <= asked.at_once, f"trials {live} of a sweep run, {asked.at_once} may at once")
+    check(len(live) <= asked.at_once, f"trials {live} of a sweep run, {asked.at_once} may at once")
 
 
 def check_ended(world: World) -> None:
@@ -71,19 +77,19 @@ def check_ended(world: World) -> None:
     for sweep in [row.value for row in world.runs.rows.values() if row.value.feature(SweepSummary) is not None]:
         trials, asked = {run.name: run for run in _trials(world, sweep.name)}, sweep.asked.request.sweep
         assert asked is not None
-        study = [trial for trial in world.studies().trials(sweep.name, asked) if trial.own]
-        _require(len(trials) <= len(study), f"sweep {sweep.name} has runs {sorted(trials)}, its study {study}")
+        study = [trial for trial in studies(world.journals).trials(sweep.name, asked) if trial.own]
+        check(len(trials) <= len(study), f"sweep {sweep.name} has runs {sorted(trials)}, its study {study}")
         standing = standing_of(sweep)
         if sweep.progress.state is not RunState.COMPLETED:
             continue
         lost = [trial.number for trial in study if trial.state is TrialState.RUNNING]
-        _require(not lost, f"sweep {sweep.name} is completed, and its study waits for trials {lost}")
-        _require(len(trials) == asked.most_trials or standing.closing, f"sweep {sweep.name} made {len(trials)} trials")
+        check(not lost, f"sweep {sweep.name} is completed, and its study waits for trials {lost}")
+        check(len(trials) == asked.most_trials or standing.closing, f"sweep {sweep.name} made {len(trials)} trials")
         completed = {name: max(told(world, name)) for name, run in trials.items() if _completed(run)}
-        _require(standing.best in completed, f"the best of sweep {sweep.name} is {standing.best}; {completed}")
+        check(standing.best in completed, f"the best of sweep {sweep.name} is {standing.best}; {completed}")
         best = max(completed.values())
-        _require(completed[standing.best] == best, f"{standing.best} is no best of sweep {sweep.name}: {completed}")
-        _require(standing.best_value == best, f"sweep {sweep.name} says {standing.best_value}: {completed}")
+        check(completed[standing.best] == best, f"{standing.best} is no best of sweep {sweep.name}: {completed}")
+        check(standing.best_value == best, f"sweep {sweep.name} says {standing.best_value}: {completed}")
         _check_archive(world, sweep, trials[standing.best])
 
 
@@ -92,9 +98,9 @@ def _check_archive(world: World, sweep: Run, best: Run) -> None:
         return
     model = "models/model.pt"
     there = world.blobs.containers[OUTPUT_CONTAINER]
-    _require(f"{archive_folder(sweep)}/{model}" in there, f"sweep {sweep.name} is archived without a model")
+    check(f"{archive_folder(sweep)}/{model}" in there, f"sweep {sweep.name} is archived without a model")
     same = there[f"{archive_folder(sweep)}/{model}"].data == there[f"{archive_folder(best)}/{model}"].data
-    _require(same, f"the archive of sweep {sweep.name} is not that of its best trial {best.name}")
+    check(same, f"the archive of sweep {sweep.name} is not that of its best trial {best.name}")
 
 
 def _completed(run: Run) -> bool:
@@ -114,6 +120,50 @@ def _metrics(trial: str) -> str:
     return f"trainyard/{trial}/metrics/metrics.jsonl"
 
 
-def _require(holds: object, otherwise: str) -> None:
-    if not holds:
-        raise Violation(otherwise)
+def _studies_behind_faults(simulation: Any) -> JournalStudies:
+    journals = simulation.world.journals
+    return JournalStudies(lambda name: Port("journals", journals.setdefault(name, MemoryJournal()), simulation))
+
+
+class SweepRules(Rules):
+    also = "sweeps"
+
+    def start(self, simulation: Any) -> None:
+        """The trials go on for long enough to be compared."""
+        simulation.fates = ("Running",) * 8 + simulation.fates
+        if simulation.random.random() < 0.3:
+            simulation.faults.slow_at = ("journals", "append_at")
+        simulation.kept_studies = _studies_behind_faults(simulation)
+
+    def actions(self, simulation: Any) -> Actions:
+        return [(partial(ask, simulation), 0.5), (partial(tell, simulation), 8.0)]
+
+    def begun(self, world: World, run: Run) -> bool:
+        if is_trial := bool(sweep_of(run)):
+            check_begun(world, run)
+        return is_trial
+
+    def healed(self, world: World) -> None:
+        check_ended(world)
+
+    def goes(self, world: World, run: Run, raw: str, go: Callable[[], None]) -> None:
+        told_before = told(world, run.name) if sweep_of(run) else []
+        go()
+        if sweep_of(run) and raw in ("Completed", "Failed"):
+            ended(world, run, told_before)
+
+    def system(self, simulation: Any) -> System:
+        """The system of a process that has kept the studies of sweeps, or of another one, which has read none yet."""
+        kept = simulation.random.random() < 0.5
+        studies = simulation.kept_studies if kept else _studies_behind_faults(simulation)
+        system: System = replace(simulation.system, features={STUDIES.name: studies})
+        return system
+
+    def count(self, run: Run) -> dict[str, int]:
+        if not sweep_of(run) and run.feature(SweepSummary) is None:
+            return {}
+        kind = "trials" if sweep_of(run) else "sweeps"
+        return {f"{kind} {run.progress.state}": 1, "trials that lost": "at interval" in run.cancel.why}
+
+
+RULES = SweepRules()

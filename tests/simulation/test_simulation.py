@@ -13,8 +13,6 @@ import pytest
 
 from shared import reconcile
 from shared.clusters import scaling
-from shared.deadlines import pace as dates
-from shared.deadlines.plan import NodeChoice
 from shared.kernel.facts import Fact
 from shared.models import promote
 from shared.models.ports import Models, Write
@@ -23,13 +21,12 @@ from shared.removals import remove
 from shared.runs.content import drop_blobs
 from shared.runs.progress import follow, submit
 from shared.runs.results import archive
-from shared.sweeps import advance
 from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
-from tests.simulation.simulation import DATES, LATE, REMOVALS, SWEEPS, play
+from tests.simulation.simulation import LATE, REMOVALS, play
 
 ROOT = Path(__file__).resolve().parents[2]
-A_TIME, DATED, SWEPT, REMOVED = 150, 6, 20, 20
+A_TIME, REMOVED = 150, 20
 SEEDS = 800
 BEGAN_LATE = (73, 124, 131)  # schedules in which jobs begin after their runs were judged
 
@@ -37,20 +34,6 @@ BEGAN_LATE = (73, 124, 131)  # schedules in which jobs begin after their runs we
 def test_whatever_happens_the_rules_hold(tmp_path: Path) -> None:
     """Handlers interleaved at every call of a port, with all faults: what tests/simulation/oracle.py says holds."""
     play_all(tmp_path, range(A_TIME))
-
-
-def test_dates_are_kept_whatever_happens(tmp_path: Path) -> None:
-    """With dates too: never two jobs for one, dedicated nodes as soon as only they keep the date, and no longer."""
-    counts = play_all(tmp_path, range(DATED), DATES)
-    assert counts["looks at dates"] > DATED
-    assert counts["moves"]
-
-
-def test_a_sweep_makes_its_trials_once_whatever_happens(tmp_path: Path) -> None:
-    """With sweeps too: never a trial more than asked or than may run at once, and the archive is the best's."""
-    counts = play_all(tmp_path, range(SWEPT), SWEEPS)
-    assert counts["sweeps completed"]
-    assert counts["trials that lost"]
 
 
 def test_removals_delete_what_was_there_whatever_happens(tmp_path: Path) -> None:
@@ -76,24 +59,6 @@ def test_the_oracle_sees_a_removal_that_reaches_further(tmp_path: Path, monkeypa
     trainers = trainers_folder(tmp_path)
     broken = (play(seed, trainers, also=REMOVALS).broken for seed in range(SEEDS))
     assert "which was uploaded after its request" in next(filter(None, broken))
-
-
-def test_the_oracle_sees_a_date_that_is_risked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever stays on low-priority nodes whatever is left of the time soon breaks the rule."""
-    monkeypatch.setattr(dates, "choose", lambda _plan, _now: NodeChoice.LOW)
-    trainers = trainers_folder(tmp_path)
-    broken = (play(seed, trainers, also=DATES).broken for seed in range(SEEDS))
-    assert "more than it needs" in next(filter(None, broken))
-
-
-def test_the_oracle_sees_a_trial_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever fills every place, however many trials there were, soon breaks the rule."""
-    monkeypatch.setattr(
-        advance, "to_start", lambda sweep, trials, _: sweep.at_once - sum(each.is_live for each in trials)
-    )
-    trainers = trainers_folder(tmp_path)
-    broken = (play(seed, trainers, also=SWEEPS).broken for seed in range(SEEDS))
-    assert "7 of 6 trials" in next(filter(None, broken))
 
 
 def play_all(folder: Path, seeds: range, also: str = "") -> Counter[str]:

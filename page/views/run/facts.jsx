@@ -8,17 +8,7 @@ import { to } from "../../route.js";
 import { W } from "../../words.js";
 import { useRef } from "preact/hooks";
 
-const FIELDS = [
-  "experiment",
-  "route",
-  "cluster",
-  "nodes",
-  "hardware",
-  "attempts",
-  "trained_on",
-  "data_note",
-  "archive_error",
-];
+const FIELDS = ["experiment", "route", "cluster", "nodes", "attempts", "trained_on", "data_note", "archive_error"];
 
 const OF_NODES = ["cluster", "nodes"]; // which a sweep's trials have, and not it
 
@@ -106,6 +96,7 @@ export function What({ run }) {
           ],
           [W.run.canceledBy, run.canceled_by],
           ...FIELDS.filter((name) => !run.sweep || !OF_NODES.includes(name)).map(known),
+          ...Object.entries(run.labeled || {}),
           [
             f.git,
             run.git && (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +21,7 @@ from shared.jobs.route_model import RouteModel, read_model
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadSetting, Conflict, Impossible
 from shared.kernel.person import Person
+from shared.models import api
 from shared.models.challenge import challenge, is_decided, judge
 from shared.models.decide import ChangeRequest
 from shared.models.goal import goal_for
@@ -228,7 +231,7 @@ def test_better_is_lower_for_losses_and_never_equal(
         {"name": "churn", "challenger": {"metric": "auc"}, "more": 1},
         {"name": "churn", "challenger": {"metric": "auc", "goal": "up"}},
         {"name": "churn", "protect": "production"},
-        {"name": "churn", "require": ["An Approval"]},
+        {"name": "churn", "require": ["approval"]},
     ],
 )
 def test_what_is_no_rule_is_a_bad_setting(section: Any) -> None:
@@ -426,3 +429,29 @@ def test_a_file_of_any_name_is_compared_and_a_continued_run_is_refused(world: Wo
 def train_again_named(world: World, name: str) -> Run:
     dropped(world, 0.5)
     return ends(world, train_again(world.system, KEY, "odd").name, 0.9, name=name, about=b'{"note": 1}')
+
+
+@pytest.mark.parametrize(("alias", "asks"), [("production", True), ("staging", False)])
+def test_a_protected_alias_needs_the_role(world: World, alias: str, asks: bool) -> None:
+    """To promote to it, to point it and to undo asks for the role before anything changes; so does `allow_code`."""
+    run = dropped(world, 0.9)
+    rule = replace(RULE, protect=("production",))
+    world.system = replace(world.system, routes={"mnist": replace(world.system.routes["mnist"], model=rule)})
+    asked: list[str] = []
+
+    def refuse() -> None:
+        asked.append(alias)
+        raise Conflict("This needs the role trainyard.coder.", "denied")
+
+    before, ann = world.models.rows["churn"], Person("ann")
+    calls: list[Callable[[], object]] = [
+        lambda: api.promote_run(world.system, "churn", api.PromoteRequest(run.name, alias), ann, refuse),
+        lambda: api.move_alias(world.system, "churn", alias, api.AliasRequest(version=1), ann, refuse),
+        lambda: api.move_alias(world.system, "churn", alias, api.AliasRequest(undo=True), ann, refuse),
+    ]
+    for call in calls:
+        with pytest.raises(Conflict) if asks else nullcontext():
+            call()
+    assert (len(asked), world.models.rows["churn"] == before) == ((3, True) if asks else (0, False))
+    with pytest.raises(Conflict):
+        api.promote_run(world.system, "churn", api.PromoteRequest(run.name, allow_code=True), ann, refuse)

@@ -10,14 +10,14 @@ from typing import Any
 import optuna
 from optuna.storages import JournalStorage
 
-from shared.adapters.studies import distribution
+from shared.adapters.sweeps.studies import distribution
 from shared.jobs.search import Sweep
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest, SweepRequest
 from shared.runs.model import Run
 from shared.sweeps.model import TrialState
 from shared.sweeps.sampling import draw
-from tests.fakes.parts import sweep_of
+from tests.fakes.sweeps import studies, sweep_of
 from tests.fakes.world import World, trainers_folder
 
 EPOCHS = 4
@@ -44,7 +44,7 @@ def crowded(world: World, trials: int, at_once: int) -> Run:
     searched = sweep.asked.request.sweep
     assert searched
     for begin in range(0, trials - at_once, 7):  # as many as fit into one commit
-        study = world.studies().open(sweep.name, searched)
+        study = studies(world.journals).open(sweep.name, searched)
         for number in range(begin, min(begin + 7, trials - at_once)):
             drawn = draw(searched, f"s{number}", ())
             study.add_values(study.add(drawn), [accuracy(float(drawn["lr"]), epoch) for epoch in range(1, 10)])

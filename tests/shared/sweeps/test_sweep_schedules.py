@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from shared.adapters.studies import JournalStudies
+from shared.adapters.sweeps.studies import JournalStudies
 from shared.messages.declared import QUEUES
 from shared.runs.model import RunState
 from shared.sweeps.advance import advance_sweep
 from shared.sweeps.messages import CheckSweep
+from shared.sweeps.ports import STUDIES
 from tests.fakes.crashing import Counting
+from tests.fakes.sweeps import studies
 from tests.fakes.world import PERIOD, World
 from tests.shared.sweeps import lab
 from tests.simulation.scheduler import Invocation, Scheduler
@@ -81,13 +83,15 @@ def test_looks_at_once_promote_no_trial_twice(tmp_path: Path, seeds: range) -> N
         sweep = lab.asked(world, {"trials": 3, "at_once": 2, "sampling": "random", "seed": 1}, key=str(seed))
         runs = Pausing(world.runs, scheduler)
         system = replace(world.system, runs=runs)
-        journal = world.studies().open(sweep.name, sweep.asked.request.sweep)  # type: ignore[arg-type]
+        journal = studies(world.journals).open(sweep.name, sweep.asked.request.sweep)  # type: ignore[arg-type]
         journal.commit()
         kept = Pausing(world.journals[sweep.name], scheduler)
         world.run_until_idle()
 
         def look(system: Any = system, kept: Any = kept, sweep: Any = sweep) -> None:
-            advance_sweep(replace(system, studies=JournalStudies(lambda _: kept)), CheckSweep(sweep.name))
+            advance_sweep(
+                replace(system, features={STUDIES.name: JournalStudies(lambda _: kept)}), CheckSweep(sweep.name)
+            )
 
         for number in range(4):
             scheduler.start(Invocation(f"look {number}", look, lambda _: None, world.clock(), 1.0))

@@ -9,7 +9,7 @@ from typing import Any
 import optuna
 import pytest
 
-from shared.adapters.studies import JournalStudies
+from shared.adapters.sweeps.studies import JournalStudies
 from shared.clusters.model import Cluster
 from shared.jobs.search import ASHA, Parameter, Stopping, Sweep
 from shared.kernel.errors import Impossible
@@ -21,8 +21,10 @@ from shared.sweeps.advance import BOOKS, CHECK_SECONDS, advance_sweep
 from shared.sweeps.api import list_trials
 from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState
+from shared.sweeps.ports import STUDIES
 from shared.sweeps.sampling import FILLED, scores
-from tests.fakes.parts import changed, standing_of
+from tests.fakes.parts import changed
+from tests.fakes.sweeps import standing_of
 from tests.fakes.world import World
 from tests.shared.sweeps import lab
 
@@ -97,7 +99,7 @@ def test_who_asks_and_tells_in_the_study_is_learned_from_and_has_no_run(world: W
     made, sweep = lab.trials(world, sweep), world.runs.get(sweep.name).value
     assert (len(made), sweep.progress.state, standing_of(sweep).begun) == (12, RunState.COMPLETED, 12)
     assert standing_of(sweep).best in {run.name for run in made}
-    listed = list_trials(world.system, world.studies(), sweep.name)["trials"]
+    listed = list_trials(world.system, sweep.name)["trials"]
     assert [(row["told"], row["state"].value) for row in listed if not row["run"]] == [
         (7.0, "completed"),
         (8.0, "completed"),
@@ -216,7 +218,7 @@ def test_a_look_reads_no_trial_that_has_ended(world: World) -> None:
             return self.target.read_logs(number)
 
     studies = JournalStudies(lambda name: Journal(world.journals[name]))
-    system = replace(world.system, runs=Runs(world.runs), studies=studies)
+    system = replace(world.system, runs=Runs(world.runs), features={STUDIES.name: studies})
     advance_sweep(system, CheckSweep(sweep.name))
     advance_sweep(system, CheckSweep(sweep.name))
     assert {name.rpartition("-t")[2] for name in reads if "-t" in name} == {"96", "97", "98", "99"}
@@ -258,7 +260,7 @@ def test_trials_are_told_with_what_mattered(world: World) -> None:
     """The API's answer has every trial with its values and its best; the learning rate matters more than the size."""
     sweep = lab.asked(world, {"trials": 24, "at_once": 4, "sampling": "random", "seed": 2})
     lab.play(world, 100)
-    told = list_trials(world.system, world.studies(), sweep.name)
+    told = list_trials(world.system, sweep.name)
     runs = {run.name: run for run in lab.trials(world, sweep)}
     assert [row["run"] for row in told["trials"]] == list(runs)
     for row in told["trials"]:
@@ -266,4 +268,4 @@ def test_trials_are_told_with_what_mattered(world: World) -> None:
         assert row["told"] == runs[row["run"]].archive.best_metrics["accuracy"]
     assert told["importance"]["lr"] > 0.8
     with pytest.raises(Impossible, match="is no sweep"):
-        list_trials(world.system, world.studies(), told["trials"][0]["run"])
+        list_trials(world.system, told["trials"][0]["run"])

@@ -11,7 +11,7 @@ from shared.jobs.search import Parameter, Sweep
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import RunState
-from tests.fakes.parts import standing_of, sweep_of
+from tests.fakes.sweeps import standing_of, sweep_of
 from tests.fakes.world import ROUTE, World, trainers_folder
 from tests.shared.sweeps import lab
 

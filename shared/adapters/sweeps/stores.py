@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from shared.sweeps.ports import STUDIES
 
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
+    from shared.adapters.storage.account import StorageClients
     from shared.jobs.search import Sweep
     from shared.sweeps.model import Trial
     from shared.sweeps.ports import Studies, Study
@@ -27,7 +30,12 @@ class LaterStudies:
 
     @cached_property
     def _studies(self) -> Studies:
-        from shared.adapters.studies import JournalStudies
-        from shared.adapters.tables.study_table import TableJournal
+        from shared.adapters.sweeps.studies import JournalStudies
+        from shared.adapters.sweeps.study_table import TableJournal
 
         return JournalStudies(lambda name: TableJournal(lambda: self._tables, name))
+
+
+def stores(clients: StorageClients) -> dict[str, Any]:
+    """Return the stores of sweeps, by name."""
+    return {STUDIES.name: LaterStudies(clients.table)}

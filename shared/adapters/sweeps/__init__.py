@@ -1,0 +1,1 @@
+"""The studies of sweeps, in Optuna's format."""

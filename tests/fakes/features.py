@@ -1,0 +1,15 @@
+"""What tests have for single features: a module with the feature's name in a package of the tests."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+from shared.features import FEATURES
+
+
+def of_features(package: str) -> list[ModuleType]:
+    """The modules of this package that have the name of a feature, in the order of FEATURES."""
+    names = [feature.replace("shared", package, 1) for feature in FEATURES]
+    return [import_module(name) for name in names if find_spec(name)]

@@ -1,0 +1,65 @@
+"""What a feature adds to the simulation: a module with the feature's name, whose `RULES` is an object of this class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shared.clusters.model import Cluster
+from shared.kernel.message import Message
+from shared.runs.model import Run
+from shared.system import System
+from tests.fakes.features import of_features
+from tests.fakes.world import World
+
+DATA = "azureml://datastores/workspaceblobstore/paths/p"  # which is always there
+Actions = list[tuple[Callable[[], None], float]]  # what people may do, and how often
+
+
+class Rules:
+    """The defaults change nothing. `also` is the word of `--also` for schedules in which people use the feature."""
+
+    also = ""
+
+    def clusters(self, _world: World, clusters: list[Cluster]) -> list[Cluster]:
+        """The clusters of a schedule in which people use the feature."""
+        return clusters
+
+    def start(self, _simulation: Any) -> None:
+        """Change a schedule in which people use the feature, before it begins."""
+
+    def system(self, simulation: Any) -> System:
+        """The system of the process that handles the next message of such a schedule."""
+        system: System = simulation.system
+        return system
+
+    def actions(self, _simulation: Any) -> Actions:
+        """What people do in such a schedule."""
+        return []
+
+    def begun(self, _world: World, _run: Run) -> bool:
+        """Check a new run. Return whether no other rule about new content applies to the run."""
+        return False
+
+    def stepped(self, _simulation: Any, _before: Run, _run: Run) -> bool:
+        """Check a step of a run. Return whether no other rule about resubmissions applies to the run."""
+        return False
+
+    def handled(self, _simulation: Any, _message: Message | None) -> None:
+        """Check what a handled message left."""
+
+    def healed(self, _world: World) -> None:
+        """Check the end, when all faults are over."""
+
+    def goes(self, _world: World, _run: Run, _raw: str, go: Callable[[], None]) -> None:
+        """Let a job of the run come into a state."""
+        go()
+
+    def count(self, _run: Run) -> dict[str, int]:
+        """What happened to the run, for the counts of the outcome."""
+        return {}
+
+
+def all_rules() -> list[Rules]:
+    """The rules of all features, in the order of FEATURES."""
+    return [module.RULES for module in of_features("tests.simulation")]
