@@ -27,11 +27,21 @@ export function number(value) {
   return size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(5)));
 }
 
-/** Dollars, as the API gives them: cents, but never a cost as nothing. */
+/** Dollars and cents: `$1,234.50`, `<$0.01` for less, `-$0.50` below zero. cli/show/costs.py writes the same. */
 export function money(dollars) {
   if (dollars === null || dollars === undefined) return W.nothing;
-  if (dollars === 0 || dollars >= 0.1) return `$${dollars.toFixed(2)}`;
-  return dollars < 0.0001 ? "< $0.0001" : `$${dollars.toPrecision(2)}`;
+  const [sign, size] = [dollars < 0 ? "-" : "", Math.abs(dollars)];
+  if (size > 0 && size < 0.01) return `${sign}<$0.01`;
+  return `${sign}$${size.toFixed(2).replace(/\B(?=(\d{3})+\.)/g, ",")}`;
+}
+
+/** A part of 1 in whole percent. */
+export const share = (part) => `${Math.floor(part * 100 + 0.5)} %`;
+
+/** What was saved, or a cost: `$1.50 less`, `$0.02 more`. */
+export function saved(dollars) {
+  if (dollars === null || dollars === undefined) return "";
+  return W.money.difference(money(Math.abs(dollars)), dollars >= 0);
 }
 
 export function bytes(value) {

@@ -210,7 +210,8 @@ def written_with(ports: AllPorts, fact: runs.RunAdvances | runs.RunBeingArchived
     """Return the run with all changes that belong in the same write as the fact. Each reaction sees the changes before
     it.
     """
-    for reaction in IN_THE_SAME_WRITE[type(fact)]:
+    of_features = (change for feature in features() for change in feature.in_the_same_write.get(type(fact), ()))
+    for reaction in (*IN_THE_SAME_WRITE[type(fact)], *of_features):
         fact = replace(fact, run=reaction(ports, fact))
     return fact.run
 

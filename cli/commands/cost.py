@@ -15,7 +15,7 @@ from rich.table import Table
 from ..results import prints
 from ..session import Session, command, user_path
 from ..show import people, png
-from ..show.costs import dollars
+from ..show.costs import dollars, saved, share
 from ..terminal_text import Text, one_line
 from . import options
 from .runs import moment
@@ -149,14 +149,13 @@ def _below(costs: dict[str, Any]) -> list[Text]:
         words = f"Nobody counted the nodes for some time: up to {unknown:.1f} further node hours are unknown."
         lines.append(Text(words, "yellow"))
     if total["spent"]:
-        lines.append(Text(f"{total['idle_share']:.0%} of it was idle, leased or unexplained.", "dim"))
+        lines.append(Text(f"{share(total['idle_share'])} of it was idle, leased or unexplained.", "dim"))
     for name, words in (
         ("saved_always_on", "nodes that are always on"),
         ("saved_default", "Azure ML's default idle time"),
     ):
         if total["spent"] and total[name] is not None:
-            less = "less" if total[name] >= 0 else "more"
-            lines.append(Text(f"{dollars(abs(total[name]))} {less} than with {words}.", "dim"))
+            lines.append(Text(f"{saved(total[name])} than with {words}.", "dim"))
     lines += [
         Text(f"{one_line(name)}: {dollars(value)} without any node.", "dim")
         for name, value in costs["standing"].items()

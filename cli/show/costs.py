@@ -8,8 +8,19 @@ from ..terminal_text import one_line
 
 
 def dollars(amount: float) -> str:
-    """Dollars and cents: `$1,234.50`; `<$0.01` for less."""
-    return "<$0.01" if 0 < amount < 0.01 else f"${amount:,.2f}"
+    """Dollars and cents: `$1,234.50`; `<$0.01` for less; `-$0.50` below zero. page/format.js writes the same."""
+    sign, size = "-" if amount < 0 else "", abs(amount)
+    return f"{sign}<$0.01" if 0 < size < 0.01 else f"{sign}${size:,.2f}"
+
+
+def share(part: float) -> str:
+    """A part of 1 in whole percent: `13 %`."""
+    return f"{int(part * 100 + 0.5)} %"
+
+
+def saved(amount: float) -> str:
+    """What was saved, or a cost: `$1.50 less`, `$0.02 more`."""
+    return f"{dollars(abs(amount))} {'less' if amount >= 0 else 'more'}"
 
 
 def before(estimated: float | None, greatest: float | None, unknown: str = "") -> str:
@@ -22,7 +33,9 @@ def before(estimated: float | None, greatest: float | None, unknown: str = "") -
 
 
 def of_run(run: dict[str, Any]) -> str:
-    """What a run has cost so far, split; or what it may cost, before it has. A sweep's is that of its trials."""
+    """What a run has cost, split, `so far` while the run goes on; or what it may cost, before it has. A sweep's cost is
+    that of its trials.
+    """
     over = run.get("state") in ("completed", "failed", "canceled")
     if sweep := run.get("sweep"):
         trials = f"{dollars(sweep['trials_dollars'])} for its trials"
@@ -37,4 +50,5 @@ def of_run(run: dict[str, Any]) -> str:
     parts = ", ".join(f"{kind} {dollars(cost[kind])}" for kind in ("training", "allocation", "idle") if cost[kind])
     total = dollars(cost["training"] + cost["allocation"] + cost["idle"])
     missing = ", some of it without a price" if cost["unpriced"] else ""
-    return f"{total} so far{f': {parts}' if parts else ''}{missing} ({may})"
+    so_far = "" if over else " so far"
+    return f"{total}{so_far}{f': {parts}' if parts else ''}{missing} ({may})"

@@ -14,6 +14,7 @@ from . import costs, people, plot
 from .steps import graph
 from .tables import begins, clock, facts_table, grid, state_text, titled_table
 
+QUOTED_LINES = 3  # of a diagnosis
 MOST_WHY = 90  # characters
 _FOLDERS = re.compile(r"/(?:[\w.@+-]+/){3,}")
 
@@ -47,6 +48,7 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
     times = phases.spent(run, datetime.now(UTC))
     return {
         "state": state_text(run),
+        **_diagnosis(run),
         "drop": Text(_data_of(run)),
         **_trained_on(run),
         "experiment": Text(run["experiment"]),
@@ -70,6 +72,20 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
         "project": Text(run.get("project") or "none"),
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
     }
+
+
+def _diagnosis(run: dict[str, Any]) -> dict[str, Text]:
+    """The cause of a failure, with the line that shows it, and what to do."""
+    found = run.get("diagnosis")
+    if not found:
+        return {}
+    quotes = [_quoted(quote) for quote in found["evidence"][:QUOTED_LINES]]
+    return {"cause": Text("\n".join([one_line(found["summary"]), *quotes, *(f"- {step}" for step in found["advice"])]))}
+
+
+def _quoted(quote: dict[str, Any]) -> str:
+    rank = f"rank {quote['rank']}, " if quote["rank"] is not None else ""
+    return f"  {rank}line {quote['number'] or '?'}: {one_line(quote['text'])}"
 
 
 def date(run: dict[str, Any]) -> dict[str, Text]:

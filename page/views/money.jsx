@@ -1,6 +1,6 @@
 // What was spent, on what and by whom, and how the budgets stand: the API's ledger, nothing reckoned here.
 import { get } from "../api.js";
-import { money, number, visible } from "../format.js";
+import { money, number, saved, share, visible } from "../format.js";
 
 import { useLive } from "../live.js";
 import { Drawing, Facts, Trouble } from "../parts.jsx";
@@ -73,9 +73,10 @@ function Shown({ value, by }) {
                 </>,
                 money(total[kind]),
               ]),
-              [W.money.idleShare, `${number(Math.round(total.idle_share * 1000) / 10)} %`],
+              [W.money.idleShare, share(total.idle_share)],
               [W.money.hours, number(Math.round(total.node_hours * 100) / 100)],
               [W.money.unpriced, total.unpriced_hours ? number(total.unpriced_hours) : ""],
+              [W.money.unknown, total.unknown_hours ? number(Math.round(total.unknown_hours * 10) / 10) : ""],
             ]}
           />
         </section>
@@ -83,8 +84,8 @@ function Shown({ value, by }) {
           <h2>{W.money.saved}</h2>
           <Facts
             rows={[
-              [W.money.alwaysOn, total.saved_always_on === null ? "" : money(total.saved_always_on)],
-              [W.money.byDefault, total.saved_default === null ? "" : money(total.saved_default)],
+              [W.money.alwaysOn, saved(total.saved_always_on)],
+              [W.money.byDefault, saved(total.saved_default)],
             ]}
           />
         </section>

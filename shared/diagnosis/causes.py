@@ -56,7 +56,7 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True)
 class QuotedLine:
-    """One line of the log as evidence: its number in the log (from 1), its text, and its rank if a prefix names one."""
+    """One line of the log as evidence: its number in the log (from 1; 0 if unknown), its text, its rank if known."""
 
     number: int
     text: str

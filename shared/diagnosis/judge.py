@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from shared.diagnosis.advice import advice, summary
 from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
@@ -14,6 +15,8 @@ from shared.diagnosis.words import Weight
 
 QUOTES, LONGEST_QUOTE = 5, 300
 GOES_ON = 2  # reports of steps after a line, from which on the line ended nothing
+LOST_OTHERS = (Cause.RENDEZVOUS_OR_RESET, Cause.NCCL_TIMEOUT)
+STATED_BY_PLATFORMS = (Cause.PREEMPTION, Cause.TIME_LIMIT, Cause.QUOTA_OR_CAPACITY, Cause.ENV_BUILD, Cause.PERMISSION)
 KILLED, BUS, ARGUMENTS = (137, -9), (135, -7), 2
 
 
@@ -27,7 +30,7 @@ def diagnose_log(text: str, exit_code: int | None = None) -> Diagnosis:
     lines = lines_of(text)
     raised = raised_in(lines)
     covered = frozenset(number for one in raised for number in range(one.first, one.last + 1))
-    progress = progress_of(lines, covered)
+    reports = progress_of(lines, covered)
     signs = [
         *of_exceptions(raised),
         *of_lines(lines, covered),
@@ -35,19 +38,42 @@ def diagnose_log(text: str, exit_code: int | None = None) -> Diagnosis:
         *of_metrics(lines),
         *of_words(lines, covered),
     ]
-    fatal = [sign for sign in signs if not _went_on(sign, progress)]
+    fatal = [sign for sign in signs if not _went_on(sign, reports)]
     first = _decisive(fatal)
     if exit_code and (first is None or first.weight <= Weight.SUMMARY):
         first = _of_exit_code(exit_code, lines) or first
-    return _diagnosis(first, fatal) if first else _none(lines, raised, progress, exit_code)
+    return _diagnosis(first, fatal) if first else _none(lines, raised, reports, exit_code)
 
 
-def _went_on(sign: Sign, progress: StepReports) -> bool:
+def diagnose_ranks(logs: Mapping[int, str], said: str = "", exit_code: int | None = None) -> Diagnosis:
+    """The cause of a failure, from the log of each rank and from what the platform `said` of the job.
+
+    Nodes have different clocks, so ranks are not ordered by time: a cause of its own counts more than an exception of
+    the user's code, and that more than a lost connection, which follows when another rank is gone.
+    """
+    platform = diagnose_log(said, exit_code)
+    found = [(rank, diagnose_log(text, exit_code)) for rank, text in sorted(logs.items())]
+    if platform.cause in STATED_BY_PLATFORMS or not found:
+        return platform
+    rank, best = min(found, key=lambda pair: (_order(pair[1].cause), pair[0]))
+    if best.cause is Cause.HEALTHY:
+        return replace(platform, cause=Cause.NOT_KNOWN) if platform.cause is Cause.HEALTHY else platform
+    quotes = tuple(replace(quote, rank=rank if quote.rank is None else quote.rank) for quote in best.evidence)
+    return replace(best, evidence=quotes, rank=best.rank if best.rank is not None or len(found) == 1 else rank)
+
+
+def _order(cause: Cause) -> int:
+    """The order in which causes of different ranks count."""
+    last = (Cause.USER_EXCEPTION, Cause.NETWORK, *LOST_OTHERS, Cause.RANK_FIRST_FAILED, Cause.NOT_KNOWN, Cause.HEALTHY)
+    return last.index(cause) + 1 if cause in last else 0
+
+
+def _went_on(sign: Sign, reports: StepReports) -> bool:
     """Whether the training reported further steps, or its end, after the sign, so that the sign ended nothing."""
     if sign.weight in (Weight.PLATFORM, Weight.SUMMARY, Weight.WORDS) or sign.cause is Cause.NAN_LOSS:
         return False
-    ended_well = progress.done is not None and progress.done > sign.last
-    return ended_well or progress.after(sign.last) >= GOES_ON
+    ended_well = reports.done is not None and reports.done > sign.last
+    return ended_well or reports.after(sign.last) >= GOES_ON
 
 
 def _decisive(signs: Sequence[Sign]) -> Sign | None:
@@ -84,10 +110,8 @@ def _quote(sign: Sign) -> QuotedLine:
     return QuotedLine(sign.line.number, sign.line.text.strip()[:LONGEST_QUOTE], sign.rank)
 
 
-def _none(
-    lines: Sequence[LogLine], raised: Sequence[Raised], progress: StepReports, exit_code: int | None
-) -> Diagnosis:
-    well = exit_code == 0 or (exit_code is None and bool(progress.steps or progress.done))
+def _none(lines: Sequence[LogLine], raised: Sequence[Raised], reports: StepReports, exit_code: int | None) -> Diagnosis:
+    well = exit_code == 0 or (exit_code is None and bool(reports.steps or reports.done))
     cause = Cause.HEALTHY if well else Cause.NOT_KNOWN
     to_read = [one.line for one in raised][:QUOTES] or [line for line in lines if not line.blank][-QUOTES:]
     quotes = (

@@ -57,6 +57,7 @@ class Feature:
     - `check`: raises Impossible for a requested run that can never start
     - `before_start`: fields of dry runs and of responses to requests for runs
     - `reactions`: reactions to facts, which run after the reactions common to all runs (shared/reactions.py)
+    - `in_the_same_write`: changes of the run that belong in the same write as a fact (IN_THE_SAME_WRITE there)
     - `price_on`: the price of a node-hour on one of the run's clusters; None if the feature has no price
     - `instead_of`: the runs to compare if a request names this run alone
     - `mend`: completes a run whose row the previous version wrote
@@ -68,6 +69,7 @@ class Feature:
     check: Callable[[Any, Run], None] | None = None
     before_start: tuple[BeforeStart, ...] = ()
     reactions: Mapping[type[Fact], tuple[Reaction, ...]] = field(default_factory=dict)
+    in_the_same_write: Mapping[type[Fact], tuple[Callable[[Any, Any], Run], ...]] = field(default_factory=dict)
     price_on: Callable[[Run, str], float | None] | None = None
     instead_of: Callable[[Any, str], list[str]] | None = None
     mend: Callable[[Run], Run] | None = None

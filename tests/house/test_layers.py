@@ -27,7 +27,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
 # Within shared/: each part may import those before it, and no other. What it needs of a later one it asks for through a
 # port of its own (shared/runs/ports.py), or states as a fact, from which shared/reactions.py has what follows.
 ORDER = (
-    *("kernel", "diagnosis", "features", "events", "jobs", "runs"),
+    *("kernel", "features", "events", "jobs", "runs"),
     *(
         "drops",
         "clusters",
@@ -40,6 +40,7 @@ ORDER = (
         "deadlines",
         "elastic",
         "sweeps",
+        "diagnosis",
     ),
     *("ports", "messages", "reactions", "reconcile", "daily", "api", "adapters", "system", "wiring", "bootstrap"),
 )

@@ -108,6 +108,7 @@ def archive_at_once(ports: RunPorts, run: Run) -> Run:
         copies = list(islice(run_outputs.copies(run), AT_ONCE_FILES + 1))
         if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
             return run
+        judged = ports.written_with(RunBeingArchived(judged))
         archived = _archive(ports, judged, run_outputs, copies, judged)
         _announce(ports, archived, NOTICE_AFTER)
     except TrainyardError as exc:
@@ -117,9 +118,10 @@ def archive_at_once(ports: RunPorts, run: Run) -> Run:
 
 
 def _with_verdict(fresh: Run, judged: Run) -> Run:
-    """The newest run with the verdict on its data."""
+    """The newest run with the verdict on its data, and with the parts that features added for the archive."""
     found = judged.progress
-    return replace(fresh, progress=replace(fresh.progress, trained_on=found.trained_on, data_note=found.data_note))
+    progress = replace(fresh.progress, trained_on=found.trained_on, data_note=found.data_note)
+    return replace(fresh, progress=progress, features={**judged.features, **fresh.features})
 
 
 def _with_archive(fresh: Run, archived: Run, now: datetime) -> Run:

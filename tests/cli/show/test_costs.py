@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +13,12 @@ from urllib.parse import urlencode
 import pytest
 
 from cli.commands import cost
-from cli.show.costs import before, dollars, of_run
+from cli.show.costs import before, dollars, of_run, saved, share
 from cli.show.png import draw_days
 from cli.terminal_text import Console
 
 KINDS = cost.KINDS
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def line(key: str, **more: Any) -> dict[str, Any]:
@@ -97,13 +101,15 @@ def test_money_in_words() -> None:
         "<$0.01",
         "$0.01",
         "$1,234.50",
-        "$-2.00",
+        "-$2.00",
     ]
     assert before(0.4, 2.1) == "about $0.40, at most $2.10"
     assert before(None, None, "No price is known.") == "No price is known."
     run = {"estimated_cost": None, "greatest_cost": 3.0, "cost": {"training": 1.0, "allocation": 0, "idle": 0.5}}
     run["cost"] |= {"unpriced": True}  # type: ignore[operator]
     assert of_run(run) == "$1.50 so far: training $1.00, idle $0.50, some of it without a price (at most $3.00)"
+    ended = of_run(run | {"state": "completed"})
+    assert ended == "$1.50: training $1.00, idle $0.50, some of it without a price (at most $3.00)", "not `so far`"
     sweep = {"sweep": {"trials_dollars": 1.5}, "greatest_cost": 3.0, "state": "running"}
     assert of_run(sweep) == "$1.50 for its trials so far (at most $3.00)"
     assert of_run(sweep | {"state": "completed"}) == "$1.50 for its trials"
@@ -142,3 +148,19 @@ def test_a_run_that_never_had_a_node_cost_nothing() -> None:
     run = {"state": "canceled", "history": history, "greatest_cost": 3.0, "estimated_cost": None, "cost": None}
     assert of_run(run) == "none, it never had a node"
     assert "at most $3.00" in of_run({**run, "state": "queued"})
+
+
+AMOUNTS = json.loads((Path(__file__).parent / "amounts.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("rule", "write"), [("dollars", dollars), ("share", share), ("saved", saved)])
+def test_the_command_line_and_the_page_write_amounts_alike(rule: str, write: Callable[[float], str]) -> None:
+    """One list of examples holds for both: page/format.js, run by Node where there is one, and cli/show/costs.py."""
+    given, told = zip(*AMOUNTS[rule], strict=True)
+    assert tuple(write(amount) for amount in given) == told
+    if node := shutil.which("node"):
+        source = (ROOT / "page" / "format.js").as_uri()
+        name = {"dollars": "money"}.get(rule, rule)
+        program = f"const f = await import({source!r}); console.log(JSON.stringify({json.dumps(given)}.map(f.{name})))"
+        answer = subprocess.run([node, "--input-type=module", "-e", program], capture_output=True, check=True)
+        assert tuple(json.loads(answer.stdout)) == told

@@ -1,0 +1,60 @@
+"""The diagnosis of a run that failed, made when the run is archived."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from shared.diagnosis.causes import Diagnosis
+from shared.jobs.model import UNKNOWN_FAILURE
+from shared.kernel.errors import TrainyardError
+from shared.runs.facts import RunBeingArchived
+from shared.runs.model import Run, RunState
+from shared.runs.ports import RunPorts
+from shared.runs.results.rank_log import rank_log
+
+LOG_BYTES = 1 << 20  # of the end of each rank's log
+RANKS_READ = 8
+log = logging.getLogger(__name__)
+
+
+def with_diagnosis(ports: RunPorts, fact: RunBeingArchived) -> Run:
+    """Return the run with its diagnosis if the run failed. Reads the end of at most RANKS_READ logs.
+
+    A log that can't be read leaves the run without a diagnosis: an archive never fails for it.
+    """
+    run = fact.run
+    if run.progress.state is not RunState.FAILED or run.feature(Diagnosis) is not None:
+        return run
+    from shared.diagnosis.judge import diagnose_ranks  # its patterns are compiled on first use
+
+    try:
+        logs = list(_logs(ports, run))
+    except TrainyardError as error:
+        log.warning("%s has no diagnosis, because its logs can't be read: %s", run.name, error)
+        return run
+    failure = run.progress.failure or UNKNOWN_FAILURE
+    found = diagnose_ranks({each.rank: each.text for each in logs}, failure.summary, failure.exit_code or None)
+    if any(each.is_cut for each in logs):  # the numbers of lines are not known
+        found = replace(found, evidence=tuple(replace(quote, number=0) for quote in found.evidence))
+    return run.having(found)
+
+
+@dataclass(frozen=True)
+class _LogEnd:
+    """The end of a rank's log. `is_cut`: it is not the whole log."""
+
+    rank: int
+    text: str
+    is_cut: bool
+
+
+def _logs(ports: RunPorts, run: Run) -> Iterator[_LogEnd]:
+    first = rank_log(ports.jobs, ports.blobs, run, 0)
+    for rank in sorted({0, *first.ranks})[:RANKS_READ]:
+        found = first if rank == 0 else rank_log(ports.jobs, ports.blobs, run, rank)
+        if found.blob:
+            begin = max(0, found.blob.size - LOG_BYTES)
+            data = ports.blobs.read_from(found.container, found.blob.name, begin, LOG_BYTES)
+            yield _LogEnd(rank, data.decode("utf-8", "replace"), begin > 0)
