@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.sweeps import advance
 from tests.fakes.world import trainers_folder
 from tests.simulation.simulation import play
 from tests.simulation.test_simulation import SEEDS, play_all
