@@ -11,11 +11,12 @@ from msgspec import Meta, Struct
 
 from shared.api import records
 from shared.clusters.ports import ClusterPorts
-from shared.clusters.samples import Sample
+from shared.clusters.samples import COUNTED_EVERY, HOLDS, STEADY, Sample
 
 MOST_HOURS = 72
 MOST_SAMPLES = 1000  # per cluster; beyond that, the states that lasted shortest are left out
 MOST_DECISIONS = 20
+UNCOUNTED = "nobody"  # marks a sample that stands for a time in which nobody counted
 KINDS = ("running", "idle", "preparing", "leaving", "unusable")
 
 
@@ -24,7 +25,7 @@ class NodesQuery(Struct):
 
 
 class NodeSample(Struct):
-    """The cluster had these nodes from `at` until the next sample."""
+    """The cluster had these nodes from `at` until the next sample. If not `known`, nobody counted them."""
 
     at: datetime
     running: int
@@ -32,6 +33,7 @@ class NodeSample(Struct):
     preparing: int
     leaving: int
     unusable: int
+    known: bool
 
 
 class ClusterNodes(Struct):
@@ -59,8 +61,12 @@ def nodes(ports: ClusterPorts, query: NodesQuery) -> dict[str, Any]:
             {
                 "cluster": name,
                 "samples": [
-                    {"at": sample.at.isoformat(), **{kind: getattr(sample, kind) for kind in KINDS}}
-                    for sample in _at_most(list(changes(ports.samples.between(name, since, until))))
+                    {
+                        "at": sample.at.isoformat(),
+                        **{kind: getattr(sample, kind) for kind in KINDS},
+                        "known": sample.seen_by != UNCOUNTED,
+                    }
+                    for sample in _at_most(list(changes(with_gaps(ports.samples.between(name, since, until)))))
                 ],
                 "decisions": [records.decision(d) for d in ports.decisions.history(name, MOST_DECISIONS)],
             }
@@ -69,11 +75,26 @@ def nodes(ports: ClusterPorts, query: NodesQuery) -> dict[str, Any]:
     }
 
 
+def with_gaps(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Yield the samples, and one without nodes where a count has no successor in time and the size is unknown."""
+    before: Sample | None = None
+    for sample in samples:
+        if before and sample.at - before.at > HOLDS and not _stayed(before, sample):
+            yield Sample(sample.cluster, before.at + COUNTED_EVERY, sample.vm_size, sample.tier, seen_by=UNCOUNTED)
+        yield sample
+        before = sample
+
+
+def _stayed(before: Sample, after: Sample) -> bool:
+    since = after.allocation_since if after.allocation == STEADY else None
+    return since is not None and since <= before.at and before.nodes == after.nodes
+
+
 def changes(samples: Iterable[Sample]) -> Iterator[Sample]:
     """Yield the samples whose node counts differ from the sample before."""
-    before: tuple[int, ...] | None = None
+    before: tuple[object, ...] | None = None
     for sample in samples:
-        now = tuple(getattr(sample, kind) for kind in KINDS)
+        now = (*(getattr(sample, kind) for kind in KINDS), sample.seen_by == UNCOUNTED)
         if now != before:
             yield sample
         before = now

@@ -26,6 +26,13 @@ OF_FEATURES = ("tests/shared/elastic", "tests/shared/pipelines", "tests/shared/s
 FAST = ("-k", "not tables and not dies and not crash")
 SCHEDULES = ("-m", "benchmarks.schedules", "--seed", "0", "--seconds", "3")
 LONG = ("tests/contract", "tests/shared", "tests/simulation")
+TABLES_OF_ALL = (  # have a line for each message, kind of run or queue of every feature
+    "tests/shared/test_features.py",
+    "tests/shared/test_function_time.py",
+    "tests/shared/test_messages.py",
+    "tests/shared/runs/test_kinds_of_runs.py",
+    "tests/shared/models/test_provenance.py",
+)
 
 
 @pytest.mark.parametrize("feature", FEATURES)
@@ -69,9 +76,10 @@ def test_without_a_feature_the_rest_works(feature: str, tmp_path: Path) -> None:
 def test_without_a_feature_every_other_test_passes(feature: str, tmp_path: Path) -> None:
     """The same copy passes all tests of shared/, the contracts and the simulation that need nothing of the feature."""
     without(feature, tmp_path)
-    # Declarations of which these are generated name the operations and answers of all features
-    generated = [f"--ignore=tests/shared/{name}" for name in ("test_features.py", "test_function_time.py")]
-    passes(tmp_path, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", *generated, *LONG, seconds=1500)
+    without_tables = [f"--ignore={name}" for name in TABLES_OF_ALL]
+    passes(
+        tmp_path, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", *without_tables, *LONG, seconds=1500
+    )
 
 
 def without(feature: str, folder: Path) -> None:
