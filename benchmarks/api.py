@@ -1,9 +1,10 @@
-"""The HTTP API on the local host: a submission's 202, and the newest 100 runs among 10,000.
+"""The HTTP API on the local host: a submission's 202, and lists and reports among 200 and 10,000 runs.
 
     python3 trainyard.py bench api [--quick] [--json]
 
-Targets: a warm 202 at p95 under 100 ms; the list under 200 ms with a constant number of requests to the tables, which
-are counted in the storage part's access log. The jobs do nothing, and no node ever starts.
+Targets: a warm 202 at p95 under 100 ms; the newest 100 runs in 30 ms and 40 kB, with a constant number of requests to
+the tables, which are counted in the storage part's access log; costs and status in 50 ms (medians). `details` is the
+same list with all fields. The jobs do nothing, and no node ever starts.
 
 `warm_202` waits before each submission until the last one's job is at Azure ML. `burst_202` doesn't: then the app's
 one process puts jobs to Azure ML, which is CPU time of the SDK, while it answers.
@@ -41,14 +42,15 @@ from tests.fakes.parts import changed
 
 @dataclass(frozen=True)
 class Size:
-    """How many submissions, runs in the table, and lists."""
+    """How many submissions, runs in the table (first some, then many), and answers of each kind."""
 
     submissions: int = 100
+    some: int = 200
     runs: int = 10_000
     lists: int = 30
 
 
-QUICK = Size(10, 500, 5)
+QUICK = Size(10, 50, 500, 5)
 WRITERS = 8  # of runs at the same time
 ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster}}\n"
 TEMPLATE = """
@@ -57,7 +59,15 @@ environment: azureml:trainyard@latest
 inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/x/}, epochs: 1}
 outputs: {models: {type: uri_folder}}
 """
-FILTERS = {"newest_100": {}, "newest_100_failed": {"state": "failed"}, "of_no_experiment": {"experiment": "none"}}
+NEWEST = {"limit": "100"}
+ASKED: dict[str, tuple[str, dict[str, str]]] = {
+    "newest_100": ("runs", NEWEST),
+    "newest_100_details": ("runs", NEWEST | {"details": "true"}),
+    "newest_100_failed": ("runs", NEWEST | {"state": "failed"}),
+    "of_no_experiment": ("runs", NEWEST | {"experiment": "none"}),
+    "costs": ("costs", {}),
+    "status": ("status", {}),
+}
 
 
 def timed(
@@ -78,13 +88,13 @@ def spread(samples: list[float]) -> dict[str, float]:
     return {"p50_ms": round(statistics.median(samples), 1), "p95_ms": round(p95, 1), "max_ms": round(max(samples), 1)}
 
 
-def fill(connection_string: str, count: int) -> None:
-    """Write so many runs as the app does, with their index rows. One in a thousand failed."""
+def fill(connection_string: str, numbers: range) -> None:
+    """Write these runs as the app does, with their index rows. One in a thousand failed."""
     clients = account.clients(Storage(connection_string=connection_string))
     with closing(clients.table), closing(clients.blob), closing(clients.queue):
         runs = TableRuns(clients.table)
         with ThreadPoolExecutor(WRITERS) as pool:
-            assert all(pool.map(lambda number: runs.insert(finished_run(number)), range(count)))
+            assert all(pool.map(lambda number: runs.insert(finished_run(number)), numbers))
 
 
 def finished_run(number: int) -> Run:
@@ -135,12 +145,20 @@ def measure(home: Path, size: Size) -> dict[str, Any]:
             "warm_202": spread(warm),
             "burst_202": spread(burst),
         }
-        fill(cloud.connection_string, size.runs)
-        for name, query in FILTERS.items():
-            before = table_requests(cloud)
-            samples = timed(lambda query=query: api.get("runs", params={"limit": 100, **query}), size.lists)  # type: ignore[misc]
-            result[name] = {**spread(samples), "table_requests_each": (table_requests(cloud) - before) / size.lists}
+        for numbers in (range(size.some), range(size.some, size.runs)):
+            fill(cloud.connection_string, numbers)
+            result[f"{numbers.stop} runs"] = {
+                name: answers(cloud, api, *ask, size.lists) for name, ask in ASKED.items()
+            }
     return result
+
+
+def answers(cloud: Cloud, api: httpx.Client, path: str, query: dict[str, str], times: int) -> dict[str, float]:
+    """How long the answers take, how long they are, and how many queries of the table of runs each needs."""
+    length = len(api.get(path, params=query, headers={"Accept-Encoding": "identity"}).content)
+    before = table_requests(cloud)
+    samples = timed(lambda: api.get(path, params=query), times)
+    return {**spread(samples), "bytes": length, "table_requests_each": (table_requests(cloud) - before) / times}
 
 
 def main(argv: list[str]) -> None:
@@ -153,7 +171,12 @@ def main(argv: list[str]) -> None:
         return
     print(f"HTTP API: {size.submissions} submissions, lists among {size.runs:,} runs")
     for name, value in result.items():
-        print(f"  {name:24} {value}")
+        if not name.endswith(" runs"):
+            print(f"  {name:24} {value}")
+            continue
+        print(f"  {name}")
+        for one, its in value.items():
+            print(f"    {one:22} {its}")
 
 
 if __name__ == "__main__":

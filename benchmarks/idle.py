@@ -3,9 +3,10 @@
     python3 trainyard.py bench idle [--quick] [--json]
 
 The local cloud's host serves HTTP alone, and the timers' functions run in this process, with telemetry and without, on
-an account that was never used, and on one where every route has a drop. Routes and empty queues are asked by turns, so
-many pairs are counted, and the greatest and the mean are told. The first pair of a process asks all of them: it is told
-by itself. Target: at most 25, with a drop in each route and with telemetry.
+an account that was never used, on one where every route has a drop, and on one where a run ended an hour ago, too.
+Routes and empty queues are asked by turns, so many pairs are counted, and the greatest and the mean are told. The
+first pair of a process asks all of them: it is told by itself. Target: at most 25, with telemetry, a drop in each
+route, and a run that ended.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,18 @@ from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
 from benchmarks._options import options
+from benchmarks.api import finished_run
 from emulators.process import wait_for
 from functions import telemetry, timers
 from local.cloud import Cloud, Options
 from shared import bootstrap
+from shared.clusters.samples import sample_of
 from shared.drops.model import Drop, DropState
 from shared.kernel import places
 from shared.kernel.drop_key import DropKey
+from shared.runs.model import Moment, RunState
+from shared.system import System
+from tests.fakes.parts import changed
 
 FLEX = {"WEBSITE_SKU": "FlexConsumption", "FUNCTIONS_TARGET_GROUP": "http"}
 LIST_BLOBS = "GET /devstoreaccount1/drops 200"
@@ -67,6 +73,8 @@ def measure(home: Path, pairs: int) -> dict[str, Requests]:
         found["never used, telemetry"] = _pairs(log, pairs)
         _use_every_route(cloud.connection_string)
         found["a drop in each route, telemetry"] = _pairs(log, pairs)
+        _run_ended(bootstrap.system())
+        found["a run that ended an hour ago, too"] = _pairs(log, pairs)
     return found
 
 
@@ -100,6 +108,22 @@ def _use_every_route(connection_string: str) -> None:
     with QueueClient.from_connection_string(connection_string, "drop-events") as events:
         wait_for(lambda: len(events.peek_messages(32)) == len(system.routes), 60, "the uploads' events")
         events.clear_messages()
+
+
+def _run_ended(system: System) -> None:
+    """A run of one node began two hours ago, ended an hour later, and is archived; its cluster had the node then."""
+    now = datetime.now(UTC)
+    began, ended = now - timedelta(hours=2), now - timedelta(hours=1)
+    moments = ((RunState.RECEIVED, began), (RunState.RUNNING, began), (RunState.COMPLETED, ended))
+    history = tuple(Moment(state, at, "") for state, at in moments)
+    run = replace(finished_run(1), created_at=began)
+    system.runs.insert(changed(run, state=RunState.COMPLETED, history=history, archived_at=ended))
+    for hour in system.runs.hours():  # the hour's check has found that no run of it is unfinished
+        system.runs.claim_hour(hour, now, 0)
+        system.runs.drop_hour(hour)
+    cluster = system.clusters.list()[0]
+    for at, nodes in ((began, 1), (ended, 0)):
+        system.samples.record(sample_of(replace(cluster, nodes=nodes, busy_nodes=nodes), at))
 
 
 def main(argv: list[str]) -> None:

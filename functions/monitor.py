@@ -1,12 +1,11 @@
-"""Set up Azure Monitor when there is telemetry to send, not while the worker starts.
+"""Export the app's own spans, metrics and log records to Application Insights (decision 79).
 
 Importing and configuring Azure Monitor takes more processor time than the whole app: 0.5 s of a cold start with the
-pinned requirements (`bench package`). The worker can configure it before it loads the app, but then every caller waits.
-With PYTHON_ENABLE_OPENTELEMETRY alone, Microsoft's runtime passes traces on and leaves the configuration to the app. So
-a message handler configures it with its first span, and for HTTP it is configured in the background after the first
-answer. Records logged before that are held, and sent afterwards.
+pinned requirements (`bench package`). So a message handler configures it with its first span, and for HTTP it is
+configured in the background after the first answer. Records logged before that are held, and exported afterwards.
 
-A worker before 4.35 treats the same setting as an order to configure Azure Monitor itself; it is then ready already.
+Each record is exported once: the host exports no records of the app (`logLevel` in host.json), and the worker exports
+nothing, because PYTHON_ENABLE_OPENTELEMETRY is not set.
 """
 
 from __future__ import annotations
@@ -16,31 +15,53 @@ import os
 import threading
 from collections import deque
 
-SETTING = "PYTHON_ENABLE_OPENTELEMETRY"
+SETTING = "APPLICATIONINSIGHTS_CONNECTION_STRING"
 HELD_RECORDS = 1000
 LATER_SECONDS = 1.0  # by then the answer has been sent
+OUR_LOGGERS = ("shared", "functions")
+# Spans of every request to Azure: an idle hour would have some hundreds. A message's own span has its duration.
+INSTRUMENTED = (
+    "azure_sdk",
+    "django",
+    "fastapi",
+    "flask",
+    "httpx",
+    "httpx2",
+    "psycopg2",
+    "requests",
+    "urllib",
+    "urllib3",
+)
 
 log = logging.getLogger(__name__)
 _lock = threading.Lock()
 
 
+def is_exported(record: logging.LogRecord) -> bool:
+    """Return whether to export the record: the app's records, and warnings of everybody.
+
+    The worker logs two records for each function at its start, and one for each call.
+    """
+    return record.levelno >= logging.WARNING or record.name.partition(".")[0] in OUR_LOGGERS
+
+
 class Held(logging.Handler):
-    """Holds the newest records until they can be sent."""
+    """Holds the newest records until they can be exported."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.records: deque[logging.LogRecord] = deque(maxlen=HELD_RECORDS)
+        self.addFilter(is_exported)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.records.append(record)
 
     def pass_on(self) -> None:
-        """Pass the held records to the handlers that exist now, and stop holding records."""
-        root = logging.getLogger()
-        root.removeHandler(self)
-        others = [handler for handler in root.handlers if type(handler).__module__.startswith("opentelemetry.")]
+        """Pass the held records to the exporting handlers, and stop holding records."""
+        logging.getLogger().removeHandler(self)
+        exporting = _exporting_handlers()
         for record in self.records:
-            for handler in others:
+            for handler in exporting:
                 handler.handle(record)
         self.records.clear()
 
@@ -51,13 +72,22 @@ _asked = threading.Event()
 
 
 def wanted() -> bool:
-    """Return whether telemetry goes to Azure Monitor."""
-    return os.environ.get(SETTING, "").lower() == "true"
+    """Return whether telemetry goes to Application Insights."""
+    return bool(os.environ.get(SETTING, "").strip())
 
 
 def prepare() -> None:
-    """Hold all records from now on. Called once, when the app is loaded."""
-    if wanted():
+    """Hold all records from now on. Called once, when the app is loaded.
+
+    A worker that was told to has set up the export before it loads the app. It has exported all records so far, so none
+    is held.
+    """
+    if not wanted():
+        return
+    if exporting := _exporting_handlers():
+        _limit(exporting)
+        _done.set()
+    else:
         logging.getLogger().addHandler(_held)
 
 
@@ -84,12 +114,25 @@ def start_soon() -> None:
 
 
 def _configure() -> None:
-    from opentelemetry import trace
-
-    if type(trace.get_tracer_provider()).__module__.startswith("opentelemetry.sdk."):
-        return  # an older worker has already configured it
     # The same resource as in Microsoft's runtime, so that roles and instances have their usual names.
     os.environ.setdefault("OTEL_EXPERIMENTAL_RESOURCE_DETECTORS", "azure_functions")
+    # The default limits the rate of spans, and drops most spans of the first tenth of a second: the message of a start.
+    os.environ.setdefault("OTEL_TRACES_SAMPLER", "always_on")
+    os.environ.setdefault("APPLICATIONINSIGHTS_OPENTELEMETRY_RESOURCE_METRIC_DISABLED", "true")  # one a batch of spans
     from azure.monitor.opentelemetry import configure_azure_monitor
 
-    configure_azure_monitor()
+    configure_azure_monitor(
+        enable_live_metrics=False,
+        enable_performance_counters=False,
+        instrumentation_options={library: {"enabled": False} for library in INSTRUMENTED},
+    )
+    _limit(_exporting_handlers())
+
+
+def _exporting_handlers() -> list[logging.Handler]:
+    return [one for one in logging.getLogger().handlers if type(one).__module__.startswith("opentelemetry.")]
+
+
+def _limit(handlers: list[logging.Handler]) -> None:
+    for handler in handlers:
+        handler.addFilter(is_exported)

@@ -1,6 +1,6 @@
 """Spans, metrics and logs with OpenTelemetry, if a collector is configured. Otherwise nothing is imported.
 
-In Azure they go to Application Insights (monitor.py, with telemetryMode in host.json); elsewhere to any OTLP endpoint
+In Azure they go to Application Insights (monitor.py); elsewhere to any OTLP endpoint
 (OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry's own name).
 
 Everything that happens to a run is one trace, across all queues: the trace id is a hash of the run's name. The same
@@ -75,9 +75,9 @@ def span(name: str, *, run: str = "", drop: str = "", follows: str = "") -> Iter
 
 
 def gauge(name: str, value: float, unit: str = "1", **attributes: str) -> None:
-    """Set the gauge trainyard.<name>."""
+    """Set the gauge trainyard.<name>. Each value is exported once: a value that nobody measures again is no news."""
     if on():
-        _instrument("create_gauge", f"{NAME}.{name}", unit).set(value, attributes)
+        _levels(f"{NAME}.{name}", unit)[tuple(sorted(attributes.items()))] = value
 
 
 def measure_queues(system: System) -> None:
@@ -116,14 +116,28 @@ def _level(name: str, value: float, attributes: Mapping[str, str]) -> None:
 
 
 def _count(name: str, attributes: Mapping[str, str]) -> None:
-    _instrument("create_counter", f"{NAME}.{name}", "1").add(1, attributes)
+    _counter(f"{NAME}.{name}").add(1, attributes)
 
 
 @cache
-def _instrument(how: str, name: str, unit: str) -> Any:
+def _counter(name: str) -> Any:
     from opentelemetry import metrics
 
-    return getattr(metrics.get_meter(NAME), how)(name, unit=unit)
+    return metrics.get_meter(NAME).create_counter(name, unit="1")
+
+
+@cache
+def _levels(name: str, unit: str) -> dict[tuple[tuple[str, str], ...], float]:
+    """Return the values of this gauge that are not exported yet, by their attributes."""
+    from opentelemetry import metrics
+
+    waiting = dict[tuple[tuple[str, str], ...], float]()
+
+    def exported(_: metrics.CallbackOptions) -> list[metrics.Observation]:
+        return [metrics.Observation(waiting.pop(attributes), dict(attributes)) for attributes in list(waiting)]
+
+    metrics.get_meter(NAME).create_observable_gauge(name, [exported], unit)
+    return waiting
 
 
 def _context(kind: str, name: str) -> SpanContext:

@@ -19,7 +19,6 @@ BUDGET = {"environmentName": "local", "budgetStart": "2026-01-01"}  # nobody pay
 OF_AZURE = (
     "AzureWebJobsStorage",
     "APPLICATIONINSIGHTS_",
-    "PYTHON_ENABLE_OPENTELEMETRY",
     "AZURE_CLIENT_ID",
     "AZURE_AUTHORITY_HOST",
     "AML_",

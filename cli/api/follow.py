@@ -182,7 +182,7 @@ def find_drop(api: Api, route: str, name: str) -> dict[str, Any]:
 def usual_times(api: Api, run: dict[str, Any]) -> dict[str, str]:
     """What is usual for each phase of such a run, from the newest completed runs of its experiment."""
     try:
-        listed = api.get("runs", experiment=run["experiment"], state="completed", limit=EARLIER_RUNS)
+        listed = api.get("runs", experiment=run["experiment"], state="completed", limit=EARLIER_RUNS, details="true")
     except CliError:
         return dict(phases.DEFAULTS)  # a nicety; the follow itself will say what is wrong
     return phases.usual(run, listed["runs"])

@@ -38,7 +38,7 @@ def matching(api: Api, query: dict[str, str], limit: int, everything: bool = Fal
     token: str | None = ""
     looked_at, hint, most = 0, "", SCANNED if everything else limit
     while token is not None and len(runs) < most and looked_at < LOOKED_AT:
-        answer = api.get("runs", **query, limit=min(most - len(runs), PAGE), **{"continue": token})
+        answer = api.get("runs", **query, limit=min(most - len(runs), PAGE), details="true", **{"continue": token})
         runs += answer["runs"]
         looked_at += answer.get("looked_at") or PAGE  # an older deployment does not say
         token, hint = answer.get("continue"), answer.get("hint", "")

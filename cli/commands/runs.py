@@ -232,7 +232,7 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
     with suggesting(session.api, name):
         answer = session.api.get("drops", *drop.split("/", 1)) if drop else session.api.get("runs", run)
     if not drop and answer.get("sweep"):
-        answer["trial_runs"] = session.api.get("runs", tag=f"trainyard.sweep={run}", limit=100)["runs"]
+        answer["trial_runs"] = session.api.get("runs", tag=f"trainyard.sweep={run}", limit=100, details="true")["runs"]
     session.print_result(answer, show.drops.one(answer) if drop else show.runs.one(answer))
 
 

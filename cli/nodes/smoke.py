@@ -237,7 +237,9 @@ class Smoke:
                 _eviction_words(row) or str(row["reason"]),
             )
             return
-        evicted = next(filter(None, map(_eviction_words, self.api.get("runs", limit=MOST_RUNS)["runs"])), "")
+        evicted = next(
+            filter(None, map(_eviction_words, self.api.get("runs", limit=MOST_RUNS, details="true")["runs"])), ""
+        )
         advice = f"no run lost its nodes yet; the history of the first one that does must have a failure {LOST}"
         self.note(TAKEN, OK if evicted else NOT_SHOWN, evicted or advice)
 

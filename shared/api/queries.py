@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from shared.api import records
-from shared.api.requests import DropsQuery, RunsQuery, read_name
+from shared.api.requests import DropsQuery, RunListQuery, RunsQuery, read_name
 from shared.clusters.azureml_cache import waiting
 from shared.clusters.ports import ClusterPorts
 from shared.drops import find_name
@@ -67,14 +67,17 @@ def shown_run(ports: ClusterPorts, run: Run) -> dict[str, Any]:
     return records.run(run, waiting(ports, run))
 
 
-def runs(ports: ClusterPorts, query: RunsQuery) -> dict[str, Any]:
+def runs(ports: ClusterPorts, query: RunListQuery) -> dict[str, Any]:
     """Return a page of runs, newest first, and the token of the next page. A short page need not be the last.
 
-    With a condition, a page reads up to 4,000 runs; `looked_at` is how many were read.
+    Without `details`, a run has the fields that a list shows, and only their columns are read. With a condition, a page
+    reads up to 4,000 runs; `looked_at` is how many were read.
     """
-    page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "")
+    brief = not (query.details or query.where)
+    page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "", brief=brief)
     runs = [run for run in page.runs if run.removed.at is None]
-    answer = {"runs": [shown_run(ports, run) for run in runs], "continue": page.token or None}
+    shown = [shown_run(ports, run) if query.details else records.listed(run, ports.clock()) for run in runs]
+    answer = {"runs": shown, "continue": page.token or None}
     hint = _unknown_names(ports, query.where) if query.where and not (runs or page.token) else ""
     return answer | {"looked_at": page.looked_at} | ({"hint": hint} if hint else {})
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec.structs import fields
 
 from shared.api.source import git
 from shared.clusters import lease_model
@@ -140,6 +141,20 @@ RunAnswer = model_of(
     },
     _RUN_SKIPS,
 )
+_LISTED = (
+    *("run", "state", "drop", "experiment", "cluster", "nodes", "owner", "created_at", "archived_at"),
+    *("duration_seconds", "best", "parameters", "tags"),
+)
+
+
+def _listed_model() -> Any:
+    required = [(each.name, each.type) for each in fields(RunAnswer) if each.name in _LISTED]
+    others = [(each.name, each.type | UnsetType, UNSET) for each in fields(RunAnswer) if each.name not in _LISTED]
+    text = "A run in a list. The fields that are not required come with `details`."
+    return defstruct("ListedRun", [*required, *others], module=__name__, namespace={"__doc__": text})
+
+
+ListedRun = _listed_model()
 DropAnswer = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
 DecisionAnswer = model_of(__name__, clusters.Decision, {}, ("cluster",))
 
@@ -184,6 +199,26 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
             {"state": m.state, "at": plain(m.at), "why": m.why, "failure": str(m.failure or "")}
             for m in record.progress.history
         ],
+    }
+
+
+def listed(record: runs.Run, now: datetime) -> Json:
+    """Return the fields that a list of runs shows."""
+    best = summary.best_metric(record)
+    return {
+        "run": record.name,
+        "state": str(record.progress.state),
+        "drop": record.asked.drop,
+        "experiment": record.asked.experiment,
+        "cluster": record.asked.cluster,
+        "nodes": record.asked.nodes,
+        "owner": record.people.owner,
+        "created_at": record.created_at.isoformat(),
+        "archived_at": plain(record.archive.at),
+        "duration_seconds": summary.duration_seconds(record, now),
+        "best": best and _best(record.archive, *best),
+        "parameters": record.asked.parameters,
+        "tags": record.people.tags,
     }
 
 

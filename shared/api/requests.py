@@ -116,6 +116,12 @@ class RunsQuery(Struct):
     token: Token | UnsetType = msgspec.field(default=UNSET, name="continue")
 
 
+class RunListQuery(RunsQuery):
+    """The same parameters, plus `details`."""
+
+    details: Annotated[bool, Meta(description="Each run with all fields, as GET runs/{run} has them.")] = False
+
+
 class FindQuery(Struct):
     name: Annotated[
         str, Meta(min_length=1, max_length=1024, description="A name, the beginning of one, or route@best:accuracy.")

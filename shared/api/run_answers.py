@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from shared.api.records import RunAnswer
+from shared.api.records import ListedRun, RunAnswer
 from shared.jobs.batchai.report import Finding
 from shared.runs.features import said_before_start
 from shared.runs.ports import Reason
@@ -69,7 +69,7 @@ class Compared(Struct):
 
 
 class RunPageAnswer(Struct):
-    runs: list[RunAnswer]  # generated from the record
+    runs: list[ListedRun]
     token: Annotated[str | None, Meta(description="Ask with it for the next page; null after the last.")] = (
         msgspec.field(name="continue")
     )

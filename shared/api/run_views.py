@@ -15,7 +15,7 @@ from shared.api.requests import (
     LiveQuery,
     LogQuery,
     MetricsQuery,
-    RunsQuery,
+    RunListQuery,
 )
 from shared.api.run_answers import Artifacts, Compared, Curves, Live, RunPageAnswer, Series
 from shared.clusters.ports import ClusterPorts
@@ -31,7 +31,7 @@ from shared.runs.results import artifacts
 from shared.runs.views import logs, metrics
 
 
-def list_runs(ports: ClusterPorts, query: RunsQuery) -> Annotated[Json, RunPageAnswer]:
+def list_runs(ports: ClusterPorts, query: RunListQuery) -> Annotated[Json, RunPageAnswer]:
     return queries.runs(ports, query)
 
 

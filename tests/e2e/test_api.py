@@ -292,7 +292,7 @@ def test_a_deployment_is_registered_and_smoked(lab: Lab) -> None:
     assert details["message encoding"] == "events come as Event Grid's schema, base64"
     assert "PreemptionError: Nodes of this job got pre-empted" in details["preemption words"]
     assert "Preempt" in details["eviction announced to its node"]
-    run = lab.get("runs", experiment="mnist")["runs"][0]
+    run = lab.get("runs", experiment="mnist", details="true")["runs"][0]
     assert b"mlflow" not in lab.http.get(f"runs/{run['run']}/logs").content.lower(), "off on the nodes of a laptop"
     assert run["environment"] == told["environment"]
     assert f"/codes/trainyard-{run['code'][:16]}/" in told["code"]

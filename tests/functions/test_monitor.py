@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+
+import pytest
+
+from emulators.insights import Ingestion, ingestion
 
 ROOT = Path(__file__).resolve().parents[2]
 LOAD = """
@@ -22,10 +19,15 @@ SEND = """
 import logging, os, sys
 import function_app
 from functions import monitor, telemetry
+worker = logging.getLogger("azure_functions_worker")
+logging.getLogger().setLevel(logging.INFO)
 logging.getLogger("shared").warning("said before")
+worker.info("Received WorkerLoadRequest")
 {begin}
 with telemetry.span("submit run", run="run-1"):
-    logging.getLogger("shared").warning("said within")
+    logging.getLogger("shared.runs").info("said within")
+    worker.info("Received FunctionInvocationRequest")
+    worker.warning("The worker warns")
 from opentelemetry import trace, _logs
 trace.get_tracer_provider().force_flush()
 _logs.get_logger_provider().force_flush()
@@ -35,54 +37,13 @@ os._exit(0)
 """
 
 
-class Ingestion:
-    """What Application Insights was sent."""
-
-    def __init__(self) -> None:
-        self.items: list[dict[str, Any]] = []
-        self.address = ""
-
-    def names(self, kind: str, part: str) -> list[str]:
-        return [item["data"]["baseData"][part] for item in self.items if item["data"]["baseType"] == kind]
-
-
-@contextmanager
-def ingestion() -> Iterator[Ingestion]:
-    taken = Ingestion()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if self.path.endswith("/track"):
-                plain = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
-                taken.items += json.loads(plain)
-            count = len(taken.items)
-            answer = json.dumps({"itemsReceived": count, "itemsAccepted": count, "errors": []}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    taken.address = f"http://127.0.0.1:{server.server_port}/"
-    yield taken
-    server.shutdown()
-    server.server_close()
-
-
 def app(code: str, address: str = "http://127.0.0.1:9/") -> str:
-    key = "00000000-0000-0000-0000-000000000001"
-    endpoints = f"IngestionEndpoint={address};LiveEndpoint={address}"
+    connection = Ingestion()
+    connection.address = address
     env = {
         "PATH": "",
         "PYTHONPATH": str(ROOT),
-        "PYTHON_ENABLE_OPENTELEMETRY": "true",
-        "APPLICATIONINSIGHTS_CONNECTION_STRING": f"InstrumentationKey={key};{endpoints}",
+        "APPLICATIONINSIGHTS_CONNECTION_STRING": connection.connection_string,
         "APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true",
     }
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
@@ -125,3 +86,30 @@ def test_what_cannot_be_set_up_fails_nothing() -> None:
         )
         == "went on"
     )
+
+
+WORKER = """
+from azure.monitor.opentelemetry import configure_azure_monitor
+configure_azure_monitor()
+"""
+
+
+@pytest.mark.parametrize("worker", ["", WORKER], ids=["by the app", "by an older worker"])
+def test_each_record_is_exported_once_and_none_of_the_worker(worker: str) -> None:
+    """What the worker logs of itself is not exported, but for warnings; no record is exported a second time."""
+    with ingestion() as taken:
+        app(worker + SEND.format(begin=""), taken.address)
+    told = taken.names("MessageData", "message")
+    # Before the app is loaded, the older worker exports what it likes.
+    assert sorted(told) == ["The worker warns", "said before", "said within"]
+
+
+def test_the_app_exports_no_span_of_a_request_and_no_counter() -> None:
+    """A span is a message's or a timer's: requests to Azure have none, and counters of the process are not exported."""
+    with ingestion() as taken:
+        request = f"import urllib.request as u; u.urlopen('{taken.address}ask', b'x').read()"
+        flush = "from opentelemetry import metrics; metrics.get_meter_provider().force_flush()"
+        app(SEND.format(begin=f"telemetry.on(); {request}; {flush}"), taken.address)
+    assert taken.names("RemoteDependencyData", "name") == []
+    assert taken.names("RequestData", "name") == ["submit run"]
+    assert taken.counts()["metrics"] == 0

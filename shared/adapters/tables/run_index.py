@@ -23,7 +23,19 @@ PARTS = parts()
 LISTED = ["RowKey", *column_names(Run, ("request",), PARTS)]  # the columns that a list of runs reads
 COLUMNS = ["time_key", "whole"]  # only in index rows
 
-_SHOWN = {"name", "drop", "route", "fingerprint", "experiment", "cluster", "nodes", "created_at", "state", "history"}
+_SHOWN = {
+    "name",
+    "drop",
+    "route",
+    "fingerprint",
+    "experiment",
+    "cluster",
+    "nodes",
+    "created_at",
+    "state",
+    "history",
+    "archived_at",
+}
 _SHOWN |= {"owner", "owner_id", "tags", "parameters", "cost", "removed_at"}
 _SHOWN |= {"best_metrics", "best_steps", "last_metrics", "saved_metrics", "goals"}
 BRIEF = ["RowKey", *column_names(Run, skip=tuple(name for name in columns(Run) if name not in _SHOWN))]

@@ -80,8 +80,10 @@ def test_mine_are_those_of_my_id_and_those_of_my_name_without_one(
 
     server.says("/api/me", {"auth": "entra", "name": "ann", "id": "0a1b", "may_change": True})
     mine, drops, other = row("r1", "2026-01-01", "0a1b"), row("r2", "2026-01-02", ""), row("r3", "2026-01-03", "9f9f")
-    server.says("/api/runs?owner=0a1b&limit=20", {"runs": [mine], "continue": None, "looked_at": 1})
-    server.says("/api/runs?owner=ann&limit=20", {"runs": [other, drops, mine], "continue": None, "looked_at": 3})
+    server.says("/api/runs?owner=0a1b&limit=20&details=true", {"runs": [mine], "continue": None, "looked_at": 1})
+    server.says(
+        "/api/runs?owner=ann&limit=20&details=true", {"runs": [other, drops, mine], "continue": None, "looked_at": 3}
+    )
     assert run("runs", "--mine", "--json", "--url", server.url) == 0
     assert [each["run"] for each in json.loads(capsys.readouterr().out)] == ["r2", "r1"]
     weekly = {"request": {}, "cron": "0 6 * * 1", "timezone": "UTC", "paused": True, "next_at": None, "last_run": ""}

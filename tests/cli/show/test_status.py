@@ -123,8 +123,8 @@ def test_something_else_at_the_address(server: Any, run: Run, capsys: Capture) -
 def test_runs_follows_the_pages(server: Any, run: Run, capsys: Capture) -> None:
     """runs asks with the token of the page before until it has enough, or there is no more."""
     rows = [{**STATUS["runs"][0], "run": f"r{n}", "created_at": "2026-01-01T00:00:00+00:00"} for n in range(3)]
-    server.says("/api/runs?state=failed&limit=3", {"runs": rows[:2], "continue": "t/1"})
-    server.says("/api/runs?state=failed&limit=1&continue=t%2F1", {"runs": rows[2:], "continue": None})
+    server.says("/api/runs?state=failed&limit=3&details=true", {"runs": rows[:2], "continue": "t/1"})
+    server.says("/api/runs?state=failed&limit=1&details=true&continue=t%2F1", {"runs": rows[2:], "continue": None})
     assert run("runs", "--state", "failed", "--limit", "3", "--json", "--url", server.url) == 0
     assert [row["run"] for row in json.loads(capsys.readouterr().out)] == ["r0", "r1", "r2"]
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from cli.show import clusters as show_clusters
 from shared.adapters.azureml.failures import allocation_error
 from shared.api import queries, status
-from shared.api.requests import RunsQuery
+from shared.api.requests import RunListQuery
 from shared.clusters.model import AllocationError, Cluster
 from shared.clusters.waiting import refusal, why_waiting
 from shared.runs.intake import create
@@ -128,7 +128,7 @@ def test_many_runs_that_wait_cost_one_look(world: World, monkeypatch: pytest.Mon
         return listed()
 
     monkeypatch.setattr(world.clusters, "list", counted)
-    told = {run["run"]: run["waiting"] for run in queries.runs(world.system, RunsQuery())["runs"]}
+    told = {run["run"]: run["waiting"] for run in queries.runs(world.system, RunListQuery())["runs"]}
     assert told[first]["code"] == "allocating"
     assert told[second]["code"] == "other_run"
     assert first in told[second]["why"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shared.api import queries
-from shared.api.requests import RunsQuery
+from shared.api.requests import RunListQuery
 from shared.drops import retrain
 from shared.jobs.route import Retention
 from shared.kernel.drop_key import DropKey
@@ -82,7 +82,7 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
         assert [name for name in names if other.name in name]
     kept = world.runs.get(run.name).value
     assert (kept.removed.by, kept.removed.by_id, kept.progress.state) == ("ada", "0a1b", run.progress.state)
-    assert [row["run"] for row in queries.runs(world.system, RunsQuery())["runs"]] == [other.name]
+    assert [row["run"] for row in queries.runs(world.system, RunListQuery())["runs"]] == [other.name]
     with pytest.raises(NotFound, match="by ada"):
         artifacts.artifacts(world.system, run.name)
 

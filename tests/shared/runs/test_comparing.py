@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.api import queries, rows
-from shared.api.requests import RunsQuery
+from shared.api.requests import RunListQuery
 from shared.drops import find_name
 from shared.drops.model import Drop, DropState
 from shared.jobs.model import JobFailure
@@ -173,20 +173,20 @@ def test_a_name_that_finds_nothing_says_what_was_meant(world: World) -> None:
 
 def test_a_list_obeys_its_condition(world: World) -> None:
     """GET /api/runs?where= gives the runs of which it holds."""
-    told = queries.runs(world.system, RunsQuery(where="accuracy>=0.9 and lr<1"))
+    told = queries.runs(world.system, RunListQuery(where="accuracy>=0.9 and lr<1"))
     assert [row["run"] for row in told["runs"]] == ["mnist-aa00000000000002", "mnist-aa00000000000001"]
 
 
 def test_a_condition_that_no_run_meets_names_what_no_run_has(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A misspelt metric gets its nearest one; a value that none reaches gets no hint."""
-    told = queries.runs(world.system, RunsQuery(where="acuracy>=0.9"))
+    told = queries.runs(world.system, RunListQuery(where="acuracy>=0.9"))
     assert (told["runs"], told["hint"]) == ([], "No run has 'acuracy'. Did you mean 'accuracy'?")
-    assert "hint" not in queries.runs(world.system, RunsQuery(where="accuracy>2"))
+    assert "hint" not in queries.runs(world.system, RunListQuery(where="accuracy>2"))
     monkeypatch.setattr(world.runs, "SEEN", 1)
-    page = queries.runs(world.system, RunsQuery(where="acuracy>=0.9"))
+    page = queries.runs(world.system, RunListQuery(where="acuracy>=0.9"))
     while page["continue"]:
         assert "hint" not in page
-        page = queries.runs(world.system, RunsQuery(where="acuracy>=0.9", token=page["continue"]))
+        page = queries.runs(world.system, RunListQuery(where="acuracy>=0.9", token=page["continue"]))
     assert page["hint"] == told["hint"], "the last page of a long search has the hint, too"
 
 

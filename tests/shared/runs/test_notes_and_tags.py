@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.api import queries
-from shared.api.requests import RunsQuery
+from shared.api.requests import RunListQuery
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.versioned import Stored
@@ -52,8 +52,8 @@ def test_tags_are_changed(world: World) -> None:
     (entry,) = queries.run(world.system, NAME)["audit"]
     assert (entry["what"], entry["by"], entry["by_id"]) == ("tags: stage=draft, without team", "ann", "0a1b")
     assert queries.run(world.system, NAME)["tags"] == {"project": "digits", "stage": "draft"}
-    assert [row["run"] for row in queries.runs(world.system, RunsQuery(where="stage=draft"))["runs"]] == [NAME]
-    assert queries.runs(world.system, RunsQuery(where="team=vision"))["runs"] == []
+    assert [row["run"] for row in queries.runs(world.system, RunListQuery(where="stage=draft"))["runs"]] == [NAME]
+    assert queries.runs(world.system, RunListQuery(where="team=vision"))["runs"] == []
     with pytest.raises(Impossible, match="whose budget pays"):
         notes_and_tags.change_tags(world.system, NAME, {"project": "other"}, [], NOBODY)
     with pytest.raises(Impossible, match="at most 15 tags"):

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from shared.api import live, queries
 from shared.api.log_ranges import log_answer, wanted_range
-from shared.api.requests import CurvesQuery, LiveQuery, RunsQuery
+from shared.api.requests import CurvesQuery, LiveQuery, RunListQuery
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.storage import Place
 from shared.runs.intake import create
@@ -357,7 +357,7 @@ def test_pages_walk_through_all_that_is_wanted(world: World) -> None:
         names: list[str] = []
         token: str | UnsetType = UNSET
         while True:
-            page = queries.runs(world.system, RunsQuery(token=token, **fields))
+            page = queries.runs(world.system, RunListQuery(token=token, **fields))
             names += [row["run"] for row in page["runs"]]
             if not (token := page["continue"]):
                 return names
@@ -374,4 +374,14 @@ def test_pages_walk_through_all_that_is_wanted(world: World) -> None:
 def test_a_time_that_is_none_is_refused(world: World, since: str) -> None:
     """What is no time, or none that a computer can tell in UTC, is BadInput with an example."""
     with pytest.raises(BadInput, match="write a time like"):
-        queries.runs(world.system, RunsQuery(since=since))
+        queries.runs(world.system, RunListQuery(since=since))
+
+
+def test_a_list_has_some_fields_of_each_run_and_all_on_request(world: World, run: Run) -> None:
+    """The fields of a list are those of the run's own answer; with `details` nothing is left out."""
+    whole = queries.run(world.system, run.name)
+    (short,) = queries.runs(world.system, RunListQuery())["runs"]
+    (details,) = queries.runs(world.system, RunListQuery(details=True))["runs"]
+    assert short.items() <= {**whole, "duration_seconds": short["duration_seconds"]}.items()
+    assert details.keys() == whole.keys()
+    assert len(json.dumps(short)) < 450 < len(json.dumps(details)) / 4

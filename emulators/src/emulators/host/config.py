@@ -12,10 +12,11 @@ from typing import Any
 
 from emulators.host import timespan
 from emulators.host.errors import Refused
+from emulators.host.exporting import Logging
 
 BACKENDS = ("direct", "runtime")
 HOST_ID = "AzureFunctionsWebHost__hostid"  # the variable in which Azure's host looks for its id
-# Sections of host.json without a meaning on one machine, or for triggers that this host refuses anyway.
+# Sections of host.json that are honoured, without a meaning on one machine, or for triggers that this host refuses.
 IGNORED = {
     "version",
     "functionTimeout",
@@ -116,6 +117,7 @@ class HostJson:
     route_prefix: str = "api"
     function_timeout: float | None = 1800.0
     queues: QueueOptions = field(default_factory=QueueOptions)
+    logging: Logging = field(default_factory=Logging)
     ignored: tuple[str, ...] = ()
 
     @classmethod
@@ -131,6 +133,7 @@ class HostJson:
                 route_prefix=str((extensions.get("http") or {}).get("routePrefix", "api")).strip("/"),
                 function_timeout=_function_timeout(values.get("functionTimeout", "00:30:00")),
                 queues=_queue_options(extensions.get("queues") or {}),
+                logging=Logging.read(values),
                 ignored=tuple(
                     sorted({*values, *(f"extensions.{name}" for name in extensions)} - IGNORED - HONOURED_EXTENSIONS)
                 ),

@@ -12,8 +12,10 @@ from aiohttp import web
 from azure.storage.blob.aio import ContainerClient
 
 from emulators.host import config as configuration
+from emulators.host import exporting
 from emulators.host import functions as definitions
 from emulators.host.config import Config, HostJson
+from emulators.host.exporting import Exporter
 from emulators.host.functions import Function, QueueTrigger, TimerTrigger
 from emulators.host.http.admin import Admin
 from emulators.host.http.front import LARGEST_BODY, HttpFront
@@ -42,16 +44,18 @@ class Host:
         self.given_up = asyncio.Event()
         self._config = config
         self._host_json = HostJson.read(config.app)
-        self._worker = WorkerProcess(config.app, config.backend, self.given_up.set)
+        self._exporter = Exporter(self._host_json.logging, os.environ)
+        self._worker = WorkerProcess(config.app, config.backend, self.given_up.set, self._exporter.record)
         self._stop = Stop()
-        self._connections = Connections()
+        self._connections = Connections(self._exporter.storage_request)
         self._writer = QueueWriter(self._connections, base64=self._host_json.queues.base64)
         timeout = self._host_json.function_timeout
-        self._invoker = Invoker(self._worker, self._writer, self._stop, timeout)
+        self._invoker = Invoker(self._worker, self._writer, self._stop, timeout, self._exporter)
         self._queues: list[QueueListener] = []
         self._timers: list[TimerListener] = []
         self._container: ContainerClient | None = None
         self._listening: list[asyncio.Task[None]] = []
+        self._exporting: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
         """Import the app and check all of it. Raises Refused; nothing has been started then."""
@@ -68,6 +72,7 @@ class Host:
         # A host that asks for keys may be called under any name: a page knows none of them.
         self._http = Listener(self._routes(gate), bound, local_only=not self._config.require_keys)
         await self._http.start()
+        self._exporting = asyncio.create_task(self._exporter.run())
         self._make_listeners()
         listeners: list[QueueListener | TimerListener] = [*self._queues, *self._timers]
         self._listening = [asyncio.create_task(self._supervised(listener)) for listener in listeners]
@@ -131,11 +136,13 @@ class Host:
     def _status_container(self) -> ContainerClient:
         if self._container is None:
             storage = definitions.connection_string(None, os.environ)
-            self._container = container_client(storage, CONTAINER)
+            self._container = container_client(storage, CONTAINER, self._exporter.storage_request)
         return self._container
 
     async def _close(self, worker_seconds: float) -> None:
         await self._worker.close(worker_seconds)
+        if self._exporting:
+            await exporting.close(self._exporting, self._exporter)
         await self._http.close()
         await self._writer.close()
         await self._connections.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from azure.storage.blob.aio import ContainerClient
@@ -21,5 +22,12 @@ def queue_client(connection: str, queue: str, connections: Connections) -> Queue
     return QueueClient.from_connection_string(connection, queue, **RETRY)
 
 
-def container_client(connection: str, container: str) -> ContainerClient:
-    return ContainerClient.from_connection_string(connection, container, **RETRY)
+def container_client(
+    connection: str, container: str, requested: Callable[[str], None] = lambda _: None
+) -> ContainerClient:
+    """`requested` is told of each request."""
+
+    def answered(response: Any) -> None:
+        requested(f"{response.http_request.method} {container}")
+
+    return ContainerClient.from_connection_string(connection, container, raw_response_hook=answered, **RETRY)

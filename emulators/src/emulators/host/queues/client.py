@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -36,7 +36,8 @@ _ERRORS: dict[int, type[HttpResponseError]] = {404: ResourceNotFoundError, 409: 
 class Connections:
     """What all queues of a host share, so that few connections are opened: opened by the first request."""
 
-    def __init__(self) -> None:
+    def __init__(self, requested: Callable[[str], None] = lambda _: None) -> None:
+        self.requested = requested  # is told of each request
         self._open: aiohttp.ClientSession | None = None
 
     def session(self) -> aiohttp.ClientSession:
@@ -88,6 +89,7 @@ class LightQueueClient:
         """As the SDK's client has it; the connections are the host's."""
 
     async def _send(self, method: str, path: str, query: dict[str, Any], body: str | None = None) -> tuple[str, Any]:
+        self._connections.requested(f"{method} {self._url.rpartition('/')[2]}{path}")
         head = f"{urlencode(query, quote_via=quote)}&" if query else ""
         url = URL(f"{self._url}{path}?{head}{self._signature}", encoded=True)
         for left in reversed(range(TRIES)):

@@ -19,7 +19,7 @@ from typing import Any
 
 from emulators.host import logs
 from emulators.host.errors import Refused
-from emulators.host.worker import frames
+from emulators.host.worker import frames, telemetry
 from emulators.host.worker.backend import Backend, Invocation, Outcome
 
 LAST_SECONDS = 1.0  # for an event loop that is asked to end; one that is blocked is not waited for
@@ -45,6 +45,7 @@ class Worker:
         os.dup2(2, 1)  # what the app prints is for the log
         self._writing = threading.Lock()
         self._running: set[asyncio.Task[None]] = set()
+        self._functions: dict[str, str] = {}  # by the id of the invocation that runs
         self._ended = asyncio.Event()
 
     async def serve(self) -> int:
@@ -68,9 +69,12 @@ class Worker:
         task.add_done_callback(self._running.discard)
 
     async def _answer(self, number: int, call: Invocation | None) -> None:
-        answer = await (self._start() if call is None else self._invoke(call))
+        self._send((number, await (self._start() if call is None else self._invoke(call))))
+
+    def _send(self, answer: tuple[int | None, Any]) -> None:
+        """`answer` is a call's number with its answer, or None with a log record for the host."""
         with self._writing:
-            self._answers.write(frames.packed((number, answer)))
+            self._answers.write(frames.packed(answer))
             self._answers.flush()
 
     async def _start(self) -> Any:
@@ -78,16 +82,27 @@ class Worker:
             self._backend = make_backend(self._name, self._app)
             if self._name == "runtime":
                 logs.configure(_invocation_in_thread())
-            return await self._backend.start()
+            if telemetry.is_on():
+                logging.getLogger().addHandler(
+                    telemetry.ForHost(self._functions, lambda record: self._send((None, record)))
+                )
+            telemetry.before_load()
+            indexed = await self._backend.start()
+            telemetry.loaded(function.name for function in indexed)
+            return indexed
         except Refused as exc:
             return exc
 
     async def _invoke(self, call: Invocation) -> Outcome:
         logs.invocation_id.set(call.id)
+        telemetry.called(call)
+        self._functions[call.id] = call.function
         try:
             return await self._backend.invoke(call)
         except asyncio.CancelledError:
             return Outcome(error="RuntimeError: the function cancelled itself")
+        finally:
+            del self._functions[call.id]
 
 
 def _invocation_in_thread() -> Callable[[], str | None]:

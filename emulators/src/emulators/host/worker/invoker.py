@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from azure.core.exceptions import AzureError
 
 from emulators.host import logs
+from emulators.host.exporting import Exporter
 from emulators.host.functions import Function
 from emulators.host.queues.outputs import QueueWriter
 from emulators.host.stop import Stop
@@ -24,8 +25,11 @@ log = logging.getLogger("host.invocations")
 class Invoker:
     """The one way in which functions are called, whatever their trigger."""
 
-    def __init__(self, worker: WorkerProcess, writer: QueueWriter, stop: Stop, timeout: float | None) -> None:
+    def __init__(
+        self, worker: WorkerProcess, writer: QueueWriter, stop: Stop, timeout: float | None, exporter: Exporter
+    ) -> None:
         self._worker = worker
+        self._exporter = exporter
         self._writer = writer
         self._stop = stop
         self._timeout = timeout
@@ -70,6 +74,7 @@ class Invoker:
         if outcome.ok and function.outputs:
             outcome = await self._written(function, outcome)
         took = (time.perf_counter() - begin) * 1000
+        self._exporter.invocation(call.function, call.id, took, outcome.error)
         token = logs.invocation_id.set(call.id)
         if outcome.ok:
             log.info("%s ok %.0f ms", call.function, took)

@@ -28,11 +28,17 @@ class Died(Exception):
 
 
 class WorkerProcess:
-    """Loads one app, and calls its functions. `give_up` is called when the worker has died too often."""
+    """Loads one app, and calls its functions.
 
-    def __init__(self, app: Path, backend: str, give_up: Callable[[], None]) -> None:
+    `give_up` is called when the worker has died too often, and `logged` with each record of a running invocation: the
+    function's name, the level and the text.
+    """
+
+    def __init__(
+        self, app: Path, backend: str, give_up: Callable[[], None], logged: Callable[[str, int, str], None]
+    ) -> None:
         self._argv = [sys.executable, "-X", "faulthandler", "-m", "emulators.host.worker", backend, str(app)]
-        self._give_up = give_up
+        self._give_up, self._logged = give_up, logged
         self._deaths: list[float] = []
         self._starting: asyncio.Task[_Channel] | None = None
         self._closing = False
@@ -71,7 +77,7 @@ class WorkerProcess:
                 await (await self._starting).close(seconds)
 
     async def _started(self) -> _Channel:
-        channel = await _Channel.open(self._argv, self._died)
+        channel = await _Channel.open(self._argv, self._died, self._logged)
         try:
             await channel.load()
         except Refused:
@@ -94,18 +100,21 @@ class WorkerProcess:
 class _Channel:
     """One process, and the calls that wait for its answers."""
 
-    def __init__(self, process: Process, died: Callable[[int], None]) -> None:
+    def __init__(self, process: Process, died: Callable[[int], None], logged: Callable[[str, int, str], None]) -> None:
         self.indexed: list[Indexed] = []
         self._process = process
-        self._died = died
+        self._died, self._logged = died, logged
         self._numbers = count()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._killed = False
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def open(cls, argv: list[str], died: Callable[[int], None]) -> _Channel:
-        return cls(await asyncio.create_subprocess_exec(*argv, stdin=PIPE, stdout=PIPE, cwd=SOURCE), died)
+    async def open(
+        cls, argv: list[str], died: Callable[[int], None], logged: Callable[[str, int, str], None]
+    ) -> _Channel:
+        process = await asyncio.create_subprocess_exec(*argv, stdin=PIPE, stdout=PIPE, cwd=SOURCE)
+        return cls(process, died, logged)
 
     async def load(self) -> None:
         answer = await self.call(None)
@@ -148,7 +157,9 @@ class _Channel:
             while True:
                 size = frames.length(await self._process.stdout.readexactly(frames.HEAD))
                 number, answer = frames.value(await self._process.stdout.readexactly(size))
-                if (future := self._waiting.get(number)) and not future.done():
+                if number is None:
+                    self._logged(*answer)
+                elif (future := self._waiting.get(number)) and not future.done():
                     future.set_result(answer)
         status = await self._process.wait()
         if self._killed:
