@@ -1,4 +1,5 @@
-"""`python3 trainyard.py <command>`, and the installed `trainyard`: the commands that speak to the API."""
+"""The entry point of `python3 trainyard.py <command>` and of the installed `trainyard`: the commands that call the
+API."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from .errors import ERROR, INTERRUPTED, CliError
 
 
 def main() -> int:
-    """Run the command line. Returns the exit status; errors.EXIT_CODES says what each means."""
+    """Run the command line. Returns the exit status; errors.EXIT_CODES has the meaning of each status."""
     try:
         _run()
     except CliError as exc:
@@ -38,7 +39,7 @@ def _run() -> None:
 
 
 def _end(status: int) -> NoReturn:
-    """End without waiting for threads: an upload's would go on for minutes."""
+    """End the process without waiting for its threads, because an upload's threads may run for minutes."""
     with suppress(OSError):  # whoever reads our output may have ended first
         sys.stdout.flush()
         sys.stderr.flush()

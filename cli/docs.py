@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the commands themselves; .ci/generate.py writes it."""
+"""The generator of docs/cli.md from the commands. .ci/generate.py writes the file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Where the list of a command says "above", it means these. Square brackets mark a
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the text of docs/cli.md."""
     group: Any = typer.main.get_command(load())
     commands = {name: each for name, each in group.commands.items() if not hasattr(each, "commands")}
     for family, each in group.commands.items():
@@ -69,7 +69,8 @@ def page() -> str:
 
 
 def _often(commands: Iterable[Any]) -> list[tuple[str, str]]:
-    """The rows of many commands. An option that means two things there stays with its commands."""
+    """Return the rows that at least OFTEN commands share, sorted. An option with two meanings among these rows is
+    left to its commands."""
     counts = Counter(row for command in commands for row in set(_options(command)))
     rows = [row for row, count in counts.items() if count >= OFTEN]
     meanings = Counter(option for option, _ in rows)
@@ -91,7 +92,7 @@ def _section(name: str, command: Any, often: Container[tuple[str, str]]) -> str:
 
 
 def _options(command: Any, names: Container[str] | None = None) -> Iterator[tuple[str, str]]:
-    """What a command takes, and what it is: all of its own, or those of these names."""
+    """Yield an (option, help) row for each parameter of the command: its own parameters, or those in `names`."""
     for param in command.params:
         if param.name in COMMON if names is None else param.name not in names:
             continue

@@ -1,4 +1,4 @@
-"""What ends a command early, and the exit status that it then has.
+"""Errors that end a command, and their exit statuses.
 
     CliError         1  the API refused, or something is wrong here; the message says what to do
     |-- NotFound     3  no such run, drop, cluster or file
@@ -24,7 +24,8 @@ EXIT_CODES = {
 
 
 class CliError(Exception):
-    """Ends the command. The message is for people and says what to do; `code` is the API's own, where it gave one."""
+    """An error that ends the command. The message is for people and says what to do; `code` is the API's error
+    code, or ''."""
 
     status = ERROR
 
@@ -42,16 +43,16 @@ class Unreachable(CliError):
 
 
 def unreadable(what: object, exc: OSError) -> CliError:
-    """The error for a file that can't be read: NotFound if it is not there."""
+    """Return the error for a file that can't be read: NotFound if the file does not exist, otherwise CliError."""
     kind = NotFound if isinstance(exc, FileNotFoundError) else CliError
     return kind(f"{what} can't be read: {exc.strerror}.")
 
 
 def extra(name: str) -> str:
-    """How to install what one of the extras of pyproject.toml brings."""
+    """Return the instruction that installs this extra of pyproject.toml."""
     return f"in a clone of Trainyard, pip install '.[{name}]'"
 
 
 def status_of(run_state: str) -> int:
-    """The exit status that tells how a run ended."""
+    """Return the exit status for the final state of a run."""
     return {"failed": RUN_FAILED, "canceled": RUN_CANCELED}.get(run_state, OK)

@@ -1,4 +1,4 @@
-"""The same for many things at once, until one of them fails."""
+"""Parallel calls of one function, until a call fails."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ T = TypeVar("T")
 
 
 def in_parallel(what: Callable[[T], None], items: Iterable[T], workers: int) -> None:
-    """Call `what` with each item, in so many threads. The first error is raised once the calls under way have ended;
-    those that have not begun by then never do. Ctrl-C is raised at once: the program ends, and they with it."""
+    """Call `what` with each item, in `workers` threads. After the first error, the running calls are awaited, the
+    remaining calls are dropped, and the error is raised. Ctrl-C is raised at once, without waiting for the
+    running calls, because the program ends."""
     pool = ThreadPoolExecutor(workers)
     try:
         pending = {pool.submit(what, item) for item in items}

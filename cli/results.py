@@ -1,4 +1,4 @@
-"""What commands print with --json: which answers of the API, and the types of what is none of them.
+"""The output of commands with --json: answers of the API, and the types of all other results.
 
 schemas/cli.json is made from what each command declares with `prints`.
 """
@@ -14,7 +14,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Printed:
-    """What a command prints with --json: one of these answers, or with `each_line` one on each line."""
+    """The type of a command's output with --json: one of these answers, or one answer on each line with
+    `each_line`."""
 
     answers: tuple[Any, ...]
     each_line: bool
@@ -35,7 +36,7 @@ def prints(*answers: Any, each_line: bool = False) -> Callable[[F], F]:
 
 
 class DropPlan(TypedDict):
-    """`drop --dry-run`: what an upload would change, as names in the drop."""
+    """The output of `drop --dry-run`: what an upload would change, as names in the drop."""
 
     drop: str
     added: list[str]
@@ -45,7 +46,8 @@ class DropPlan(TypedDict):
 
 
 class Dropped(DropPlan):
-    """`drop`. `run` is empty while there is none; `trained_before`: the run is an older one of the same content."""
+    """The output of `drop`. `run` is empty if there is no run yet. `trained_before`: an earlier run trained on the
+    same content."""
 
     files: int
     bytes: int
@@ -58,7 +60,7 @@ class Dropped(DropPlan):
 
 
 class LogPiece(TypedDict):
-    """A line that `logs` prints. The next piece begins at `next_offset`."""
+    """One line of the output of `logs`. The next piece begins at `next_offset`."""
 
     offset: int
     next_offset: int
@@ -67,14 +69,15 @@ class LogPiece(TypedDict):
 
 
 class Picture(TypedDict):
-    """`metrics --png`."""
+    """The output of `metrics --png`."""
 
     run: str
     png: str
 
 
 class Fetched(TypedDict):
-    """`fetch`. `files` are those of the archive that were chosen; `new` is how many were not there before."""
+    """The output of `fetch`. `files` are the chosen files of the archive; `new` is the number of files that were
+    downloaded."""
 
     run: str
     folder: str
@@ -85,14 +88,15 @@ class Fetched(TypedDict):
 
 
 class Checked(TypedDict):
-    """A file that is not what was signed; `model.sig` for the signature itself."""
+    """A file that does not match the signature, or `model.sig` if the signature itself is wrong."""
 
     file: str
     what: str
 
 
 class Verification(TypedDict):
-    """`verify`. `model` is what the signature names; `signer` the SHA-256 of the key that it names."""
+    """The output of `verify`. `model` is the name in the signature; `signer` is the SHA-256 of the key that the
+    signature names."""
 
     model: str
     folder: str
@@ -111,14 +115,14 @@ class Guess(TypedDict):
 
 
 class Prediction(TypedDict):
-    """`predict`: what the model makes of a file, or of a [MASK] in it."""
+    """The output of `predict` for one file, or for one [MASK] in a file."""
 
     file: str
     guesses: list[Guess]
 
 
 class EvictedNode(TypedDict):
-    """A line that `evict` prints."""
+    """One line of the output of `evict`."""
 
     run: str
     job: str
@@ -133,14 +137,14 @@ class ClusterStep(TypedDict):
 
 
 class ClusterSteps(TypedDict):
-    """`clusters plan` and `clusters apply`."""
+    """The output of `clusters plan` and `clusters apply`."""
 
     steps: list[ClusterStep]
     not_in_the_file: list[str]
 
 
 class LoggedIn(TypedDict):
-    """`login`. `secret` says which kind is stored: key, token, or none."""
+    """The output of `login`. `secret` is the kind of secret that is stored: key, token, or none."""
 
     profile: str
     url: str
@@ -152,7 +156,7 @@ class LoggedOut(TypedDict):
 
 
 class Address(TypedDict):
-    """`open`."""
+    """The output of `open`."""
 
     url: str
 
@@ -163,7 +167,7 @@ class Completion(TypedDict):
 
 
 class SmokeCheck(TypedDict):
-    """A line of `admin smoke`."""
+    """One check in the output of `admin smoke`."""
 
     check: str
     result: str

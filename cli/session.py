@@ -1,4 +1,5 @@
-"""What every command has: --url, --profile and --json, and with them a session."""
+"""The options that every command has (--url, --profile and --json), the session made from them, and the
+registration of commands."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def _version(is_requested: bool) -> None:
 
 
 def version() -> str:
-    """Of the installed command; in a clone, what pyproject.toml says."""
+    """Return the version of the installed command, or the version in pyproject.toml in a clone."""
     try:
         return metadata.version("trainyard")
     except metadata.PackageNotFoundError:
@@ -78,7 +79,8 @@ def trainyard(
 
 @dataclass
 class Session:
-    """One command's way to the API, and to say things: results on standard output, the rest on standard error."""
+    """One command's access to the API and to the terminal. Results go to standard output, everything else to
+    standard error."""
 
     url: str
     profile_name: str
@@ -88,7 +90,7 @@ class Session:
 
     @property
     def program(self) -> str:
-        """How the user calls this program, for hints."""
+        """Return the way in which the user calls this program, for hints."""
         return program()
 
     @cached_property
@@ -108,7 +110,7 @@ class Session:
         return OutageMessages(lambda words: self.remark(words, "yellow"))
 
     def print_result(self, value: object, picture: RenderableType) -> None:
-        """The command's result: the value as JSON if that was asked for, else the picture."""
+        """Print the command's result: the value as JSON with --json, otherwise the picture."""
         if self.as_json:
             self.print_json(value)
         else:
@@ -118,31 +120,33 @@ class Session:
         sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
     def print_json_line(self, value: object) -> None:
-        """One of several JSON objects, on a line of its own."""
+        """Print one of several JSON objects, on one line."""
         sys.stdout.write(json.dumps(value) + "\n")
         sys.stdout.flush()
 
     def remark(self, text: str, style: str = "") -> None:
-        """Words beside the result."""
+        """Print a remark to standard error."""
         self.err.print(text, style=style, soft_wrap=True)
 
 
 def command(function: Callable[Concatenate[Session, P], None]) -> Callable[Concatenate[Session, P], None]:
-    """Register a command of the function's name. Its first parameter comes from the options that every command has."""
+    """Register a command with the function's name. The function's first parameter is the session, which is made
+    from the common options."""
     return _registered(function, app)
 
 
 def command_of(
     group: str, kind: type[typer.core.TyperCommand] | None = None
 ) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[Concatenate[Session, P], None]]:
-    """The same for a command of a group, such as `trainyard admin`. What follows a `_` in its name is its name."""
+    """Register a command of a group, such as `trainyard admin`. The command's name is the part of the function's
+    name after the last `_`."""
     return lambda function: _registered(function, groups[group], kind)
 
 
 def command_as(
     kind: type[typer.core.TyperCommand],
 ) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[Concatenate[Session, P], None]]:
-    """The same, as a command of a class of its own."""
+    """Register a command with a command class of its own."""
     return lambda function: _registered(function, app, kind)
 
 
@@ -178,12 +182,14 @@ def _registered(
 
 
 def program() -> str:
-    """How the user calls this program: trainyard.py says where the user is, the installed command does not."""
+    """Return the way in which the user calls this program. trainyard.py sets TRAINYARD_CWD; the installed command
+    does not."""
     return "python3 trainyard.py" if "TRAINYARD_CWD" in os.environ else "trainyard"
 
 
 def user_path(path: Path) -> Path:
-    """The path as the user means it: trainyard.py starts commands in the repository, and says where the user is."""
+    """Return the path relative to the user's folder. trainyard.py runs commands in the repository, and passes the
+    user's folder in TRAINYARD_CWD."""
     return Path(os.environ.get("TRAINYARD_CWD", ".")) / path.expanduser()
 
 

@@ -1,8 +1,9 @@
-"""What comes from outside, shown as text: nothing that a log, a name or an error holds can speak to the terminal.
+"""Safe output of outside text: nothing in a log, a name or an error can control the terminal.
 
-A terminal obeys escape sequences: they set its title, write to the clipboard, clear what was said, and more. Whoever
-may upload chooses a drop's name, and a program its log. So everything that the commands print goes through this module:
-`Text` and `Console` stand for rich's own everywhere in this package, and `LogText` is for logs.
+A terminal obeys escape sequences, which can set its title, write to the clipboard, erase earlier output, and more.
+Anyone who may upload chooses the names of drops, and a program chooses the text of its log. All output of the commands
+therefore goes through this module: `Text` and `Console` replace rich's classes everywhere in this package, and
+`LogText` is for logs.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ UNFINISHED = re.compile(r"\x1b(\[[0-9;:]{0,32})?\Z")
 
 
 def visible(text: str) -> str:
-    """The text with each unsafe character as a sign for it: ESC as ␛, others as \\x9b or \\u202e."""
+    r"""Return the text with a visible symbol for each unsafe character: ESC becomes ␛, others become \x9b or \u202e."""
     return UNSAFE.sub(lambda match: _sign(match[0]), text)
 
 
 def one_line(text: str) -> str:
-    """As `visible`, for a name: a newline in it can't begin a line of its own."""
+    """Return the visible text on one line, so that a newline in a name can't begin a line of its own."""
     return visible(text).replace("\n", "␊")
 
 
@@ -44,7 +45,7 @@ def _sign(character: str) -> str:
 
 
 class Text(rich_text.Text):
-    """rich's Text, of visible characters only."""
+    """rich's Text, limited to visible characters."""
 
     def __init__(self, text: str = "", *args: Any, **kwargs: Any) -> None:
         super().__init__(visible(text), *args, **kwargs)
@@ -60,9 +61,9 @@ class Text(rich_text.Text):
 
 
 class Console(console.Console):
-    """rich's Console, which takes plain strings as they are: no markup, no emoji codes, visible characters only.
+    """rich's Console, which prints plain strings unchanged: no markup, no emoji codes, visible characters only.
 
-    `trims`: what a table or a plot (U+2800) pads its lines with is left out in a file or a pipe.
+    `trims`: removes the padding (spaces and U+2800) at the end of each line, for a file or a pipe.
     """
 
     def __init__(self, trims: bool = False, **kwargs: Any) -> None:
@@ -83,14 +84,15 @@ class Console(console.Console):
 
 
 class LogText:
-    """Makes a log that comes in pieces visible. Its colours are left out; a lone carriage return begins a new line, so
-    that a progress bar stays readable and nothing that was said is written over."""
+    """Makes a log visible that arrives in pieces. Colours are removed. A lone carriage return begins a new line, so
+    that progress bars stay readable and no text is overwritten."""
 
     def __init__(self) -> None:
         self._rest = ""
 
     def feed(self, piece: str, final: bool = False) -> str:
-        """What can be shown of the log so far and was not yet. With `final`, all of it."""
+        """Return the text that can be shown after this piece and was not returned before. With `final`, return all
+        remaining text."""
         whole, self._rest = self._rest + piece, ""
         if not final and (unfinished := UNFINISHED.search(whole)):
             whole, self._rest = whole[: unfinished.start()], unfinished[0]

@@ -1,1 +1,2 @@
-"""The API over HTTP, and what takes several calls of it: lists, names, following a run, an archive."""
+"""The client of the HTTP API, and functions that need several calls: lists, names, following a run, fetching an
+archive."""

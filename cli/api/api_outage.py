@@ -1,4 +1,4 @@
-"""An API that does not answer: said once, and once that it is back."""
+"""Messages about an API that does not answer: one when the outage begins, one when it ends."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ..errors import Unreachable
 
 
 class OutageListener(Protocol):
-    """Who hears of an API that does not answer."""
+    """Receiver of the failures and recoveries of API calls."""
 
     def failed(self, exc: Unreachable) -> None:
-        """It did not answer; it will be asked again."""
+        """Handle a call that got no answer and will be retried."""
 
     def recovered(self) -> None:
-        """It answered."""
+        """Handle a call that got an answer."""
 
 
 class OutageMessages:
-    """Says the first failure of several in a row, and the first answer after them."""
+    """Prints one message for the first of several failures in a row, and one for the first answer after them."""
 
     def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
         self._say = say

@@ -1,4 +1,5 @@
-"""The workspace's computes, as whoever is signed in here: an administrator's own rights, never the app's."""
+"""The workspace's computes, read and written with the rights of the administrator who is signed in here, never with
+the app's rights."""
 
 from __future__ import annotations
 
@@ -20,13 +21,14 @@ WORKSPACE = re.compile(
 
 
 class Workspace:
-    """Calls below the workspace's id. Raises CliError with Azure's own words."""
+    """Client for the resources below a workspace's resource id. Calls raise CliError with Azure's own message, and
+    Unreachable if Azure does not answer."""
 
     def __init__(self, http: httpx.Client, workspace_id: str) -> None:
         self._http, self._id = http, workspace_id
 
     def clusters(self) -> dict[str, dict[str, Any]]:
-        """Its AmlComputes by name."""
+        """Return the workspace's AmlComputes by name."""
         clusters: dict[str, dict[str, Any]] = {}
         address = f"{self._id}/computes?api-version={VERSION}"
         while address:
@@ -39,12 +41,12 @@ class Workspace:
         return str(self._send("GET", f"{self._id}?api-version={VERSION}").json()["location"])
 
     def get(self, name: str) -> tuple[dict[str, Any], str]:
-        """A compute, and its etag, '' where the service gives none."""
+        """Return a compute and its etag, which is '' if the service sends none."""
         answer = self._send("GET", self._address(name))
         return answer.json(), answer.headers.get("etag", "")
 
     def put(self, name: str, body: dict[str, Any], etag: str = "") -> None:
-        """Create or change a compute. Azure goes on with that for some minutes after this returns."""
+        """Create or change a compute. Azure continues the operation for some minutes after this call returns."""
         self._send("PUT", self._address(name), body, {"If-Match": etag} if etag else {})
 
     def _address(self, name: str) -> str:
@@ -69,7 +71,7 @@ class Workspace:
 
 @contextmanager
 def opened(profile: Profile, workspace_id: str) -> Iterator[Workspace]:
-    """The workspace that is named, else the local cloud's. Raises CliError without one."""
+    """Yield the named workspace, or the local cloud's if no name is given. Raises CliError if there is neither."""
     if not workspace_id and profile.workspace_id:
         import ssl
 

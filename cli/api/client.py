@@ -1,4 +1,4 @@
-"""Trainyard's API over HTTP. Foreign errors are translated here and nowhere else."""
+"""Client of Trainyard's HTTP API. This module alone translates the errors of other libraries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAYBE_DONE = "It may have done what was asked: look first."
 
 @dataclass(frozen=True)
 class LogChunk:
-    """Bytes of one rank's log. `complete`: the log ends with them. `ranks`: those that have logs, as far as known."""
+    """A part of one rank's log. `complete`: the log ends with this chunk. `ranks`: the ranks known to have logs."""
 
     data: bytes
     next_offset: int
@@ -43,7 +43,7 @@ class LogChunk:
 
 
 class Api:
-    """One deployment. All calls raise NotFound, Unreachable, or CliError with the API's own words."""
+    """Client of one deployment. All calls raise NotFound, Unreachable, or CliError with the API's own message."""
 
     def __init__(self, url: str, authenticate: Authenticate | None = None) -> None:
         if not url.startswith(("http://", "https://")):
@@ -65,7 +65,7 @@ class Api:
         self._storage.close()
 
     def get(self, *path: str, **query: object) -> Any:
-        """The JSON at this path. Parts of the path may be any text; empty queries are left out."""
+        """Return the JSON at this path. Parts of the path may hold any text; empty query parameters are left out."""
         return _json(self.send("GET", *path, query=query))
 
     def post(
@@ -76,7 +76,8 @@ class Api:
         repeats: bool = False,
         **query: object,
     ) -> dict[str, Any]:
-        """`repeats`: the same request twice does no more than once, as with an Idempotency-Key."""
+        """Send a POST request. `repeats`: sending the request twice has the same effect as once, as with an
+        Idempotency-Key."""
         sent = self.send("POST", *path, query=query, body=body, headers=headers, repeats=repeats)
         answer: dict[str, Any] = _json(sent)
         return answer
@@ -86,12 +87,12 @@ class Api:
         return answer
 
     def health(self) -> dict[str, Any]:
-        """What health says. 503 is an answer here: it names what does not work."""
+        """Return the health report. Status 503 is also a report here; its checks name what does not work."""
         answer: dict[str, Any] = _json(self.send("GET", "health", accept=(503,)))
         return answer
 
     def log(self, run: str, rank: int, offset: int, wait: float = 0.0) -> LogChunk:
-        """What the log holds from this byte on; waits up to `wait` seconds for something to come."""
+        """Return the log from this byte offset on. Waits up to `wait` seconds for new bytes."""
         query = {"rank": rank, "offset": offset, "wait": round(wait) or None}
         answer = self.send("GET", "runs", run, "logs", query=query, timeout=TIMEOUT_SECONDS + wait)
         headers = answer.headers
@@ -104,14 +105,15 @@ class Api:
 
     @contextmanager
     def artifact(self, run: str, name: str, offset: int = 0) -> Iterator[httpx.Response]:
-        """The open download of one file of a run's archive, from this byte on: 206, or 200 and all of it. Refuses a
-        redirect that leads to any other file."""
+        """Yield the open download of one file of a run's archive from this byte offset on: status 206, or 200 with
+        the whole file. Raises CliError for a redirect to any other file."""
         with self.redirected(("runs", run, "artifacts"), run, name, offset) as stream:
             yield stream
 
     @contextmanager
     def redirected(self, where: tuple[str, ...], run: str, name: str, offset: int) -> Iterator[httpx.Response]:
-        """The same of a file that this part of the API redirects to: in the archive, or in the proof beside it."""
+        """Yield the open download of a file that the path `where` of the API redirects to: a file of the archive,
+        or of the proof beside the archive. Offsets, statuses and errors are those of `artifact`."""
         answer = self.send("GET", *where, *name.split("/"), accept=(302,))
         target = answer.headers.get("location", "")
         path = unquote(urlsplit(target).path)
@@ -139,8 +141,8 @@ class Api:
         timeout: float = 0.0,
         repeats: bool = False,
     ) -> httpx.Response:
-        """One request. A status of 300 or more raises unless it is in `accept`. A busy API is asked again for ten
-        seconds, where a repeat does no harm."""
+        """Send one request. A status of 300 or more raises unless it is in `accept`. Requests that are safe to
+        repeat are retried for ten seconds while the API is busy."""
         address = "/".join([self.url, *(quote(part, safe="") for part in path)])
         filled_query = {name: _text(value) for name, value in (query or {}).items() if not _is_empty(value)}
         headers = dict(headers or {})
@@ -177,7 +179,8 @@ class Api:
 
 
 def retry_unreachable(call: Callable[[], T], patience: float, outage: OutageListener) -> T:
-    """Repeat a call that finds the API unreachable, for `patience` seconds, and tell `outage` of it."""
+    """Call `call` until it reaches the API, for up to `patience` seconds, and report failures and recovery to
+    `outage`. Raises the last Unreachable."""
     deadline, pause = time.monotonic() + patience, 0.25
     while True:
         try:
@@ -194,7 +197,7 @@ def retry_unreachable(call: Callable[[], T], patience: float, outage: OutageList
 
 
 def _check_size(request: httpx.Request) -> None:
-    """Raise CliError for a body that the API refuses, before it is sent."""
+    """Raise CliError for a body that is larger than the API accepts, before the body is sent."""
     if (size := int(request.headers.get("content-length", 0))) > LARGEST_BODY:
         raise CliError(
             f"The request has {size:,} bytes, and the API takes {LARGEST_BODY:,}. Shorten the job file, or upload what "
@@ -204,19 +207,19 @@ def _check_size(request: httpx.Request) -> None:
 
 
 def _may_pass(answer: httpx.Response) -> bool:
-    """Whether another try may do: the API is busy, or its process ended under the request, of which the host says 500
-    without a word."""
+    """Return whether a retry may succeed: the API is busy, or the app's process ended during the request, for which
+    the Functions host answers 500 with an empty body."""
     return answer.status_code in BUSY or (answer.status_code == 500 and not answer.content)
 
 
 def _pause(answer: httpx.Response) -> float:
-    """The seconds after which a busy API wants to be asked again."""
+    """Return the seconds to wait before the retry: Retry-After, or 1."""
     after = answer.headers.get("retry-after", "")
     return float(after) if after.isdigit() else 1.0
 
 
 def _is_empty(value: object) -> bool:
-    """Whether a query says nothing with this value. 0 is a number like others."""
+    """Return whether a query parameter with this value can be left out. 0 can't be left out."""
     return value is None or value is False or value == ""
 
 
@@ -234,7 +237,8 @@ def _json(answer: httpx.Response) -> Any:
 
 
 def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
-    """The error that a status stands for, in the API's own words where it gave some (RFC 9457), and the warning."""
+    """Return the error for this status, with the API's own message (RFC 9457) if the answer has one, and with
+    `warning`."""
     status, (words, code) = answer.status_code, _words(answer)
     if status == 401 or (status == 403 and not words):
         sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
@@ -254,7 +258,7 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
 
 
 def _base(url: httpx.URL) -> str:
-    """The address of the API that a request went to."""
+    """Return the base address of the API that received a request."""
     return f"{url.scheme}://{_host(url)}{url.path.partition('/api')[0]}/api"
 
 

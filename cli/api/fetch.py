@@ -1,4 +1,5 @@
-"""Download a run's archive: in parallel, each file checked against the manifest before it gets its name."""
+"""Download of a run's archive: parallel, and each file is checked against the manifest before it gets its final
+name."""
 
 from __future__ import annotations
 
@@ -32,9 +33,10 @@ Progress = Callable[[int], None]  # told how many more bytes are there; less tha
 
 @dataclass(frozen=True)
 class File:
-    """One line of a manifest, or of a model's signature, which knows each file's SHA-256 but no size (-1).
+    """One entry of a manifest, or of a model's signature. A signature has each file's SHA-256 but no sizes; then `size`
+    is -1.
 
-    `md5` is hex, and empty where the storage knows none; then the etag must fit.
+    `md5` is hexadecimal, and empty if the storage has none; then the etag is compared instead.
     """
 
     name: str
@@ -45,7 +47,7 @@ class File:
 
     @property
     def kind(self) -> str:
-        """The kind of checksum that it has."""
+        """Return the name of the hash function of the file's checksum: sha256 or md5."""
         return "sha256" if self.sha256 else "md5"
 
     @classmethod
@@ -54,22 +56,22 @@ class File:
 
 
 class Source(Protocol):
-    """Where files are fetched from."""
+    """A place from which files are downloaded."""
 
     def artifact(self, run: str, name: str, offset: int = 0) -> AbstractContextManager[httpx.Response]:
-        """The open download of one file, from this byte on: status 206, or 200 and all of it."""
+        """Return the open download of one file from this byte offset on: status 206, or 200 with the whole file."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an archive says of itself: its files, with sizes and checksums, and the run that they came from."""
+    """The manifest of a run's archive: the files with their sizes and checksums, and the manifest's own bytes."""
 
     content: bytes
     files: list[File]
 
     @classmethod
     def of(cls, api: Api, run: str) -> Manifest:
-        """The manifest of a run's archive. Raises CliError for one that can't be read."""
+        """Return the manifest of a run's archive. Raises CliError for a manifest that can't be read."""
         content = retry_unreachable(lambda: _content(api, run), PATIENCE_SECONDS, OutageMessages())
         try:
             return cls(content, [File.of(row) for row in json.loads(content)["files"]])
@@ -77,7 +79,7 @@ class Manifest:
             raise CliError(f"{MANIFEST} of {run} can't be read: {type(exc).__name__} {exc}.") from exc
 
     def keep(self, folder: Path) -> None:
-        """Write it beside the files that it names, as the last of them."""
+        """Write the manifest into the folder of its files. Call this after the files were downloaded."""
         folder.mkdir(parents=True, exist_ok=True)
         unfinished = folder / f".{MANIFEST}.{os.getpid()}.part"
         unfinished.write_bytes(self.content)
@@ -90,16 +92,16 @@ def _content(api: Api, run: str) -> bytes:
 
 
 def chosen(files: list[File], only: list[str]) -> list[File]:
-    """The files in these folders of the archive (or of these names); all of them if none is given."""
+    """Return the files in these folders of the archive, or with these names. An empty `only` means all files."""
     prefixes = [part.strip("/") for part in only]
     return [f for f in files if not prefixes or any(f.name == w or f.name.startswith(f"{w}/") for w in prefixes)]
 
 
 def fetch(source: Source, run: str, files: list[File], folder: Path, progress: Progress) -> list[File]:
-    """Bring these files of a run into the folder. Returns those that were downloaded.
+    """Download these files of a run into the folder, and return the files that were downloaded.
 
-    A file that is there already, whole, is left alone. A file appears under its name only once its size and MD5 fit
-    the manifest. Whatever interrupts this, the same call goes on, within a file too.
+    Files that are already there and whole are skipped. A file gets its final name only once its size and checksum match
+    the manifest. After an interruption, the same call resumes the download, also in the middle of a file.
     """
     targets = [(file, _target(folder, file.name)) for file in files]
     download = _Download(source, run, progress, _Seen(folder), Event())
@@ -113,7 +115,7 @@ def fetch(source: Source, run: str, files: list[File], folder: Path, progress: P
 
 
 def _results(jobs: list[Future[bool]]) -> list[bool]:
-    """All results, or the first error as soon as there is one."""
+    """Return all results, or raise the first error as soon as one job has failed."""
     done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
     for job in done:
         if error := job.exception():
@@ -122,7 +124,8 @@ def _results(jobs: list[Future[bool]]) -> list[bool]:
 
 
 def _target(folder: Path, name: str) -> Path:
-    """Where a file of the archive goes. Raises CliError for a name that leads out of the folder on any system."""
+    """Return the local path of a file of the archive. Raises CliError for a name that leads out of the folder on
+    Windows or POSIX."""
     windows = PureWindowsPath(name)
     leads_out = ".." in windows.parts or windows.drive or windows.root or PurePosixPath(name).is_absolute()
     if not name or "\0" in name or leads_out:
@@ -131,7 +134,8 @@ def _target(folder: Path, name: str) -> Path:
 
 
 class _Seen:
-    """The MD5 of what was fetched and whose MD5 the storage does not know, by name and etag, in a file beside it."""
+    """The MD5 of each downloaded file for which the storage has no MD5, by name and etag, stored in `.fetched.json`
+    in the folder."""
 
     def __init__(self, folder: Path) -> None:
         self._path, self._lock = folder / SEEN, Lock()
@@ -151,7 +155,7 @@ class _Seen:
 
 @dataclass(frozen=True)
 class _Download:
-    """The download of one run's files, in many threads, until `stopped`."""
+    """The download of one run's files by many threads, until `stopped` is set."""
 
     source: Source
     run: str
@@ -160,7 +164,7 @@ class _Download:
     stopped: Event
 
     def bring(self, file: File, target: Path) -> bool:
-        """Whether it was downloaded: a file that is there is not."""
+        """Download the file unless it is already there. Returns whether the file was downloaded."""
         if _is_there(file, target, self.seen):
             self.progress(target.stat().st_size)
             return False
@@ -190,9 +194,10 @@ def _is_there(file: File, target: Path, seen: _Seen) -> bool:
 
 
 def _download(download: _Download, file: File, path: Path) -> str:
-    """Write the file's bytes to `path`, behind those that are there. Returns their digest.
+    """Download the file to `path`, resuming after the bytes that `path` already holds. Returns the file's digest.
 
-    Raises CliError if they are not those of the manifest; nothing stays then. Two that write one path write the same.
+    Raises CliError, and removes `path`, if the content does not match the manifest. Two processes that write the same
+    path write the same bytes.
     """
     there = max(0, path.stat().st_size - 1) if path.exists() else 0  # without the last, so that one is asked for
     digest, size = hashlib.new(file.kind, usedforsecurity=False), 0

@@ -1,4 +1,4 @@
-"""Follow a run to its archive, and a log to its end."""
+"""Following a run until it is archived, and its log to the end."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ EARLIER_RUNS = 50
 
 
 class LogReader:
-    """Reads one rank's log piece by piece. Nothing is lost or doubled, however often the connection is cut.
+    """Reads one rank's log in pieces, without losing or repeating text when the connection is cut.
 
-    The offset moves only when an answer has arrived whole, so a failed read is simply made again.
+    The offset moves only once an answer has arrived whole, so a failed read can be repeated.
     """
 
     def __init__(self, api: Api, run: str, rank: int = 0, offset: int = 0) -> None:
@@ -37,17 +37,19 @@ class LogReader:
         self.ranks: tuple[int, ...] = ()
 
     def read(self, wait: float = 0.0) -> str:
-        """The next piece of text, '' if nothing came within `wait` seconds, or the beginning of a character only."""
+        """Return the next piece of text. The piece is '' if no bytes came within `wait` seconds, or only a part of
+        a character."""
         chunk = self._api.log(self._run, self._rank, self.offset, wait)
         self.offset, self.complete, self.ranks = chunk.next_offset, chunk.complete, chunk.ranks
         return self._decoder.decode(chunk.data, final=chunk.complete)
 
 
 class MembersReader:
-    """Reads the logs of all jobs of an elastic run as one: line by line, each behind its job's short name.
+    """Reads the logs of all jobs of an elastic run as one log, in which each line is prefixed with its job's short
+    name.
 
-    A job is `m<member>-<attempt>`; its log's number is the member's, plus the number of members for each attempt
-    before it. `offset` counts the bytes of all of them.
+    A job is `m<member>-<attempt>`. The number of a job's log is the member's number, plus the number of members for
+    each earlier attempt. `offset` counts the bytes of all logs together.
     """
 
     def __init__(self, api: Api, run: str, members: int) -> None:
@@ -58,8 +60,8 @@ class MembersReader:
         self.rank, self.ranks, self.told = 0, (), 0
 
     def read(self, wait: float = 0.0) -> str:
-        """The lines that came since the last call, in the order of the jobs. Many logs can't be waited for at once, so
-        where nothing came it waits for a moment."""
+        """Return the lines that came since the last call, in the order of the jobs. A long poll can't wait for many
+        logs at once, so this sleeps for up to POLL_SECONDS if no line came and `wait` is not 0."""
         text, unread = "", list(self._readers)
         while unread:
             text += "".join(self._lines(number, self._readers[number]) for number in unread)
@@ -88,7 +90,7 @@ Reader = LogReader | MembersReader
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back to the end of the block: what was shown, and what is remembered of it, stay one."""
+    """Delay Ctrl-C until the end of the block, so that the output and the record of the output stay consistent."""
     pressed: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
     try:
@@ -100,24 +102,24 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Watcher(Protocol):
-    """Who is told of what a follow sees."""
+    """Receiver of everything that happens to a run or drop that is followed."""
 
     def drop(self, drop: dict[str, Any]) -> None:
-        """The drop as it is now, {} while no upload to it was seen; called about twice a second."""
+        """Receive the current drop, {} before its first upload is known. Called about twice a second."""
 
     def run(self, run: dict[str, Any]) -> None:
-        """The run as it is now; called about once a second."""
+        """Receive the current run. Called about once a second."""
 
     def log(self, text: str) -> None:
-        """The next piece of the log, cut anywhere between two characters."""
+        """Receive the next piece of the log, which may end anywhere between two characters."""
 
     @property
     def outage(self) -> OutageListener:
-        """Who hears that the API does not answer, and that it does again; the follow goes on."""
+        """Return the listener for outages of the API. Following continues after an outage."""
 
 
 def follow_run(api: Api, name: str, reader: Reader, watcher: Watcher) -> dict[str, Any]:
-    """Tell the watcher all that happens until the run is archived and its log told to the end. Returns the run."""
+    """Report the run and its log to the watcher until the run is archived and the log has ended. Returns the run."""
     while True:
         began, before = time.monotonic(), reader.offset
         run: dict[str, Any] = retry_unreachable(lambda: api.get("runs", name), PATIENCE_SECONDS, watcher.outage)
@@ -143,10 +145,11 @@ def _log(reader: Reader, run: dict[str, Any]) -> str:
 def wait_for_drop(
     api: Api, target: str, before: dict[str, Any], watcher: Watcher, patience: float = math.inf
 ) -> dict[str, Any]:
-    """Wait until the drop `route/name` closes after an upload, and return it, or as it is after `patience` seconds.
+    """Wait until the drop `route/name` closes after an upload. Returns the drop, also if it is still open after
+    `patience` seconds.
 
-    `before` is the drop as it was before the upload: a state that it had then says nothing of what was uploaded since.
-    With {} any closed state will do. Raises CliError with the reason if it is rejected.
+    `before` is the drop as it was before the upload; a verdict that `before` already has is not the verdict on this
+    upload. With {}, any closed state counts. Raises CliError with the reason if the drop is rejected.
     """
     route, _, name = target.partition("/")
     deadline = time.monotonic() + patience
@@ -163,7 +166,8 @@ def wait_for_drop(
 
 
 def _is_closed(drop: dict[str, Any], before: dict[str, Any]) -> bool:
-    """Whether the drop is closed, by a verdict that is not from before the upload: each opening has its own time."""
+    """Return whether the drop is sealed or rejected, and the verdict is newer than `before`: it has another opening
+    time or a higher generation."""
     if drop.get("state") not in ("sealed", "rejected"):
         return False
     old = before.get("state") in ("sealed", "rejected") and before["opened_at"] == drop["opened_at"]
@@ -171,7 +175,7 @@ def _is_closed(drop: dict[str, Any], before: dict[str, Any]) -> bool:
 
 
 def find_drop(api: Api, route: str, name: str) -> dict[str, Any]:
-    """The drop, or {} while no upload to it was seen."""
+    """Return the drop, or {} if no upload to it is known yet."""
     try:
         drop: dict[str, Any] = api.get("drops", route, name)
     except NotFound:
@@ -180,7 +184,8 @@ def find_drop(api: Api, route: str, name: str) -> dict[str, Any]:
 
 
 def usual_times(api: Api, run: dict[str, Any]) -> dict[str, str]:
-    """What is usual for each phase of such a run, from the newest completed runs of its experiment."""
+    """Return the usual duration of each phase of such a run, in words, from the newest completed runs of its
+    experiment."""
     try:
         listed = api.get("runs", experiment=run["experiment"], state="completed", limit=EARLIER_RUNS, details="true")
     except CliError:

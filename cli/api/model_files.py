@@ -1,4 +1,4 @@
-"""Bring a model's version with its proof: the files that its signature names, each checked by its SHA-256."""
+"""Download of a model's version with its proof: the files that its signature names, each checked by SHA-256."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .fetch import PATIENCE_SECONDS
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where the files of a version are fetched from."""
+    """The API's files of one version, as a source of downloads."""
 
     api: Api
     version: dict[str, Any]
@@ -35,7 +35,7 @@ class ModelSource:
 def bring(
     api: Api, version: dict[str, Any], folder: Path, only: list[str], progress: fetching.Progress
 ) -> tuple[list[fetching.File], int]:
-    """Bring the version's files and, last, its signature. Returns the files, and how many are new."""
+    """Download the version's files and, after them, its signature. Returns the files and the number of new ones."""
     source = ModelSource(api, version)
     content = retry_unreachable(lambda: _signature(source, version["run"]), PATIENCE_SECONDS, OutageMessages())
     files = fetching.chosen(_files(read(content)), only)

@@ -1,4 +1,4 @@
-"""What a person calls a model's version: `churn@production`, `churn@4` or `churn/4`."""
+"""References to a model's version on the command line: `churn@production`, `churn@4` or `churn/4`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ OF_RUNS = ("latest", "best")  # mnist@latest is a run
 
 @dataclass(frozen=True)
 class Reference:
-    """A model and which of its versions: an alias or a number."""
+    """A reference to one version of a model; `which` is an alias or a number."""
 
     model: str
     which: str
 
     def get(self, api: Api) -> dict[str, Any]:
-        """The version, as the API knows it."""
+        """Return the version from the API."""
         version: dict[str, Any] = api.get("models", self.model, "versions", self.which)
         return version
 
@@ -32,7 +32,7 @@ class Reference:
 
 
 def reference(text: str) -> Reference | None:
-    """The reference that the text is, or None: then it may name a run or a drop."""
+    """Parse a reference to a version. Returns None for any other text, which may name a run or a drop."""
     match = REFERENCE.fullmatch(text)
     if not match or match["at"] in OF_RUNS:
         return None
@@ -40,14 +40,15 @@ def reference(text: str) -> Reference | None:
 
 
 def wanted(text: str) -> Reference:
-    """The same. Raises CliError where it is none."""
+    """Parse a reference to a version. Raises CliError for any other text."""
     if found := reference(text):
         return found
     raise CliError(f"{text!r} names no model's version; write MODEL@ALIAS or MODEL@NUMBER, such as churn@production.")
 
 
 def of_model(api: Api, text: str) -> Reference | None:
-    """The reference, if there is such a model: `mnist@best` and `mnist/1` may be a run and a drop."""
+    """Return the reference if a model of this name exists, otherwise None: `mnist@best` and `mnist/1` may be a run
+    and a drop."""
     found = reference(text)
     if found is None:
         return None

@@ -1,7 +1,8 @@
-"""What a run is doing, for how long, and how long that usually takes: from histories, without a clock or I/O.
+"""The phases of a run, their durations so far and their usual durations, computed from histories without a clock or
+I/O.
 
-A phase's time is the sum of the time that the run was in its states, so a preempted run, which goes back to the queue,
-adds to `allocating nodes` and does not begin it anew.
+The time of a phase is the sum of the times in its states. A preempted run returns to the queue, so the time in
+`allocating nodes` grows and does not start again.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ DEFAULTS = {SUBMIT: "usually a few seconds", ALLOCATE: "usually 3 to 5 min in Az
 
 
 def phase(run: dict[str, Any]) -> str | None:
-    """The phase that the run is in, or None once it is archived."""
+    """Return the current phase of the run, or None once the run is archived."""
     if run.get("archived_at"):
         return None
     return PHASE_OF.get(run["state"], ARCHIVE)
 
 
 def spent(run: dict[str, Any], now: datetime) -> dict[str, float]:
-    """Seconds in each phase that the run has entered, up to `now` in the one that it is in."""
+    """Return the seconds in each phase that the run has entered; the current phase counts up to `now`."""
     archived = run.get("archived_at")
     moments = [(m["state"], datetime.fromisoformat(m["at"])) for m in run.get("history") or []]
     if not moments or moments[0][0] != "received":
@@ -42,10 +43,11 @@ def spent(run: dict[str, Any], now: datetime) -> dict[str, float]:
 
 
 def usual(run: dict[str, Any], earlier: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """What is usual for each phase, in words, from completed runs of the same experiment, cluster and nodes.
+    """Return the usual duration of each phase, in words, from completed runs of the same experiment, cluster and number
+    of nodes.
 
-    With four or more of them the middle half of their times ("usually 3 to 5 min"), else the median ("usually 42 s"),
-    and a stated default where there is none. Training has no default.
+    Four or more runs give the middle half of their times ("usually 3 to 5 min"), fewer runs their median ("usually 42
+    s"), and no runs a default. Training has no default.
     """
     alike = [other for other in earlier if _alike(run, other)]
     words = dict(DEFAULTS)
@@ -73,7 +75,7 @@ def _range(times: list[float]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Rounded as one would say it: '0.4 s', '42 s', '3 min', '2.5 h'."""
+    """Format rounded seconds for people: '0.4 s', '42 s', '3 min', '2.5 h'."""
     if seconds < 0.95:
         return f"{seconds:.1f} s"
     if seconds < 89.5:
@@ -84,7 +86,7 @@ def duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as a clock shows them: '0:42', '1:02:03'."""
+    """Format seconds as a clock does: '0:42', '1:02:03'."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

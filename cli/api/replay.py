@@ -1,7 +1,7 @@
-"""Replays poison messages and events that could not be delivered, by the API.
+"""Returns poison messages and undelivered events (dead letters) to their queues, through the API.
 
-The API gives back so many of each with one call, so this calls until as many are back as there were at the beginning: a
-message that fails again becomes a poison message again, until the next replay.
+One call of the API moves a limited number of each. The calls are repeated until as many have moved as there were at the
+beginning, so a message that fails again and becomes poison again waits for the next replay.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .client import Api
 
 @dataclass
 class Moved:
-    """What came back into one queue."""
+    """The numbers of messages that were returned to one queue."""
 
     poison: int = 0
     dead_letters: int = 0
@@ -25,7 +25,8 @@ class Moved:
 
 @dataclass
 class Replayed:
-    """`unreadable` are names of dead letters that belong to no queue here, or are no JSON; they stay."""
+    """The result of a replay. `unreadable` names the dead letters that belong to no queue here or are not JSON;
+    they stay."""
 
     queues: dict[str, Moved] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
@@ -35,7 +36,8 @@ class Replayed:
 
 
 def replay(api: Api, only: str = "", dry_run: bool = False) -> Replayed:
-    """Move everything back, or with `only` what belongs to that queue; a dry run counts alone. Raises CliError."""
+    """Return all poison messages and dead letters to their queues, or only those of the queue `only`. With
+    `dry_run`, only count them. Raises CliError."""
     left: set[str] = set()
     queues: dict[str, Moved] = {}
     for queue in [only] if only else sorted(api.get("status")["queues"]):

@@ -1,4 +1,4 @@
-"""Lists of runs: page by page, in another order, and what tells them apart."""
+"""Lists of runs: reading them page by page, sorting them, and finding the parameters that differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Run = dict[str, Any]
 
 @dataclass
 class RunPage:
-    """Some runs, whether there may be more, and among how many of the newest they were found."""
+    """Some runs, whether there may be more, and the number of runs that were searched for them, newest first."""
 
     runs: list[Run]
     more: bool
@@ -33,7 +33,8 @@ class RunPage:
 
 
 def matching(api: Api, query: dict[str, str], limit: int, everything: bool = False) -> RunPage:
-    """Up to `limit` runs. With `everything`, as many as are looked at for an order."""
+    """Return up to `limit` runs that match the query, newest first. With `everything`, return up to SCANNED runs,
+    for sorting."""
     runs: list[Run] = []
     token: str | None = ""
     looked_at, hint, most = 0, "", SCANNED if everything else limit
@@ -46,7 +47,8 @@ def matching(api: Api, query: dict[str, str], limit: int, everything: bool = Fal
 
 
 def ordered(runs: list[Run], by: str) -> list[Run]:
-    """By this value, those without it last. Raises CliError if none has it."""
+    """Return the runs sorted by this value, descending for a name that begins with `-`. Runs without the value come
+    last. Raises CliError if no run has the value."""
     name, reverse = by.removeprefix("-"), by.startswith("-")
     having = [(value, run) for run in runs if (value := value_of(run, name)) is not None]
     if runs and not having:
@@ -62,7 +64,8 @@ def ordered(runs: list[Run], by: str) -> list[Run]:
 
 
 def value_of(run: Run, name: str) -> Any:
-    """A field, a parameter, the best of a metric, or a tag; None for none."""
+    """Return the value of a field, a parameter, a metric (the best value) or a tag of the run; None if the run has
+    none of this name."""
     if name in FIELDS:
         return run.get(FIELDS[name])
     if name == "cost":
@@ -79,13 +82,14 @@ def _best(run: Run) -> dict[str, Any]:
 
 
 def cost_of(run: Run) -> float | None:
-    """What the run has cost so far, in dollars."""
+    """Return the cost of the run so far, in dollars, or None if none is known."""
     cost = run.get("cost")
     return float(cost["training"] + cost["allocation"] + cost["idle"]) if cost else None
 
 
 def differing(runs: list[Run]) -> dict[str, list[str]]:
-    """By experiment, the parameters with several values in its runs: those of one training say little of another."""
+    """Return, for each experiment, the parameters with more than one value among its runs. Experiments are compared
+    separately because their parameters differ anyway."""
     kinds: dict[str, list[Run]] = {}
     for run in runs:
         kinds.setdefault(run.get("experiment", ""), []).append(run)
@@ -99,9 +103,10 @@ def _differing(runs: list[Run]) -> list[str]:
 
 
 def own(api: Api, query: dict[str, str], limit: int, everything: bool = False) -> RunPage:
-    """The same of your own runs: by your object id, and by your name those that have no id, as from a drop.
+    """Return your own runs, as `matching` does: runs with your object id, and runs with your name and no object id,
+    such as runs of drops.
 
-    Raises CliError where this Trainyard knows nobody by name.
+    Raises CliError if this Trainyard does not know your name.
     """
     name, object_id = _me(api)
     parts = [matching(api, {**query, "owner": who}, limit, everything) for who in (object_id, name) if who]
@@ -113,14 +118,15 @@ def own(api: Api, query: dict[str, str], limit: int, everything: bool = False) -
 
 
 def own_rows(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of leases, schedules or subscriptions those that are yours, by the same rule."""
+    """Return your own leases, schedules or subscriptions: rows with your object id, and rows with your name and no
+    object id. Raises CliError if this Trainyard does not know your name."""
     name, object_id = _me(api)
     own_names = {(object_id, True), (name, False)} - {("", True), ("", False)}
     return [row for row in rows if (row.get("owner_id") or row["owner"], bool(row.get("owner_id"))) in own_names]
 
 
 def _me(api: Api) -> tuple[str, str]:
-    """Your name and object id, as this Trainyard knows them."""
+    """Return your name and object id as this Trainyard knows them. Raises CliError if it knows neither."""
     me = api.get("me")
     if not (me["name"] or me.get("id")):
         raise CliError("This Trainyard does not know your name. Set TRAINYARD_USER, or sign in with Entra ID.")

@@ -1,4 +1,5 @@
-"""What a person calls a run: its whole name, the beginning of it, `@latest`, `mnist@best:accuracy`, or its drop."""
+"""Ways to name a run on the command line: its full name, a prefix of it, `@latest`, `mnist@best:accuracy`, or its
+drop."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ WHOLE = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{16}")  # nothing needs to be asked
 
 
 def run_name(api: Api, text: str) -> str:
-    """The run's whole name. Raises CliError with what may have been meant."""
+    """Return the run's full name. Raises CliError, with suggestions, if the text names no run."""
     drop, run = _find(api, text)
     if not run:
         raise NotFound(f"Drop {drop} has made no run yet; `show {drop}` says why.")
@@ -23,7 +24,7 @@ def run_name(api: Api, text: str) -> str:
 
 @contextmanager
 def suggesting(api: Api, text: str) -> Iterator[None]:
-    """Let a whole name that names nothing say what may have been meant, as a beginning does."""
+    """Add suggestions to the error for a full name that does not exist, as for a prefix that does not exist."""
     try:
         yield
     except NotFound:
@@ -33,13 +34,13 @@ def suggesting(api: Api, text: str) -> Iterator[None]:
 
 
 def drop_or_run(api: Api, text: str) -> tuple[str, str]:
-    """(drop, '') for the name of a drop, or ('', run)."""
+    """Return (drop, '') if the text names a drop, otherwise ('', run)."""
     drop, run = _find(api, text)
     return (drop, "") if drop else ("", run)
 
 
 def drop_name(api: Api, text: str) -> str:
-    """The drop's whole name, `route/name`; of a run the drop that it was made from."""
+    """Return the drop's full name, `route/name`. For a run, return the drop that the run was made from."""
     drop, run = _find(api, text)
     if not drop and not (drop := str(api.get("runs", run)["drop"])):
         raise NotFound(f"Run {run} was made from no drop.")
@@ -47,7 +48,8 @@ def drop_name(api: Api, text: str) -> str:
 
 
 def data_ref(api: Api, text: str) -> str:
-    """The same with a generation behind it, `@2` or `@now`, as it was given; or a run's whole name."""
+    """Return the drop's full name followed by the generation, `@2` or `@now`, if one was given, or a run's full
+    name."""
     name, at, which = text.rpartition("@")
     if at and (which == "now" or which.isdigit()):
         return f"{drop_name(api, name)}@{which}"
@@ -56,8 +58,9 @@ def data_ref(api: Api, text: str) -> str:
 
 
 def data_path(api: Api, text: str) -> str:
-    """Data on the other side as the API knows them: `drops/<route>/<name>/...`, also where a run names its drop, or the
-    drop's own name stands alone. What names no drop stays: it may be a datastore's path."""
+    """Return the path of data in the cloud, in the API's form `drops/<route>/<name>/...`. The text may name a run
+    of the drop, or give the drop's name without `drops/`. Text that names no drop is returned unchanged, because
+    it may be a datastore's path."""
     if "://" in text or is_remote(text):
         return text
     if "@" in text:
@@ -76,7 +79,7 @@ def data_path(api: Api, text: str) -> str:
 
 
 def _is_drop(api: Api, name: str) -> bool:
-    """Whether a drop has this very name."""
+    """Return whether a drop has exactly this name."""
     try:
         return bool(api.get("find", name=name)["drop"] == name)
     except CliError:

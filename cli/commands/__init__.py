@@ -1,4 +1,5 @@
-"""One module for each family of commands. Importing a module registers its commands; `load` imports what is needed."""
+"""The families of commands, one module each. Importing a module registers its commands; `load` imports the modules
+that are needed."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -18,8 +19,8 @@ FAMILIES = (
 
 
 def load(argv: Sequence[str] = ()) -> typer.Typer:
-    """The app with the family of the command that these arguments call; with all, where they name none (--help), or one
-    that the list of commands does not have yet."""
+    """Return the app with the family of the command that these arguments call. All families are loaded if the
+    arguments name no command (--help), or a command that command_list.py does not have yet."""
     name = argv[0] if argv else ""
     family = COMMANDS[name][0] if name in COMMANDS else name if name in GROUPS else ""
     for module in [family] if family else [*FAMILIES, *GROUPS]:
@@ -29,5 +30,5 @@ def load(argv: Sequence[str] = ()) -> typer.Typer:
 
 
 def family_of(registered: CommandInfo) -> str:
-    """The module of a command."""
+    """Return the name of the module that defines a command."""
     return registered.callback.__module__.rpartition(".")[2] if registered.callback else ""

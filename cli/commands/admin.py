@@ -1,4 +1,4 @@
-"""admin replay, admin register and admin smoke."""
+"""The commands admin replay, admin register and admin smoke."""
 
 from __future__ import annotations
 

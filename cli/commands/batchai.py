@@ -1,4 +1,4 @@
-"""import, run: what Batch AI left behind."""
+"""The commands import and run, for Batch AI's documents."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _submit(session: Session, body: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _bring(session: Session, run: str, folder: Path) -> None:
-    """Fetch what this run wrote, and nothing of any other: models and logs, each to a folder of the run's name."""
+    """Download this run's models and logs, and no other run's, each into a folder with the run's name."""
     everything = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
     for part, pattern in (("models", MODELS), ("logs", re.compile("logs/"))):
         files = [file for file in everything if pattern.match(file.name)]

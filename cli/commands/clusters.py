@@ -1,4 +1,4 @@
-"""status, clusters, pause, lease, leases, extend, release."""
+"""The commands status, clusters, pause, lease, leases, extend and release."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def clusters(
 
 
 def _apply(azure: workspaces.Workspace, steps: list[clusters_file.Step], existing: dict[str, Any]) -> None:
-    """Make the steps that can be made. Someone who changed a cluster since it was read wins."""
+    """Perform the steps, except impossible ones. The etag makes a step fail if the cluster changes between the read
+    and the write."""
     like = next((c for c in existing.values() if c.get("identity")), next(iter(existing.values()), None))
     for step in steps:
         name = step.cluster.name

@@ -1,4 +1,4 @@
-"""cost."""
+"""The command cost."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def cost(session: Session, by: By = "project", since: options.Since = "", as_csv
 
 
 def _every_day(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The days from the first to the last, those without any node too."""
+    """Return all days from the first to the last, with zeros for days without nodes."""
     recorded_days = {date.fromisoformat(day["day"]): day for day in days}
     if not recorded_days:
         return []
@@ -91,12 +91,12 @@ def _spent(day: dict[str, Any]) -> float:
 
 
 def _safe(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula."""
+    """Return the text with a leading `'` if a spreadsheet would otherwise read the text as a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def picture(costs: dict[str, Any], by_day: bool = False) -> RenderableType:
-    """The report as a table, with what was saved and the budgets below."""
+    """Return the cost report as a table, with the savings and the budgets below."""
     heading = Text.assemble(("Cost", "bold"), (f"  from {costs['since'][:10]} to now, in dollars", "dim"))
     if not costs["lines"]:
         return Group(heading, Text("  no node was seen", "dim"), *_below(costs))
@@ -122,7 +122,8 @@ def _days(costs: dict[str, Any]) -> Table:
 
 
 def _kinds(rows: list[dict[str, Any]]) -> list[str]:
-    """The kinds that something was spent on. A run's name then fits a narrow terminal."""
+    """Return the kinds of cost that are not zero. Leaving out the others leaves room for a run's name on a narrow
+    terminal."""
     return [kind for kind in KINDS if any(row[kind] for row in rows)]
 
 
@@ -164,7 +165,7 @@ def _below(costs: dict[str, Any]) -> list[Text]:
 
 
 def _gaps(costs: dict[str, Any]) -> list[Text]:
-    """The days that are in no number of this, and what brings them back."""
+    """Return a warning for each day whose cost is missing from all the numbers, with advice on how to recover it."""
     return [
         Text(
             one_line(f"What {gap['cluster']} cost on {gap['day']} is missing: {gap['why']} {gap['advice']}"),

@@ -1,4 +1,4 @@
-"""data log, data diff, data files."""
+"""The commands data log, data diff and data files."""
 
 from __future__ import annotations
 

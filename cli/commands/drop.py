@@ -1,4 +1,4 @@
-"""drop."""
+"""The command drop."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ def drop(
 
 
 def _choice(delete: bool, merge: bool, new: bool) -> str:
-    """What to do with a drop that is there already; '' where nobody said so."""
+    """Return the chosen way to handle an existing drop, or '' if no option was given. Raises CliError for several
+    options."""
     chosen = [choice for choice, is_given in ((DELETE, delete), (MERGE, merge), (NEW, new)) if is_given]
     if len(chosen) > 1:
         raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(f'--{each}' for each in chosen)}.")
@@ -114,7 +115,7 @@ def _choice(delete: bool, merge: bool, new: bool) -> str:
 
 
 def _place(session: Session, target: str) -> tuple[str, str]:
-    """The route and the drop's name in it; the name is '' where only a route is given."""
+    """Return the route and the drop's name in the route. The name is '' if the target is only a route."""
     target = drop_name(session.api, target) if "@" in target else target
     place = target.removeprefix("drops/").strip("/")
     if any(part in ("", ".", "..") for part in place.split("/")):
@@ -125,7 +126,7 @@ def _place(session: Session, target: str) -> tuple[str, str]:
 
 @dataclass
 class _Upload:
-    """An upload on its way: where from and where to, and what is known of the drop before it."""
+    """An upload from a folder to a drop, with the state of the drop before the upload."""
 
     session: Session
     container: Any
@@ -153,14 +154,16 @@ class _Upload:
             self.done = drop_upload.upload(self.container, todo, progress, delete, self._said())
 
     def _said(self) -> dict[str, str]:
-        """Who uploads, as this Trainyard calls them, so that `runs --mine` finds the drop's run."""
+        """Return the uploader's name as this Trainyard knows it, so that `runs --mine` finds the drop's run, and
+        the place of the source."""
         return {
             drop_upload.OWNER: self.session.api.get("me")["name"] or local_name(),
             drop_upload.BY: drop_upload.whose(self.source),
         }
 
     def finish(self, again: bool, following: bool) -> None:
-        """Say what was uploaded and which run it is, follow it if asked to, and train once more if asked to."""
+        """Print the result of the upload and the run. Follow the run, and train unchanged content again, if the
+        options ask for it."""
         done, session = self.done, self.session
         drop = self._closed(following)
         run = str(drop.get("run") or "") if drop.get("state") == "sealed" else ""
@@ -209,7 +212,7 @@ class _Upload:
             return wait_for_drop(self.session.api, self.drop, before, screen, RUN_SECONDS)
 
     def _is_old(self, drop: dict[str, Any]) -> bool:
-        """Whether an earlier generation had the same content, and so the same run."""
+        """Return whether an earlier generation had the same content, and so the same run."""
         try:
             rows = self.session.api.get("drops", self.route, self.name, "generations")
         except NotFound:
@@ -218,7 +221,7 @@ class _Upload:
 
 
 def _summary(todo: Plan, delete: bool) -> str:
-    """What is there, and what will change."""
+    """Return the current content of the drop and the changes, in one sentence."""
     if todo.is_new:
         return f"drops/{todo.drop} is new: {file_count(len(todo.added))}."
     if not (todo.added or todo.changed or todo.gone):
@@ -240,7 +243,8 @@ def _names(blobs: Any, drop: str) -> str:
 
 
 def _why_ask(todo: Plan, ours: str) -> str:
-    """Why this may be two people's folders, as a sentence; '' if nothing speaks for it."""
+    """Return the reason why two people may be uploading different folders to this drop, as a sentence; '' if there
+    is none."""
     if todo.gone:
         names = _names(todo.gone, todo.drop)
         return f"drops/{todo.drop} holds {file_count(len(todo.gone))} that the folder has not{names}."
@@ -250,7 +254,7 @@ def _why_ask(todo: Plan, ours: str) -> str:
 
 
 def _ask(session: Session, why: str, free: str) -> str:
-    """What to do. Raises CliError where nobody can answer, or the answer is to stop."""
+    """Ask how to handle the existing drop. Raises CliError if nobody can answer, or if the answer is to stop."""
     choices = f"--merge keeps both, --delete makes the drop like the folder, --new uploads to {free} instead"
     if not session.err.is_terminal or session.as_json:
         raise CliError(f"{why} Say what to do: {choices}.", "would_merge")

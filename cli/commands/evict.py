@@ -1,4 +1,4 @@
-"""evict: take nodes away, as low-priority nodes are taken, and see what becomes of the training."""
+"""The command evict, which takes nodes away as Azure evicts low-priority nodes, to show how the training reacts."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def evict(
 
 
 def _replay(session: Session, run: str, trace: Trace, ahead: float) -> Replay:
-    """Take away what the run has too many of, at each moment of a trace."""
+    """At each moment of the trace, evict the nodes by which the run exceeds the trace."""
     seen = Replay(run, trace, time.time())
     for moment in trace.moments:
         if not _still_runs(session, run, max(0.0, moment.time / trace.speed - seen.seconds())):
@@ -102,7 +102,7 @@ def _replay(session: Session, run: str, trace: Trace, ahead: float) -> Replay:
 
 
 def _draw(session: Session, seen: Replay, file: Path) -> None:
-    """Write the picture of a replay, from the run's metrics; without any it has the trace alone."""
+    """Write the picture of a replay, with the run's metrics if there are any."""
     series = session.api.get("runs", seen.run, "metrics")["series"]
     png.draw_replay(seen.curves(series), seen.taken, f"{seen.run}, {seen.trace.title}", file)
     if session.as_json:
@@ -112,7 +112,8 @@ def _draw(session: Session, seen: Replay, file: Path) -> None:
 
 
 def _evict_and_print(session: Session, run: dict[str, Any], node: int | None, ahead: float, patient: bool) -> bool:
-    """Evict a node and say so; False where it could not be, which the patient take as it is."""
+    """Evict a node and print the result. Returns False if the eviction failed and `patient` is set; otherwise the
+    error is raised."""
     try:
         evicted = _evict(session, run, node, ahead)
     except CliError as exc:
@@ -129,7 +130,7 @@ def _evict_and_print(session: Session, run: dict[str, Any], node: int | None, ah
 
 
 def _still_runs(session: Session, run: str, pause: float) -> bool:
-    """Wait for so long; False once the run is over."""
+    """Wait for `pause` seconds. Returns False as soon as the run has ended."""
     until = time.monotonic() + pause
     while time.monotonic() < until:
         if session.api.get("runs", run)["state"] in FINAL:

@@ -1,4 +1,4 @@
-"""fetch."""
+"""The command fetch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What submit, retry, drop and logs share: to stay with a run until its end, and what Ctrl-C does meanwhile."""
+"""Following a run to its end, and the handling of Ctrl-C meanwhile, for submit, retry, drop and logs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ..terminal_text import Console
 def follow(session: Session, name: str) -> dict[str, Any]:
     """Show the run until it is archived, then its result. Returns the run.
 
-    With --json the progress goes to standard error, and the run is what standard output gets. Ctrl-C asks whether to
-    detach or cancel, and ends with status 130 or goes on to the end of the canceled run.
+    With --json, the progress goes to standard error and the run to standard output. Ctrl-C asks whether to detach or to
+    cancel the run. Detaching ends the command with status 130; canceling continues to the end of the canceled run.
     """
     console: Console = session.err if session.as_json else session.out
     try:
@@ -46,7 +46,8 @@ def follow(session: Session, name: str) -> dict[str, Any]:
 
 @contextmanager
 def explain_if_lost(session: Session, command: str) -> Iterator[None]:
-    """Where the API refuses, as when a login expires, say that the run goes on, and how to come back."""
+    """If the API refuses a call in the block, for example because a login expired, print that the run continues and
+    how to follow it again."""
     try:
         yield
     except CliError:
@@ -61,13 +62,13 @@ def reader_of(api: Api, run: dict[str, Any]) -> Reader:
 
 
 def end_with(run: dict[str, Any]) -> None:
-    """End the command with the status that tells how the run ended."""
+    """End the command with the exit status for the run's final state."""
     if status := status_of(run["state"]):
         raise typer.Exit(status)
 
 
 def _detach_or_cancel(session: Session, name: str) -> None:
-    """Return after a cancel, so that its end can be watched; else end the command."""
+    """Ask the user. Returns after a cancel, so that the end of the run can be followed; otherwise ends the command."""
     if _asks_to_cancel(session):
         try:
             session.api.post("runs", name, "cancel")
@@ -85,7 +86,8 @@ def _detach(session: Session, name: str) -> NoReturn:
 
 
 def _asks_to_cancel(session: Session) -> bool:
-    """Whether the person says so. Nobody to ask, or another Ctrl-C, means no."""
+    """Return whether the user chooses to cancel the run. Without a terminal, or after another Ctrl-C, the answer is
+    no."""
     if not session.err.is_terminal:
         return False
     try:

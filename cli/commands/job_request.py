@@ -1,4 +1,4 @@
-"""What `submit` is to run: a trainer, a template, a job file, or a folder of code."""
+"""The part of `submit` that says what runs: a trainer, a template, a job file, or a folder of code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep
 
 @dataclass(frozen=True)
 class Work:
-    """The words of the command line that say what runs."""
+    """The arguments and options of the command line that say what runs."""
 
     distribution: dict[str, Any]  # of the processes of a folder's command; empty without one
     what: str
@@ -32,9 +32,9 @@ class Work:
     save: Path | None
 
     def read(self, session: Session, parameters: dict[str, Any], has_data: bool) -> dict[str, Any]:
-        """The part of the request that says what runs, once everything that it needs was sent.
+        """Upload what the job needs from this machine, and return the part of the request that says what runs.
 
-        Raises BadParameter unless the words name exactly one thing.
+        Raises BadParameter unless the arguments name exactly one thing to run.
         """
         file = self.job or (Path(self.what) if self.what.endswith(JOB_SUFFIXES) else None)
         chosen = {"--template": self.template, "--job": self.job, "WHAT": self.what}
@@ -54,7 +54,7 @@ class Work:
         return {"template": self.template} if self.template else {"trainer": self.what}
 
     def write_job_file(self, session: Session, parameters: dict[str, Any], body: dict[str, Any]) -> None:
-        """With --save: the job file by which `submit FILE` makes the same run as this request."""
+        """With --save, write the job file with which `submit FILE` makes the same run as this request."""
         if self.save is None:
             return
         source, job = self._folder(parameters, "data" in body)

@@ -1,4 +1,4 @@
-"""logs, metrics."""
+"""The commands logs and metrics."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def _print_how_to_resume(session: Session, run: str, reader: Reader) -> None:
 
 
 def _reader(session: Session, run: str, rank: int | None, offset: int) -> Reader:
-    """Of one rank, or of all jobs of an elastic run, whose speaking rank may be any of them."""
+    """Return a reader of one rank's log. Without a rank and an offset, an elastic run gets a reader of all its
+    jobs, because any rank may be the one that logs."""
     if rank is None and not offset:
         record = retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage)
         return reader_of(session.api, record)

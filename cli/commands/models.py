@@ -1,4 +1,4 @@
-"""promote, models, verify, why, reproduce."""
+"""The commands promote, models, verify, why and reproduce."""
 
 from __future__ import annotations
 
@@ -182,7 +182,8 @@ def _fetched(session: Session, named: Reference) -> Path:
 
 
 def _misnamed(session: Session, named: Reference, signed: str) -> list[signed_model.Problem]:
-    """What is wrong if the signature is of another model or version than the one that was asked for."""
+    """Return a problem if the signature belongs to another model or version than the named one, otherwise an empty
+    list."""
     expected = f"{named.model}/{named.which}"
     if not named.which.isdigit():
         try:

@@ -1,4 +1,4 @@
-"""note, tag."""
+"""The commands note and tag."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def tag(session: Session, run: options.Run, tags: Tags = None, remove: Remove = 
 
 
 def pairs(texts: list[str] | None) -> dict[str, str]:
-    """`team=vision` as {"team": "vision"}. Raises BadParameter for what is no pair."""
+    """Parse NAME=VALUE pairs: `team=vision` becomes {"team": "vision"}. Raises BadParameter for text that is not a
+    pair."""
     values = {}
     for text in texts or []:
         name, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""notify add, notify list, notify remove, notify test, notify log."""
+"""The commands notify add, notify list, notify remove, notify test and notify log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments and options of runs.py, and those that several modules take, with the words of their help."""
+"""The arguments and options of runs.py, and the arguments and options that several modules share, with their help."""
 
 from __future__ import annotations
 

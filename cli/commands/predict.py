@@ -1,4 +1,4 @@
-"""predict."""
+"""The command predict."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def predict(session: Session, name: options.RunOrModel, files: Files, picture: P
 
 
 def _of_version(session: Session, named: Reference) -> Path:
-    """The folder of the version's model, as it was signed. Raises CliError if it is not."""
+    """Return the folder with the version's model, downloaded if needed. Raises CliError if the files do not match
+    the signature."""
     version = named.get(session.api)
     signed_name = f"{version['model']}/{version['number']}"
     folder = config_folder(os.environ) / "models" / f"{version['model']}-{version['number']}"
@@ -92,7 +93,7 @@ def _problems(folder: Path, key: bytes, name: str) -> list[signed_model.Problem]
 
 
 def _of_run(session: Session, name: str) -> Path:
-    """The folder of the run's model, as its manifest has it."""
+    """Return the folder with the run's model, downloaded if needed and checked against the manifest."""
     run = run_name(session.api, name)
     folder = config_folder(os.environ) / "models" / run
     with suggesting(session.api, name):
@@ -112,8 +113,9 @@ def _of_run(session: Session, name: str) -> Path:
 
 
 def _models_folder(run: str, names: list[str]) -> str:
-    """The folder of the archive with the model: the output `models`, or where a trainer's was saved through MLflow; ''
-    if there is none."""
+    """Return the folder of the archive that holds the model: the output `models`, or the folder in which MLflow
+    saved a trainer's model; '' if there is none. Raises CliError for a model of another flavor, because loading
+    one runs its maker's code."""
     if any(name.startswith("models/") for name in names):
         return "models"
     saved = [PurePosixPath(name) for name in sorted(names) if name.startswith("mlflow/")]
@@ -130,7 +132,8 @@ def _models_folder(run: str, names: list[str]) -> str:
 
 
 def _no_model(session: Session, run: str) -> str:
-    """Why this run has none, and which completed run is the newest: `@latest` may be one that was canceled."""
+    """Return the reason why this run has no model, and the name of the newest completed run, because `@latest` may
+    name a canceled run."""
     record = session.api.get("runs", run)
     alike = session.api.get("runs", experiment=record["experiment"], state="completed", limit=1)["runs"]
     if record["state"] == "completed" and record["archived_at"]:
@@ -140,7 +143,8 @@ def _no_model(session: Session, run: str) -> str:
 
 
 def _paths(names: list[str]) -> Iterator[Path]:
-    """Where these files and folders are. Raises NotFound for what is not there."""
+    """Yield the paths of these files and folders as the user means them. Raises NotFound for a path that does not
+    exist."""
     for path in (user_path(Path(name)) for name in names):
         if not path.exists():
             raise NotFound(f"There is no file {path}.")

@@ -1,4 +1,4 @@
-"""The progress bar of what moves bytes."""
+"""The progress bar of uploads and downloads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..session import Session
 
 @contextmanager
 def bar(session: Session, words: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar of bytes on a terminal, nothing elsewhere. Gives what is called with each further number.
-    Ctrl-C says that nothing is lost."""
+    """Show a progress bar of bytes on a terminal; elsewhere show nothing. Yields a function that adds a number of
+    bytes. After Ctrl-C, a message says that the same command resumes."""
     columns = (TextColumn(words), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=session.err, disable=not session.err.is_terminal, transient=True) as progress:
         task = progress.add_task(words, total=total)

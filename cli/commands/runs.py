@@ -1,4 +1,4 @@
-"""submit, runs, show, cancel, retry."""
+"""The commands submit, runs, compare, show, cancel, retry and continue."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ def submit(
 
 
 def requested(session: Session, words: dict[str, Any], later: bool = False) -> dict[str, Any]:
-    """The body of the request that these arguments of `submit` make.
+    """Return the request body for these arguments of `submit`.
 
-    `later`: names with @ stay as they are, since they mean what they do when the run is made.
+    `later`: names with @ stay unresolved, because they are resolved when the run is made.
     """
     timeout, warm, project, start = words["timeout"], words["warm"], words["project"], words["start"]
     parameters = arguments.parameters(words["parameter"])
@@ -159,7 +159,8 @@ def _data(session: Session, text: str, later: bool) -> str:
 
 
 def sweep(words: dict[str, Any]) -> dict[str, Any]:
-    """What the options of a sweep say; empty without one. Raises BadParameter for half a sweep."""
+    """Return the options of a sweep; empty if none is given. Raises BadParameter if --trials or --metric is
+    missing."""
     names = ("trials", "metric", "goal", "stop", "budget", "at_once", "sampling")
     told = {name: words[name] for name in names if words.get(name) not in (None, "")}
     if told and not {"trials", "metric"} <= set(told):
@@ -285,7 +286,8 @@ def _continue(
 
 
 def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The call's answer, waited for while the run that has just ended is still being archived."""
+    """Return the answer of the call. While the ended run is still being archived, the call is retried for up to
+    PATIENCE_SECONDS."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
@@ -327,7 +329,8 @@ def _print_plan(session: Session, plan: dict[str, Any]) -> None:
 
 
 def _date(text: str) -> str | None:
-    """A moment in this machine's time zone, or the next `18:00` there, as ISO 8601 with its zone."""
+    """Parse a moment in this machine's time zone, or a time of day such as `18:00`, which means its next
+    occurrence. Returns ISO 8601 with the zone, None for an empty text. Raises BadParameter for other text."""
     if not text:
         return None
     now = datetime.now().astimezone()
@@ -342,7 +345,8 @@ def _date(text: str) -> str | None:
 
 
 def _nodes(text: str) -> int | dict[str, int] | None:
-    """`4`, or `1:4` for a range. Raises UsageError for anything else."""
+    """Parse a number of nodes, `4`, or a range, `1:4`. Returns None for an empty text. Raises BadParameter for
+    other text."""
     if not (match := re.fullmatch(r"(\d{1,4})(?::(\d{1,4}))?", text)) and text:
         raise typer.BadParameter(f"--nodes is {text!r}; write a number, or a range such as 1:4.")
     if match is None:
@@ -353,7 +357,7 @@ def _nodes(text: str) -> int | dict[str, int] | None:
 
 
 def seconds(text: str) -> int:
-    """`90`, `90s`, `15m`, `2h` or `1d` as seconds. Raises BadParameter for anything else."""
+    """Parse a duration such as `90`, `90s`, `15m`, `2h` or `1d` into seconds. Raises BadParameter for other text."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     if not number.isascii() or not number.isdigit():
         raise typer.BadParameter(f"{text!r} is no time: seconds, or 90m, 2h, 1d.")
@@ -361,7 +365,8 @@ def seconds(text: str) -> int:
 
 
 def moment(text: str) -> str:
-    """A time ago, or a moment, as ISO 8601 with its zone."""
+    """Parse a duration before now, such as `2h`, or a moment. Returns ISO 8601 in UTC. Raises BadParameter for
+    other text."""
     if text[-1:] in UNITS and text[:-1].isdigit():
         return (datetime.now(UTC) - timedelta(seconds=seconds(text))).isoformat(timespec="seconds")
     try:

@@ -1,4 +1,4 @@
-"""schedule add, list, log, pause, resume, remove."""
+"""The commands schedule add, list, log, pause, resume and remove."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CATCH_UP, OVERLAP = ("skip", "latest", "all"), ("skip", "allow", "replace")
 
 
 class ScheduleCommand(typer.core.TyperCommand):
-    """`schedule add`, whose options end where the submission begins."""
+    """The command `schedule add`. Its own options end where the submission begins."""
 
     allow_interspersed_args = False
 
@@ -157,7 +157,7 @@ def schedule_remove(session: Session, schedule: Name) -> None:
 
 
 def _check_order(words: list[str]) -> None:
-    """Raise BadParameter unless the words are a submission, with none of the schedule's own options in it."""
+    """Raise BadParameter unless the words begin with `submit` and contain none of the schedule's own options."""
     own = [word for word in words if word.partition("=")[0] in WHEN]
     if words[0] != "submit" or own:
         wrong = f"{own[0]} stands before submit" if own else f"{words[0]!r} is not `submit`"
@@ -165,7 +165,7 @@ def _check_order(words: list[str]) -> None:
 
 
 def _check_when(cron: str, route: str, new_files: int) -> None:
-    """Raise BadParameter unless one way to say when was chosen, and said in full."""
+    """Raise BadParameter unless exactly one trigger is given completely: --cron, or --route with --new-files."""
     if cron and (route or new_files):
         raise typer.BadParameter("Give --cron, or --route with --new-files, not both.")
     if not cron and not (route and new_files):
@@ -180,7 +180,7 @@ def _check_rule(option: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _submission(session: Session, words: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The body of the run that these words submit, and the options that say nothing of it."""
+    """Return the request body of the run that these words submit, and the parsed options of `submit`."""
     group: Any = typer.main.get_command(app)
     options = group.commands["submit"].make_context("submit", words[1:]).params
     if options["following"]:

@@ -1,4 +1,4 @@
-"""login, logout, doctor, open."""
+"""The commands login, logout, doctor, completion and open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rm, du."""
+"""The commands rm and du."""
 
 from __future__ import annotations
 
@@ -61,14 +61,15 @@ def du(session: Session, log: Log = False, soon: Soon = False) -> None:
 
 
 def _check_whole(names: list[str], targets: list[str]) -> None:
-    """Raise NotFound for the beginning of a name: what had it may be gone, and something else begin alike."""
+    """Raise NotFound for a prefix of a name. The item that the prefix was meant for may be gone, and the prefix may
+    now match another item."""
     for name, target in zip(names, targets, strict=True):
         if "@" not in name and name.removeprefix("drops/").strip("/") != target:
             raise NotFound(f"Nothing is called {name!r}. With --yes say the whole name, such as {target!r}.")
 
 
 def _agreed(session: Session, things: list[str]) -> bool:
-    """Whether the person says so. Where nobody can answer, --yes must."""
+    """Return whether the user confirms the deletion. Raises CliError if nobody can answer; then --yes is needed."""
     if not session.err.is_terminal or session.as_json:
         raise CliError(f"This deletes {', '.join(things)} for good; say --yes.", "unconfirmed")
     return Confirm.ask(f"Delete {', '.join(things)} for good?", console=session.err, default=False)

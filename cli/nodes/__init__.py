@@ -1,1 +1,1 @@
-"""What is tried on nodes: taking them away, and the checks after a deployment."""
+"""Experiments on nodes: evictions, and the checks after a deployment."""

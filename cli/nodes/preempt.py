@@ -1,4 +1,4 @@
-"""Taking a node of the local cloud away, as Azure takes a low-priority node."""
+"""Eviction of a node of the local cloud, as Azure evicts a low-priority node."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ ANSWER_SECONDS = 30.0
 
 
 def preempt(profile: Profile, run: dict[str, Any], node: int, notice: float = 0.0) -> EvictedNode:
-    """Evict a node of the local cloud, announced `notice` seconds before; the node's job fails, as in Azure ML.
+    """Evict a node of the local cloud, announced `notice` seconds before. The node's job fails, as in Azure ML.
 
-    `node` is the index of a member of an elastic run, or the index of a node of the job.
+    `node` is the number of a member of an elastic run, or the index of a node of the job. Raises CliError if no such
+    node is running.
     """
     members = {m["member"]: m["job"] for m in (run.get("elastic") or {}).get("members", [])}
     job = members.get(node, run["run"])
@@ -33,5 +34,6 @@ def preempt(profile: Profile, run: dict[str, Any], node: int, notice: float = 0.
 
 
 def _runs(node_job: str | None, job: str, plain: bool) -> bool:
-    """Whether a node's job is this one, or a later one of a run that is one job at a time (NAME-a2)."""
+    """Return whether a node works on this job. For a run with one job at a time (`plain`), a later job of the run
+    (NAME-a2) counts too."""
     return node_job == job or (plain and bool(node_job) and str(node_job).rpartition("-a")[0] == job)

@@ -1,4 +1,4 @@
-"""A trace of preemptions: nodes that are available over time, and what its replay against a run saw."""
+"""A preemption trace, which is the number of available nodes over time, and the record of its replay against a run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TRACE, WORK = "in the trace", "at work"
 
 @dataclass(frozen=True)
 class Moment:
-    """From `time` on, in seconds since the trace began, there are so many nodes."""
+    """The number of available nodes from `time` on, in seconds since the beginning of the trace."""
 
     time: float
     nodes: int
 
 
 def read_trace(path: Path) -> list[Moment]:
-    """Read a trace, in the order of its times. Raises CliError, with the first entry that is none."""
+    """Read a trace, sorted by time. Raises CliError with the first invalid entry."""
     try:
         entries = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -40,7 +40,7 @@ def read_trace(path: Path) -> list[Moment]:
 
 @dataclass(frozen=True)
 class Trace:
-    """What is replayed: `speed` times faster than it was."""
+    """A trace to replay, `speed` times faster than recorded."""
 
     name: str
     moments: list[Moment]
@@ -53,7 +53,8 @@ class Trace:
 
 @dataclass
 class Replay:
-    """A replay that began at `began`, Unix time. `taken` has the seconds at which a node was taken away."""
+    """A replay that began at `began` (Unix time). `taken` holds the seconds of the replay at which a node was
+    evicted."""
 
     run: str
     trace: Trace
@@ -61,13 +62,14 @@ class Replay:
     taken: list[float] = field(default_factory=list)
 
     def seconds(self) -> float:
-        """How long it goes on."""
+        """Return the seconds since the replay began."""
         return time.time() - self.began
 
     def curves(self, series: dict[str, Any]) -> Curves:
-        """Nodes of the trace, processes at work and losses, over the seconds of the replay, of the API's series.
+        """Return the curves over the seconds of the replay: nodes in the trace, processes at work and losses, from the
+        API's series.
 
-        Nodes are steps: each change has two points.
+        Counts of nodes and processes are steps, so each change has two points.
         """
         end = self.seconds()
         of_trace = [(m.time / self.trace.speed, float(m.nodes)) for m in self.trace.moments]
@@ -84,7 +86,7 @@ class Replay:
 
 
 def _stairs(points: list[Point], end: float) -> list[Point]:
-    """The corners of a line that stays at each value until the next, up to the end."""
+    """Return the corners of a step line that keeps each value until the next point, up to `end`."""
     inside = [point for point in points if point[0] <= end]
     if not inside:
         return []

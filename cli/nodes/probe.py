@@ -1,4 +1,5 @@
-"""What `admin smoke` runs on the nodes: tries one thing after the other, and prints a line of JSON for each.
+"""The program that `admin smoke` runs on the nodes. It tries one thing after another, and prints a line of JSON for
+each.
 
     probe.py pair FOLDER     both nodes of a job: a token, what one writes to a mount seen by the other, a rename
     probe.py listener        a job that waits for a caller
@@ -49,7 +50,8 @@ def token() -> None:
 
 
 def gpu() -> None:
-    """Whether PyTorch sees the GPUs that the node's VM size has; the driver, and the CUDA of PyTorch's build."""
+    """Report whether PyTorch sees the GPUs that the node's VM size has, with the versions of the driver and of CUDA
+    in PyTorch's build."""
     torch: Any = importlib.import_module("torch")  # the trainers' environment has it
     version = Path("/proc/driver/nvidia/version")
     driver = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", version.read_text()) if version.is_file() else None
@@ -98,7 +100,7 @@ def listener() -> None:
 
 
 def _own_address() -> str:
-    """The address from which a packet to the world would leave; nothing is sent."""
+    """Return the address from which a packet to the internet would be sent. No packet is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])
@@ -114,7 +116,7 @@ def caller() -> None:
 
 
 def evicted(folder: Path) -> None:
-    """Ask the machine's metadata service for Scheduled Events; the job that follows one that was taken just ends."""
+    """Ask the metadata service for Scheduled Events. A job that replaces an evicted job reports this and ends."""
     if (folder / "begun").is_file():
         say("again", True, "another job went on after the first had lost its node")
         return
@@ -125,7 +127,8 @@ def evicted(folder: Path) -> None:
 
 
 def _events(check: str, patience: float, *, announced: bool) -> bool:
-    """Ask until there is an answer, or one with an event; the first answer may take two minutes."""
+    """Query Scheduled Events until there is an answer, or with `announced` an answer with an event. The first
+    answer may take two minutes. Returns whether one came within `patience` seconds."""
     address = os.environ.get("NODE_METADATA_ENDPOINT") or "http://169.254.169.254"
     trust = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE"))
     handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust))

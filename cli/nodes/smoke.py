@@ -1,6 +1,7 @@
-"""`admin smoke`: after a deployment, one check after the other of what could not be proven without Azure.
+"""`admin smoke`: the checks after a deployment that can't be made without Azure, one after another.
 
-It drops a small data set and follows it to its archive, and submits jobs that try things on the nodes (probe.py).
+The command drops a small data set and follows the run to its archive. It also submits jobs that try things on the nodes
+(probe.py).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ BY_TIMER = "no event came: the timer told it, up to five minutes late"
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the table."""
+    """One row of the table of checks."""
 
     name: str
     result: str
@@ -50,7 +51,7 @@ class Check:
 
 @dataclass
 class Smoke:
-    """A deployment under test. `patience`: seconds for a run, whose nodes may have to be allocated first."""
+    """A deployment under test. `patience`: the seconds to wait for a run, including the time to allocate its nodes."""
 
     api: Api
     cluster: str
@@ -67,7 +68,7 @@ class Smoke:
         self.say(f"{name}: {text}, {detail}")
 
     def run(self, container: Any) -> list[Check]:
-        """Every check, in the order of what they need. One that fails stops no other."""
+        """Run every check, in the order of their dependencies. A failed check does not stop the others."""
         for name, step in (
             ("health", self._health),
             ("forged caller", self._forged),
@@ -89,7 +90,8 @@ class Smoke:
         self.note("health", not wrong, "; ".join(wrong) or f"{', '.join(health['checks'])} answer")
 
     def _forged(self) -> None:
-        """A caller without a key or a token who writes the platform's own header."""
+        """Check that a caller without a key or a token can't authenticate with a forged X-MS-CLIENT-PRINCIPAL
+        header."""
         claims = [{"typ": "roles", "val": "trainyard.contributor"}, {"typ": "oid", "val": "smoke"}]
         principal = json.dumps({"auth_typ": "aad", "claims": claims, "role_typ": "roles"}).encode()
         header = {"X-MS-CLIENT-PRINCIPAL": base64.b64encode(principal).decode()}
@@ -131,7 +133,8 @@ class Smoke:
         return rows if rows.get("state") in ("sealed", "rejected") else None
 
     def _form(self, name: str) -> str:
-        """How an event told of the drop; empty if none does within a minute. The timer may have found it first."""
+        """Return the encoding in which an event announced the drop; '' if no event does within a minute. The timer
+        may have found the drop before the event."""
         deadline = time.monotonic() + EVENT_SECONDS
         while not (form := self.api.get("drops", self.route, name).get("event_form")) and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
@@ -219,8 +222,8 @@ class Smoke:
     # --- a node that is taken -----------------------------------------------------------------------------------------
 
     def _eviction(self) -> None:
-        """A job that asks for Scheduled Events. The local cloud then announces that it takes its node, and lets the job
-        fail as it does in Azure ML; Azure takes none when asked."""
+        """Run a job that asks for Scheduled Events. The local cloud then announces the eviction of its node and
+        fails the job as Azure ML does; Azure evicts no node on request."""
         run = self._submit(f"evicted {MOUNT}", variables={"WAIT": "1"} if self.stand_in else None)
         if self.stand_in:
             self._wait(f"{run} to ask", lambda: [line for line in self._said(run, 1) if line["check"] == "events"])
@@ -267,19 +270,19 @@ class Smoke:
 
 
 def _whole_lines(log: bytes) -> list[str]:
-    """The lines of a log that may still grow, without what is not whole yet."""
+    """Return the complete lines of a log that may still grow."""
     return log.rpartition(b"\n")[0].decode(errors="replace").splitlines()
 
 
 def _lines(log: bytes) -> Iterator[dict[str, Any]]:
-    """What probe.py said in a log."""
+    """Yield the objects that probe.py printed into a log."""
     for line in _whole_lines(log):
         if line.startswith("smoke {"):
             yield json.loads(line.removeprefix("smoke "))
 
 
 def _eviction_words(run: dict[str, Any]) -> str:
-    """What was said when a job of this run lost its nodes; nothing if none did."""
+    """Return the reason recorded when a job of this run lost its nodes; '' if none did."""
     history = run.get("history") or []
     return next((str(moment["why"]) for moment in history if moment.get("failure") == LOST), "")
 
@@ -298,7 +301,7 @@ WORDS = {
 
 
 def data_set() -> dict[str, bytes]:
-    """Images of noise in MNIST's own form (IDX: http://yann.lecun.com/exdb/mnist/), the same every time."""
+    """Return noise images in MNIST's format (IDX: http://yann.lecun.com/exdb/mnist/), the same bytes every time."""
     dice = random.Random(1)  # noqa: S311 (no secret)
     files = {}
     for part in ("train", "t10k"):
@@ -309,6 +312,6 @@ def data_set() -> dict[str, bytes]:
 
 
 def markdown(checks: list[Check]) -> str:
-    """The table, to be pasted into an issue."""
+    """Return the checks as a Markdown table, for an issue."""
     rows = [f"| {check.name} | {check.result} | {check.detail.replace('|', '/')} |" for check in checks]
     return "\n".join(["| check | result | what was seen |", "|---|---|---|", *rows])

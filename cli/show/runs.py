@@ -123,6 +123,8 @@ def _sweep(run: dict[str, Any]) -> dict[str, Text]:
         "trials": Text(f"{sweep['trials']} begun, {sweep['trials_ended']} ended"),
         "best trial": Text(best),
     }
+    if sweep.get("early_values"):
+        standing["early values"] = Text(sweep["early_values"])
     return standing | ({"no more begin": Text(sweep["sweep_closing"])} if sweep["sweep_closing"] else {})
 
 

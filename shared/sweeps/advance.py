@@ -34,6 +34,7 @@ from shared.sweeps.model import SweepSummary, Trial, TrialState, trial_run
 from shared.sweeps.ports import STUDIES, Studies, Study
 from shared.sweeps.sampling import draw, possible
 from shared.sweeps.trial_run import SWEEP_TAG, run_of_trial
+from shared.sweeps.trust import in_words
 
 log = logging.getLogger(__name__)
 
@@ -203,6 +204,7 @@ class _SweepCheck:
             ended=begun - len(live),
             best=trial_run(self.parent.name, best.number) if best else "",
             best_value=best.best(self.sweep.maximize) if best else None,
+            early_values=in_words(self.sweep, trials),
         )
 
         def stands(run: Run) -> Run:

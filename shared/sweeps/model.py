@@ -64,6 +64,7 @@ class SweepSummary:
     beyond: float = column("trials_beyond", 0.0)  # part of it that the books charged trials after their end
     closing: str = column("sweep_closing", "")  # why no more trials start
     look: int = column("sweep_look", 0)  # the number of the next check by the clock
+    early_values: str = ""  # under asha, how far early values could be trusted
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from statistics import NormalDist, StatisticsError, correlation
 
-from shared.jobs.search import Stopping, Sweep
+from shared.jobs.search import ASHA, Stopping, Sweep
 from shared.sweeps.model import Trial, TrialState
 
 FIRST_RUNG = 2  # asha's default: the first value often comes from an untrained model
@@ -61,6 +61,15 @@ def trust(sweep: Sweep, trials: Sequence[Trial]) -> dict[int, float]:
         found[rung] = believed - 0.5 / math.sqrt(len(seen) + PRIOR_TRIALS)
         after, took = rung, [trial for trial in trials if len(trial.told) >= rung]
     return dict(sorted(found.items()))
+
+
+def in_words(sweep: Sweep, trials: Sequence[Trial]) -> str:
+    """How far early values could be trusted in this sweep; '' before a trial is completed, or without asha."""
+    if sweep.stopping is None or sweep.stopping.kind != ASHA or not (trusted := trust(sweep, trials)):
+        return ""
+    completed = sum(map(_is_complete, trials))
+    rows = ", ".join(f"{found:.1f} after {rung} values" for rung, found in trusted.items())
+    return f"Trust in early values, from -1 to 1: {rows}; by {completed} completed trial{'s' * (completed != 1)}."
 
 
 def is_witness(stopping: Stopping, trusted: dict[int, float], trial: Trial) -> bool:

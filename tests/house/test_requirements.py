@@ -61,6 +61,9 @@ def test_the_app_needs_no_torch() -> None:
         "scipy",
         "tensorboard",
         "grpcio",
+        "numpy",
+        "optuna",
+        "sqlalchemy",
     } & set(deployed)
 
 

@@ -27,7 +27,8 @@ export function Trials({ run }) {
     <>
       <p class="dim">
         {W.sweep.standing(run.sweep.trials, run.sweep.trials_ended, money(run.sweep.trials_dollars), ended(run))}
-        {run.sweep.sweep_closing && ` ${visible(run.sweep.sweep_closing)}`}{" "}
+        {run.sweep.sweep_closing && ` ${visible(run.sweep.sweep_closing)}`}
+        {run.sweep.early_values && ` ${visible(run.sweep.early_values)}`}{" "}
         {order.length > 1 && (
           <a
             href={to("compare", [], {

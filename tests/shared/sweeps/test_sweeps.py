@@ -118,6 +118,7 @@ def test_losers_are_stopped_and_cost_no_place(world: World) -> None:
     assert 2 <= len(stopped) < 9
     assert all("Stopped by its sweep: at interval" in run.progress.reason for run in stopped)
     assert sweep.progress.state is RunState.COMPLETED
+    assert "Trust in early values, from -1 to 1: 0." in standing_of(sweep).early_values
     states = [t.state.name for t in lab.study(world, sweep.name).trials]
     assert states.count("PRUNED") == len(stopped)
     assert states.count("COMPLETE") == 9 - len(stopped)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from scipy.stats import spearmanr
@@ -14,6 +15,7 @@ from shared.sweeps.trust import (
     MORE_WITNESSES,
     PRIOR,
     WITNESSES,
+    in_words,
     is_witness,
     part_to_stop,
     percentile,
@@ -56,6 +58,16 @@ def test_trust_is_earned() -> None:
     assert trust(SWEEP, completed(30, -1))[18] < -0.5
     assert trust(SWEEP, completed(1, 1))[18] < PRIOR
     assert whole_length(completed(3, 1)) == 27
+
+
+def test_trust_is_told_in_words() -> None:
+    """For each rung, and by how many completed trials; nothing without asha, or before a trial is completed."""
+    assert in_words(SWEEP, completed(30, 1)) == (
+        "Trust in early values, from -1 to 1: 0.9 after 2 values, 0.9 after 6 values, 0.9 after 18 values; "
+        "by 30 completed trials."
+    )
+    assert in_words(SWEEP, completed(1, 1)).endswith("; by 1 completed trial.")
+    assert in_words(SWEEP, [running(0, [0.5])]) == in_words(replace(SWEEP, stopping=None), completed(9, 1)) == ""
 
 
 def test_fewer_are_stopped_where_early_values_say_less() -> None:
