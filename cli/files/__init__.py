@@ -1,1 +1,1 @@
-"""What lies on this machine and is sent or written: folders, job files, drops, clusters files."""
+"""Files of this machine that commands send or write: folders, job files, drops and clusters files."""

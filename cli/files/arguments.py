@@ -1,4 +1,4 @@
-"""What someone gives on the command line: parameters, and what of a drop's folder says how it is to be trained."""
+"""Parameters from the command line, and the job file with which a drop's folder is trained."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from .drop_upload import JOB_FILES, Item
 
 
 def parameters(texts: list[str] | None) -> dict[str, Any]:
-    """`epochs=5` as {"epochs": 5}: a value that is a JSON literal is that, all others are text."""
+    """Parse NAME=VALUE parameters: `epochs=5` becomes {"epochs": 5}. A value that is a JSON number or boolean is
+    parsed, any other value is text. Raises BadParameter for text without NAME and =."""
     return dict(_parameter(text) for text in texts or [])
 
 
@@ -35,9 +36,10 @@ def _parameter(text: str) -> tuple[str, Any]:
 
 
 def job_file(source: Path, parameters: dict[str, Any], nodes: int = 0) -> tuple[str, dict[str, Any]] | None:
-    """The name and content of the drop's job file, with the given parameters as its inputs; None for neither.
+    """Return the name and content of the drop's job file, with the given parameters as inputs and the given number of
+    nodes. Returns None if the folder has no job file and neither is given.
 
-    Beside an archive it names the archive as the data. Raises CliError for a file that can't be read.
+    The job file of an archive names the archive as its data. Raises CliError for a job file that can't be read.
     """
     name_of_file = next((name for name in JOB_FILES if (source / name).is_file()), "") if source.is_dir() else ""
     content = job_files.load(source / name_of_file) if name_of_file else {}
@@ -56,7 +58,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 @contextmanager
 def written(job: tuple[str, dict[str, Any]] | None) -> Iterator[Path | None]:
-    """A file that holds this job file; none where there is none."""
+    """Yield a temporary file that holds this job file, or None if there is no job file."""
     if job is None:
         yield None
         return
@@ -68,7 +70,7 @@ def written(job: tuple[str, dict[str, Any]] | None) -> Iterator[Path | None]:
 
 
 def with_job_file(items: list[Item], drop: str, file: Path | None) -> list[Item]:
-    """The files to upload with this job file among them, instead of the folder's own."""
+    """Return the items to upload with this job file in place of the folder's own."""
     if file is None:
         return items
     blob = f"{drop}/{file.name}"
@@ -76,5 +78,6 @@ def with_job_file(items: list[Item], drop: str, file: Path | None) -> list[Item]
 
 
 def check_route(api: Api, route: str, job: dict[str, Any] | None) -> bool:
-    """Whether drops of this route become runs. Raises the API's words if one with this job file can't."""
+    """Return whether drops of this route become runs. Raises CliError, with the API's message, if a drop with this
+    job file can't become one."""
     return bool(api.post("routes", route, "check", body={"job": job}, repeats=True).get("trains", True))

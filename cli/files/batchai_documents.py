@@ -1,4 +1,5 @@
-"""Batch AI's documents on this machine: read them, add what a command line says, and print what becomes of them."""
+"""Batch AI's documents on this machine: reading them, adding the options of the command line, and printing the
+report about their fields."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ Json = dict[str, Any]
 
 
 def read(file: Path) -> Json:
-    """The document. A comma too many and a byte order mark, which people's files have, do no harm."""
+    """Read a document. A byte order mark and trailing commas, which are common in users' files, are accepted.
+    Raises CliError for any other error."""
     try:
         text = file.read_text("utf-8-sig")
     except OSError as exc:
@@ -39,7 +41,7 @@ def read(file: Path) -> Json:
 
 @dataclass
 class Beside:
-    """What the command line says besides the document."""
+    """The options of the command line that belong to a document."""
 
     cluster_file: Path | None = None
     project_file: Path | None = None
@@ -50,7 +52,7 @@ class Beside:
     strict: bool = False
 
     def body(self) -> Json:
-        """As the API takes it."""
+        """Return the fields of the API's request that these options set."""
         parts = {
             "cluster": read(self.cluster_file) if self.cluster_file else None,
             "project": read(self.project_file) if self.project_file else None,
@@ -64,7 +66,8 @@ class Beside:
 
 
 def mounted(document: Json, shares: list[str], containers: list[str], account: str) -> Json:
-    """The job with further mounts, as `az batchai job create --afs-name --bfs-name` added them: NAME or NAME=PATH."""
+    """Return the job with additional mounts, as `az batchai job create --afs-name --bfs-name` added them: NAME or
+    NAME=PATH."""
     inner = document.get("properties")
     properties: Json = dict(inner) if isinstance(inner, dict) else {}
     volumes = dict(properties.get("mountVolumes") or {})
@@ -82,7 +85,8 @@ def mounted(document: Json, shares: list[str], containers: list[str], account: s
 
 
 def scripts_beside(names: list[str], folder: Path) -> dict[str, str]:
-    """Those scripts of a job that lie beside it: they travel with the run, as if they were uploaded."""
+    """Return the text of each of the job's scripts that lies in its folder. The text is sent with the run, as if
+    the script had been uploaded."""
     return {name: _script(folder, name, "job.json") for name in names if (folder / name).is_file()}
 
 
@@ -91,13 +95,13 @@ def as_yaml(document: Json) -> str:
 
 
 def hidden(answer: Json) -> Json:
-    """The answer with what is secret in its addresses replaced: signatures, keys and passwords."""
+    """Return the answer with the secrets in its URLs replaced: signatures, keys and passwords."""
     found: Json = json.loads(_PASSWORD.sub(r"\1...", _SIGNATURE.sub(r"\1...", json.dumps(answer, ensure_ascii=False))))
     return found
 
 
 def as_text(report: list[Json]) -> str:
-    """The report for people: what has no full equivalent first."""
+    """Return the report as text, with the fields without a full equivalent first."""
     lines = []
     for row in sorted(report, key=lambda row: not row["lossy"]):
         lines.append(f"{'! ' if row['lossy'] else '  '}{row['field']}")
@@ -112,7 +116,7 @@ def as_text(report: list[Json]) -> str:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder of the deep-learning job service: project.json, job.json and the script."""
+    """A project folder of the deep-learning job service: project.json, job.json and the script."""
 
     path: Path
     project: Json
@@ -121,7 +125,7 @@ class Folder:
 
     @classmethod
     def read(cls, path: Path) -> Folder:
-        """Raises CliError, naming what is missing."""
+        """Read the folder. Raises CliError with the name of a missing file."""
         project, job = (_document(path, name) for name in ("project.json", "job.json"))
         name = str(project.get("sourceScript") or "")
         return cls(path, project, job, _script(path, name) if name else "")
@@ -134,7 +138,7 @@ def _document(path: Path, name: str) -> Json:
 
 
 def project_cluster(path: Path) -> str:
-    """The cluster that the project of this folder names."""
+    """Return the name of the cluster in this folder's project.json. Raises CliError if the name was not filled in."""
     name = str(_document(path, "project.json").get("clusterName") or "")
     if not name or name.startswith("ENTER_"):
         raise CliError(f"project.json says clusterName {name!r}: fill it in, or name the cluster.")

@@ -1,4 +1,5 @@
-"""A large file as a blob: blocks go up side by side, and those that an interrupted upload left are not sent again."""
+"""Upload of a large file as a blob: blocks are uploaded in parallel, and blocks from an interrupted upload are
+reused."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ WORKERS = 4  # for one file; several files go up at once
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of the file. Its id says where it belongs and what it holds, so one of another content is another."""
+    """One block of the file. Its id combines the position and the MD5 of its content, so a block with other content
+    has another id."""
 
     id: str
     offset: int
@@ -31,9 +33,9 @@ class Block:
 def send(
     blob: BlobClient, path: Path, settings: ContentSettings, metadata: dict[str, str], progress: Callable[[int], None]
 ) -> None:
-    """Upload the file in blocks, and make the blob of them once all are there.
+    """Upload the file in blocks, and commit the blob once all blocks are uploaded.
 
-    Storage keeps blocks of an unfinished blob for a week; called again, this sends only what it lacks.
+    The storage keeps uncommitted blocks for a week, so a repeated call uploads only the missing blocks.
     """
     from azure.storage.blob import BlobBlock
 
@@ -56,7 +58,7 @@ def _blocks(path: Path) -> Iterator[Block]:
 
 
 def _present(blob: BlobClient) -> dict[str, int]:
-    """The uncommitted blocks that the storage has, with their sizes."""
+    """Return the sizes of the blob's uncommitted blocks, by block id."""
     from azure.core.exceptions import ResourceNotFoundError
 
     try:
@@ -67,7 +69,8 @@ def _present(blob: BlobClient) -> dict[str, int]:
 
 
 def _readable(block_id: str) -> str:
-    """The id as it was given: some versions of the client answer with what they sent, which is Base64."""
+    """Return the block id as this module wrote it. Some versions of the client return the id in Base64, as it was
+    sent."""
     try:
         return base64.b64decode(block_id, validate=True).decode()
     except ValueError:

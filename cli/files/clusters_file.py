@@ -1,4 +1,5 @@
-"""The clusters file: what it declares, how that differs from the workspace, and the bodies that make it true. Pure."""
+"""The clusters file: the declared clusters, their differences from the workspace, and the request bodies that apply
+the file. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _READ_ONLY_INNER = {
 
 @dataclass(frozen=True)
 class Declared:
-    """A cluster as the file declares it. `idle` is in seconds; None is auto: chosen by the scaling timer."""
+    """A cluster as the file declares it. `idle` is in seconds; None means `auto`, which lets the scaling timer
+    choose."""
 
     name: str
     size: str
@@ -48,7 +50,8 @@ class Declared:
 
 @dataclass(frozen=True)
 class Step:
-    """One difference: create, change, or impossible; `changes` is what, from what, to what."""
+    """One difference between the file and the workspace. `action` is create, change or impossible; `changes` maps
+    each property to its old and new value."""
 
     cluster: Declared
     action: str
@@ -61,7 +64,7 @@ class Step:
 
 
 def read(text: str, what: str) -> list[Declared]:
-    """The clusters of a file. Raises CliError naming file, cluster, key and choices."""
+    """Parse the clusters of a file. A CliError names the file, the cluster, the key and the allowed values."""
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as exc:
@@ -111,7 +114,8 @@ def _seconds(value: Any, where: str) -> int:
 
 
 def plan(declared: list[Declared], existing: dict[str, Json]) -> list[Step]:
-    """What is to be done, for each declared cluster that differs. `found` are the workspace's AmlComputes by name."""
+    """Return a step for each declared cluster that differs from the workspace. `existing` holds the workspace's
+    AmlComputes by name."""
     steps = [_step(cluster, existing.get(cluster.name)) for cluster in declared]
     return [step for step in steps if step is not None]
 
@@ -145,7 +149,7 @@ def wanted(cluster: Declared) -> Json:
 
 
 def present(existing: Json) -> Json:
-    """The same of an AmlCompute as it is."""
+    """Return the current properties of an AmlCompute, with the same keys as `wanted`."""
     inner, tags = existing["properties"]["properties"], existing.get("tags") or {}
     scale = inner.get("scaleSettings") or {}
     return {
@@ -161,7 +165,7 @@ def present(existing: Json) -> Json:
 
 
 def _duration(text: str) -> float:
-    """Seconds of an ISO 8601 duration of days, hours, minutes and seconds."""
+    """Return the seconds of an ISO 8601 duration of days, hours, minutes and seconds; -1 for other text."""
     match = re.fullmatch(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", text)
     if not match:
         return -1.0
@@ -170,8 +174,8 @@ def _duration(text: str) -> float:
 
 
 def body(step: Step, existing: Json | None, like: Json | None) -> Json:
-    """What is put for this step: a new compute, with location and identity of a cluster that is there, or the one that
-    is there with the changes and nothing else."""
+    """Return the request body for this step. A new compute takes the location and identity of the compute `like`.
+    An existing compute is changed only where the step says."""
     cluster = step.cluster
     scale = {
         "minNodeCount": cluster.min,
@@ -195,7 +199,7 @@ def body(step: Step, existing: Json | None, like: Json | None) -> Json:
 
 
 def _place(like: Json | None) -> Json:
-    """Where a compute is and as whom its nodes act: training nodes read drops with the identity of their cluster."""
+    """Return the location and identity of a compute. Training nodes read drops with the identity of their cluster."""
     if like is None:
         return {}
     identity = like.get("identity") or {}

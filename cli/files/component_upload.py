@@ -1,4 +1,5 @@
-"""Sends what the steps of a pipeline, or the trial of a sweep, name on this machine, and reads in their components."""
+"""Upload of the local files that the steps of a pipeline or the trial of a sweep name. Local components are read
+into the job."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ _LOCAL = ("file:", "./", "../")
 
 
 def with_components_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
-    """The pipeline or sweep with its components in it, and their code, environments and data sent.
+    """Return the pipeline or sweep with its components read in, and with their code, environments and data uploaded.
 
-    A component's paths are relative to its own file. Raises CliError for what is not there.
+    Paths in a component are relative to the component's file. Raises CliError for a path that does not exist.
     """
     sending = _Sending(api, say)
     made = sending.job(job, base, 0)
@@ -31,7 +32,8 @@ class _Sending:
         self.commits: Job = {}  # where the code came from; the whole says it, as steps can't
 
     def job(self, job: Job, base: Path, depth: int) -> Job:
-        """A pipeline, a sweep, a component or a step, with everything in it that this machine has."""
+        """Return a pipeline, sweep, component or step with all its local files uploaded. Raises CliError for more
+        than DEEPEST nested pipelines."""
         if depth > DEEPEST:
             raise CliError(f"The pipeline has more than {DEEPEST} levels of pipelines within pipelines.")
         made = with_everything_sent(self._api, job, base, self._say)

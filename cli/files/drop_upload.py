@@ -1,4 +1,4 @@
-"""Upload a folder as a drop: in parallel, only what is not there yet, and the marker last."""
+"""Upload of a folder as a drop: in parallel, only new and changed files, and the marker last."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Progress = Callable[[int], None]  # told how many more bytes are there
 
 @dataclass(frozen=True)
 class Item:
-    """A file to upload, and the name of its blob."""
+    """A file to upload, the name of its blob, and the file's size in bytes."""
 
     path: Path
     blob: str
@@ -46,7 +46,7 @@ class Item:
 
 @dataclass(frozen=True)
 class There:
-    """A blob that is there already. `md5` is hex, and empty where the storage knows none."""
+    """A blob that exists already. `md5` is hexadecimal, and empty if the storage has none."""
 
     size: int
     md5: str
@@ -56,9 +56,10 @@ class There:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an upload would do to a drop. `gone` are blobs that the folder has not; they stay unless deleted.
+    """The changes that an upload would make to a drop. `gone` are blobs that the folder lacks; they stay unless
+    `delete` is requested.
 
-    `by` is who uploaded to it last and from where, as their `drop` wrote it; '' where nobody knows.
+    `by` is the last uploader and the source folder, as `drop` recorded them; '' if they are not recorded.
     """
 
     drop: str
@@ -71,7 +72,7 @@ class Plan:
 
     @property
     def single(self) -> bool:
-        """Whether it is an archive, which is complete as soon as it is there."""
+        """Return whether the drop is one archive, which is complete as soon as its blob exists."""
         return any(item.blob == self.drop for item in (*self.added, *self.changed, *self.same))
 
     @property
@@ -81,7 +82,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """What an upload did. `marked`: the drop was closed by it, so this content is new."""
+    """The result of an upload. `marked`: the upload closed the drop, so its content is new."""
 
     files: int
     bytes: int
@@ -91,10 +92,10 @@ class Uploaded:
 
 
 def items(source: Path, route: str, name: str) -> list[Item]:
-    """What a drop of this folder consists of, but for its marker; of an archive, the one file: the drop itself, or in
-    a drop that is a folder by its name.
+    """Return the items of a drop of this folder, without the marker. An archive is one item: the drop itself, or a file
+    in the drop if the drop's name has no archive's extension.
 
-    Raises CliError if there is nothing to upload.
+    Raises CliError if there is nothing to upload, and NotFound if the folder does not exist.
     """
     if source.is_file():
         if not source.name.lower().endswith(ARCHIVES):
@@ -112,8 +113,8 @@ def items(source: Path, route: str, name: str) -> list[Item]:
 
 
 def target_name(source: Path, name: str, in_a_folder: bool = False) -> str:
-    """The drop's name: what was asked for, else the source's own. An archive keeps its extension, unless the drop is to
-    be a folder that has a job file beside it."""
+    """Return the drop's name: the given name, or the source's own. An archive's drop has the archive's extension,
+    except for a drop that becomes a folder because a job file is uploaded with the archive."""
     name = name or source.resolve().name
     if not source.is_file():
         return name
@@ -123,13 +124,13 @@ def target_name(source: Path, name: str, in_a_folder: bool = False) -> str:
 
 
 def _extension(name: str) -> str:
-    """An archive's, as the name writes it; '' of another name."""
+    """Return the archive's extension, spelled as in the name; '' for any other name."""
     end = next((end for end in ARCHIVES if name.lower().endswith(end)), "")
     return name[len(name) - len(end) :]
 
 
 def plan(container: ContainerClient, drop: str, local_items: list[Item], progress: Progress) -> Plan:
-    """Compare the folder with what is there, by name, size and MD5. A file is read only if the sizes are equal."""
+    """Compare the items with the drop's blobs by name, size and MD5. A file is read only if the sizes are equal."""
     with translated():
         there = _listing(container, drop)
     added: list[Item] = []
@@ -153,10 +154,10 @@ def upload(
     delete: bool = False,
     said: Mapping[str, str] = MappingProxyType({}),
 ) -> Uploaded:
-    """Upload what is added or changed, delete what is gone if asked to, then write the marker.
+    """Upload the added and changed files, delete the `gone` blobs if `delete` is set, then write the marker.
 
-    Interrupted, the same call goes on. Nothing is written if all is there and the marker is newer than all of it.
-    `said` becomes metadata of each file: who uploads, as OWNER and BY.
+    After an interruption, the same call resumes. Nothing is written if all files are uploaded and the marker is newer
+    than all of them. `said` becomes metadata of each file: the uploader, under OWNER and BY.
     """
     drop, missing, gone = todo.drop, [*todo.added, *todo.changed], todo.gone if delete else ()
     job_files = {f"{drop}/{name}" for name in JOB_FILES}  # they close a drop too
@@ -174,7 +175,7 @@ def upload(
 
 
 def free_name(container: ContainerClient, route: str, name: str) -> str:
-    """The first of name-2, name-3, ... that holds nothing. An archive's number comes before its extension."""
+    """Return the first of name-2, name-3, ... that has no blobs. The number comes before an archive's extension."""
     end = _extension(name)
     stem = name[: len(name) - len(end)]
     with translated():
@@ -186,7 +187,7 @@ def free_name(container: ContainerClient, route: str, name: str) -> str:
 
 
 def whose(source: Path) -> str:
-    """Who uploads, and from where: ada@laptop:/home/ada/digits."""
+    """Return the user, the machine and the source folder: ada@laptop:/home/ada/digits."""
     try:
         user = getpass.getuser()
     except (OSError, KeyError):  # a container whose user has no name
@@ -195,7 +196,8 @@ def whose(source: Path) -> str:
 
 
 def _listing(container: ContainerClient, drop: str) -> dict[str, There]:
-    """Blobs of the drop: those in its folder, and the one of its very name, which comes first of all that begin so."""
+    """Return the drop's blobs: the blobs in its folder, and the blob with exactly its name, which is the first of
+    all names with this prefix."""
     blobs = {}
     first = next(iter(container.list_blobs(name_starts_with=drop, include=["metadata"], results_per_page=1)), None)
     inside = container.list_blobs(name_starts_with=f"{drop}/", include=["metadata"])
@@ -206,7 +208,7 @@ def _listing(container: ContainerClient, drop: str) -> dict[str, There]:
 
 
 def _is_same(item: Item, there: There, progress: Progress) -> bool:
-    """Whether the blob holds this very file."""
+    """Return whether the blob has the same size and MD5 as the file."""
     if there.size != item.size or there.md5 != _md5(item.path).hex():
         return False
     progress(item.size)
@@ -214,7 +216,8 @@ def _is_same(item: Item, there: There, progress: Progress) -> bool:
 
 
 def _is_stale(there: dict[str, There], drop: str, same: list[Item]) -> bool:
-    """Whether the marker is missing, or older than a file: an upload was interrupted before its end."""
+    """Return whether the marker is missing or older than a file, which means that an upload was interrupted before
+    its end."""
     marker = there.get(f"{drop}/{SUCCESS}")
     return marker is None or any(there[item.blob].modified > marker.modified for item in same)
 
@@ -224,7 +227,7 @@ def _send_all(container: ContainerClient, missing: list[Item], progress: Progres
 
 
 def _send(container: ContainerClient, item: Item, progress: Progress, words: dict[str, str]) -> None:
-    """Upload one file with its MD5, which a blob uploaded in blocks would not have by itself."""
+    """Upload one file with its MD5. The storage computes no MD5 for a blob that is uploaded in blocks."""
     from azure.storage.blob import ContentSettings
 
     settings = ContentSettings(content_md5=bytearray(_md5(item.path)))
@@ -245,9 +248,10 @@ def _md5(path: Path) -> bytes:
 
 @contextmanager
 def opened(profile: Profile, account_url: str) -> Iterator[ContainerClient]:
-    """The drops container: by the local cloud's connection string, else at `account_url` as whoever is signed in here.
+    """Yield the drops container: through the local cloud's connection string, or at `account_url` with the identity of
+    the user who is signed in here.
 
-    Raises CliError if the packages for it are not installed or no account is known.
+    Raises CliError if the required packages are not installed or no account is known.
     """
     try:
         from azure.identity import DefaultAzureCredential

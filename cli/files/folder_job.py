@@ -1,4 +1,4 @@
-"""A job file for a folder of code: what `submit ./folder --command ...` makes, and `--save` writes down."""
+"""The job for a folder of code, which `submit ./folder --command ...` makes and `--save` writes to a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ Job = dict[str, Any]
 
 
 def job_of(command: str, parameters: Job, has_data: bool, env: str, spread: Job | None = None) -> Job:
-    """The job that runs this command in a folder. Raises BadParameter for an environment that can't be read."""
+    """Return the job that runs this command in a folder. Raises BadParameter if the command has {data} but no data
+    is given, and CliError for a requirements file that can't be read."""
     names = list(dict.fromkeys(_NAME.findall(command)))
     inputs: Job = {"data": {"type": "uri_folder"}} if has_data else {}
     if "data" in names and not has_data:
@@ -40,7 +41,8 @@ def job_of(command: str, parameters: Job, has_data: bool, env: str, spread: Job 
 
 
 def distribution(kind: str, processes: int | None, nodes: int) -> Job:
-    """The `distribution` of a job on so many nodes; empty without a kind. Raises BadParameter."""
+    """Return the `distribution` of a job on this number of nodes; empty for an empty `kind`. Raises BadParameter
+    for an unknown kind, or for processes that the kind does not count."""
     if kind and kind not in DISTRIBUTIONS:
         raise typer.BadParameter(f"--distribution is {kind!r}; choose {', '.join(DISTRIBUTIONS)}.")
     if processes and kind not in COUNTED:
@@ -53,7 +55,8 @@ def distribution(kind: str, processes: int | None, nodes: int) -> Job:
 
 
 def environment(env: str) -> Any:
-    """`pandas,scikit-learn`, a requirements.txt or conda file, or the name of an environment that is registered."""
+    """Return the environment for --env: `pandas,scikit-learn`, a requirements.txt, a conda file, or the name of a
+    registered environment."""
     if is_remote(env) or env.lower().startswith("azureml"):
         return env
     if env.endswith((".yml", ".yaml")):
@@ -71,7 +74,8 @@ def environment(env: str) -> Any:
 
 
 def save(job: Job, request: Job, folder: Path, file: Path) -> None:
-    """Write the job down with what the request says beside it, so that `submit FILE` runs the same again."""
+    """Write the job and the settings of the request to a job file, so that `submit FILE` makes the same run. Raises
+    CliError if the file can't be written."""
     content = with_request(job, request)
     content["code"] = _seen_from(file, folder)
     conda = content["environment"].get("conda_file") if isinstance(content["environment"], dict) else None
@@ -84,7 +88,8 @@ def save(job: Job, request: Job, folder: Path, file: Path) -> None:
 
 
 def with_request(job: Job, request: Job) -> Job:
-    """The job with the data, nodes, cluster, experiment, time and tags of a request, where a job file has them."""
+    """Return the job with the request's data, nodes, cluster, experiment, timeout, sweep and tags, in the fields
+    that a job file has for them."""
     parts: Job = {}
     if data := request.get("data"):
         path = data if is_remote(data) else place(data)
@@ -103,7 +108,7 @@ def with_request(job: Job, request: Job) -> Job:
 
 
 def tags_of(job: Job) -> dict[str, str]:
-    """The tags of a job file that a run can have too, so that it is found by them."""
+    """Return the tags of a job file that a run may also have, so that the run is found by them."""
     tags = job.get("tags")
     texts = {str(name): str(value) for name, value in (tags if isinstance(tags, dict) else {}).items()}
     return dict([pair for pair in texts.items() if _TAG.fullmatch(pair[0]) and len(pair[1]) <= LONGEST_TAG][:MOST_TAGS])

@@ -1,8 +1,8 @@
-"""The commit that a folder is at, as the properties by which Azure ML shows it.
+"""The git commit of a folder, in the properties with which Azure ML shows a commit.
 
-The folder may be a stranger's, and git runs what a repository's own configuration names: a file system monitor, hooks,
-filters of attributes, helpers that fetch what is missing. So every call is made with all of these turned off. A
-repository that lies bare inside of a folder, where an archive or a clone could have put it, is not looked at.
+The folder may come from a stranger, and git runs programs that a repository's own configuration names: a file system
+monitor, hooks, attribute filters, and helpers that fetch missing objects. Every call therefore turns all of these off.
+A bare repository inside a folder, which an archive or a clone could contain, is ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ STATUS = ("status", "--porcelain", "--ignore-submodules=dirty", "--", ".")  # a 
 
 
 def properties(folder: Path) -> dict[str, str]:
-    """Commit, branch, repository, and whether files of the folder differ from the commit; empty outside of git."""
+    """Return the commit, the branch, the repository, and whether files of the folder differ from the commit; empty
+    outside a git repository."""
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return {}
@@ -49,7 +50,7 @@ def properties(folder: Path) -> dict[str, str]:
 
 
 def without_secrets(address: str) -> str:
-    """A repository's address without the user and password in it."""
+    """Return a repository's URL without a user and password."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
         return address
@@ -57,7 +58,8 @@ def without_secrets(address: str) -> str:
 
 
 def _no_filters(folder: Path) -> dict[str, str]:
-    """The repository's own filters, as settings that turn them off. Those of the user's own configuration stay."""
+    """Return settings that turn off the filters of the repository's own configuration. Filters of the user's
+    configuration stay on."""
     fields = _git(folder, "config", "--list", "--show-scope", "--name-only", "-z").split("\0")
     own = [name for scope, name in zip(fields[::2], fields[1::2], strict=False) if scope in UNTRUSTED_SCOPES]
     filters = {name.rpartition(".")[0] for name in own if name.startswith("filter.")}
@@ -79,7 +81,7 @@ def _git(folder: Path, *arguments: str, config: Mapping[str, str] | None = None)
 
 
 def _as_text(value: str) -> str:
-    """Replace what is not UTF-8: git takes any bytes as the name of a branch or filter, and JSON does not."""
+    """Replace bytes that are not UTF-8. Git accepts any bytes in the name of a branch or filter, JSON does not."""
     return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

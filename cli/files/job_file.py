@@ -1,4 +1,5 @@
-"""The job in a YAML or JSON file, as the values that JSON can carry. What can't be sent is said with its line."""
+"""Reading a job from a YAML or JSON file, as values that JSON can represent. Errors give the line of a value that
+can't be sent."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ JSON_TYPES = (str, int, float, bool, type(None))
 
 
 def load(file: Path) -> dict[str, Any]:
-    """Read the job. Raises CliError, with the line where YAML knows it, for a file that holds none or can't be sent."""
+    """Read a job. Raises CliError, with the line if YAML knows it, for a file that holds no job or a job that can't
+    be sent."""
     try:
         text = file.read_text("utf-8")
     except OSError as exc:
@@ -27,7 +29,7 @@ def load(file: Path) -> dict[str, Any]:
 
 
 def parsed(text: str, file: Path) -> dict[str, Any]:
-    """The job in this text, of a file of this name. Raises CliError as `load` does."""
+    """Parse the text of a job file with this name. Raises CliError as `load` does."""
     read = _json if file.suffix == ".json" else _yaml  # YAML takes JSON, but not its surrogate pairs
     try:
         content = read(text)

@@ -1,5 +1,5 @@
-"""How Azure ML's job file spells places, registered names and references: what the command line writes into such a
-file, and what it finds there. The app has the like in shared/jobs/readers."""
+"""The spelling of paths, registered names and references in Azure ML's job files. The command line writes and
+recognizes them; shared/jobs/readers does the same for the app."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _ADDRESSES = ("https://", "http://", "wasb://", "wasbs://", "abfs://", "abfss://
 
 
 def registered(name: str) -> str:
-    """A cluster or a registered asset."""
+    """Return the reference to a cluster or a registered asset."""
     return f"{SCHEME}{name}"
 
 
 def place(store_and_path: str) -> str:
-    """The path in a datastore that the short form `<datastore>/<path>` names."""
+    """Return the URI of a path in a datastore, given in the short form `<datastore>/<path>`."""
     store, _, path = store_and_path.partition("/")
     return f"{PLACE_SCHEME}datastores/{store}/paths/{path}"
 
 
 def reference(group: str, name: str) -> str:
-    """The value of one of the job's `inputs` or `outputs`."""
+    """Return the expression that refers to one of the job's `inputs` or `outputs`."""
     return f"${{{{{group}.{name}}}}}"
 
 
@@ -31,5 +31,5 @@ def has_reference(text: str) -> bool:
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path or name is none of this machine."""
+    """Return whether a path or name refers to something outside this machine."""
     return path.lower().startswith((SCHEME, *_ADDRESSES))

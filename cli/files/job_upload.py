@@ -1,6 +1,7 @@
-"""Sends the folders and files that a job names on this machine, and gives the job with where they are then.
+"""Upload of the local folders and files that a job names. The uploaded job refers to their places in the cloud.
 
-What is sent is named by its content: a folder that was sent before costs one request, however large it is.
+The place of an upload depends on its content, so a folder that was uploaded before costs one request, however large it
+is.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ Job = dict[str, Any]
 
 
 def with_everything_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
-    """The job with its code, local inputs and build context sent, and its local files read into it.
+    """Return the job with its code, local inputs and build context uploaded, and its local YAML files read in.
 
-    `base` is the folder that its paths are relative to. Raises CliError for what is not there, or too large.
+    Paths are relative to `base`. Raises CliError for a path that does not exist, or for a folder that is too large.
     """
     sender = Sender(api, say)
     sent = {**job, **_environment(job.get("environment"), base, sender)}
@@ -50,9 +51,11 @@ def local(base: Path, path: str) -> Path:
 
 
 def sent_data(api: Api, data: str, user_path: Callable[[Path], Path], say: Say) -> str:
-    """Where data are: as they were named, or, for a folder or file of this machine, where they were sent to.
+    """Return the place of the data: unchanged for remote data, or the place to which a local folder or file was
+    uploaded.
 
-    What begins with ./ or / is of this machine, and so is what is found here, unless it begins with drops/.
+    A path that begins with ./, / or ~ is local. Any other path is local if it exists on this machine, unless it begins
+    with drops/. Raises NotFound for a local path that does not exist.
     """
     meant = data.startswith((".", "/", "~"))
     if not data or is_remote(data) or (data.startswith("drops/") and not meant):
@@ -66,14 +69,14 @@ def sent_data(api: Api, data: str, user_path: Callable[[Path], Path], say: Say) 
 
 
 class Sender:
-    """Announces folders to the API and puts what is missing to the addresses that it answers with."""
+    """Announces files to the API, and uploads the missing ones to the addresses in its answer."""
 
     def __init__(self, api: Api, say: Say) -> None:
         self._api = api
         self._say = say
 
     def send(self, source: Path, what: str) -> str:
-        """Send a folder or file, and return its place in the cloud: of a folder with a slash at the end."""
+        """Upload a folder or file, and return its path in the cloud. A folder's path ends with a slash."""
         files = snapshot(source)
         sums = {file.name: file.md5() for file in files}
         announced = [{"name": file.name, "size": file.size, "md5": sums[file.name].hex()} for file in files]
@@ -111,7 +114,7 @@ def _put(storage: httpx.Client, address: str, file: Sent, md5: bytes) -> None:
 
 
 def _input(name: str, value: Any, base: Path, sender: Sender) -> Any:
-    """The input, with its local folder or file sent."""
+    """Return the input, with its local folder or file uploaded."""
     path = value.get("path") if isinstance(value, dict) else None
     if not isinstance(path, str) or is_remote(path) or has_reference(path):
         return value
@@ -119,7 +122,8 @@ def _input(name: str, value: Any, base: Path, sender: Sender) -> Any:
 
 
 def _environment(described: Any, base: Path, sender: Sender) -> Job:
-    """The environment with the files that it names: a conda file read in, a build context sent."""
+    """Return the environment with its local files: the environment file and the conda file read in, the build
+    context uploaded."""
     if isinstance(described, str) and described.startswith(("file:", "./", "../")):
         file = local(base, described)
         described, base = read_yaml(file, "environment"), file.parent

@@ -1,6 +1,6 @@
-"""Hold a folder against the signature in its model.sig, without asking anybody (OpenSSF Model Signing 1.0).
+"""Offline check of a folder against the signature in its model.sig (OpenSSF Model Signing 1.0).
 
-The signature names each file with its SHA-256. Files are hashed in parallel, as fast as the disk or the cores allow.
+The signature has the SHA-256 of each file. Files are hashed in parallel, as fast as the disk or the cores allow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LARGEST = 256 << 20  # of model.sig: 150 bytes a file
 
 @dataclass(frozen=True)
 class Signed:
-    """What a signature says: the model's name, each file's SHA-256, and the digest of the key that signed."""
+    """The content of a signature: the model's name, the SHA-256 of each file, and the digest of the signer's key."""
 
     name: str
     files: dict[str, str]
@@ -39,7 +39,7 @@ class Signed:
 
 @dataclass(frozen=True)
 class Problem:
-    """A file that is not what was signed, or the signature itself, and what is wrong with it."""
+    """A file that does not match the signature, or the signature itself, and what is wrong with it."""
 
     file: str
     what: str
@@ -47,7 +47,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Verified:
-    """The outcome: no problem means that every file is what the key's owner signed."""
+    """The result of a check. Without problems, every file is as the key's owner signed it."""
 
     signed: Signed
     problems: list[Problem]
@@ -56,7 +56,7 @@ class Verified:
 
 
 def read(content: bytes) -> Signed:
-    """What a model.sig says, unchecked. Raises CliError for what is none."""
+    """Parse a model.sig without checking its signature. Raises CliError for content that is not such a signature."""
     try:
         bundle = json.loads(content)
         envelope = bundle["dsseEnvelope"]
@@ -75,7 +75,7 @@ def read(content: bytes) -> Signed:
 
 
 def verify(folder: Path, public_key: bytes) -> Verified:
-    """Check the signature, and every file of the folder against it. Raises NotFound without a model.sig."""
+    """Check the signature, and every file of the folder against it. Raises NotFound if the folder has no model.sig."""
     began = time.perf_counter()
     file = folder / SIGNATURE
     if not file.is_file():
@@ -101,12 +101,13 @@ def verify(folder: Path, public_key: bytes) -> Verified:
 
 
 def key_digest(public_key: bytes) -> str:
-    """By which signatures name a key: the SHA-256 of its PEM."""
+    """Return the name of a key in signatures: the SHA-256 of its PEM."""
     return hashlib.sha256(public_key).hexdigest()
 
 
 def _why_not_signed(signed: Signed, public_key: bytes) -> str:
-    """Why this key's owner did not sign this, '' if they did."""
+    """Return the reason why the signature is not by this key, or '' if it is. Raises CliError for a key that is not
+    on the curve P-256."""
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives import hashes
@@ -138,14 +139,14 @@ def _sha256(resource: dict[str, Any]) -> str:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Every file and link below, but the signature itself."""
+    """Yield every file and link in the folder, at any depth, except the signature."""
     for path in folder.rglob("*"):
         if (path.is_symlink() or not path.is_dir()) and path != folder / SIGNATURE:
             yield path
 
 
 def _digest(path: Path) -> str:
-    """The SHA-256 of a file, '' for a link or anything else that is no plain file."""
+    """Return the SHA-256 of a file; '' for a link or anything else that is not a regular file."""
     if path.is_symlink() or not path.is_file():
         return ""
     if not path.stat().st_size:

@@ -1,6 +1,7 @@
-"""A signature of a folder by the identity of a person or a workflow, which Sigstore certifies.
+"""A folder's signature by the identity of a person or a workflow, which Sigstore certifies.
 
-OpenSSF's package checks it. Its roots of trust come from the internet, or from a file (a client trust configuration).
+OpenSSF's package model-signing checks the signature. The roots of trust come from the internet, or from a file (a
+client trust configuration).
 """
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ SUFFIX = ".sigstore"  # beside the folder: within, it would be a file that nobod
 
 @dataclass(frozen=True)
 class Identity:
-    """Who must have signed: as the certificate names them, and who vouched for that."""
+    """The required signer: the name in the certificate, and the issuer that vouched for the name."""
 
     name: str
     issuer: str
 
 
 def place(folder: Path) -> Path:
-    """Where the signature of this folder lies: FOLDER.sigstore."""
+    """Return the path of this folder's signature: FOLDER.sigstore."""
     return folder.with_name(f"{folder.name}{SUFFIX}")
 
 
 def why_not(folder: Path, identity: Identity, roots: Path | None = None) -> str:
-    """Why this identity did not sign the folder as it is, '' if it did. Raises CliError where that can't be known."""
+    """Return the reason why this identity did not sign the folder's present content, or '' if it did. Raises
+    CliError if the check can't be made."""
     signature = place(folder)
     if not signature.is_file():
         raise NotFound(

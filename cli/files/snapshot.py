@@ -1,4 +1,5 @@
-"""A folder (or file) that travels with a job: its files but for those that .amlignore or .gitignore leave out."""
+"""The files of a folder (or one file) that are sent with a job: all files except those that .amlignore or
+.gitignore matches."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class Sent:
-    """A file as it is announced: its name below the folder, and its path here."""
+    """A file of a snapshot: its name relative to the folder, its path on this machine, and its size in bytes."""
 
     name: str
     path: Path
@@ -34,7 +35,8 @@ class Sent:
 
 
 def snapshot(source: Path) -> list[Sent]:
-    """The files of a folder, by name, or the one file. Raises CliError for none, and for far too many bytes."""
+    """Return the files of a folder sorted by name, or the one file. Raises CliError for no files, or for more than
+    MOST_MIB."""
     if source.is_file():
         return [Sent(source.name, source, source.stat().st_size)]
     if not source.is_dir():
@@ -56,7 +58,7 @@ def largest(files: list[Sent]) -> str:
 
 
 def ignored(folder: Path) -> pathspec.GitIgnoreSpec:
-    """What the folder's ignore file leaves out, and what is never code."""
+    """Return the patterns of files to leave out: those of the folder's ignore file, and files that are never code."""
     file = next((folder / name for name in IGNORE_FILES if (folder / name).is_file()), None)
     lines = file.read_text("utf-8", "replace").splitlines() if file else []
     return pathspec.GitIgnoreSpec.from_lines([*ALWAYS_OUT, *lines])

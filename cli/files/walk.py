@@ -1,6 +1,5 @@
-"""The files of a folder that is sent. The target of a link is sent only if it is a file of the same folder that is not
-left out.
-"""
+"""The files of a folder to be sent. A link is sent only if its target is a file of the same folder that is not left
+out."""
 
 from __future__ import annotations
 
@@ -14,10 +13,11 @@ NAMED = 5
 
 
 def files_below(folder: Path, leave_out: Callable[[str], bool] = lambda _: False) -> list[tuple[str, Path]]:
-    """(name below the folder, path) of each file, by name. `leave_out` is asked about names; a folder's ends with /.
+    """Return (name relative to the folder, path) for each file, sorted by name. `leave_out` takes such a name; a
+    folder's name ends with /.
 
-    Raises CliError for links that lead out of the folder, to a folder, to a file that is left out, or to nothing: they
-    are neither followed nor passed over in silence.
+    Raises CliError for links that lead out of the folder, to a folder, to a file that is left out, or to nothing. Such
+    links are neither followed nor silently skipped.
     """
     root, refused = folder.resolve(), []
     files: list[tuple[str, Path]] = []
@@ -36,7 +36,8 @@ def files_below(folder: Path, leave_out: Callable[[str], bool] = lambda _: False
 
 
 def _walk(folder: Path, below: str, leave_out: Callable[[str], bool]) -> Iterator[tuple[str, Path]]:
-    """Every entry but real folders, which are entered."""
+    """Yield every entry that is not left out, at any depth. Folders themselves are not yielded; links to folders
+    are."""
     with os.scandir(folder) as entries:
         for entry in list(entries):
             name, path = f"{below}{entry.name}", Path(entry.path)

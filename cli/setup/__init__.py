@@ -1,1 +1,1 @@
-"""Which Trainyard is spoken to, as whom, and how the shell and the machine are set up for it."""
+"""The choice of a deployment and its login, and the setup of the shell and of this machine."""

@@ -1,4 +1,4 @@
-"""What can be wrong with a set-up: each thing is looked at by itself, and says how to mend it."""
+"""Checks of this machine's setup. Each check stands alone and says how to fix what is wrong."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLOCK_SECONDS = 300.0  # storage and Entra ID refuse signatures from a clock tha
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. `mend` says what to do unless it is good."""
+    """The result of one check. `mend` says what to do, and is empty for a good result."""
 
     what: str
     verdict: str
@@ -36,7 +36,8 @@ class Finding:
 
 
 def examine(session: Session, env: Mapping[str, str]) -> Iterator[Finding]:
-    """All findings, in an order in which one explains the next. Stops where nothing further can work."""
+    """Yield all findings, causes before their consequences. Stops at the first failure that makes further checks
+    useless."""
     yield Finding("Python", GOOD, f"{sys.version.split()[0]} at {sys.executable}")
     yield _packages()
     yield _secrets(session)
@@ -85,7 +86,8 @@ def _secrets(session: Session) -> Finding:
 
 
 def _stale_records(env: Mapping[str, str]) -> Iterator[Finding]:
-    """A local cloud that was killed leaves its record, and nothing answers there."""
+    """Yield a finding for each record of a local cloud that was killed, so nothing answers at its address, and for
+    a record that can't be trusted."""
     try:
         if profiles.find_local(env):
             return

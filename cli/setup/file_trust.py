@@ -1,4 +1,4 @@
-"""Whether a file that says where to send secrets can be believed: nobody but its user may have written it."""
+"""Whether a file that says where to send secrets can be trusted: nobody but the user may have written it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ WINDOWS = os.name == "nt"  # its rights are lists, and a user's folders are clos
 
 
 class Untrusted(CliError):
-    """Somebody else could have written the file. The message says where, why and what to do."""
+    """Another user could have written the file. The message says where, why and what to do."""
 
 
 def check(file: Path) -> None:
-    """Raise Untrusted if another user could have written this file, or put it there, up to the repository's folder.
+    """Raise Untrusted if another user could have written or replaced this file. The file and its parent folders up to
+    the repository are checked.
 
-    Root's folders count as ours, and so does one like /tmp, where all may write but nobody touches another's files.
+    Folders that belong to root are trusted, and so are folders like /tmp, where everybody may write but only owners may
+    change their files (the sticky bit).
     """
     if WINDOWS or not file.exists():
         return
@@ -56,7 +58,8 @@ def _name(uid: int) -> str:
 
 
 def _is_own_group(gid: int) -> bool:
-    """Whether the group is the user's alone, as many systems make one for each user, with a umask of 002."""
+    """Return whether the group has only this user. Many systems create such a group for each user, with a umask of
+    002."""
     import grp
     import pwd
 

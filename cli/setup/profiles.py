@@ -1,7 +1,7 @@
-"""Which Trainyard a command speaks to, and with which secret.
+"""The choice of the Trainyard that a command calls, and of the secret that the command sends.
 
-In this order: --url, --profile, TRAINYARD_URL, TRAINYARD_PROFILE, the local cloud if it is up, the last `login`.
-A secret lies in the system's keyring where there is one, else in a file that only its owner can read.
+The order is: --url, --profile, TRAINYARD_URL, TRAINYARD_PROFILE, the running local cloud, the last `login`. A secret is
+stored in the system's keyring if there is one, otherwise in a file that only its owner can read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _LOCAL_ONLY = ("connection_string", "azureml", "certs", "workspace_id")
 
 @dataclass(frozen=True)
 class Profile:
-    """A Trainyard that one can speak to.
+    """A Trainyard that commands can call.
 
-    `secret` says what is sent with each request: "key" (a function key), "token" (a bearer token), or "" (nothing).
-    With `scope`, a token for it is asked of azure-identity instead. `account_url` and `connection_string` are what
-    `drop` uploads to; the second is the local cloud's alone, and so are `azureml`, `certs` and
-    `workspace_id`, where its nodes are.
+    `secret` is the kind of secret that is sent with each request: "key" (a function key), "token" (a bearer token), or
+    "" (none). With `scope`, azure-identity supplies a token for that scope instead. `drop` uploads to `account_url`, or
+    through `connection_string`. Only the local cloud has a `connection_string`, and the `azureml`, `certs` and
+    `workspace_id` with which its nodes are reached.
     """
 
     name: str
@@ -51,14 +51,14 @@ class Profile:
 
 
 class Secrets(Protocol):
-    """Where secrets lie, by profile name."""
+    """A store of secrets by profile name."""
 
     where: str
 
     def get(self, name: str) -> str | None: ...
     def put(self, name: str, secret: str) -> None: ...
     def remove(self, name: str) -> None:
-        """Twice is once."""
+        """Remove the secret. Removing a missing secret does nothing."""
 
 
 class KeyringSecrets:
@@ -82,7 +82,7 @@ class KeyringSecrets:
 
 
 class FileSecrets:
-    """A JSON file with mode 0600."""
+    """Secrets in a JSON file with mode 0600."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -101,7 +101,8 @@ class FileSecrets:
 
 
 def secrets(folder: Path) -> Secrets:
-    """The keyring if the package and a backend of it work here, else a file in this folder."""
+    """Return the system's keyring if the package keyring and one of its backends work here, otherwise a file in
+    this folder."""
     try:
         import keyring
         from keyring.backends.fail import Keyring as NoKeyring
@@ -120,7 +121,8 @@ class Profiles:
 
     @cached_property
     def secrets(self) -> Secrets:
-        """Asked for only where a profile has a secret: finding the system's keyring takes a third of a second."""
+        """Return the store of secrets. It is opened only for a profile that has a secret, because finding the
+        system's keyring takes a third of a second."""
         return secrets(self._folder)
 
     def all(self) -> dict[str, Profile]:
@@ -128,11 +130,11 @@ class Profiles:
 
     @property
     def current(self) -> str:
-        """The name of the last login, or ''."""
+        """Return the name of the profile of the last login, or ''."""
         return str(_read(self._file).get("current", ""))
 
     def add(self, profile: Profile, secret: str) -> None:
-        """Store a profile and its secret under its name, over an older one, and make it the current one."""
+        """Store a profile and its secret, replacing a profile with the same name, and make the profile current."""
         rows = {name: _row(kept) for name, kept in self.all().items()}
         _write(self._file, {"current": profile.name, "profiles": {**rows, profile.name: _row(profile)}})
         if secret:
@@ -141,7 +143,7 @@ class Profiles:
             self.secrets.remove(profile.name)
 
     def remove(self, name: str) -> None:
-        """Forget a profile and its secret. Raises CliError if there is none of this name."""
+        """Remove a profile and its secret. Raises CliError if there is no profile of this name."""
         rows = {kept: _row(profile) for kept, profile in self.all().items() if kept != name}
         _pick(name, self.all())
         current = self.current if self.current != name else next(iter(rows), "")
@@ -149,11 +151,12 @@ class Profiles:
         self.secrets.remove(name)
 
     def authenticate(self, profile: Profile) -> Authenticate | None:
-        """What adds the profile's secret to a request."""
+        """Return the function that adds the profile's stored secret to a request, or None if the profile has none."""
         return self.authentication(profile, (self.secrets.get(profile.name) or "") if profile.secret else "")
 
     def authentication(self, profile: Profile, secret: str) -> Authenticate | None:
-        """What adds this secret to a request, of a profile that may not be stored yet."""
+        """Return the function that adds this secret to a request, or None for no secret. The profile need not be
+        stored."""
         if profile.scope:
             return _entra(profile.scope)
         if not secret:
@@ -163,7 +166,8 @@ class Profiles:
 
 
 def choose(url: str, name: str, env: Mapping[str, str], profiles: Profiles) -> Profile:
-    """The profile that a command speaks to; the module's docstring has the order. Raises CliError if there is none."""
+    """Return the profile that a command uses, in the order of the module's docstring. Raises CliError if there is
+    none."""
     if url:
         return _for_url(url, _believed(env), profiles)
     if (address := env.get("TRAINYARD_URL", "")) and not name:
@@ -179,7 +183,7 @@ def choose(url: str, name: str, env: Mapping[str, str], profiles: Profiles) -> P
 
 
 def _for_url(url: str, local: Profile | None, profiles: Profiles) -> Profile:
-    """The known profile with this address, which brings its secret; else the address alone."""
+    """Return the known profile with this URL, including its secret, or a profile with the URL alone."""
     candidates = [*profiles.all().values(), *([local] if local else [])]
     return next((p for p in candidates if p.url == url.rstrip("/")), Profile("", url.rstrip("/")))
 
@@ -193,7 +197,8 @@ def _pick(name: str, choices: Mapping[str, Profile]) -> Profile:
 
 
 def find_local(env: Mapping[str, str]) -> Profile | None:
-    """The local cloud that is up: TRAINYARD_CLOUD names its folder, else it is .trainyard/cloud, here or above.
+    """Return the running local cloud, or None. Its folder is TRAINYARD_CLOUD, or .trainyard/cloud in this folder or in
+    one above it.
 
     Raises Untrusted for a record that another user could have written.
     """
@@ -208,7 +213,8 @@ def find_local(env: Mapping[str, str]) -> Profile | None:
 
 
 def _believed(env: Mapping[str, str]) -> Profile | None:
-    """The local cloud, where the address is given: a record that can't be believed counts as none."""
+    """Return the running local cloud for a command with a given URL, or None. A record that can't be trusted counts
+    as none."""
     try:
         return find_local(env)
     except file_trust.Untrusted:
@@ -216,7 +222,7 @@ def _believed(env: Mapping[str, str]) -> Profile | None:
 
 
 def cloud_files(env: Mapping[str, str]) -> list[Path]:
-    """Where a running local cloud leaves its record, the nearest first."""
+    """Return the possible paths of a running local cloud's record, nearest folder first."""
     if folder := env.get("TRAINYARD_CLOUD"):
         return [Path(folder) / "cloud.json"]
     here = Path(env.get("TRAINYARD_CWD") or Path.cwd()).resolve()
@@ -225,7 +231,7 @@ def cloud_files(env: Mapping[str, str]) -> list[Path]:
 
 
 def _listens(url: str) -> bool:
-    """Whether something takes connections there: a killed cloud leaves its record behind."""
+    """Return whether a server accepts connections at this URL. A killed cloud leaves its record behind."""
     try:
         parts = urlsplit(url)
         socket.create_connection((parts.hostname or "", parts.port or 80), ANSWER_SECONDS).close()
@@ -247,7 +253,8 @@ def _header(name: str, value: str) -> Authenticate:
 
 
 def _entra(scope: str) -> Authenticate:
-    """Bearer tokens of whoever is signed in here (az login, managed identity, ...); azure-identity renews them."""
+    """Return the function that adds a bearer token of the signed-in identity (az login, managed identity, ...).
+    azure-identity renews the token. Raises CliError if azure-identity is not installed."""
     try:
         from azure.identity import DefaultAzureCredential
     except ImportError as exc:
@@ -267,7 +274,7 @@ def _row(profile: Profile) -> dict[str, str]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """The JSON object in a file, or {} if there is none."""
+    """Return the JSON object in a file, or {} if there is none."""
     try:
         content = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
@@ -276,7 +283,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, value: object) -> None:
-    """Write the file whole, readable by its owner alone from its first byte on."""
+    """Replace the file in one step. Only its owner can read the file, from the first byte on."""
     file.parent.mkdir(parents=True, exist_ok=True)
     scratch = file.with_name(f".{file.name}.{os.getpid()}")
     with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:

@@ -1,4 +1,5 @@
-"""The script by which a shell completes commands: of the installed `trainyard`, or of one that it makes for a clone."""
+"""The shell script that completes commands: for the installed `trainyard`, or for a command that the script defines
+for a clone."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ CLONE = Path(__file__).resolve().parents[2]
 
 
 def script(shell: str, clone: bool) -> str:
-    """What the shell is to read. For a clone it also defines the command `trainyard`."""
+    """Return the completion script for the shell. For a clone, the script also defines the command `trainyard`.
+    Raises CliError for an unknown shell."""
     if shell not in SHELLS:
         raise CliError(f"There is no completion for {shell!r}; there is for {', '.join(SHELLS)}.")
     made = BASH if shell == "bash" else get_completion_script(prog_name=NAME, complete_var=VARIABLE, shell=shell)

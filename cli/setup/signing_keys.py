@@ -1,6 +1,6 @@
-"""The public keys that this user trusts for each deployment's models: fetched once, then kept.
+"""The public keys that this user trusts for each deployment's models: downloaded at the first use, then kept.
 
-Who later sends another key, or signs with one, is found: `verify` goes by the key that was kept.
+`verify` uses the stored key, so a deployment that later serves another key, or signs with one, is detected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FOLDER = "signing-keys"
 
 
 def trusted(url: str, api: Api) -> bytes:
-    """The deployment's key as it was first seen."""
+    """Return the deployment's key as it was at the first use."""
     file = place(url)
     if not file.is_file():
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -27,14 +27,14 @@ def trusted(url: str, api: Api) -> bytes:
 
 
 def place(url: str) -> Path:
-    """Where the key of the deployment at this address is kept."""
+    """Return the path of the stored key of the deployment at this URL."""
     parts = urlsplit(url)
     name = re.sub(r"[^a-z0-9.-]+", "_", (parts.hostname or "").lower())
     return config_folder(os.environ) / FOLDER / f"{'local' if name in ('127.0.0.1', 'localhost') else name}.pem"
 
 
 def read(file: Path) -> bytes:
-    """A key from a file that the user names."""
+    """Read a key from a file that the user names. Raises CliError if the file can't be read."""
     try:
         return file.read_bytes()
     except OSError as exc:

@@ -1,8 +1,8 @@
-"""What Tab offers where a command takes a name: runs, drops, clusters, trainers, as this Trainyard knows them now.
+"""Completions for names in commands: runs, drops, clusters, trainers and others, as this Trainyard has them now.
 
-The shell waits meanwhile, so the answer comes soon or not at all; whatever goes wrong, nothing is offered and nothing
-is said. Shells evaluate what is offered, and a name may come from anyone: only characters that mean nothing to a shell
-pass.
+The shell waits for the answer, so the API gets little time. After any error, nothing is offered and no message is
+printed. Shells evaluate the offered text, and anyone may choose a name, so only names without characters that have a
+meaning to a shell are offered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Ask = Callable[..., Any]
 
 
 def _offering(*sources: Callable[[Ask], Iterable[Offer]]) -> Callable[[typer.Context, str], list[Offer]]:
-    """What a parameter of a command takes for its `autocompletion`."""
+    """Return the function that a command's parameter takes as its `autocompletion`."""
 
     def offers(ctx: typer.Context, incomplete: str) -> list[Offer]:
         offers_by_name = {name: words for source in sources for name, words in _had(source, ctx)}

@@ -1,4 +1,4 @@
-"""Who sits at this machine, for the records that say who did what."""
+"""The name of the user of this machine, for the records of who did what."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ LONGEST = 64  # characters
 
 
 def local_name() -> str:
-    """TRAINYARD_USER, else the name that the system knows; '' in a container whose user has none.
+    """Return TRAINYARD_USER, or the user's name in this system; '' in a container whose user has no name.
 
-    A deployment with Entra ID knows better, and doesn't ask.
+    A deployment with Entra ID uses the signed-in identity instead.
     """
     try:
         name = os.environ.get("TRAINYARD_USER") or getpass.getuser()

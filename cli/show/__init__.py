@@ -1,4 +1,5 @@
-"""What the API answers, made into something to print: a module for each noun. Values in, renderables out."""
+"""Terminal output for the API's answers, one module for each noun. The functions take values and return
+renderables."""
 
 from . import clusters, drops, health, models, notices, runs, schedules, storage, tables
 

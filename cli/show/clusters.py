@@ -1,4 +1,4 @@
-"""Clusters as tables: what they do, what was decided about them, leases, and what a clusters file changes."""
+"""Tables of clusters, their waiting runs, scaling decisions and leases, and the changes of a clusters file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _waiting_row(run: dict[str, Any]) -> list[Text]:
 
 
 def decisions(cluster: str, rows: list[dict[str, Any]]) -> RenderableType:
-    """What was decided about a cluster, newest first."""
+    """Return the scaling decisions about a cluster, newest first."""
     table = grid()
     for row in rows:
         by = people.known(row.get("asked_by") or "", row.get("asked_by_id") or "")
@@ -46,7 +46,7 @@ def decisions(cluster: str, rows: list[dict[str, Any]]) -> RenderableType:
 
 
 def lease(held: dict[str, Any], hint: str = "") -> RenderableType:
-    """One lease: what it holds, for whom, until when."""
+    """Return one lease as a line: its id, nodes, cluster and end, and the hint below."""
     nodes = f"{held['nodes']} node{'s' if held['nodes'] > 1 else ''} of {held['cluster']}"
     line = Text.assemble((held["lease"], "bold"), f"  {nodes} until {clock(held['released_at'] or held['until'])}")
     return Group(line, *([Text(hint, "dim")] if hint else []))
@@ -57,7 +57,7 @@ def leases(rows: list[dict[str, Any]]) -> RenderableType:
 
 
 def steps(plan: ClusterSteps, done: bool) -> RenderableType:
-    """What a clusters file changes, a line a change."""
+    """Return the changes of a clusters file, one line for each."""
     verbs = {"create": "created" if done else "create", "change": "changed" if done else "change"}
     lines = []
     for step in plan["steps"]:

@@ -1,4 +1,4 @@
-"""Records as columns. Where a line is too narrow for all of them, some are shown below their record."""
+"""Tables of records that fit the terminal's width. Columns that do not fit are shown below their record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT = 2  # columns that always stay: what the record is called, and its state
 
 @dataclass(frozen=True)
 class Columns:
-    """Some records, whose cells are texts. It looks for its layout when the width of the line is known."""
+    """A table of records whose cells are texts. The layout is chosen once the width of the terminal is known."""
 
     names: list[str]
     rows: list[list[Text]]
@@ -42,14 +42,15 @@ class Columns:
                 yield Padding(line, (0, 0, 0, INDENT))
 
     def _widths(self) -> list[int]:
-        """Of each column, in characters, if nothing wraps."""
+        """Return the width of each column without wrapping, in characters."""
         return [
             max(len(name), *(cell.cell_len for cell in cells))
             for name, cells in zip(self.names, zip(*self.rows, strict=True), strict=True)
         ]
 
     def _fixed(self, beside: list[int], widths: list[int], room: int) -> dict[int, int]:
-        """The width of each of these columns, the same for every record. What wraps gets the room that is left."""
+        """Return the width of each of these columns, the same for every record. Columns that wrap share the
+        remaining width."""
         fixed = {place: _least(self.names[place], widths[place]) for place in beside}
         spare = max(0, room - sum(width + GAP for width in fixed.values()))
         for place in beside:
@@ -68,7 +69,8 @@ class Columns:
         return table
 
     def _below(self, row: list[Text], beside: list[int], room: int) -> Iterator[Text]:
-        """What the record has in the other columns: short values side by side, each sentence on a line of its own."""
+        """Yield the record's cells that are not in the table: short values side by side, each sentence on a line of
+        its own."""
         cells = [(name, row[place]) for place, name in enumerate(self.names) if place not in beside and row[place]]
         line = Text()
         for name, cell in cells:
@@ -87,7 +89,8 @@ def _least(name: str, width: int) -> int:
 
 
 def _fitting(names: list[str], widths: list[int], room: int) -> list[int]:
-    """The columns that fit beside one another. What wraps goes first, the last of them before the others."""
+    """Return the columns that fit beside one another. Columns that may wrap are moved below first, starting with
+    the last one, then the widest of the others."""
     least = [_least(name, width) for name, width in zip(names, widths, strict=True)]
     beside = list(range(len(names)))
     while sum(least[place] + GAP for place in beside) > room and len(beside) > KEPT:

@@ -1,4 +1,4 @@
-"""Runs beside one another: a table of what is different, and their curves in one picture. Pure."""
+"""A comparison of runs: a table of their differences, and their curves in one plot for each metric. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMED = {"duration_seconds": "took", "dollars": "cost"}  # as `runs` calls them
 
 
 def picture(answer: dict[str, Any], curves: dict[str, Any], metrics: list[str], width: int) -> RenderableType:
-    """The answer of /api/compare, and the curves of these runs by their names."""
+    """Return the answer of /api/compare as a table, followed by plots of the runs' curves."""
     names = short([run["run"] for run in answer["runs"]])
     table = Table(box=None, pad_edge=True, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("", *names):
@@ -34,7 +34,7 @@ def picture(answer: dict[str, Any], curves: dict[str, Any], metrics: list[str], 
 
 
 def short(names: list[str]) -> list[str]:
-    """Truncate names to the part that distinguishes them: of the trials of one sweep their numbers."""
+    """Truncate names to the part that distinguishes them. For trials of one sweep, that is the number: `t3`."""
     trials = [name.rpartition("-t") for name in names]
     if len({sweep for sweep, _, _ in trials}) == 1 and all(number.isdigit() for _, _, number in trials):
         return [f"t{number}" for _, _, number in trials]

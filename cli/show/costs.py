@@ -1,4 +1,4 @@
-"""Money in words: what a run may cost, and what it has cost."""
+"""Text for amounts of money: the possible cost of a run, and its cost so far."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from ..terminal_text import one_line
 
 
 def dollars(amount: float) -> str:
-    """Dollars and cents: `$1,234.50`; `<$0.01` for less; `-$0.50` below zero. page/format.js writes the same."""
+    """Format an amount: `$1,234.50`, or `<$0.01` for a smaller amount than a cent."""
     sign, size = "-" if amount < 0 else "", abs(amount)
     return f"{sign}<$0.01" if 0 < size < 0.01 else f"{sign}${size:,.2f}"
 
 
 def share(part: float) -> str:
-    """A part of 1 in whole percent: `13 %`."""
+    """Format a share, from 0 to 1, in whole percent: `13 %`."""
     return f"{int(part * 100 + 0.5)} %"
 
 
 def saved(amount: float) -> str:
-    """What was saved, or a cost: `$1.50 less`, `$0.02 more`."""
+    """Format an amount of savings, or of additional cost: `$1.50 less`, `$0.02 more`."""
     return f"{dollars(abs(amount))} {'less' if amount >= 0 else 'more'}"
 
 
 def before(estimated: float | None, greatest: float | None, unknown: str = "") -> str:
-    """`about $0.40, at most $2.10`, or why that is not known."""
+    """Format a cost estimate: `about $0.40, at most $2.10`, or the reason why there is none."""
     if greatest is None:
         return one_line(unknown) or "unknown"
     likely = dollars(estimated) if estimated is not None else ""
@@ -33,9 +33,8 @@ def before(estimated: float | None, greatest: float | None, unknown: str = "") -
 
 
 def of_run(run: dict[str, Any]) -> str:
-    """What a run has cost, split, `so far` while the run goes on; or what it may cost, before it has. A sweep's cost is
-    that of its trials.
-    """
+    """Return the cost of a run so far, by kind, with its estimate; only the estimate before the first charge. For a
+    sweep, return the cost of its trials."""
     over = run.get("state") in ("completed", "failed", "canceled")
     if sweep := run.get("sweep"):
         trials = f"{dollars(sweep['trials_dollars'])} for its trials"

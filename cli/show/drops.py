@@ -1,4 +1,5 @@
-"""Drops as tables: what is open, one drop, its versions and what changed between two."""
+"""Tables of drops: the list, one drop, the generations of a drop's data, and the difference between two
+generations."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
 
 
 def one(drop: dict[str, Any]) -> RenderableType:
-    """One drop, with why nothing started."""
+    """Return the facts about one drop, including why no run has started."""
     facts = {
         "state": state_text(drop),
         "why": Text(drop.get("why") or ""),
@@ -29,14 +30,14 @@ def one(drop: dict[str, Any]) -> RenderableType:
 
 
 def generations(drop_name: str, rows: list[dict[str, Any]]) -> RenderableType:
-    """The versions of a drop's data, newest first."""
+    """Return a table of the generations of a drop's data, newest first."""
     return titled_table(
         one_line(drop_name), "newest first", rows, _generation_row, ["gen", "closed", "files", "bytes", "run", "why"]
     )
 
 
 def difference(between: dict[str, Any]) -> RenderableType:
-    """What is added, changed and gone, each file on a line of its own as `diff` marks them."""
+    """Return the added, changed and removed files, one line each, marked with +, ~ and -."""
     lines: list[RenderableType] = [Text(f"{one_line(between['a'])} -> {one_line(between['b'])}", "bold")]
     for part, sign, style in (("added", "+", "green"), ("changed", "~", "yellow"), ("gone", "-", "red")):
         part_difference = between[part]

@@ -1,4 +1,4 @@
-"""The whole of /api/status on one screen."""
+"""The answer of /api/status on one screen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tables import titled_table
 
 
 def status(answer: dict[str, Any]) -> RenderableType:
-    """The whole of /api/status. A part without rows is one quiet line, so that nothing is hidden."""
+    """Return all parts of /api/status. A part without rows is shown as `none`, so that no part is hidden."""
     return Group(
         runs.many(answer["runs"], "newest first"),
         drops.many(answer["drops"], "open or rejected"),

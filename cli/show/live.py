@@ -1,4 +1,4 @@
-"""What a person sees of a run that is followed: a running clock on a terminal, plain lines elsewhere."""
+"""The view of a run that is followed: a line with a running clock on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .runs import nodes
 
 
 class Lines:
-    """The whole lines of a text that comes in pieces, cut anywhere."""
+    """Splits text that arrives in pieces into complete lines."""
 
     def __init__(self) -> None:
         self.rest = ""  # of which the end has not come
 
     def add(self, text: str) -> list[str]:
-        """Take the next piece, and return the lines that are whole with it."""
+        """Take the next piece, and return the lines that it completes."""
         *lines, self.rest = (self.rest + text).split("\n")
         # A progress bar rewrites its line with carriage returns; what it showed last is what counts.
         return [COLOUR.sub("", line.rstrip("\r").rpartition("\r")[2]) for line in lines]
 
 
 class Screen:
-    """Prints each phase when it is over, the log as it comes, and below them a line that runs with the clock."""
+    """Prints each phase when it ends, the lines of the log, and below them a status line with a running clock."""
 
     def __init__(self, console: Console, usual: dict[str, str], clock: Callable[[], datetime] | None = None) -> None:
         self._console, self._usual = console, usual
@@ -45,7 +45,8 @@ class Screen:
 
     @contextmanager
     def shown(self) -> Iterator[Screen]:
-        """Show it until the end of the block. Standard output stays clean of anything but finished lines."""
+        """Show the status line until the end of the block, on a terminal only. The output keeps only finished
+        lines."""
         if not self._console.is_terminal:
             yield self
             return
@@ -74,7 +75,7 @@ class Screen:
         return self._outage
 
     def _flush(self) -> None:
-        """The log's last line may have no end."""
+        """Print the log's last line even if it has no newline."""
         if self._lines.rest:
             self.log("\n")
 
@@ -84,7 +85,7 @@ class Screen:
         return Text.assemble(mark, f"{key:18}", f"{phases.clock(seconds):>8}", ("  " + self._note(key), "dim"))
 
     def _last_before_end(self) -> str:
-        """The phase in which the run ended."""
+        """Return the phase in which the run ended."""
         states = [moment["state"] for moment in self._run.get("history") or []]
         return next((phases.PHASE_OF[s] for s in reversed(states) if s in phases.PHASE_OF), phases.SUBMIT)
 

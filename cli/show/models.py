@@ -1,4 +1,4 @@
-"""Models, versions, proofs. Pure."""
+"""Tables of models, versions and proofs. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_METRICS = 3
 
 
 def table(models: list[dict[str, Any]]) -> RenderableType:
-    """All models."""
+    """Return a table of all models with their aliases."""
     if not models:
         return Text("No model yet. `promote RUN NAME --as production` makes one.", "dim")
     rows = _table("model", "versions", "aliases")
@@ -27,7 +27,7 @@ def table(models: list[dict[str, Any]]) -> RenderableType:
 
 
 def one(model: dict[str, Any]) -> RenderableType:
-    """A model's versions, the newest first, and its history."""
+    """Return tables of a model's versions, newest first, and of its history."""
     versions = _table("version", "alias", "run", "data", "metrics", "promoted", "by")
     for each in model["versions"]:
         data = f"{each['drop']}@{each['generation']}" if each["drop"] else ", ".join(each["reads"])
@@ -49,7 +49,7 @@ def one(model: dict[str, Any]) -> RenderableType:
 
 
 def verified(result: Any) -> RenderableType:
-    """What `verify` found."""
+    """Return the result of `verify`."""
     if result["ok"]:
         return Text(
             f"{result['model']}: {result['files']} files, {result['bytes']:,} bytes, all as key "
@@ -61,7 +61,7 @@ def verified(result: Any) -> RenderableType:
 
 
 def chain(answer: dict[str, Any]) -> RenderableType:
-    """The links of `why`."""
+    """Return a table of the links of `why`."""
     rows = Table(box=None, show_header=False, pad_edge=True, padding=(0, 2, 0, 0))
     for column in range(3):
         rows.add_column(overflow="fold", no_wrap=column < 2)
@@ -73,7 +73,7 @@ def chain(answer: dict[str, Any]) -> RenderableType:
 
 
 def compared(answer: dict[str, Any]) -> RenderableType:
-    """What `reproduce` found."""
+    """Return the result of `reproduce`."""
     same = "the same bytes" if answer["equal"] else "other bytes"
     lines = [Text(f"{answer['run']} gave {same}.", "green" if answer["equal"] else "red")]
     lines += [Text(f"{name} {'is equal' if equal else 'differs'}.") for name, equal in answer["weights"].items()]
@@ -89,7 +89,8 @@ def _table(*columns: str) -> Table:
 
 
 def _metrics(version: dict[str, Any]) -> str:
-    """The metrics that tell most: those that the trainer said of the saved weights, then those of held-out data."""
+    """Return up to MOST_METRICS metrics of a version: first the metrics that the trainer reported for the saved
+    weights, then metrics of held-out data."""
     metrics, said = version["metrics"], version["said_by_trainer"]
     rest = sorted(plot.telling(sorted(metrics)), key=lambda name: (name.startswith(("train_", "train/")), name))
     names = list(dict.fromkeys([*said, *rest, *sorted(metrics)]))[:MOST_METRICS]

@@ -1,4 +1,4 @@
-"""Who is told of what, and what became of notices, as tables."""
+"""Tables of subscriptions and of the notices sent to them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .tables import clock, state_text, titled_table
 
 
 def subscriptions(rows: list[dict[str, Any]]) -> RenderableType:
-    """Who is told of what."""
+    """Return a table of subscriptions: events, channels, addresses and owners."""
     columns = ["id", "on", "channel", "to", "only", "by", "since"]
     return titled_table("Subscriptions", "", rows, _subscription_row, columns)
 
 
 def deliveries(rows: list[dict[str, Any]]) -> RenderableType:
-    """What became of notices, newest first."""
+    """Return a table of the delivery results of notices, newest first."""
     return titled_table(
         "Notices", "newest first", rows, _delivery_row, ["at", "kind", "state", "tries", "notice", "error"]
     )

@@ -1,4 +1,4 @@
-"""Who did it, in words: a name from Entra ID has its object id; otherwise it is self-reported."""
+"""Text that names people: a name from Entra ID is followed by its object id; any other name is self-reported."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ CLAIM = "by their own word"
 
 
 def known(name: str, object_id: str) -> str:
-    """`ann@example.org (0a1b...)`, or the name alone where nobody vouches for it; '' for nobody."""
+    """Return `ann@example.org (0a1b...)`, or the name alone if there is no object id; '' for no name."""
     name, object_id = one_line(name), one_line(object_id)
     return f"{name} ({object_id})" if object_id else name
 
 
 def owner(row: dict[str, Any]) -> str:
-    """Whose a run is."""
+    """Return the owner of a run. A name without an object id is marked as self-reported."""
     name = known(row.get("owner") or "", row.get("owner_id") or "")
     if not name:
         return "nobody by name"
@@ -24,7 +24,8 @@ def owner(row: dict[str, Any]) -> str:
 
 
 def payer(line: dict[str, Any], lines: list[dict[str, Any]]) -> str:
-    """An owner's line of the costs: by name, and by object id too where another line has the same name."""
+    """Return the owner in a line of the cost report: the name, and the object id too if another line has the same
+    name."""
     name, key = one_line(line.get("name") or ""), one_line(line["key"])
     if not name:
         return f"{key}, {CLAIM}" if any(other.get("name") == line["key"] != "" for other in lines) else key

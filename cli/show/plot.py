@@ -1,4 +1,4 @@
-"""Curves as text: Unicode's Braille patterns give two by four dots to a character cell. Pure."""
+"""Curves as text: a character cell holds two by four dots, drawn with Unicode's Braille patterns. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ LEAST_WIDTH, HEIGHT = 24, 10  # cells
 
 
 class Canvas:
-    """Dots on a grid of `width` by `height` character cells; (0, 0) is lower left, (1, 1) upper right."""
+    """A grid of `width` by `height` character cells. Coordinates run from (0, 0), lower left, to (1, 1), upper
+    right."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -54,13 +55,13 @@ class Canvas:
 
 
 def curves_of(series: dict[str, Any], names: Sequence[str]) -> Curves:
-    """The curves of these metrics, without those that have no points, from the API's series."""
+    """Return the curves of these metrics from the API's series, without metrics that have no points."""
     chosen = {name: rows for name, rows in series.items() if name in names and rows}
     return {name: [(float(step), float(value)) for step, value, *_ in rows] for name, rows in chosen.items()}
 
 
 def plot(curves: Curves, title: str, width: int) -> RenderableType:
-    """One picture with these curves over the step: axes with their ends, and a legend with the last values."""
+    """Draw these curves over the step in one picture, with the limits of both axes and the last values in a legend."""
     shown = {name: [(x, y) for x, y in points if math.isfinite(y)] for name, points in curves.items()}
     points = [point for curve in shown.values() for point in curve]
     if not points:
@@ -95,7 +96,7 @@ def _legend(title: str, curves: dict[str, list[Point]]) -> Text:
 
 
 def _limits(values: list[float]) -> tuple[float, float]:
-    """The ends of the axis; a flat curve lies in the middle."""
+    """Return the limits of the axis. A flat curve lies in the middle."""
     low, high = min(values), max(values)
     return (low, high) if high > low else (low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2)
 
@@ -109,7 +110,7 @@ def _colours(count: int) -> list[str]:
 
 
 def panels(names: list[str]) -> dict[str, list[str]]:
-    """Metrics that belong into one picture: those that differ only in a leading part, `val_` or `val/`."""
+    """Group metrics that belong in one picture: their names differ only in a prefix such as `train_` or `val/`."""
     by_kind: dict[str, list[str]] = {}
     for name in sorted(names):
         by_kind.setdefault(_PART.sub("", name), []).append(name)
@@ -117,5 +118,6 @@ def panels(names: list[str]) -> dict[str, list[str]]:
 
 
 def telling(names: list[str]) -> list[str]:
-    """The metrics that tell how a training goes; all of them where there are none such."""
+    """Return the metrics that show how well a training goes, without metrics of its speed or its machine; all
+    metrics if no others remain."""
     return [name for name in names if not _OF_ITS_PACE.match(name)] or names

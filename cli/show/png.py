@@ -1,4 +1,4 @@
-"""Curves as a PNG, with matplotlib."""
+"""Curves as a PNG, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAST_GAP = 0.075  # between two labels, as a share of the panel's height
 
 
 def draw(curves: Curves, title: str, path: Path, facts: str = "") -> None:
-    """Write a PNG with one panel for each kind of metric, and `facts` under the title.
+    """Write a PNG with one panel for each group of metrics, and with `facts` below the title.
 
     Raises CliError if matplotlib is not installed.
     """
@@ -48,7 +48,8 @@ def draw(curves: Curves, title: str, path: Path, facts: str = "") -> None:
 
 
 def draw_days(days: Sequence[dict[str, Any]], kinds: Sequence[str], title: str, path: Path) -> None:
-    """Write a PNG with a bar for each day, stacked by kind, in dollars. Raises CliError without matplotlib."""
+    """Write a PNG with a bar for each day, stacked by kind of cost, in dollars. Raises CliError if matplotlib is
+    not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError as exc:
@@ -75,9 +76,10 @@ def draw_days(days: Sequence[dict[str, Any]], kinds: Sequence[str], title: str, 
 
 
 def draw_replay(curves: Curves, taken: Sequence[float], title: str, path: Path) -> None:
-    """Write a PNG of a trace's replay over its seconds: nodes in the trace and at work above, losses below.
+    """Write a PNG of a trace's replay over its seconds: nodes in the trace and processes at work above, losses below.
 
-    `taken`: when a node was taken away; a line through both. Raises CliError if matplotlib is not installed.
+    `taken` are the seconds at which a node was evicted; each is a vertical line through both panels. Raises CliError if
+    matplotlib is not installed.
     """
     try:
         from matplotlib.figure import Figure
@@ -103,7 +105,8 @@ def draw_replay(curves: Curves, taken: Sequence[float], title: str, path: Path) 
 
 
 def smooth(curve: Sequence[Point]) -> list[Point]:
-    """The mean of a curve over a sliding twentieth of its length; a short curve as it is."""
+    """Return the curve's running mean over a twentieth of its points. A curve of at most POINTS_MARKED points is
+    returned unchanged."""
     if len(curve) <= POINTS_MARKED:
         return list(curve)
     half = max(1, len(curve) // 40)
@@ -128,7 +131,8 @@ def _panel(axes: Axes, kind: str, curves: Curves) -> None:
 
 
 def _limits(axes: Axes, curves: Sequence[Sequence[Point]], share: bool) -> None:
-    """Scales that spend the height on what happens: values over decades go on a logarithmic axis, shares up to 1."""
+    """Set the axes so that the curves fill the height: accuracies end at 1, and values over a factor of more than
+    DECADES_FROM get a logarithmic axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     values = [y for curve in curves for _, y in curve]
@@ -148,7 +152,8 @@ def _limits(axes: Axes, curves: Sequence[Sequence[Point]], share: bool) -> None:
 
 
 def _end_labels(axes: Axes, ends: Sequence[tuple[Point, str, str]]) -> None:
-    """Write each curve's name and last value at its end, apart from each other where the curves end close together."""
+    """Write each curve's name and last value at the end of the curve. Labels of curves that end close together are
+    moved apart."""
     to_panel = axes.transData + axes.transAxes.inverted()
     placed = sorted((float(to_panel.transform(point)[1]), text, colour) for point, text, colour in ends)
     for height, (_, text, colour) in zip(spread([height for height, *_ in placed]), placed, strict=True):
@@ -156,7 +161,7 @@ def _end_labels(axes: Axes, ends: Sequence[tuple[Point, str, str]]) -> None:
 
 
 def spread(heights: Sequence[float]) -> list[float]:
-    """Sorted heights moved apart to LEAST_GAP and within the panel, from 0 to 1, as far as there is room."""
+    """Move sorted heights, from 0 to 1, apart by LEAST_GAP. All heights stay at or below 1."""
     moved: list[float] = []
     for height in heights:
         moved.append(max(height, moved[-1] + LEAST_GAP if moved else 0.0))

@@ -1,4 +1,4 @@
-"""Runs as tables: many in a list, one with its story, and how one ended."""
+"""Tables of runs: the list, one run with its history, and the result of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
 
 
 def one(run: dict[str, Any]) -> RenderableType:
-    """One run: what it is, how it went, and what became of it."""
+    """Return everything about one run: facts, notes, audit, history, members, steps, trials, and the reason if it
+    ended badly."""
     parts: list[RenderableType] = [
         Text(run["run"], "bold"),
         facts_table(_facts(run)),
@@ -75,7 +76,7 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def _diagnosis(run: dict[str, Any]) -> dict[str, Text]:
-    """The cause of a failure, with the line that shows it, and what to do."""
+    """Return the facts about a failure: the cause, the log line that shows it, and what to do."""
     found = run.get("diagnosis")
     if not found:
         return {}
@@ -89,7 +90,8 @@ def _quoted(quote: dict[str, Any]) -> str:
 
 
 def date(run: dict[str, Any]) -> dict[str, Text]:
-    """When it must be done, where it stands against that, and why it holds the nodes that it holds."""
+    """Return the facts about a deadline: the time, the progress, the reason for the present nodes, and the expected
+    cost. Empty without a deadline."""
     its = run.get("date")
     if not its:
         return {}
@@ -107,13 +109,13 @@ def date(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def _canceled(run: dict[str, Any]) -> dict[str, Text]:
-    """Who asked for its end, of a run that somebody canceled."""
+    """Return who canceled the run; empty if nobody is recorded."""
     who = people.known(run.get("canceled_by") or "", run.get("canceled_by_id") or "")
     return {"canceled by": Text(who)} if who else {}
 
 
 def _sweep(run: dict[str, Any]) -> dict[str, Text]:
-    """How the trials of a sweep stand, or of which sweep the run is a trial."""
+    """Return the facts about a sweep's trials, or the sweep that the run is a trial of."""
     sweep, trial = run.get("sweep"), run.get("trial")
     if not sweep:
         return {"trial of": Text(trial["sweep"])} if trial else {}
@@ -129,12 +131,13 @@ def _sweep(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def _metrics_label(run: dict[str, Any]) -> str:
-    """The archive of a sweep is that of its best trial, whose saved model may be worse than its best value."""
+    """Return the label of the metrics. A sweep's archive is that of its best trial, whose saved model may have a
+    worse value than the trial's best."""
     return "metrics of the best trial's model" if run.get("sweep") else "metrics"
 
 
 def _removed(run: dict[str, Any]) -> dict[str, Text]:
-    """When someone asked for all that it left to be deleted, and who."""
+    """Return when, and by whom, the deletion of the run's files was requested."""
     if not run.get("removed_at"):
         return {}
     who = people.known(run.get("removed_by") or "", run.get("removed_by_id") or "")
@@ -142,7 +145,7 @@ def _removed(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def result(run: dict[str, Any], program: str) -> RenderableType:
-    """How a run that was followed ended, where things are, and what to do next."""
+    """Return the result of a run that was followed: final state, metrics, output, and the commands to use next."""
     name, good = run["run"], run["state"] == "completed"
     heading = Text.assemble((f"{name} ", "bold"), state_text(run))
     facts = {"metrics": metrics(run), "output": Text(run.get("output") or "none")}
@@ -154,13 +157,14 @@ def result(run: dict[str, Any], program: str) -> RenderableType:
 
 
 def _brief(why: str) -> str:
-    """What fits into a table; `show` has all of it. Where on a node a file lay says little."""
+    """Shorten a reason for a table; `show` prints all of it. Folders of long paths are replaced by `...`."""
     short = _FOLDERS.sub("/.../", why)
     return short if len(short) <= MOST_WHY else f"{short[: MOST_WHY - 3]}..."
 
 
 def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
-    """`parameters` are those that are not the same in all runs of its kind in the table."""
+    """Return a row of the table. `parameters` are the parameters that differ among the experiment's runs in the
+    table."""
     archived = run.get("archived_at")
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
     why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
@@ -186,7 +190,7 @@ def _best(run: dict[str, Any]) -> str:
 
 
 def headline(metric: str, of_model: float, best: float, step: float | None) -> str:
-    """A metric of the saved model, with the best value that the training saw where it was another."""
+    """Return a metric's value for the saved model, and the best value of the training if it differs."""
     at = f" at step {step:g}" if step is not None else ""
     return f"{metric} {_value(metric, of_model)}" + (f" (best {_value(metric, best)}{at})" if best != of_model else "")
 
@@ -196,13 +200,13 @@ def _value(metric: str, value: float) -> str:
 
 
 def _data_of(run: dict[str, Any]) -> str:
-    """The drop, with the generation that the run was made for."""
+    """Return the drop and the generation that the run was made for."""
     generation = run.get("generation") or 0
     return one_line(run.get("drop") or "none") + (f", generation {generation}" if generation else "")
 
 
 def _trained_on(run: dict[str, Any]) -> dict[str, Text]:
-    """Whether it trained on the data that are recorded for it, once that is known."""
+    """Return the fact about the trained data: recorded, other, or unknown. Empty until that is known."""
     words = {"recorded": "the data that are recorded", "other": "other data", "unknown": "can't be said"}
     if not (known := run.get("trained_on")):
         return {}
@@ -211,7 +215,7 @@ def _trained_on(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def _code(run: dict[str, Any]) -> str:
-    """The code's digest, and the commit that it came from."""
+    """Return the digest of the code and the git commit that it came from."""
     git = run.get("git")
     words = [run.get("code") or "its own"]
     if git:
@@ -221,7 +225,8 @@ def _code(run: dict[str, Any]) -> str:
 
 
 def _waiting(run: dict[str, Any]) -> str:
-    """What a run that has not started waits for, since when, and for how long still."""
+    """Return what a run that has not started waits for, since when, and when it will probably begin; '' if it does
+    not wait."""
     waiting = run.get("waiting")
     if not waiting:
         return ""
@@ -231,13 +236,13 @@ def _waiting(run: dict[str, Any]) -> str:
 
 
 def nodes(run: dict[str, Any]) -> str:
-    """How many nodes the run has; of an elastic one, how many at least and at most."""
+    """Return the number of nodes as text; for an elastic run, `1 to 4`, the minimum and the maximum."""
     elastic = run.get("elastic")
     return f"{elastic['min_nodes']} to {run['nodes']}" if elastic else str(run["nodes"])
 
 
 def node_words(run: dict[str, Any]) -> str:
-    """The same as words: `1 node`, `2 nodes`, `1 to 4 nodes`."""
+    """Return the number of nodes in words: `1 node`, `2 nodes`, `1 to 4 nodes`."""
     return "1 node" if (count := nodes(run)) == "1" else f"{count} nodes"
 
 
@@ -246,7 +251,8 @@ def tags(run: dict[str, Any]) -> str:
 
 
 def metrics(run: dict[str, Any]) -> Text:
-    """Each telling metric of the saved model, those of the test data first; and the best, where it was another."""
+    """Return the saved model's metrics, metrics of training data last, each with the best value of the training if
+    it differs."""
     its = run.get("metrics") or {}
     last, best, steps = its.get("of_model") or {}, its.get("best") or {}, its.get("best_steps") or {}
     names = sorted(plot.telling([name for name in last if name not in ("time", "step")]), reverse=True)
@@ -260,18 +266,18 @@ def metrics(run: dict[str, Any]) -> Text:
 
 
 def parameters(run: dict[str, Any]) -> Text:
-    """What the run was trained with, those at their defaults too."""
+    """Return the parameters of the run, including parameters with their default value."""
     words = [f"{name}={number(value)}" for name, value in (run.get("parameters") or {}).items()]
     return Text(" ".join(words) or "none", "" if words else "dim")
 
 
 def number(value: Any) -> str:
-    """A value of a parameter as one types it."""
+    """Format a parameter's value as it would be typed."""
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _notes(run: dict[str, Any]) -> list[RenderableType]:
-    """What people wrote on it, each with who and when."""
+    """Return the notes on the run, with their authors and times."""
     if not (notes := run.get("notes")):
         return []
     table = grid()
@@ -282,7 +288,8 @@ def _notes(run: dict[str, Any]) -> list[RenderableType]:
 
 
 def _audit(run: dict[str, Any]) -> list[RenderableType]:
-    """What people did to it after it was made: who, and when."""
+    """Return the actions of people on the run after it was made, with names and times. Evictions are in the history
+    instead."""
     entries = [entry for entry in run.get("audit") or [] if not _is_eviction(entry)]  # those are in the history
     if not entries:
         return []
@@ -294,7 +301,7 @@ def _audit(run: dict[str, Any]) -> list[RenderableType]:
 
 
 def members(elastic: dict[str, Any]) -> RenderableType:
-    """The members of an elastic run, what is left of its budget, and its size over time."""
+    """Return the members of an elastic run, the used and allowed resubmissions, and the number of nodes over time."""
     used, deadline = f"{elastic['resubmitted']} of {elastic['resubmissions']}", clock(elastic["deadline"])
     table = grid()
     for member in elastic["members"]:
@@ -314,7 +321,8 @@ def members(elastic: dict[str, Any]) -> RenderableType:
 
 
 def _history(run: dict[str, Any]) -> RenderableType:
-    """The run's states, and of an elastic run what its members lost, and who evicted them."""
+    """Return the run's states in order of time, and for an elastic run also the losses of its members and the
+    requested evictions."""
     lines = [(moment["at"], state_text(moment), moment.get("why") or "") for moment in run.get("history") or []]
     if elastic := run.get("elastic"):
         lost = Text("lost", "yellow")
@@ -339,5 +347,5 @@ def _asked(entry: dict[str, Any]) -> str:
 
 
 def _reason(run: dict[str, Any]) -> list[RenderableType]:
-    """Why it ended badly, with the log's last lines as they are."""
+    """Return the reason why the run ended badly, including the last lines of its log."""
     return [Text(), Text(run["reason"].rstrip(), "red"), Text()] if run.get("reason") else []

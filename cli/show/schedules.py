@@ -1,4 +1,4 @@
-"""Schedules as tables, and when they fire."""
+"""Tables of schedules and of their firings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def many(rows: list[dict[str, Any]]) -> RenderableType:
 
 
 def instants(coming: dict[str, Any]) -> RenderableType:
-    """When a schedule would make a run, and what would keep it from starting now."""
+    """Return the next firings of a schedule, and the reasons why a run could not start now."""
     lines = [Text(f"  {clock(at)}") for at in coming["next"]] or [Text("  when enough new files have come", "dim")]
     reasons = [Text(f"  not now: {reason['message']}", "yellow") for reason in coming["reasons"]]
     zone = f"  by this machine's clock ({datetime.now().astimezone():%Z})" if coming["next"] else ""

@@ -1,4 +1,4 @@
-"""The steps of a pipeline: its graph as a list, each step further in than those that it needs."""
+"""The steps of a pipeline as a list, in which each step is indented further than the steps that it needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .tables import grid, state_text
 
 
 def graph(steps: list[dict[str, Any]]) -> RenderableType:
-    """Each step with its place, by which `logs --rank` has its log, its state, what it took, and what it came after."""
+    """Return each step with its index (the value for `logs --rank`), its state, its duration, and the steps before
+    it."""
     levels, table = levels_of(steps), grid()
     for place, step in enumerate(steps):
         table.add_row(
@@ -28,7 +29,7 @@ def graph(steps: list[dict[str, Any]]) -> RenderableType:
 
 
 def levels_of(steps: list[dict[str, Any]]) -> dict[str, int]:
-    """How many steps come one after the other before each."""
+    """Return, by step, the number of steps that must run one after another before it."""
     levels: dict[str, int] = {}
     while len(levels) < len(steps):
         ready = [s for s in steps if s["step"] not in levels and all(name in levels for name in s["needs"])]

@@ -1,4 +1,4 @@
-"""What takes space, and what was or will be removed, as tables."""
+"""Tables of used space, and of past and future deletions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .tables import clock, size_of, titled_table
 
 
 def usage(used: dict[str, Any]) -> RenderableType:
-    """What takes the space, by kind and by what holds it."""
+    """Return the used space by kind, and the largest holders of space."""
     kinds = [(kind, size) for kind, size in used["kinds"].items()]
     total = sum(used["kinds"].values())
     note = f"{size_of(total)} in all" if used["complete"] else f"{size_of(total)} counted; there is more"

@@ -1,4 +1,4 @@
-"""The shapes that all tables share: columns, facts, states, moments and counts."""
+"""Parts that all tables share: columns, facts, states, times and counts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def titled_table(
 
 
 def grid() -> Table:
-    """Columns side by side, without lines and headings."""
+    """Return an empty table without lines and headings."""
     return Table.grid(padding=(0, 2))
 
 
@@ -58,7 +58,7 @@ def state_text(record: dict[str, Any]) -> Text:
 
 
 def clock(moment: str | None) -> str:
-    """A moment as the clock on the wall shows it, with the day if that is not today."""
+    """Format a moment in local time, with the date if the moment is not today; '' for no moment."""
     if not moment:
         return ""
     at, today = datetime.fromisoformat(moment).astimezone(), datetime.now().astimezone().date()
@@ -66,7 +66,7 @@ def clock(moment: str | None) -> str:
 
 
 def begins(expected_at: str | None, now: datetime) -> str:
-    """In how long a run that waits will probably begin; '' if that can't be said."""
+    """Return the time until a waiting run will probably begin, in words; '' if the time is not known."""
     if not expected_at:
         return ""
     seconds = (datetime.fromisoformat(expected_at) - now).total_seconds()
@@ -74,12 +74,12 @@ def begins(expected_at: str | None, now: datetime) -> str:
 
 
 def file_count(count: int) -> str:
-    """`1 file`, `1,200 files`."""
+    """Format a number of files: `1 file`, `1,200 files`."""
     return f"{count:,} file{'' if count == 1 else 's'}"
 
 
 def size_of(count: float) -> str:
-    """`455.0 MB`."""
+    """Format a number of bytes: `455.0 MB`."""
     for unit in ("B", "KB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"

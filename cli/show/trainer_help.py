@@ -1,4 +1,4 @@
-"""`submit TRAINER --help`: the trainer's own parameters below the command's help."""
+"""The help of `submit TRAINER --help`: the parameters of the trainer, below the help of the command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST = 60  # characters of a parameter's choices
 
 
 class SubmitCommand(typer.core.TyperCommand):
-    """`submit`, whose help shows a trainer's parameters where its name is given."""
+    """The command `submit`. Its help lists a trainer's parameters if the arguments name the trainer."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta["submit"] = list(args)
@@ -39,7 +39,7 @@ def _of_trainer(name: str, words: list[str]) -> str:
 
 
 def parameters_table(trainer: dict[str, Any]) -> str:
-    """One line for each parameter: name and default, what it is, and which values it takes."""
+    """Return one line for each parameter: name, default, description, and allowed values."""
     properties = trainer["parameters"]["properties"]
     names = {name: f"-p {name}={_plain(schema.get('default'))}" for name, schema in properties.items()}
     width = max(map(len, names.values()), default=0)
@@ -53,7 +53,7 @@ def _words(schema: dict[str, Any]) -> str:
 
 
 def allowed(schema: dict[str, Any]) -> str:
-    """Which values a parameter takes: `integer, from 1`, `adamw or sgd`."""
+    """Return the allowed values of a parameter in words: `integer, from 1`, `adamw or sgd`."""
     if choices := schema.get("enum"):
         listed = " or ".join(map(str, choices))
         return listed if len(listed) <= LONGEST else f"one of {len(choices)}, such as {choices[0]} or {choices[-1]}"
