@@ -35,7 +35,7 @@ from benchmarks._sweep_families import AT_ONCE, Family, MfHartmann, Surrogate, S
 from benchmarks._sweep_players import Course, names, play, player
 from shared.jobs.search import ASHA, BAYESIAN, Stopping
 from shared.sweeps import decide, sampling
-from shared.sweeps.look import look_at_sweep
+from shared.sweeps.advance import advance_sweep
 from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState
 from tests.shared.sweeps import lab
@@ -142,7 +142,7 @@ def looking(times: int) -> dict[str, float]:
         system = replace(world.system, features=world.stores())
         for _ in range(times):
             began = time.process_time()
-            look_at_sweep(system, CheckSweep(sweep.name))
+            advance_sweep(system, CheckSweep(sweep.name))
             took.append((time.process_time() - began) * 1000)
     return {"median": round(statistics.median(took[1:]), 1), "most": round(max(took[1:]), 1)}
 

@@ -109,17 +109,17 @@ class Session:
     def outage(self) -> OutageMessages:
         return OutageMessages(lambda words: self.remark(words, "yellow"))
 
-    def tell(self, value: object, picture: RenderableType) -> None:
+    def print_result(self, value: object, picture: RenderableType) -> None:
         """Print the command's result: the value as JSON with --json, otherwise the picture."""
         if self.as_json:
-            self.tell_json(value)
+            self.print_json(value)
         else:
             self.out.print(picture, soft_wrap=isinstance(picture, str | Text))
 
-    def tell_json(self, value: object) -> None:
+    def print_json(self, value: object) -> None:
         sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
-    def tell_line(self, value: object) -> None:
+    def print_json_line(self, value: object) -> None:
         """Print one of several JSON objects, on one line."""
         sys.stdout.write(json.dumps(value) + "\n")
         sys.stdout.flush()

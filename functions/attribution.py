@@ -66,7 +66,7 @@ def prepare_logging() -> None:
 
     def attributed_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
         if context := _invocation.get():
-            _tell_worker(context)
+            _set_invocation(context)
         return make(*args, **kwargs)
 
     logging.setLogRecordFactory(attributed_record)
@@ -74,7 +74,7 @@ def prepare_logging() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def _tell_worker(context: func.Context) -> None:
+def _set_invocation(context: func.Context) -> None:
     storage: Any = context.thread_local_storage
     storage.invocation_id = context.invocation_id
     if runtime := sys.modules.get(RUNTIME):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import gzip
 import hashlib
 import inspect
 import json
@@ -121,6 +120,8 @@ def conditional(req: func.HttpRequest, response: func.HttpResponse) -> func.Http
     if tag in req.headers.get("if-none-match", ""):
         return func.HttpResponse(status_code=304, headers=headers)
     if len(body) >= WORTH_PACKING and "gzip" in req.headers.get("accept-encoding", ""):
+        import gzip  # not at a cold start
+
         body, headers["Content-Encoding"] = gzip.compress(body, 3, mtime=0), "gzip"
     return func.HttpResponse(body, headers=headers, mimetype=response.mimetype)
 

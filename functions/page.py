@@ -8,7 +8,6 @@ forever: reloading the page costs one request, which is answered with 304.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import os
@@ -102,6 +101,8 @@ def _body(name: str) -> bytes:
 
 @cache
 def _packed(name: str) -> bytes:
+    import gzip  # not at a cold start
+
     return gzip.compress(_file(name)[0], 9, mtime=0)
 
 

@@ -57,4 +57,4 @@ def retention_timer(timer: func.TimerRequest) -> None:
     """Delete what the routes no longer keep."""
     from shared import daily
 
-    daily.look_after(bootstrap.system(), bootstrap.removals(), bootstrap.post())
+    daily.run_daily(bootstrap.system(), bootstrap.removals(), bootstrap.post())

@@ -101,7 +101,7 @@ class Cloud:
         does not start, PermissionError if the folder is another user's. Nothing is left running then.
         """
         make_private(home)
-        lock = Lock.take(home)
+        lock = Lock.acquire(home)
         if lock is None:
             raise AlreadyRunning(read(home))
         try:

@@ -85,7 +85,7 @@ def purge(home: Path) -> str:
 
 
 def is_free(home: Path) -> bool:
-    lock = record.Lock.take(home)
+    lock = record.Lock.acquire(home)
     if lock:
         lock.release()
     return lock is not None

@@ -70,7 +70,7 @@ def read(home: Path) -> Record | None:
     Raises cli.setup.file_trust.Untrusted for a record that another user could have written.
     """
     file_trust.check(home / "cloud.json")
-    lock = Lock.take(home)
+    lock = Lock.acquire(home)
     if lock:
         lock.release()
         return None
@@ -93,7 +93,7 @@ class Lock:
         self._lock = lock
 
     @classmethod
-    def take(cls, home: Path) -> Lock | None:
+    def acquire(cls, home: Path) -> Lock | None:
         """Take the lock, or return None if another process holds it."""
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = FileLock(home / "lock", mode=0o600, thread_local=False)

@@ -8,13 +8,12 @@ from shared.kernel.attempts import Attempts
 from shared.messages.poison import keep_poison
 from shared.notices import deliver
 from shared.notices.ports import Post
-from shared.ports import AllPorts
 from shared.removals import retention
-from shared.removals.ports import Removals
+from shared.removals.ports import RemovalPorts, Removals
 from shared.removals.remove import send_again
 
 
-def look_after(ports: AllPorts, removals: Removals, post: Post) -> None:
+def run_daily(ports: RemovalPorts, removals: Removals, post: Post) -> None:
     """Run the daily jobs: poison messages, old notices, lost removals, retention.
 
     A job that fails does not stop the others. Raises the first error at the end.

@@ -9,17 +9,18 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import partial
 
+from shared.clusters.ports import ClusterPorts
 from shared.clusters.stray_jobs import end_stray_jobs
 from shared.drops.checks import send_check
 from shared.drops.find_unannounced import walks
 from shared.drops.model import DropState
+from shared.drops.ports import DropPorts
 from shared.jobs.register import register_assets
 from shared.kernel import measure
 from shared.kernel.attempts import Attempts
 from shared.kernel.errors import Unavailable
 from shared.messages import old_queues, poison
-from shared.ports import AllPorts
-from shared.runs.progress.hourly_reconcile import ask_for_looks
+from shared.runs.progress.hourly_reconcile import queue_hourly_checks
 from shared.schedules.fire import ask_for_overdue
 from shared.schedules.ports import Schedules
 
@@ -28,7 +29,7 @@ PATIENCE = timedelta(
 )  # half of functionTimeout, at which the host ends the worker; the next period checks the rest
 
 
-def reconcile(ports: AllPorts, schedules: Schedules | None = None) -> None:
+def reconcile(ports: ClusterPorts, schedules: Schedules | None = None) -> None:
     """Queue a check of every unfinished run and every open drop, and find drops whose events were lost.
 
     The timer also registers the assets that every job needs, so that a new deployment is ready before its first job. A
@@ -39,7 +40,7 @@ def reconcile(ports: AllPorts, schedules: Schedules | None = None) -> None:
     until = ports.clock() + PATIENCE
     steps.do("workspace", ports.jobs.check)
     steps.do("assets", partial(register_assets, ports.jobs, ports.trainers))
-    steps.do("runs", partial(ask_for_looks, ports))
+    steps.do("runs", partial(queue_hourly_checks, ports))
     steps.do("stray jobs", partial(end_stray_jobs, ports))
     steps.do("old queues", partial(old_queues.move_messages, ports.queues, ports.memory))
     poisoned = list[str]()
@@ -56,7 +57,7 @@ def reconcile(ports: AllPorts, schedules: Schedules | None = None) -> None:
     steps.end()
 
 
-def _check_open_drops(ports: AllPorts, until: datetime) -> None:
+def _check_open_drops(ports: DropPorts, until: datetime) -> None:
     still_open = 0
     for drop in ports.drops.open():
         still_open += 1

@@ -25,15 +25,15 @@ from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
 from shared.models.kept import KeptVersions
 from shared.models.ports import Models, Registry, Signer
-from shared.money.admission import ProjectPurse
+from shared.money.admission import BudgetAdmission
 from shared.money.policy import Policy
 from shared.money.ports import Books, RetailPrices
 from shared.notices.ports import Post
 from shared.reactions import react, written_with
 from shared.removals.ports import Named, Removals
-from shared.runs.facts import RunBeingArchived, RunTakesStep
+from shared.runs.facts import RunAdvances, RunBeingArchived
 from shared.runs.model import Run
-from shared.runs.ports import Capacity, Datasets, Purse, Runs
+from shared.runs.ports import Admission, Capacity, Datasets, Runs
 from shared.schedules.ports import Schedules, Versions
 
 P = TypeVar("P")
@@ -83,9 +83,9 @@ class System:
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet
 
     @cached_property
-    def purse(self) -> Purse:
+    def admission(self) -> Admission:
         """Decides whether a project can afford a run."""
-        return ProjectPurse(self)
+        return BudgetAdmission(self)
 
     @cached_property
     def capacity(self) -> Capacity:
@@ -116,6 +116,6 @@ class System:
         """State a fact: run every reaction to it."""
         react(self, fact)
 
-    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> Run:
+    def written_with(self, fact: RunAdvances | RunBeingArchived) -> Run:
         """Return the run with all changes that belong in the same write as the fact."""
         return written_with(self, fact)

@@ -156,7 +156,7 @@ def wait_for_drop(
     while True:
         drop = retry_unreachable(lambda: find_drop(api, route, name), PATIENCE_SECONDS, watcher.outage)
         watcher.drop(drop)
-        if _is_settled(drop, before):
+        if _is_closed(drop, before):
             if drop["state"] == "rejected":
                 raise CliError(f"Drop {target} was rejected. {drop['why']}", drop.get("code", ""))
             return drop
@@ -165,7 +165,7 @@ def wait_for_drop(
         time.sleep(POLL_SECONDS)
 
 
-def _is_settled(drop: dict[str, Any], before: dict[str, Any]) -> bool:
+def _is_closed(drop: dict[str, Any], before: dict[str, Any]) -> bool:
     """Return whether the drop is sealed or rejected, and the verdict is newer than `before`: it has another opening
     time or a higher generation."""
     if drop.get("state") not in ("sealed", "rejected"):

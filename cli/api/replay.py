@@ -31,7 +31,7 @@ class Replayed:
     queues: dict[str, Moved] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 

@@ -62,7 +62,7 @@ def replay(
         for name, moved in done.queues.items()
         if moved.poison or moved.dead_letters
     ]
-    session.tell(done.told(), "\n".join(lines) or "Nothing was set aside.")
+    session.print_result(done.as_json(), "\n".join(lines) or "There is nothing to replay.")
     for name in done.unreadable:
         session.remark(f"Left: deadletter/{one_line(name)} belongs to none of these queues.", "yellow")
 
@@ -83,7 +83,7 @@ def register(session: Session) -> None:
     lines += [
         f"route {route['route']}: {route['problem'] or 'ready on ' + route['cluster']}" for route in answer["routes"]
     ]
-    session.tell(answer, "\n".join(one_line(line) for line in lines))
+    session.print_result(answer, "\n".join(one_line(line) for line in lines))
     if broken:
         raise typer.Exit(1)
 
@@ -115,7 +115,7 @@ def smoke(
     results: list[SmokeCheck] = [
         {"check": check.name, "result": check.result, "detail": check.detail} for check in checks
     ]
-    session.tell(results, smoking.markdown(checks) if markdown else _table(checks))
+    session.print_result(results, smoking.markdown(checks) if markdown else _table(checks))
     if any(check.result == smoking.FAILED for check in checks):
         raise typer.Exit(1)
 

@@ -21,7 +21,7 @@ from ..results import prints
 from ..session import Session, command, user_path
 from . import options
 from .follow import end_with, follow
-from .runs import PATIENCE_SECONDS, go_on, seconds
+from .runs import PATIENCE_SECONDS, print_new_run, seconds
 
 Document = Annotated[Path, Argument(metavar="FILE", help="A job.json, cluster.json or project.json of Batch AI.")]
 Translate = Annotated[bool, Option("--dry-run", help="Only print the equivalent as YAML, and the report.")]
@@ -105,13 +105,13 @@ def _import(
         answer = session.api.post("imports", body=_filled(request))
     lossy = [row for row in answer["report"] if row["lossy"]]
     if answer["kind"] != "job" or dry_run or (strict and lossy):
-        _tell(session, answer)
+        _print_import(session, answer)
         if strict and lossy:
             raise CliError(f"--strict: {len(lossy)} fields have no full equivalent.", "lossy")
         return
     session.remark(batchai_documents.as_text(answer["report"]))
     body = {"job": content, "cluster": cluster, "experiment": experiment, "batchai": request["batchai"]}
-    go_on(session, _submit(session, _filled(body), key), following)
+    print_new_run(session, _submit(session, _filled(body), key), following)
 
 
 @command
@@ -150,9 +150,9 @@ def run(
     end_with(ended)
 
 
-def _tell(session: Session, answer: dict[str, Any]) -> None:
+def _print_import(session: Session, answer: dict[str, Any]) -> None:
     shown = batchai_documents.hidden(answer)
-    session.tell(shown, batchai_documents.as_yaml(shown.get(DOCUMENTS[answer["kind"]]) or {}))
+    session.print_result(shown, batchai_documents.as_yaml(shown.get(DOCUMENTS[answer["kind"]]) or {}))
     if shown != answer:
         session.remark("Secrets in addresses are shown as ...; the job itself has them.", "yellow")
     session.remark(batchai_documents.as_text(answer["report"]))

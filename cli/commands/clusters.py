@@ -78,7 +78,7 @@ def status(session: Session) -> None:
     Example: trainyard status --json
     """
     answer = session.api.get("status")
-    session.tell(answer, show.health.status(answer))
+    session.print_result(answer, show.health.status(answer))
 
 
 @command
@@ -104,11 +104,11 @@ def clusters(
             raise NotFound(
                 f"No check has seen a cluster {history!r}. Checked clusters: {', '.join(sorted(decisions)) or 'none'}."
             )
-        session.tell(decisions[history], show.clusters.decisions(history, decisions[history]))
+        session.print_result(decisions[history], show.clusters.decisions(history, decisions[history]))
         return
     if what is ClusterVerb.list:
         answer = session.api.get("clusters")
-        session.tell(answer, show.clusters.many(answer))
+        session.print_result(answer, show.clusters.many(answer))
         return
     declared = clusters_file.read(_text(file), str(file))
     with workspaces.opened(session.profile, workspace) as azure:
@@ -117,8 +117,8 @@ def clusters(
         if what is ClusterVerb.apply:
             _apply(azure, steps, existing)
     others = sorted(set(existing) - {cluster.name for cluster in declared})
-    plan: ClusterSteps = {"steps": [step.told() for step in steps], "not_in_the_file": others}
-    session.tell(plan, show.clusters.steps(plan, done=what is ClusterVerb.apply))
+    plan: ClusterSteps = {"steps": [step.as_step() for step in steps], "not_in_the_file": others}
+    session.print_result(plan, show.clusters.steps(plan, done=what is ClusterVerb.apply))
     if any(step.action == "impossible" for step in steps):
         raise CliError("Some clusters can't become what the file declares; see above.")
 
@@ -163,7 +163,7 @@ def pause(session: Session, cluster: PausedCluster = "", force: Force = False) -
             session.remark(f"{lease['lease']} is over.")
         force = True  # as 02_PauseCluster.ps1, which left the jobs alone too, and waited for nothing else
     answer = session.api.post("clusters", cluster, "scale-to-zero", force=force)
-    session.tell(answer, f"{answer['cluster']}: {answer['action']}. {answer['why']}")
+    session.print_result(answer, f"{answer['cluster']}: {answer['action']}. {answer['why']}")
 
 
 @command
@@ -185,7 +185,7 @@ def lease(
         raise typer.BadParameter("say why, for whoever asks why the cluster is up.", param_hint="--why")
     body = {"seconds": seconds(length), "nodes": nodes, "why": why}
     answer = session.api.post("clusters", cluster, "leases", body=body)
-    session.tell(
+    session.print_result(
         answer, show.clusters.lease(answer, f"End it sooner with `{session.program} release {answer['lease']}`.")
     )
 
@@ -199,7 +199,7 @@ def leases(session: Session, mine: options.Mine = False) -> None:
     """
     answer: Any = session.api.get("leases")
     answer = run_list.own_rows(session.api, answer) if mine else answer
-    session.tell(answer, show.clusters.leases(answer))
+    session.print_result(answer, show.clusters.leases(answer))
 
 
 @command
@@ -212,7 +212,7 @@ def extend(session: Session, lease: LeaseId, length: For = "1h") -> None:
     Example: trainyard extend 20260131T080000-0123abcd --for 2h
     """
     answer = session.api.post("leases", lease, "extend", body={"seconds": seconds(length)})
-    session.tell(answer, show.clusters.lease(answer))
+    session.print_result(answer, show.clusters.lease(answer))
 
 
 @command
@@ -223,4 +223,4 @@ def release(session: Session, lease: LeaseId) -> None:
     Example: trainyard release 20260131T080000-0123abcd
     """
     answer = session.api.delete("leases", lease)
-    session.tell(answer, f"{answer['lease']} is over.")
+    session.print_result(answer, f"{answer['lease']} is over.")

@@ -56,7 +56,7 @@ def cost(session: Session, by: By = "project", since: options.Since = "", as_csv
         for gap in _gaps(costs):
             session.remark(gap.plain, "red")
     else:
-        session.tell(costs, picture(costs, by_day=by == DAY))
+        session.print_result(costs, picture(costs, by_day=by == DAY))
 
 
 def _every_day(days: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ def data_log(session: Session, drop: Drop) -> None:
     """
     route, _, name = drop_name(session.api, drop).partition("/")
     generations = session.api.get("drops", route, name, "generations")
-    session.tell(generations, show.drops.generations(f"{route}/{name}", generations))
+    session.print_result(generations, show.drops.generations(f"{route}/{name}", generations))
 
 
 @command_of("data")
@@ -45,7 +45,7 @@ def data_diff(session: Session, a: Ref, b: Ref) -> None:
     Example: trainyard data diff mnist/digits-1@1 mnist/digits-1@2
     """
     difference: dict[str, Any] = session.api.get("data", "diff", a=data_ref(session.api, a), b=data_ref(session.api, b))
-    session.tell(difference, show.drops.difference(difference))
+    session.print_result(difference, show.drops.difference(difference))
 
 
 @command_of("data")
@@ -61,4 +61,4 @@ def data_files(session: Session, data: Ref) -> None:
     while page and len(rows) < listing["count"]:
         page = session.api.get("data", "files", of=data, offset=len(rows))["files"]
         rows = rows + page
-    session.tell(listing | {"files": rows}, show.drops.files(listing | {"files": rows}))
+    session.print_result(listing | {"files": rows}, show.drops.files(listing | {"files": rows}))

@@ -94,7 +94,7 @@ def drop(
         todo = upload_.plan()
         session.remark(_summary(todo, delete))
         if dry_run:
-            session.tell(_told(todo), "Nothing was uploaded.")
+            session.print_result(_plan_as_json(todo), "Nothing was uploaded.")
             return
         if choice in ("", NEW) and (why := _why_ask(todo, drop_upload.whose(source))):  # a new name may be taken, too
             choice = _ask(session, why, drop_upload.free_name(container, route, upload_.name))
@@ -173,7 +173,7 @@ class _Upload:
             run = session.api.post("drops", self.route, self.name, "again", headers=key)["run"]
             unchanged = False
         result: Dropped = {
-            **_told(self.todo),
+            **_plan_as_json(self.todo),
             "drop": self.drop,
             "files": done.files,
             "bytes": done.bytes,
@@ -191,7 +191,7 @@ class _Upload:
             session.remark(words)
             end_with(follow(session, run))
             return
-        session.tell(result, words)
+        session.print_result(result, words)
         if unchanged:
             session.remark(f"See it: {session.program} show {run}", "dim")
             return
@@ -265,7 +265,7 @@ def _ask(session: Session, why: str, free: str) -> str:
     return answer
 
 
-def _told(todo: Plan) -> DropPlan:
+def _plan_as_json(todo: Plan) -> DropPlan:
     def names(blobs: Any) -> list[str]:
         return [blob.removeprefix(f"{todo.drop}/") for blob in blobs]
 

@@ -78,7 +78,7 @@ def evict(
         row = session.api.get("runs", run)
         if row["state"] in FINAL:
             break
-        _tell(session, row, node, ahead, patient=bool(pause))
+        _evict_and_print(session, row, node, ahead, patient=bool(pause))
         if not pause or not _still_runs(session, run, pause):
             return
     if not pause:
@@ -96,7 +96,7 @@ def _replay(session: Session, run: str, trace: Trace, ahead: float) -> Replay:
         running = [member["member"] for member in members if member["state"] == "running"]
         session.remark(f"{moment.time:.0f} s: {moment.nodes} nodes in the trace, {len(running)} at work")
         for chosen in running[moment.nodes :]:
-            if _tell(session, row, chosen, ahead, patient=True):
+            if _evict_and_print(session, row, chosen, ahead, patient=True):
                 seen.taken.append(seen.seconds())
     return seen
 
@@ -106,12 +106,12 @@ def _draw(session: Session, seen: Replay, file: Path) -> None:
     series = session.api.get("runs", seen.run, "metrics")["series"]
     png.draw_replay(seen.curves(series), seen.taken, f"{seen.run}, {seen.trace.title}", file)
     if session.as_json:
-        session.tell_line({"run": seen.run, "png": str(file.resolve())})
+        session.print_json_line({"run": seen.run, "png": str(file.resolve())})
     else:
         session.out.print(str(file), soft_wrap=True)
 
 
-def _tell(session: Session, run: dict[str, Any], node: int | None, ahead: float, patient: bool) -> bool:
+def _evict_and_print(session: Session, run: dict[str, Any], node: int | None, ahead: float, patient: bool) -> bool:
     """Evict a node and print the result. Returns False if the eviction failed and `patient` is set; otherwise the
     error is raised."""
     try:
@@ -122,7 +122,7 @@ def _tell(session: Session, run: dict[str, Any], node: int | None, ahead: float,
         session.remark(str(exc), "yellow")
         return False
     if session.as_json:
-        session.tell_line(evicted)
+        session.print_json_line(evicted)
     else:
         when = f"is announced to go in {ahead:g} s" if ahead else "is taken away"
         session.out.print(f"{evicted['job']}: node {evicted['node']} {when}.", soft_wrap=True)

@@ -79,7 +79,7 @@ def _fetch_version(session: Session, version: dict[str, Any], to: Path | None, o
     }
     model = f"{version['model']}/{version['number']}"
     words = f"{model}: {file_count(len(files))}, {size:,} bytes, in {folder}; {new:,} new, all as the signature says"
-    session.tell(result, words)
+    session.print_result(result, words)
 
 
 def _fetch_run(session: Session, run: str, to: Path | None, only: list[str] | None, wait: bool) -> None:
@@ -88,7 +88,7 @@ def _fetch_run(session: Session, run: str, to: Path | None, only: list[str] | No
     manifest = fetching.Manifest.of(session.api, run)
     files = fetching.chosen(manifest.files, only or [])
     if only and not files:
-        _tell_missing(session, run, only, manifest.files)
+        _print_missing(session, run, only, manifest.files)
     with bar(session, "fetching", sum(file.size for file in files)) as told_bytes:
         new = fetching.fetch(session.api, run, files, folder, told_bytes)
     manifest.keep(folder)
@@ -101,7 +101,7 @@ def _fetch_run(session: Session, run: str, to: Path | None, only: list[str] | No
         "bytes": size,
         "new": len(new),
     }
-    session.tell(
+    session.print_result(
         result, f"{file_count(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says"
     )
     ended = session.api.get("runs", run)
@@ -130,7 +130,7 @@ def _await_archive(session: Session, run: str, wait: bool) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _tell_missing(session: Session, run: str, only: list[str], files: list[fetching.File]) -> None:
+def _print_missing(session: Session, run: str, only: list[str], files: list[fetching.File]) -> None:
     state = session.api.get("runs", run)["state"]
     there = ", ".join(sorted({file.name.partition("/")[0] for file in files})) or "nothing"
     session.remark(f"{run} is {state} and has no {' or '.join(only)}. It has: {there}.", "red")

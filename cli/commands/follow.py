@@ -32,20 +32,20 @@ def follow(session: Session, name: str) -> dict[str, Any]:
     session.remark(f"{name} on {run['cluster']}, {show.runs.node_words(run)}", "bold")
     while True:
         try:
-            with goes_on(session, f"logs -f {name}"), screen.shown():
+            with explain_if_lost(session, f"logs -f {name}"), screen.shown():
                 run = follow_run(session.api, name, reader, screen)
         except KeyboardInterrupt:
             _detach_or_cancel(session, name)
             continue
         if session.as_json:
-            session.tell_json(run)
+            session.print_json(run)
         else:
             console.print(show.runs.result(run, session.program))
         return run
 
 
 @contextmanager
-def goes_on(session: Session, command: str) -> Iterator[None]:
+def explain_if_lost(session: Session, command: str) -> Iterator[None]:
     """If the API refuses a call in the block, for example because a login expired, print that the run continues and
     how to follow it again."""
     try:

@@ -64,11 +64,11 @@ def logs(
     try:
         _print_all(session, reader, following, None if raw else LogText())
     except KeyboardInterrupt:
-        _say_how_to_go_on(session, run, reader)
+        _print_how_to_resume(session, run, reader)
         raise typer.Exit(INTERRUPTED) from None
     except CliError:  # the login has expired, for example
         if reader.told:
-            _say_how_to_go_on(session, run, reader)
+            _print_how_to_resume(session, run, reader)
         raise
     if following:
         ended = retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage)
@@ -79,7 +79,7 @@ def logs(
         session.remark("The log may go on; -f stays with it.", "dim")
 
 
-def _say_how_to_go_on(session: Session, run: str, reader: Reader) -> None:
+def _print_how_to_resume(session: Session, run: str, reader: Reader) -> None:
     place = f" --rank {reader.rank} --offset {reader.told}" if isinstance(reader, LogReader) else ""
     session.remark(f"\nThe run goes on. Go on reading: {session.program} logs -f {run}{place}")
 
@@ -110,7 +110,7 @@ def _print_all(session: Session, reader: Reader, following: bool, shown: LogText
                     "complete": reader.complete,
                     "text": text,
                 }
-                session.tell_line(piece)
+                session.print_json_line(piece)
             elif text:
                 sys.stdout.write(text if shown is None else shown.feed(text, reader.complete))
                 sys.stdout.flush()
@@ -141,9 +141,9 @@ def metrics(
         session.remark(_none(session.api.get("runs", run), answer["series"], name), "dim")
     elif file and curves:
         png.draw(curves, run, user_path(file))
-        session.tell(Picture(run=run, png=str(user_path(file).resolve())), str(user_path(file)))
+        session.print_result(Picture(run=run, png=str(user_path(file).resolve())), str(user_path(file)))
     else:
-        session.tell(answer, _pictures(curves, min(session.out.width, WIDEST)))
+        session.print_result(answer, _pictures(curves, min(session.out.width, WIDEST)))
         if left_out := sorted(set(answer["series"]) - set(curves)) if not name else []:
             session.remark(f"Also there, by --name: {', '.join(left_out)}", "dim")
 

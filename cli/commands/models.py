@@ -91,7 +91,7 @@ def promote(
     body = {"run": run_name(session.api, what), "alias": alias, "why": why, "allow_code": allow_code}
     made = session.api.post("models", model, "versions", body=body)
     pointed = f", now {model}@{alias}" if alias else ""
-    session.tell(made, f"{made['run']} is {model}/{made['number']}{pointed}.")
+    session.print_result(made, f"{made['run']} is {model}/{made['number']}{pointed}.")
 
 
 def _move(session: Session, what: str, version: Reference | None, alias: str, why: str, undo: bool) -> None:
@@ -102,7 +102,9 @@ def _move(session: Session, what: str, version: Reference | None, alias: str, wh
     body |= {"undo": True} if undo or version is None else {"version": version.get(session.api)["number"]}
     moved = session.api.post("models", model, "aliases", alias, body=body)
     at = next((each["version"] for each in moved["aliases"] if each["alias"] == alias), None)
-    session.tell(moved, f"{model}@{alias} is {model}/{at} now." if at else f"{model} has no alias {alias} any more.")
+    session.print_result(
+        moved, f"{model}@{alias} is {model}/{at} now." if at else f"{model} has no alias {alias} any more."
+    )
 
 
 @command
@@ -115,13 +117,13 @@ def models(session: Session, name: SomeModel = "", let_go: LetGo = False, why: W
     if let_go:
         version = wanted(name)
         gone = session.api.post("models", version.model, "versions", version.which, "let-go", body={"why": why})
-        session.tell(gone, f"{gone['model']}/{gone['number']} is no longer kept.")
+        session.print_result(gone, f"{gone['model']}/{gone['number']} is no longer kept.")
     elif name:
         model = session.api.get("models", name)
-        session.tell(model, show.models.one(model))
+        session.print_result(model, show.models.one(model))
     else:
         every = session.api.get("models")
-        session.tell(every, show.models.table(every))
+        session.print_result(every, show.models.table(every))
 
 
 @command
@@ -159,7 +161,7 @@ def verify(
         "ok": not problems,
         "problems": [Checked(file=each.file, what=each.what) for each in problems],
     }
-    session.tell(result, show.models.verified(result))
+    session.print_result(result, show.models.verified(result))
     if problems:
         raise typer.Exit(1)
 
@@ -205,7 +207,7 @@ def why(session: Session, version: Version) -> None:
     """
     named = wanted(version)
     chain = session.api.get("models", named.model, "versions", named.which, "why")
-    session.tell(chain, show.models.chain(chain))
+    session.print_result(chain, show.models.chain(chain))
     if not chain["holds"]:
         raise typer.Exit(1)
 
@@ -224,11 +226,11 @@ def reproduce(session: Session, version: Version, wait: Wait = True) -> None:
     where = ("models", named.model, "versions", str(named.get(session.api)["number"]))
     answer = session.api.post(*where, "reproduce")
     if not wait:
-        session.tell(answer, answer["run"])
+        session.print_result(answer, answer["run"])
         return
     quiet = Session(session.url, session.profile_name, as_json=False, out=session.err, err=session.err)
     follow(quiet, answer["run"])
     compared = session.api.get(*where, "reproductions", answer["run"])
-    session.tell(compared, show.models.compared(compared))
+    session.print_result(compared, show.models.compared(compared))
     if not compared["equal"]:
         raise typer.Exit(1)

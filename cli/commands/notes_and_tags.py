@@ -25,7 +25,7 @@ def note(session: Session, run: options.Run, text: NoteText) -> None:
     """
     answer = session.api.post("runs", run, "notes", body={"text": text})
     count = len(answer["notes"])
-    session.tell(answer, f"{answer['run']} has {count} note{'' if count == 1 else 's'}.")
+    session.print_result(answer, f"{answer['run']} has {count} note{'' if count == 1 else 's'}.")
 
 
 @command
@@ -39,7 +39,7 @@ def tag(session: Session, run: options.Run, tags: Tags = None, remove: Remove = 
         raise typer.BadParameter("give tags, NAME=VALUE, or --remove NAME.")
     answer = session.api.post("runs", run, "tags", body={"set": pairs(tags), "remove": remove or []})
     words = ", ".join(f"{name}={value}" for name, value in sorted(answer["tags"].items()))
-    session.tell(answer, f"{answer['run']}: {words or 'no tags'}")
+    session.print_result(answer, f"{answer['run']}: {words or 'no tags'}")
 
 
 def pairs(texts: list[str] | None) -> dict[str, str]:

@@ -60,7 +60,7 @@ def notify_add(
     address = typer.prompt("Address", hide_input=True) if to == "-" else to
     body = {"on": on, "to": address, "channel": channel, "route": route, "experiment": experiment}
     made = session.api.post("notices", body={name: value for name, value in body.items() if value})
-    session.tell(made, made["id"])
+    session.print_result(made, made["id"])
     session.remark(f"{', '.join(on)} -> {made['channel']} at {made['to']}", "dim")
     if made["secret"]:
         session.remark(f"What is sent is signed with this secret, shown this once: {made['secret']}")
@@ -76,7 +76,7 @@ def notify_list(session: Session, mine: options.Mine = False) -> None:
     """
     subscriptions: Any = session.api.get("notices")
     subscriptions = run_list.own_rows(session.api, subscriptions) if mine else subscriptions
-    session.tell(subscriptions, show.notices.subscriptions(subscriptions))
+    session.print_result(subscriptions, show.notices.subscriptions(subscriptions))
 
 
 @command_of("notify")
@@ -87,7 +87,7 @@ def notify_remove(session: Session, subscription: SubscriptionName) -> None:
     Example: trainyard notify remove n-0123456789abcdef
     """
     answer = session.api.delete("notices", subscription)
-    session.tell(answer, f"{subscription} is gone.")
+    session.print_result(answer, f"{subscription} is gone.")
 
 
 @command_of("notify")
@@ -98,7 +98,9 @@ def notify_test(session: Session, subscription: SubscriptionName) -> None:
     Example: trainyard notify test n-0123456789abcdef
     """
     answer = session.api.post("notices", subscription, "test")
-    session.tell(answer, f"{answer['event']} is on its way; `notify log {subscription}` tells what became of it.")
+    session.print_result(
+        answer, f"{answer['event']} is on its way; `notify log {subscription}` tells what became of it."
+    )
 
 
 @command_of("notify")
@@ -109,4 +111,4 @@ def notify_log(session: Session, subscription: SubscriptionName) -> None:
     Example: trainyard notify log n-0123456789abcdef
     """
     deliveries: list[dict[str, Any]] = session.api.get("notices", subscription, "deliveries")
-    session.tell(deliveries, show.notices.deliveries(deliveries))
+    session.print_result(deliveries, show.notices.deliveries(deliveries))

@@ -59,8 +59,8 @@ def predict(session: Session, name: options.RunOrModel, files: Files, picture: P
     version = of_model(session.api, name)
     models = _of_version(session, version) if version else _of_run(session, name)
     drawing = ["--picture", str(user_path(picture))] if picture else []
-    predictions = _look(session, [*drawing, "--", str(models), *map(str, paths)])
-    session.tell(predictions, _table(predictions))
+    predictions = _predict(session, [*drawing, "--", str(models), *map(str, paths)])
+    session.print_result(predictions, _table(predictions))
     if picture:
         session.remark(f"The picture is {one_line(str(picture))}.")
 
@@ -151,7 +151,7 @@ def _paths(names: list[str]) -> Iterator[Path]:
         yield path
 
 
-def _look(session: Session, arguments: list[str]) -> list[Prediction]:
+def _predict(session: Session, arguments: list[str]) -> list[Prediction]:
     argv = [sys.executable, str(PROGRAM), *arguments]
     try:
         with session.err.status("PyTorch starts, and the model looks at them"):  # seconds; seen on a terminal alone

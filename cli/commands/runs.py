@@ -97,7 +97,7 @@ def submit(
     """
     body = requested(session, locals())
     if dry_run:
-        _tell_plan(session, session.api.post("runs", body=body, dry_run=True))
+        _print_plan(session, session.api.post("runs", body=body, dry_run=True))
         return
     # The key makes a repeat safe when the answer to the first one was lost on its way.
     headers = {"Idempotency-Key": key or uuid.uuid4().hex}
@@ -106,7 +106,7 @@ def submit(
         PATIENCE_SECONDS,
         session.outage,
     )
-    go_on(session, answer, following)
+    print_new_run(session, answer, following)
 
 
 def requested(session: Session, words: dict[str, Any], later: bool = False) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def runs(
     if sort:
         shown, more = run_list.ordered(shown, sort)[:limit], len(shown) > limit
     order = f"by {sort}" if sort else "the newest"
-    session.tell(shown, show.runs.many(shown, f"{order}, {len(shown)} shown; --limit for more" if more else ""))
+    session.print_result(shown, show.runs.many(shown, f"{order}, {len(shown)} shown; --limit for more" if more else ""))
     if page.hint:
         session.remark(page.hint, "yellow")
     if page.gave_up:
@@ -215,7 +215,7 @@ def compare(session: Session, runs: options.Runs, name: options.Metrics = None) 
     """
     answer = session.api.get("compare", runs=",".join(runs))
     if session.as_json:
-        session.tell_json(answer)
+        session.print_json(answer)
         return
     names = [run["run"] for run in answer["runs"]]
     curves = session.api.get("curves", runs=",".join(names), name=",".join(name) if name else None)["runs"]
@@ -234,7 +234,7 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
         answer = session.api.get("drops", *drop.split("/", 1)) if drop else session.api.get("runs", run)
     if not drop and answer.get("sweep"):
         answer["trial_runs"] = session.api.get("runs", tag=f"trainyard.sweep={run}", limit=100, details="true")["runs"]
-    session.tell(answer, show.drops.one(answer) if drop else show.runs.one(answer))
+    session.print_result(answer, show.drops.one(answer) if drop else show.runs.one(answer))
 
 
 @command
@@ -249,7 +249,7 @@ def cancel(session: Session, run: options.Run) -> None:
     answer = session.api.post("runs", run, "cancel")
     ended = answer["state"] in ("completed", "failed", "canceled")
     words = f"It is {answer['state']}." if ended else "It is asked to end; `show` tells when it has."
-    session.tell(answer, f"{answer['run']}: {words}")
+    session.print_result(answer, f"{answer['run']}: {words}")
 
 
 @command
@@ -265,7 +265,7 @@ def retry(
     Example: trainyard retry mnist-0123456789abcdef -p lr=0.01 --follow
     """
     body = {"parameters": arguments.parameters(parameter)}
-    go_on(session, session.api.post("runs", run, "retry", body=body), following)
+    print_new_run(session, session.api.post("runs", run, "retry", body=body), following)
 
 
 @command
@@ -282,7 +282,7 @@ def _continue(
     Example: trainyard continue mnist-0123456789abcdef -p epochs=20 --follow
     """
     body = {"parameters": arguments.parameters(parameter)}
-    go_on(session, _once_archived(lambda: session.api.post("runs", run, "continue", body=body)), following)
+    print_new_run(session, _once_archived(lambda: session.api.post("runs", run, "continue", body=body)), following)
 
 
 def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -298,12 +298,12 @@ def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         time.sleep(LOOK_SECONDS)
 
 
-def go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
+def print_new_run(session: Session, answer: dict[str, Any], following: bool) -> None:
     name = answer["run"]
     if following:
         end_with(follow(session, name))
     elif session.as_json:
-        session.tell_json(answer)
+        session.print_json(answer)
     else:
         session.out.print(name, soft_wrap=True)
         if answer.get("date"):
@@ -313,10 +313,10 @@ def go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
         session.remark(f"Watch it: {session.program} logs -f {name}", "dim")
 
 
-def _tell_plan(session: Session, plan: dict[str, Any]) -> None:
+def _print_plan(session: Session, plan: dict[str, Any]) -> None:
     cost = plan["cost"]
     reasons = [f"not now: {reason['message']}" for reason in plan["reasons"]] or ["It could start now."]
-    session.tell(plan, json.dumps(plan["job"], indent=2) + "\n")
+    session.print_result(plan, json.dumps(plan["job"], indent=2) + "\n")
     if not session.as_json:
         of = f" of project {cost['project']}" if cost["project"] else ""
         session.remark(f"cost{of}: {before(cost['estimated'], cost['greatest'], cost['price_from'])}", "dim")

@@ -86,10 +86,10 @@ def schedule_add(
     body |= {"cron": cron, "timezone": timezone} if cron else {"route": route, "new_files": new_files}
     if dry_run or common["dry_run"]:
         answer = session.api.post("schedules", body=body, dry_run=True)
-        session.tell(answer, show.schedules.instants(answer))
+        session.print_result(answer, show.schedules.instants(answer))
         return
     made = session.api.post("schedules", body=body)
-    session.tell(made, made["id"])
+    session.print_result(made, made["id"])
     first = (
         f"first at {show.tables.clock(made['next_at'])} by this machine's clock"
         if made["next_at"]
@@ -109,7 +109,7 @@ def schedule_list(session: Session, mine: options.Mine = False) -> None:
     """
     schedules: Any = session.api.get("schedules")
     schedules = run_list.own_rows(session.api, schedules) if mine else schedules
-    session.tell(schedules, show.schedules.many(schedules))
+    session.print_result(schedules, show.schedules.many(schedules))
 
 
 @command_of("schedule")
@@ -120,7 +120,7 @@ def schedule_log(session: Session, schedule: Name) -> None:
     Example: trainyard schedule log s-0123456789abcdef
     """
     firings = session.api.get("schedules", schedule, "firings")
-    session.tell(firings, show.schedules.firings(firings))
+    session.print_result(firings, show.schedules.firings(firings))
 
 
 @command_of("schedule")
@@ -130,7 +130,7 @@ def schedule_pause(session: Session, schedule: Name) -> None:
 
     Example: trainyard schedule pause s-0123456789abcdef
     """
-    session.tell(session.api.post("schedules", schedule, "pause"), f"{schedule} is paused.")
+    session.print_result(session.api.post("schedules", schedule, "pause"), f"{schedule} is paused.")
 
 
 @command_of("schedule")
@@ -141,7 +141,7 @@ def schedule_resume(session: Session, schedule: Name) -> None:
     Example: trainyard schedule resume s-0123456789abcdef
     """
     answer = session.api.post("schedules", schedule, "resume")
-    session.tell(
+    session.print_result(
         answer, f"{schedule} goes on" + (f" at {show.tables.clock(answer['next_at'])}." if answer["next_at"] else ".")
     )
 
@@ -153,7 +153,7 @@ def schedule_remove(session: Session, schedule: Name) -> None:
 
     Example: trainyard schedule remove s-0123456789abcdef
     """
-    session.tell(session.api.delete("schedules", schedule), f"{schedule} is gone.")
+    session.print_result(session.api.delete("schedules", schedule), f"{schedule} is gone.")
 
 
 def _check_order(words: list[str]) -> None:

@@ -84,7 +84,7 @@ def login(
     secrets = session.profiles.secrets
     if (key or token) and isinstance(secrets, FileSecrets):
         session.remark(f"No keyring here: the secret is in {secrets.where}, which only you can read.", "yellow")
-    session.tell(LoggedIn(profile=name, url=url, secret=profile.secret), f"Logged in to {url} as {name!r}.")
+    session.print_result(LoggedIn(profile=name, url=url, secret=profile.secret), f"Logged in to {url} as {name!r}.")
 
 
 @command
@@ -98,7 +98,7 @@ def logout(session: Session, name: OldName = "") -> None:
     if not name:
         raise CliError("Nobody is logged in.")
     session.profiles.remove(name)
-    session.tell(LoggedOut(profile=name), f"Forgot {name!r}.")
+    session.print_result(LoggedOut(profile=name), f"Forgot {name!r}.")
 
 
 @command
@@ -109,7 +109,7 @@ def doctor(session: Session) -> None:
     Example: trainyard doctor
     """
     findings = list(examining.examine(session, os.environ))
-    session.tell([finding.__dict__ for finding in findings], examining.picture(findings))
+    session.print_result([finding.__dict__ for finding in findings], examining.picture(findings))
     if any(finding.verdict == examining.BROKEN for finding in findings):
         raise typer.Exit(1)
 
@@ -126,7 +126,7 @@ def completion(session: Session, shell: Shell) -> None:
     """
     made = completing.script(shell, clone="TRAINYARD_CWD" in os.environ)
     if session.as_json:
-        session.tell_json(Completion(shell=shell, script=made))
+        session.print_json(Completion(shell=shell, script=made))
     else:
         sys.stdout.write(made)
 
@@ -143,4 +143,4 @@ def _open(session: Session, run: OpenWhat = "", show_only: PrintOnly = False) ->
     address = f"{session.profile.url}/page#/run/{run}" if run else f"{session.profile.url}/page"
     if not show_only and not session.as_json and not webbrowser.open(address):
         session.remark("No browser could be opened here. The address:", "yellow")
-    session.tell(Address(url=address), Text(address))
+    session.print_result(Address(url=address), Text(address))

@@ -42,7 +42,7 @@ def rm(session: Session, things: Things, yes: Yes = False) -> None:
     for drop, run in targets:
         where = ("drops", *drop.split("/", 1)) if drop else ("runs", run)
         done.append(session.api.post(*where, "remove"))
-    session.tell(done, "\n".join(f"{each['what']} {each['name']} is being deleted." for each in done))
+    session.print_result(done, "\n".join(f"{each['what']} {each['name']} is being deleted." for each in done))
 
 
 @command
@@ -54,10 +54,10 @@ def du(session: Session, log: Log = False, soon: Soon = False) -> None:
     """
     if log or soon:
         rows: list[dict[str, Any]] = session.api.get("removals" if log else "retention")
-        session.tell(rows, show.storage.removed(rows) if log else show.storage.going(rows))
+        session.print_result(rows, show.storage.removed(rows) if log else show.storage.going(rows))
         return
     space = session.api.get("usage")
-    session.tell(space, show.storage.usage(space))
+    session.print_result(space, show.storage.usage(space))
 
 
 def _check_whole(names: list[str], targets: list[str]) -> None:

@@ -58,7 +58,7 @@ class Step:
     changes: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     why: str = ""
 
-    def told(self) -> ClusterStep:
+    def as_step(self) -> ClusterStep:
         changes = {what: {"from": old, "to": new} for what, (old, new) in self.changes.items()}
         return {"cluster": self.cluster.name, "action": self.action, "changes": changes, "why": self.why}
 

@@ -234,9 +234,15 @@ class Smoke:
             if line["check"] in WORDS:
                 self.note(WORDS[line["check"]], line["ok"], line["detail"])
         if self.stand_in:
-            self.note(TAKEN, row["state"] == "completed" and bool(_taken(row)), _taken(row) or str(row["reason"]))
+            self.note(
+                TAKEN,
+                row["state"] == "completed" and bool(_eviction_words(row)),
+                _eviction_words(row) or str(row["reason"]),
+            )
             return
-        evicted = next(filter(None, map(_taken, self.api.get("runs", limit=MOST_RUNS, details="true")["runs"])), "")
+        evicted = next(
+            filter(None, map(_eviction_words, self.api.get("runs", limit=MOST_RUNS, details="true")["runs"])), ""
+        )
         advice = f"no run lost its nodes yet; the history of the first one that does must have a failure {LOST}"
         self.note(TAKEN, OK if evicted else NOT_SHOWN, evicted or advice)
 
@@ -247,16 +253,16 @@ class Smoke:
     # --- waiting ------------------------------------------------------------------------------------------------------
 
     def _archived(self, run: str) -> dict[str, Any]:
-        def look() -> dict[str, Any] | None:
+        def poll() -> dict[str, Any] | None:
             row: dict[str, Any] = self.api.get("runs", run)
             return row if row["archived_at"] else None
 
-        archived: dict[str, Any] = self._wait(f"{run} to be archived", look)
+        archived: dict[str, Any] = self._wait(f"{run} to be archived", poll)
         return archived
 
-    def _wait(self, what: str, look: Callable[[], Any]) -> Any:
+    def _wait(self, what: str, poll: Callable[[], Any]) -> Any:
         deadline = time.monotonic() + self.patience
-        while not (result := look()):
+        while not (result := poll()):
             if time.monotonic() > deadline:
                 raise CliError(f"Waited {self.patience:g} s for {what}.")
             time.sleep(LOOK_SECONDS)
@@ -275,7 +281,7 @@ def _lines(log: bytes) -> Iterator[dict[str, Any]]:
             yield json.loads(line.removeprefix("smoke "))
 
 
-def _taken(run: dict[str, Any]) -> str:
+def _eviction_words(run: dict[str, Any]) -> str:
     """Return the reason recorded when a job of this run lost its nodes; '' if none did."""
     history = run.get("history") or []
     return next((str(moment["why"]) for moment in history if moment.get("failure") == LOST), "")

@@ -24,7 +24,7 @@ def picture(answer: dict[str, Any], curves: dict[str, Any], metrics: list[str], 
     for column in ("", *names):
         table.add_column(column, overflow="fold")
     for row in answer["different"]:
-        cells = (Text(_told(row["name"], value)) for value in row["values"])
+        cells = (Text(_cell(row["name"], value)) for value in row["values"])
         table.add_row(Text(NAMED.get(row["name"], row["name"]), "dim"), *cells)
     for row in _telling(answer["metrics"]):
         cells = (Text(_metric(row["name"], value), _style(row, at)) for at, value in enumerate(row["values"]))
@@ -50,7 +50,7 @@ def _telling(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if row["name"] in kept]
 
 
-def _told(name: str, value: Any) -> str:
+def _cell(name: str, value: Any) -> str:
     if value is None:
         return "-"
     if name == "duration_seconds":

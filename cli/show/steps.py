@@ -21,7 +21,7 @@ def graph(steps: list[dict[str, Any]]) -> RenderableType:
             Text(f"  {place}", "dim"),
             Text("  " * levels[step["step"]] + one_line(step["step"])),
             state_text(step),
-            Text(_took(step), "dim"),
+            Text(_duration(step), "dim"),
             Text(one_line(f"after {', '.join(step['needs'])}") if step["needs"] else "", "dim"),
             Text(one_line(step["why"]), "dim"),
         )
@@ -38,7 +38,7 @@ def levels_of(steps: list[dict[str, Any]]) -> dict[str, int]:
     return levels
 
 
-def _took(step: dict[str, Any]) -> str:
+def _duration(step: dict[str, Any]) -> str:
     if not (step["began"] and step["ended"]):
         return ""
     return phases.duration(

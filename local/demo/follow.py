@@ -32,7 +32,7 @@ class Follower:
 
     def drop(self, drop: dict[str, Any]) -> None:
         self._screen.seen.drop = drop
-        self._go_on()
+        self._continue()
 
     def run(self, run: dict[str, Any]) -> None:
         seen = self._screen.seen
@@ -44,7 +44,7 @@ class Follower:
         seen.cluster = next((c for c in clusters if c["name"] == run["cluster"]), seen.cluster)
         if run["state"] in FINAL and seen.cluster.get("nodes") == 0:
             seen.at_zero = seen.at_zero or datetime.now(UTC)
-        self._go_on()
+        self._continue()
 
     def log(self, text: str) -> None:
         self._screen.log.add(text)
@@ -54,12 +54,12 @@ class Follower:
         return self
 
     def failed(self, exc: Unreachable) -> None:  # noqa: ARG002  # the part is being started again
-        self._go_on()
+        self._continue()
 
     def recovered(self) -> None:
         """Note that a request worked again."""
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         self._between()
         seen = self._screen.seen
         now = f"{seen.drop}{seen.run}{seen.cluster.get('nodes')}{self._screen.log.total}"

@@ -190,13 +190,13 @@ class Demo:
         self.console.print(summary.as_table(seen, archive, checked, picture))
         if failed := [claim.text for claim in checked if not claim.holds]:
             self.console.print(f"\nNot true: {'; '.join(failed)}.\nLogs: {self.home / 'logs'}", style="bold red")
-        self.console.print(f"\n{self._where_to_look(where)}", highlight=False, soft_wrap=True)
+        self.console.print(f"\n{self._page_address(where)}", highlight=False, soft_wrap=True)
         if self.choice.as_json:
             sys.stdout.write(json.dumps(summary.as_json(seen, archive, picture)) + "\n")
             sys.stdout.flush()
         return not failed
 
-    def _where_to_look(self, where: record.Record) -> str:
+    def _page_address(self, where: record.Record) -> str:
         """Return the address of the run's page while its cloud is running, otherwise how to start the cloud."""
         page = f"{where.api}/page#/run/{self.screen.seen.run['run']}"
         if self.choice.keep:

@@ -7,6 +7,7 @@ from typing import Any
 from shared.api.requests import RouteCheck
 from shared.drops.seal import route_problems
 from shared.jobs.parameters import Parameters, Schema
+from shared.jobs.ports import WorkspacePorts
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.readers.variables import without_values
@@ -14,18 +15,17 @@ from shared.jobs.route import Route, choices
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.suggest import did_you_mean
-from shared.ports import AllPorts
 
 Json = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def trainers(ports: AllPorts) -> list[Json]:
+def trainers(ports: WorkspacePorts) -> list[Json]:
     """Return every trainer, with its parameters as a JSON Schema, from which a form can be built."""
     return [_trainer(ports, name) for name in trainer_names(ports.trainers)]
 
 
-def _trainer(ports: AllPorts, name: str) -> Json:
+def _trainer(ports: WorkspacePorts, name: str) -> Json:
     template, parameters = trainer_template(ports.trainers, name)
     return {
         "trainer": name,
@@ -36,7 +36,7 @@ def _trainer(ports: AllPorts, name: str) -> Json:
     }
 
 
-def routes(ports: AllPorts) -> list[Json]:
+def routes(ports: WorkspacePorts) -> list[Json]:
     """Return every route: what it makes of a drop in its folder, and within which limits."""
     return [_route(route) for _, route in sorted(ports.routes.items())]
 
@@ -68,7 +68,7 @@ def schema_of(parameters: Parameters) -> Json:
     return {"$schema": DRAFT, "type": "object", "additionalProperties": False, "properties": properties}
 
 
-def check(ports: AllPorts, name: str, asked: RouteCheck) -> Json:
+def check(ports: WorkspacePorts, name: str, asked: RouteCheck) -> Json:
     """Return the job that a drop of this route with this job file would become.
 
     Raises Impossible with all problems, and NotFound for an unknown route, with the nearest route.

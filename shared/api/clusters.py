@@ -10,42 +10,42 @@ from shared.api import nodes, records, status
 from shared.api.answers import Scaled
 from shared.api.requests import LeaseExtension, LeaseRequest, ScaleQuery
 from shared.clusters import lease_actions, lease_model, scaling
+from shared.clusters.ports import ClusterPorts
 from shared.kernel.encode import Json
 from shared.kernel.names import NAME
 from shared.kernel.person import Person
-from shared.ports import AllPorts
 
 ClusterName = Annotated[str, Meta(pattern=f"^{NAME.pattern}$")]
 LeaseName = Annotated[str, Meta(pattern=f"^{lease_model.LEASE_ID.pattern}$")]
 
 
-def list_clusters(ports: AllPorts) -> Annotated[list[Json], list[records.ClusterAnswer]]:
+def list_clusters(ports: ClusterPorts) -> Annotated[list[Json], list[records.ClusterAnswer]]:
     return status.clusters(ports)
 
 
-def list_nodes(ports: AllPorts, query: nodes.NodesQuery) -> Annotated[Json, nodes.NodesReport]:
+def list_nodes(ports: ClusterPorts, query: nodes.NodesQuery) -> Annotated[Json, nodes.NodesReport]:
     return nodes.nodes(ports, query)
 
 
-def list_leases(ports: AllPorts) -> Annotated[list[Json], list[records.LeaseAnswer]]:
+def list_leases(ports: ClusterPorts) -> Annotated[list[Json], list[records.LeaseAnswer]]:
     return status.leases(ports)
 
 
 def make_lease(
-    ports: AllPorts, cluster: ClusterName, body: LeaseRequest, by: Person
+    ports: ClusterPorts, cluster: ClusterName, body: LeaseRequest, by: Person
 ) -> Annotated[Json, records.LeaseAnswer]:
-    wish = lease_model.LeaseSpec(int(body.nodes), body.seconds, body.why)
-    return records.lease(lease_actions.lease(ports, cluster, wish, by), ports.clock())
+    spec = lease_model.LeaseSpec(int(body.nodes), body.seconds, body.why)
+    return records.lease(lease_actions.lease(ports, cluster, spec, by), ports.clock())
 
 
-def extend_lease(ports: AllPorts, lease: LeaseName, body: LeaseExtension) -> Annotated[Json, records.LeaseAnswer]:
+def extend_lease(ports: ClusterPorts, lease: LeaseName, body: LeaseExtension) -> Annotated[Json, records.LeaseAnswer]:
     return records.lease(lease_actions.extend(ports, lease, body.seconds), ports.clock())
 
 
-def release_lease(ports: AllPorts, lease: LeaseName, by: Person) -> Annotated[Json, records.LeaseAnswer]:
+def release_lease(ports: ClusterPorts, lease: LeaseName, by: Person) -> Annotated[Json, records.LeaseAnswer]:
     return records.lease(lease_actions.release(ports, lease, by), ports.clock())
 
 
-def scale_to_zero(ports: AllPorts, cluster: ClusterName, query: ScaleQuery, by: Person) -> Annotated[Json, Scaled]:
+def scale_to_zero(ports: ClusterPorts, cluster: ClusterName, query: ScaleQuery, by: Person) -> Annotated[Json, Scaled]:
     decision = scaling.scale_to_zero(ports, cluster, query.force, by)
     return {"cluster": decision.cluster, "action": decision.action, "why": decision.why}

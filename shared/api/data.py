@@ -10,9 +10,9 @@ from msgspec import Meta, Struct
 from shared.drops import diff, versions
 from shared.drops import model as drops
 from shared.drops.diff import DataFile
+from shared.drops.ports import DropPorts
 from shared.kernel.drop_key import DropKey
 from shared.kernel.encode import model_of, plain_fields
-from shared.ports import AllPorts
 
 Json = dict[str, Any]
 MOST_NAMED = 1000  # files listed per part of a difference, and per page of a list
@@ -62,11 +62,11 @@ class Diff(Struct):
     same: int
 
 
-def generations(ports: AllPorts, key: DropKey) -> list[Json]:
+def generations(ports: DropPorts, key: DropKey) -> list[Json]:
     return [plain_fields(each, ("folder",)) for each in versions.generations(ports.drops, ports.routes, key)]
 
 
-def files(ports: AllPorts, query: FilesQuery) -> Json:
+def files(ports: DropPorts, query: FilesQuery) -> Json:
     """Return a page of the files of a generation, of a drop in its current state, or of a run."""
     data_files = versions.files(ports, query.of)
     page = sorted(data_files, key=lambda file: file.path)[query.offset :][:MOST_NAMED]
@@ -78,7 +78,7 @@ def files(ports: AllPorts, query: FilesQuery) -> Json:
     }
 
 
-def difference(ports: AllPorts, query: DiffQuery) -> Json:
+def difference(ports: DropPorts, query: DiffQuery) -> Json:
     file_difference = versions.diff(ports, query.a, query.b)
     parts = {name: _part(getattr(file_difference, name)) for name in ("added", "changed", "gone")}
     return {"a": query.a, "b": query.b, **parts, "same": file_difference.same}

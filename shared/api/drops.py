@@ -13,13 +13,14 @@ from shared.api.records import DropAnswer
 from shared.api.requests import DropsQuery, FolderRequest, UploadRequest, files, offered
 from shared.drops import retrain
 from shared.drops import uploads as drop_uploads
+from shared.drops.ports import DropPorts
 from shared.jobs import uploads
+from shared.jobs.ports import WorkspacePorts
 from shared.jobs.readers.place_text import place_text
 from shared.kernel.drop_key import DropKey
 from shared.kernel.encode import Json
 from shared.kernel.person import Person
 from shared.kernel.reply import Reply
-from shared.ports import AllPorts
 from shared.runs.answers import Accepted, accepted
 
 # Any text that may be a blob's name: the service checks it.
@@ -27,36 +28,36 @@ RouteName = Annotated[str, Meta(min_length=1)]
 DropName = Annotated[str, Meta(min_length=1)]
 
 
-def list_drops(ports: AllPorts, query: DropsQuery) -> Annotated[list[Json], list[DropAnswer]]:
+def list_drops(ports: DropPorts, query: DropsQuery) -> Annotated[list[Json], list[DropAnswer]]:
     return queries.drops(ports, query)
 
 
-def get_drop(ports: AllPorts, route: RouteName, name: DropName) -> Annotated[Json, DropAnswer]:
+def get_drop(ports: DropPorts, route: RouteName, name: DropName) -> Annotated[Json, DropAnswer]:
     return queries.drop(ports, route, name)
 
 
 def list_generations(
-    ports: AllPorts, route: RouteName, name: DropName
+    ports: DropPorts, route: RouteName, name: DropName
 ) -> Annotated[list[Json], list[data.GenerationAnswer]]:
     return data.generations(ports, DropKey(route, name))
 
 
 def train_again(
-    ports: AllPorts, route: RouteName, name: DropName, key: str | None, by: Person
+    ports: DropPorts, route: RouteName, name: DropName, key: str | None, by: Person
 ) -> Annotated[Reply, {202: Accepted}]:
     return accepted(retrain.train_again(ports, DropKey(route, name), key, *by))
 
 
-def list_files(ports: AllPorts, query: data.FilesQuery) -> Annotated[Json, data.FilesAnswer]:
+def list_files(ports: DropPorts, query: data.FilesQuery) -> Annotated[Json, data.FilesAnswer]:
     return data.files(ports, query)
 
 
-def diff_data(ports: AllPorts, query: data.DiffQuery) -> Annotated[Json, data.Diff]:
+def diff_data(ports: DropPorts, query: data.DiffQuery) -> Annotated[Json, data.Diff]:
     return data.difference(ports, query)
 
 
 def upload_addresses(
-    ports: AllPorts,
+    ports: WorkspacePorts,
     route: RouteName,
     name: DropName,
     body: UploadRequest,
@@ -69,7 +70,7 @@ def upload_addresses(
     return drop_uploads.upload_addresses(ports.routes, ports.blobs, key, wanted, by.name)
 
 
-def begin_upload(ports: AllPorts, body: FolderRequest) -> Annotated[Json, Folder]:
+def begin_upload(ports: WorkspacePorts, body: FolderRequest) -> Annotated[Json, Folder]:
     upload = uploads.begin(ports, ports.limits, ports.routes, files(body))
     missing = [{"name": name, "url": url} for name, url in upload.files]
     path = place_text(upload.path)

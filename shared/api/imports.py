@@ -12,12 +12,12 @@ from shared.jobs.batchai.given import BatchAI
 from shared.jobs.batchai.project import read_project
 from shared.jobs.batchai.report import TranslationReport
 from shared.kernel.errors import Impossible
-from shared.ports import AllPorts
 from shared.runs.intake.dry_run import plan
 from shared.runs.intake.request import RunRequest
+from shared.runs.ports import RunPorts
 
 
-def imported(ports: AllPorts, request: ImportRequest) -> dict[str, Any]:
+def imported(ports: RunPorts, request: ImportRequest) -> dict[str, Any]:
     """Return the job, compute or project, and the report. Raises Impossible for a document that is not Batch AI's."""
     kind = kind_of(request.document)
     given = request.batchai or BatchAI()

@@ -14,9 +14,10 @@ from msgspec import UNSET
 
 from shared.api import queries
 from shared.api.requests import CurvesQuery, LiveQuery
+from shared.clusters.ports import ClusterPorts
+from shared.jobs.ports import WorkspacePorts
 from shared.kernel.errors import Impossible
 from shared.kernel.memory import Topic
-from shared.ports import AllPorts
 from shared.runs.model import Run
 from shared.runs.views import logs, metrics
 from shared.runs.views.metrics import Cursor, Series
@@ -27,7 +28,7 @@ SKETCH = 100  # points; curves with at most this many are cached
 SKETCHES = Topic[Series]("sketches of curves", most=1000)  # of some 10 kB each
 
 
-def live(ports: AllPorts, name: str, query: LiveQuery) -> dict[str, Any]:
+def live(ports: ClusterPorts, name: str, query: LiveQuery) -> dict[str, Any]:
     """Return the run, and the points and log bytes after `query.after` and `query.offset`. Raises NotFound."""
     run = ports.runs.get(name).value
     cursor = Cursor.of(query.after)
@@ -43,10 +44,10 @@ def live(ports: AllPorts, name: str, query: LiveQuery) -> dict[str, Any]:
             "complete": chunk.complete,
             "ranks": chunk.ranks,
         }
-    return {"run": queries.told(ports, run), "metrics": {"series": series, "next": str(cursor)}, "log": log}
+    return {"run": queries.shown_run(ports, run), "metrics": {"series": series, "next": str(cursor)}, "log": log}
 
 
-def curves(ports: AllPorts, query: CurvesQuery) -> dict[str, Any]:
+def curves(ports: ClusterPorts, query: CurvesQuery) -> dict[str, Any]:
     """Return the curves of several runs, with at most `query.points` points each. Raises NotFound with the run's
     name.
     """
@@ -57,10 +58,10 @@ def curves(ports: AllPorts, query: CurvesQuery) -> dict[str, Any]:
         )
     runs = [ports.runs.get(name).value for name in names]
     curves_by_run = {run.name: _curves(ports, run, query) for run in runs}
-    return {"runs": curves_by_run, "records": [queries.told(ports, run) for run in runs] if query.records else []}
+    return {"runs": curves_by_run, "records": [queries.shown_run(ports, run) for run in runs] if query.records else []}
 
 
-def _curves(ports: AllPorts, run: Run, query: CurvesQuery) -> Series:
+def _curves(ports: WorkspacePorts, run: Run, query: CurvesQuery) -> Series:
     """Return the curves of one run. Sketches of archived runs, which a list shows repeatedly, are computed once."""
     steps = (-inf if query.first is UNSET else query.first, inf if query.last is UNSET else query.last)
     if run.archive.at is None or query.points > SKETCH or steps != metrics.EVERYWHERE:

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from shared.api import records
+from shared.clusters.ports import ClusterPorts
 from shared.clusters.samples import COUNTED_EVERY, HOLDS, STEADY, Sample
-from shared.ports import AllPorts
 
 MOST_HOURS = 72
 MOST_SAMPLES = 1000  # per cluster; beyond that, the states that lasted shortest are left out
@@ -48,7 +48,7 @@ class NodesReport(Struct):
     clusters: list[ClusterNodes]
 
 
-def nodes(ports: AllPorts, query: NodesQuery) -> dict[str, Any]:
+def nodes(ports: ClusterPorts, query: NodesQuery) -> dict[str, Any]:
     """Return the changes of each cluster's nodes over the last hours, and the decisions about the cluster."""
     until = ports.clock()
     since = until - timedelta(hours=query.hours)

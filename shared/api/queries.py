@@ -9,16 +9,20 @@ from typing import Any
 from shared.api import records
 from shared.api.requests import DropsQuery, RunListQuery, RunsQuery, read_name
 from shared.clusters.azureml_cache import waiting
+from shared.clusters.ports import ClusterPorts
 from shared.drops import find_name
+from shared.drops.ports import DropPorts
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.parsing import read_time
+from shared.kernel.ports import StoragePorts
 from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
+from shared.models.ports import ModelPorts
 from shared.ports import AllPorts
 from shared.runs.features import instead_of
 from shared.runs.model import Run
-from shared.runs.ports import RunFilter
+from shared.runs.ports import RunFilter, RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition, names_in
@@ -28,7 +32,7 @@ MOST_COMPARED = 20
 HINTED_FROM = 200  # newest runs whose names a hint can suggest
 
 
-def drop(ports: AllPorts, route: str, name: str) -> dict[str, Any]:
+def drop(ports: DropPorts, route: str, name: str) -> dict[str, Any]:
     """Return one drop. Raises NotFound with the existing routes."""
     stored = ports.drops.get(DropKey(route, name))
     if stored is None:
@@ -37,15 +41,15 @@ def drop(ports: AllPorts, route: str, name: str) -> dict[str, Any]:
     return records.drop(stored.value)
 
 
-def drops(ports: AllPorts, query: DropsQuery) -> list[dict[str, Any]]:
+def drops(ports: DropPorts, query: DropsQuery) -> list[dict[str, Any]]:
     """Return up to a thousand drops by name, of one route or of all, starting after the drop `query.after`."""
     after = DropKey.of(query.after) if query.after else None
     drop_records = ports.drops.listed(query.route or None, after, query.limit)
     return [records.drop(record) for record in drop_records]
 
 
-def run(ports: AllPorts, name: str) -> dict[str, Any]:
-    return told(ports, with_parameters(ports.runs.get(name).value))
+def run(ports: ClusterPorts, name: str) -> dict[str, Any]:
+    return shown_run(ports, with_parameters(ports.runs.get(name).value))
 
 
 def with_parameters(run: Run) -> Run:
@@ -58,12 +62,12 @@ def with_parameters(run: Run) -> Run:
     return replace(run, asked=replace(run.asked, parameters=run.asked.request.values))
 
 
-def told(ports: AllPorts, run: Run) -> dict[str, Any]:
+def shown_run(ports: ClusterPorts, run: Run) -> dict[str, Any]:
     """Return a run, and why it has not started."""
     return records.run(run, waiting(ports, run))
 
 
-def runs(ports: AllPorts, query: RunListQuery) -> dict[str, Any]:
+def runs(ports: ClusterPorts, query: RunListQuery) -> dict[str, Any]:
     """Return a page of runs, newest first, and the token of the next page. A short page need not be the last.
 
     Without `details`, a run has the fields that a list shows, and only their columns are read. With a condition, a page
@@ -72,20 +76,20 @@ def runs(ports: AllPorts, query: RunListQuery) -> dict[str, Any]:
     brief = not (query.details or query.where)
     page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "", brief=brief)
     runs = [run for run in page.runs if run.removed.at is None]
-    shown = [told(ports, run) if query.details else records.listed(run, ports.clock()) for run in runs]
+    shown = [shown_run(ports, run) if query.details else records.listed(run, ports.clock()) for run in runs]
     answer = {"runs": shown, "continue": page.token or None}
     hint = _unknown_names(ports, query.where) if query.where and not (runs or page.token) else ""
     return answer | {"looked_at": page.looked_at} | ({"hint": hint} if hint else {})
 
 
-def _unknown_names(ports: AllPorts, where: str) -> str:
+def _unknown_names(ports: RunPorts, where: str) -> str:
     """Return a hint about names in a condition that none of the newest runs has, with the nearest existing names."""
     names = set(FIELDS).union(*(names_of(run) for run in ports.runs.newest(HINTED_FROM)))
     unknown = [name for name in dict.fromkeys(names_in(where)) if name not in names]
     return " ".join(f"No run has {name[:80]!r}.{did_you_mean(name, names)}" for name in unknown)
 
 
-def run_filter(ports: AllPorts, query: RunsQuery) -> RunFilter:
+def run_filter(ports: StoragePorts, query: RunsQuery) -> RunFilter:
     """Return the filter of a query. Raises Impossible for an invalid condition."""
     now = ports.clock()
     holds = condition(query.where) if query.where else None
@@ -100,20 +104,20 @@ def run_filter(ports: AllPorts, query: RunsQuery) -> RunFilter:
     )
 
 
-def find(ports: AllPorts, name: str) -> dict[str, Any]:
+def find(ports: ModelPorts, name: str) -> dict[str, Any]:
     """Return the run or the drop that a name means."""
     target = _found(ports, name)
     return {"run": target.run, "drop": target.drop}
 
 
-def _found(ports: AllPorts, name: str) -> find_name.FoundName:
+def _found(ports: ModelPorts, name: str) -> find_name.FoundName:
     """Resolve a name. `churn@production` is the run of that version, if there is such a model."""
     if run := run_of(ports.models, name):
         return find_name.FoundName(run, "")
     return find_name.find(ports, name)
 
 
-def _run_named(ports: AllPorts, name: str) -> str:
+def _run_named(ports: ModelPorts, name: str) -> str:
     target = _found(ports, name)
     if not target.run:
         raise NotFound(f"Drop {target.drop} has made no run yet, so there is nothing to compare.")
@@ -129,4 +133,4 @@ def compared(ports: AllPorts, text: str) -> dict[str, Any]:
         named = f"they all name {run_names[0]}" if len(run_names) == 1 else f"there are {len(run_names)}"
         raise Impossible(f"Name 2 to {MOST_COMPARED} different runs to compare; {named}.", "bad_parameter")
     runs = [with_parameters(ports.runs.get(name).value) for name in run_names]
-    return {"runs": [told(ports, run) for run in runs], **compare(runs, ports.clock())}
+    return {"runs": [shown_run(ports, run) for run in runs], **compare(runs, ports.clock())}

@@ -188,7 +188,7 @@ class DropsQuery(Struct):
 
 
 class ReplayQuery(Struct):
-    dry_run: Annotated[bool, Meta(description="Count all that was set aside, and move nothing.")] = False
+    dry_run: Annotated[bool, Meta(description="Count all poison messages and dead letters, and move nothing.")] = False
 
 
 class ScaleQuery(Struct):

@@ -13,8 +13,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from shared.api.queries import run_filter
 from shared.api.requests import RunsQuery
-from shared.ports import AllPorts
 from shared.runs.model import FINAL, Run, RunState
+from shared.runs.ports import RunPorts
 from shared.runs.views.summary import best_metric, model_metrics
 
 Json = dict[str, Any]
@@ -58,7 +58,7 @@ class Rows(Struct):
     )
 
 
-def rows(ports: AllPorts, query: RowsQuery) -> Json:
+def rows(ports: RunPorts, query: RowsQuery) -> Json:
     """Return a page of rows, newest first, or the rows that changed since an earlier answer."""
     row_filter = run_filter(ports, query)
     if query.changes is UNSET:

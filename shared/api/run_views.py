@@ -18,29 +18,32 @@ from shared.api.requests import (
     RunListQuery,
 )
 from shared.api.run_answers import Artifacts, Compared, Curves, Live, RunPageAnswer, Series
+from shared.clusters.ports import ClusterPorts
 from shared.drops.find_name import FoundName
 from shared.kernel.encode import Json
 from shared.kernel.reply import Reply
+from shared.models.ports import ModelPorts
 from shared.ports import AllPorts
 from shared.runs.answers import FileAddress, FilePath, FileQuery, file_address
 from shared.runs.intake.request import RunName
+from shared.runs.ports import RunPorts
 from shared.runs.results import artifacts
 from shared.runs.views import logs, metrics
 
 
-def list_runs(ports: AllPorts, query: RunListQuery) -> Annotated[Json, RunPageAnswer]:
+def list_runs(ports: ClusterPorts, query: RunListQuery) -> Annotated[Json, RunPageAnswer]:
     return queries.runs(ports, query)
 
 
-def list_rows(ports: AllPorts, query: rows.RowsQuery) -> Annotated[Json, rows.Rows]:
+def list_rows(ports: RunPorts, query: rows.RowsQuery) -> Annotated[Json, rows.Rows]:
     return rows.rows(ports, query)
 
 
-def get_run(ports: AllPorts, run: RunName) -> Annotated[Json, RunAnswer]:
+def get_run(ports: ClusterPorts, run: RunName) -> Annotated[Json, RunAnswer]:
     return queries.run(ports, run)
 
 
-def find(ports: AllPorts, query: FindQuery) -> Annotated[Json, FoundName]:
+def find(ports: ModelPorts, query: FindQuery) -> Annotated[Json, FoundName]:
     return queries.find(ports, query.name)
 
 
@@ -49,7 +52,7 @@ def compare(ports: AllPorts, query: CompareQuery) -> Annotated[Json, Compared]:
 
 
 async def get_logs(
-    ports: AllPorts, run: RunName, query: LogQuery, range_header: str | None
+    ports: RunPorts, run: RunName, query: LogQuery, range_header: str | None
 ) -> Annotated[Reply, {200: None, 206: None}]:
     """Return a log's bytes from an offset, after waiting for more if asked, or a range of the log."""
     if byte_range := wanted_range(range_header):
@@ -57,23 +60,23 @@ async def get_logs(
     return log_answer(await logs.follow(ports, run, query.rank, query.offset, query.wait))
 
 
-def get_metrics(ports: AllPorts, run: RunName, query: MetricsQuery) -> Annotated[Json, Series]:
+def get_metrics(ports: RunPorts, run: RunName, query: MetricsQuery) -> Annotated[Json, Series]:
     return {"series": metrics.series(ports, run, query.name or None)}
 
 
-def get_live(ports: AllPorts, run: RunName, query: LiveQuery) -> Annotated[Json, Live]:
+def get_live(ports: ClusterPorts, run: RunName, query: LiveQuery) -> Annotated[Json, Live]:
     return live.live(ports, run, query)
 
 
-def get_curves(ports: AllPorts, query: CurvesQuery) -> Annotated[Json, Curves]:
+def get_curves(ports: ClusterPorts, query: CurvesQuery) -> Annotated[Json, Curves]:
     return live.curves(ports, query)
 
 
-def list_artifacts(ports: AllPorts, run: RunName, query: ArtifactsQuery) -> Annotated[Json, Artifacts]:
+def list_artifacts(ports: RunPorts, run: RunName, query: ArtifactsQuery) -> Annotated[Json, Artifacts]:
     return artifacts.artifacts(ports, run, query.pictures)
 
 
 def read_artifact(
-    ports: AllPorts, run: RunName, path: FilePath, query: FileQuery
+    ports: RunPorts, run: RunName, path: FilePath, query: FileQuery
 ) -> Annotated[Reply, {200: FileAddress, 302: None}]:
     return file_address(artifacts.address(ports, run, path), query)

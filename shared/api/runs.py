@@ -10,20 +10,21 @@ from shared.api.imports import imported
 from shared.api.records import RunAnswer
 from shared.api.requests import NO_CHANGES, Changes, CreateQuery, ImportRequest, NoteRequest, TagsRequest
 from shared.api.run_answers import DryRun, Imported
+from shared.clusters.ports import ClusterPorts
 from shared.kernel.encode import Json
 from shared.kernel.person import Person
 from shared.kernel.reply import Reply
-from shared.ports import AllPorts
 from shared.runs.answers import Accepted, accepted
 from shared.runs.intake import create, dry_run, retry_and_continue
 from shared.runs.intake.request import RunName, RunRequest
 from shared.runs.model import FINAL
+from shared.runs.ports import RunPorts
 from shared.runs.progress import cancel
 from shared.runs.views import notes_and_tags
 
 
 def create_run(
-    ports: AllPorts,
+    ports: RunPorts,
     query: CreateQuery,
     body: RunRequest,
     key: str | None,
@@ -37,11 +38,11 @@ def create_run(
     return accepted(create.create_run(ports, body, key, *by))
 
 
-def import_document(ports: AllPorts, body: ImportRequest) -> Annotated[Json, Imported]:
+def import_document(ports: RunPorts, body: ImportRequest) -> Annotated[Json, Imported]:
     return imported(ports, body)
 
 
-def cancel_run(ports: AllPorts, run: RunName, by: Person) -> Annotated[Reply, {200: Accepted, 202: Accepted}]:
+def cancel_run(ports: RunPorts, run: RunName, by: Person) -> Annotated[Reply, {200: Accepted, 202: Accepted}]:
     record = cancel.cancel_run(ports, run, by=by)
     state = record.progress.state
     return Reply({"run": record.name, "state": state}, 200 if state in FINAL else 202)
@@ -51,22 +52,22 @@ delete_run = cancel_run  # a run's record is never deleted
 
 
 def retry_run(
-    ports: AllPorts, run: RunName, by: Person, body: Changes = NO_CHANGES
+    ports: RunPorts, run: RunName, by: Person, body: Changes = NO_CHANGES
 ) -> Annotated[Reply, {202: Accepted}]:
     return accepted(retry_and_continue.retry_run(ports, run, body.parameters, *by))
 
 
 def continue_run(
-    ports: AllPorts, run: RunName, by: Person, body: Changes = NO_CHANGES
+    ports: RunPorts, run: RunName, by: Person, body: Changes = NO_CHANGES
 ) -> Annotated[Reply, {202: Accepted}]:
     return accepted(retry_and_continue.continue_run(ports, run, body.parameters, *by))
 
 
-def note_run(ports: AllPorts, run: RunName, body: NoteRequest, by: Person) -> Annotated[Json, RunAnswer]:
+def note_run(ports: ClusterPorts, run: RunName, body: NoteRequest, by: Person) -> Annotated[Json, RunAnswer]:
     notes_and_tags.add_note(ports.runs, ports.clock, run, body.text.strip(), by)
     return queries.run(ports, run)
 
 
-def tag_run(ports: AllPorts, run: RunName, body: TagsRequest, by: Person) -> Annotated[Json, RunAnswer]:
+def tag_run(ports: ClusterPorts, run: RunName, body: TagsRequest, by: Person) -> Annotated[Json, RunAnswer]:
     notes_and_tags.change_tags(ports, run, body.set, body.remove, by)
     return queries.run(ports, run)

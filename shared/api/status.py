@@ -13,14 +13,16 @@ from typing import Any
 from shared.api import queries, records
 from shared.clusters.azureml_cache import waiting as waiting_for
 from shared.clusters.model import Cluster
+from shared.clusters.ports import ClusterPorts
 from shared.clusters.waiting import WAITING
+from shared.drops.ports import DropPorts
 from shared.kernel.encode import plain
 from shared.kernel.errors import NoAnswer, TrainyardError
 from shared.kernel.memory import Topic
 from shared.messages.declared import QUEUES
 from shared.messages.poison import POISON, is_done
-from shared.ports import AllPorts
 from shared.runs.model import Run
+from shared.runs.ports import RunPorts
 from shared.runs.views.run_list import in_state
 
 HEALTH = Topic[dict[str, Any]]("health", timedelta(seconds=10))
@@ -30,7 +32,7 @@ LISTED = 50  # open and rejected drops that are shown, and runs per cluster that
 MOST_WAITING = 1000  # waiting runs read per state; costs one request
 
 
-def health(ports: AllPorts) -> dict[str, Any]:
+def health(ports: DropPorts) -> dict[str, Any]:
     """Return whether storage and workspace answer. Anyone may call this, so details are codes; `status` has the
     sentences.
 
@@ -39,13 +41,13 @@ def health(ports: AllPorts) -> dict[str, Any]:
     return ports.memory.answer(HEALTH, ports.clock(), lambda: _health(ports))
 
 
-def _health(ports: AllPorts) -> dict[str, Any]:
+def _health(ports: DropPorts) -> dict[str, Any]:
     errors = _errors(ports)
     checks = {name: {"ok": exc is None, "detail": exc.code if exc else ""} for name, exc in errors.items()}
     return {"status": "degraded" if any(errors.values()) else "ok", "checks": checks}
 
 
-def _errors(ports: AllPorts) -> dict[str, TrainyardError | None]:
+def _errors(ports: DropPorts) -> dict[str, TrainyardError | None]:
     answers = asked(ports)
     wait(answers.values(), PATIENCE)
     return {name: _error(name, answer) for name, answer in answers.items()}
@@ -81,19 +83,19 @@ class Questions:
 QUESTIONS = Topic[Questions]("questions to services")
 
 
-def asked(ports: AllPorts) -> dict[str, Future[None]]:
+def asked(ports: DropPorts) -> dict[str, Future[None]]:
     """Start checking whether storage and workspace answer."""
     checks: dict[str, Callable[[], None]] = {"storage": partial(_check_storage, ports), "workspace": ports.jobs.check}
     return ports.memory.one(QUESTIONS, Questions).ask(checks)
 
 
-def _check_storage(ports: AllPorts) -> None:
+def _check_storage(ports: DropPorts) -> None:
     """Raise Unavailable unless the account answers and stores what it gets: a full disk answers, too."""
     ports.blobs.check()
     ports.drops.move_cursor(HEALTH_CURSOR, ports.clock().isoformat())
 
 
-def status(ports: AllPorts) -> dict[str, Any]:
+def status(ports: ClusterPorts) -> dict[str, Any]:
     """Return queues with poison messages that still matter, drops that wait or were rejected, newest runs, and
     clusters.
     """
@@ -110,28 +112,28 @@ def status(ports: AllPorts) -> dict[str, Any]:
             records.drop(drop)
             for drop in (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))
         ],
-        "runs": [queries.told(ports, run) for run in ports.runs.newest(10)],
+        "runs": [queries.shown_run(ports, run) for run in ports.runs.newest(10)],
         "clusters": [] if errors["workspace"] else clusters(ports),
     }
 
 
-def leases(ports: AllPorts) -> list[dict[str, Any]]:
+def leases(ports: ClusterPorts) -> list[dict[str, Any]]:
     now = ports.clock()
     return [records.lease(lease, now) for lease in ports.leases.open() if lease.holds(now)]
 
 
-def clusters(ports: AllPorts) -> list[dict[str, Any]]:
+def clusters(ports: ClusterPorts) -> list[dict[str, Any]]:
     """Return the clusters, each with the latest decision about it and the runs that wait for it."""
     waiting = _waiting(ports)
     return [_cluster(ports, cluster, waiting.get(cluster.name, [])) for cluster in ports.clusters.list()]
 
 
-def _cluster(ports: AllPorts, cluster: Cluster, waiting: list[Run]) -> dict[str, Any]:
+def _cluster(ports: ClusterPorts, cluster: Cluster, waiting: list[Run]) -> dict[str, Any]:
     first = [_waiting_run(ports, run) for run in waiting[:LISTED]]
     return records.cluster(cluster, ports.decisions.latest(cluster.name), first, len(waiting))
 
 
-def _waiting(ports: AllPorts) -> dict[str, list[Run]]:
+def _waiting(ports: RunPorts) -> dict[str, list[Run]]:
     """Return the waiting runs by cluster, oldest first."""
     runs = [run for state in WAITING for run in itertools.islice(in_state(ports.runs, state), MOST_WAITING)]
     by_cluster: dict[str, list[Run]] = {}
@@ -140,7 +142,7 @@ def _waiting(ports: AllPorts) -> dict[str, list[Run]]:
     return by_cluster
 
 
-def _waiting_run(ports: AllPorts, run: Run) -> dict[str, Any]:
+def _waiting_run(ports: ClusterPorts, run: Run) -> dict[str, Any]:
     why = waiting_for(ports, run)
     expected = why.expected_at if why else None
     words = {"why": why.why if why else "", "expected_at": expected and plain(expected)}

@@ -14,7 +14,7 @@ from shared.clusters.waiting import COMES, WAITING, Waiting, why_waiting
 from shared.kernel.errors import TrainyardError
 from shared.kernel.memory import Topic
 from shared.runs.model import LIVE, Run, RunState
-from shared.runs.ports import Purse, RunFilter
+from shared.runs.ports import Admission, RunFilter, RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import in_state
 from shared.runs.views.summary import duration_seconds
@@ -37,7 +37,7 @@ SIGHT = Topic[Sight]("clusters and jobs of Azure ML", timedelta(seconds=5))
 
 def sight(ports: ClusterPorts) -> Sight:
     """Return Azure ML's answer of the last seconds. An error is cached, too."""
-    return ports.memory.answer(SIGHT, ports.clock(), lambda: _look(ports))
+    return ports.memory.answer(SIGHT, ports.clock(), lambda: _read_workspace(ports))
 
 
 def waiting(ports: ClusterPorts, run: Run) -> Waiting | None:
@@ -59,7 +59,7 @@ def waiting(ports: ClusterPorts, run: Run) -> Waiting | None:
     return replace(why, expected_at=expected)
 
 
-def _look(ports: ClusterPorts) -> Sight:
+def _read_workspace(ports: ClusterPorts) -> Sight:
     try:
         clusters = {cluster.name: cluster for cluster in ports.clusters.list()}
         return Sight(ports.clock(), clusters, tuple(ports.jobs.active()), begins=_begins(ports, clusters))
@@ -67,7 +67,7 @@ def _look(ports: ClusterPorts) -> Sight:
         return Sight(ports.clock(), {}, (), str(exc))
 
 
-def _begins(ports: ClusterPorts, clusters: dict[str, Cluster]) -> dict[str, datetime]:
+def _begins(ports: RunPorts, clusters: dict[str, Cluster]) -> dict[str, datetime]:
     """Forecast when the waiting runs of all clusters will start."""
     by_state = {state: list(itertools.islice(in_state(ports.runs, state), MOST_LIVE)) for state in LIVE}
     if any(len(runs) == MOST_LIVE for runs in by_state.values()):
@@ -78,15 +78,15 @@ def _begins(ports: ClusterPorts, clusters: dict[str, Cluster]) -> dict[str, date
     now = ports.clock()
     expected: dict[str, datetime] = {}
     for name, cluster in clusters.items():
-        claims = [_claim(ports.purse, run, now) for run in live if run.on_cluster == name]
+        claims = [_claim(ports.admission, run, now) for run in live if run.on_cluster == name]
         start = usual_start(_waits((run for run in ended if run.on_cluster == name), now))
         for run, seconds in begins(cluster, claims, start).items():
             expected[run] = now + timedelta(seconds=seconds)
     return expected
 
 
-def _claim(purse: Purse, run: Run, now: datetime) -> Claim:
-    usual, so_far = purse.usual_seconds(run), duration_seconds(run, now) or 0.0
+def _claim(admission: Admission, run: Run, now: datetime) -> Claim:
+    usual, so_far = admission.usual_seconds(run), duration_seconds(run, now) or 0.0
     seconds = None if usual is None else usual - so_far
     begun = run.progress.state is RunState.RUNNING
     return Claim(run.name, workload(run).fewest_nodes(run), begun, seconds, (now - run.created_at).total_seconds())

@@ -18,7 +18,7 @@ from shared.kernel.settings import Rules
 from shared.kernel.versioned import Stored
 
 
-def lease(ports: ClusterPorts, cluster: str, wish: LeaseSpec, owner: Person) -> Lease:
+def lease(ports: ClusterPorts, cluster: str, spec: LeaseSpec, owner: Person) -> Lease:
     """Lease nodes of a cluster to this owner. Queue two checks: one scales the cluster up now, the other lets it go at
     the end.
 
@@ -26,21 +26,21 @@ def lease(ports: ClusterPorts, cluster: str, wish: LeaseSpec, owner: Person) -> 
     cluster's project may spend nothing more.
     """
     target_cluster, now = _cluster(ports, cluster), ports.clock()
-    if wish.nodes > target_cluster.max_nodes:
+    if spec.nodes > target_cluster.max_nodes:
         raise Impossible(
-            f"{wish.nodes} nodes are asked for; {cluster} has at most {target_cluster.max_nodes}.", "too_many_nodes"
+            f"{spec.nodes} nodes are asked for; {cluster} has at most {target_cluster.max_nodes}.", "too_many_nodes"
         )
-    until = now + timedelta(seconds=wish.seconds)
+    until = now + timedelta(seconds=spec.seconds)
     _check_length(ports.rules, now, until)
     if target_cluster.project and (why := ports.budgets.exhausted(target_cluster.project)):
         raise Conflict(why, "over_budget")
     made = Lease(
         id=lease_id(now, f"{cluster} {owner.name} {ports.new_token()}"),
         cluster=cluster,
-        nodes=wish.nodes,
+        nodes=spec.nodes,
         owner=owner.name,
         owner_id=owner.id,
-        why=wish.why,
+        why=spec.why,
         made_at=now,
         until=until,
         project=target_cluster.project,

@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 
-from shared.clusters.ports import ClusterPorts
 from shared.kernel.clock import Clock
 from shared.kernel.errors import TrainyardError
 from shared.runs.codes import CancelCode
 from shared.runs.decide import idle_gpus, preemptions
 from shared.runs.intake.retry_and_continue import move_run
 from shared.runs.model import Run, RunState
-from shared.runs.ports import Runs
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.workloads import workload
 from shared.runs.views.metrics import series
@@ -27,7 +26,7 @@ LOOKED_AT = 20  # runs whose metrics one check reads; the next check reads the r
 QUIET = timedelta(minutes=15)
 
 
-def watch(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str]]:
+def watch(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
     """Cancel runs past their time limit, and runs with idle GPUs if that is configured. Return warnings by cluster.
 
     `live` are the states that have runs; runs in other states are not read.
@@ -51,7 +50,7 @@ def watch(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str
     return warnings
 
 
-def move(ports: ClusterPorts, live: Collection[RunState]) -> dict[str, list[str]]:
+def move(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
     """Move runs that are evicted again and again to the cluster that their route names. Return warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
     moves = any(route.move_to for route in ports.routes.values())
@@ -85,6 +84,6 @@ def _in_rotation(clock: Clock, runs: list[Run]) -> list[Run]:
     return [*old[first:], *old[:first]][:LOOKED_AT]
 
 
-def _idle(ports: ClusterPorts, run: Run) -> str | None:
+def _idle(ports: RunPorts, run: Run) -> str | None:
     points = series(ports, run.name, UTILIZATION, printed=False).get(UTILIZATION, [])
     return idle_gpus([(value, at) for _, value, at in points], ports.clock(), QUIET)

@@ -11,7 +11,7 @@ from shared.deadlines.facts import RunWillBeLate
 from shared.deadlines.intake import date_of, with_date
 from shared.deadlines.kinds import holding
 from shared.deadlines.model import Date
-from shared.deadlines.reactions import begin_pace, look_at_pace, look_at_pace_again, tell_of_lateness
+from shared.deadlines.reactions import announce_lateness, begin_pace, queue_pace_check, restart_pace_checks
 from shared.kernel.parts import FeaturePart
 from shared.runs import facts as runs
 from shared.runs.features import BeforeStart, Feature
@@ -43,10 +43,10 @@ FEATURE = Feature(
     before_start=(BeforeStart("date", DateCosts, date_of),),
     reactions={
         runs.RunRecorded: (begin_pace,),
-        runs.RunStarted: (look_at_pace,),
-        runs.RunLosesNodes: (look_at_pace,),
-        runs.RunReconciled: (look_at_pace_again,),
-        RunWillBeLate: (tell_of_lateness,),
+        runs.RunStarted: (queue_pace_check,),
+        runs.RunLosesNodes: (queue_pace_check,),
+        runs.RunReconciled: (restart_pace_checks,),
+        RunWillBeLate: (announce_lateness,),
     },
     price_on=price_on,
     mend=mended,

@@ -13,14 +13,15 @@ from typing import Any
 from shared.deadlines.kinds import holding
 from shared.deadlines.model import Date, DeadlineTerms, Pace, span
 from shared.deadlines.outlook import Outlook, outlook, terms_of
+from shared.deadlines.requested_date import RequestedDate, date_of_request, date_of_route, date_of_tags
 from shared.deadlines.tiers import tiers_of
-from shared.deadlines.wish import RequestedDate, wish_of_request, wish_of_route, wish_of_tags
 from shared.jobs.limits import DAY, LOW_PRIORITY_JOB_DAYS
 from shared.kernel.errors import Impossible
 from shared.money.admission import seconds_before
 from shared.money.ports import MoneyPorts
 from shared.runs.features import Origin
 from shared.runs.model import Placed, Run
+from shared.runs.ports import RunPorts
 
 
 def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
@@ -28,12 +29,12 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
 
     Raises Impossible if the deadline can't be promised, and reports the earliest possible deadline.
     """
-    wish = _wish(run, origin)
-    done_by = wish.moment(run.created_at)
+    requested = _requested_date(run, origin)
+    done_by = requested.moment(run.created_at)
     if done_by is None:
         return run
     how = holding(run)
-    work = _work(ports, run, wish)
+    work = _work(ports, run, requested)
     left = (done_by - run.created_at).total_seconds()
     tiers = tiers_of(ports, run.asked.cluster, run.asked.nodes, origin.limits.clusters)
     terms = terms_of(
@@ -74,17 +75,17 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
     )
 
 
-def _wish(run: Run, origin: Origin) -> RequestedDate:
-    """The request's wish, completed from the job's tags, then from the route."""
-    wish = wish_of_tags(run.asked.request.tags, run.created_at)
+def _requested_date(run: Run, origin: Origin) -> RequestedDate:
+    """The requested date in the request, completed from the job's tags, then from the route."""
+    requested = date_of_tags(run.asked.request.tags, run.created_at)
     if origin.request:
-        wish = wish_of_request(origin.request, run.created_at).over(wish)
-    return wish.over(wish_of_route(origin.route)) if origin.route else wish
+        requested = date_of_request(origin.request, run.created_at).over(requested)
+    return requested.over(date_of_route(origin.route)) if origin.route else requested
 
 
-def _work(ports: MoneyPorts, run: Run, wish: RequestedDate) -> float:
-    before = () if wish.takes_seconds else seconds_before(ports, run)
-    work = wish.takes_seconds or (median(before) if before else 0.0)
+def _work(ports: RunPorts, run: Run, requested: RequestedDate) -> float:
+    before = () if requested.takes_seconds else seconds_before(ports, run)
+    work = requested.takes_seconds or (median(before) if before else 0.0)
     if not work:
         words = "How long it takes on all its nodes is not known, as no run of its kind has ended. Say it:"
         raise Impossible(f"{words} takes_seconds in a request (--takes 5h), the tag takes in a job.", "unknown_work")

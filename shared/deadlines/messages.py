@@ -8,7 +8,7 @@ from shared.kernel.message import CHECKS, Message, Trace
 
 
 @dataclass(frozen=True)
-class CheckPace(Message, queue=CHECKS, handler="shared.deadlines.look:look_at_pace"):
+class CheckPace(Message, queue=CHECKS, handler="shared.deadlines.pace:check_pace"):
     """Check the pace of a run with a deadline.
 
     With a token, this is the next check of the run's chain, and queues its successor.

@@ -7,32 +7,33 @@ from datetime import timedelta
 from shared.deadlines.facts import RunWillBeLate
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
-from shared.events.announce import tell
-from shared.money.ports import MoneyPorts
+from shared.events.announce import queue_notice
+from shared.events.ports import EventPorts
+from shared.kernel.ports import StoragePorts
 from shared.runs import facts as runs
 
 PACE_PATIENCE = timedelta(minutes=11)  # more than twice the longest time between two checks of a run with a deadline
 
 
-def begin_pace(ports: MoneyPorts, fact: runs.RunRecorded) -> None:
+def begin_pace(ports: StoragePorts, fact: runs.RunRecorded) -> None:
     """Queue the first check of a run with a deadline; each check queues the next."""
     if fact.run.feature(Date):
         ports.queues.send(CheckPace(fact.run.name, ""))
 
 
-def look_at_pace(ports: MoneyPorts, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
+def queue_pace_check(ports: StoragePorts, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
     """Queue an early check, because nodes came or were lost. The row says so only after the fact is published."""
     if fact.run.feature(Date):
         ports.queues.send(CheckPace(fact.run.name), 1.0)
 
 
-def look_at_pace_again(ports: MoneyPorts, fact: runs.RunReconciled) -> None:
+def restart_pace_checks(ports: StoragePorts, fact: runs.RunReconciled) -> None:
     """Restart a lost chain of checks."""
     run, date = fact.run, fact.run.feature(Date)
     if date and run.jobs.job and ports.clock() - (date.pace.paced_at or run.created_at) > PACE_PATIENCE:
         ports.queues.send(CheckPace(run.name, date.pace.next_look))
 
 
-def tell_of_lateness(ports: MoneyPorts, fact: RunWillBeLate) -> None:
+def announce_lateness(ports: EventPorts, fact: RunWillBeLate) -> None:
     data = {"run": fact.run.name, "done at": fact.done_at.isoformat(), "why": fact.why}
-    tell(ports, "RunWillBeLate", fact.run.name, data)
+    queue_notice(ports, "RunWillBeLate", fact.run.name, data)

@@ -11,11 +11,11 @@ from shared.drops.decide import (
     SETTLED_SECONDS,
     OnUpload,
     VerdictKind,
-    becomes_loose,
-    first_look,
+    becomes_single_file,
     judge_drop,
     on_upload,
     one_too_many,
+    seconds_to_first_check,
     why_not_a_drop,
 )
 from shared.drops.facts import DropWaitsForRemoval
@@ -23,11 +23,13 @@ from shared.drops.messages import CheckDrop, FileUploaded
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import AlreadyAdded, DropPorts
 from shared.drops.seal import Complete, finish_sealing, reject, seal
+from shared.jobs.ports import WorkspacePorts
 from shared.jobs.route import Route, Routes
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.parsing import convert
+from shared.kernel.ports import StoragePorts
 from shared.kernel.versioned import Stored
 from shared.runs.content import SoFar, Survey, survey_in_time
 from shared.runs.data import PackedListing
@@ -59,9 +61,9 @@ def note_upload(ports: DropPorts, blob_name: str, at: datetime | None, form: str
 
     def write(stored: Stored[Drop] | None) -> None:
         try:
-            _take(ports, stored, upload)
+            _handle_upload(ports, stored, upload)
         except AlreadyAdded as exc:
-            _take(ports, exc.there, upload)
+            _handle_upload(ports, exc.there, upload)
 
     compare_and_set(ports.clock, f"Drop {key}", lambda: ports.drops.get(key), write, first=first)
 
@@ -80,7 +82,7 @@ class Upload:
     form: str
 
 
-def _take(ports: DropPorts, stored: Stored[Drop] | None, upload: Upload) -> None:
+def _handle_upload(ports: DropPorts, stored: Stored[Drop] | None, upload: Upload) -> None:
     """Carry out the consequence of the upload. A drop whose sealing was interrupted is sealed first."""
     key, path, at = upload.key, upload.path, upload.at
     step = on_upload(stored.value if stored else None, key, path, at, _route(ports.routes, key))
@@ -88,15 +90,15 @@ def _take(ports: DropPorts, stored: Stored[Drop] | None, upload: Upload) -> None
         write(ports.drops, stored, _rejected(ports, stored, key, path, at))
     elif step is OnUpload.OPEN:
         before = stored.value if stored else None
-        open_drop(ports, stored, key, first_look(before, path, at, ports.routes[key.route]), upload.form)
+        open_drop(ports, stored, key, seconds_to_first_check(before, path, at, ports.routes[key.route]), upload.form)
     elif step is OnUpload.FINISH and stored:
         finish_sealing(ports, stored)
-        _take(ports, ports.drops.get(key), upload)
+        _handle_upload(ports, ports.drops.get(key), upload)
     elif stored:
-        _take_in(ports, stored, upload.form, look=step is OnUpload.LOOK)
+        _record_form(ports, stored, upload.form, look=step is OnUpload.LOOK)
 
 
-def _take_in(ports: DropPorts, stored: Stored[Drop], form: str, look: bool) -> None:
+def _record_form(ports: DropPorts, stored: Stored[Drop], form: str, look: bool) -> None:
     """Record how an upload's event arrived, if the timer created the drop.
 
     A concurrent check then fails because the etag changed, so another check is queued.
@@ -106,7 +108,7 @@ def _take_in(ports: DropPorts, stored: Stored[Drop], form: str, look: bool) -> N
     if missed:
         stored = write(ports.drops, stored, replace(drop, event_form=form))
     if look:
-        _look(ports, stored)
+        _check(ports, stored)
     elif missed:
         send_check(ports.queues, drop, last=drop.state is not DropState.OPEN)
 
@@ -119,10 +121,10 @@ def check_drop(ports: DropPorts, message: CheckDrop) -> None:
     """
     stored = ports.drops.get(DropKey(message.route, message.name))
     if stored is not None and stored.value.token == message.token:
-        _look(ports, stored, message.last, convert(message.so_far or {}, SoFar))
+        _check(ports, stored, message.last, convert(message.so_far or {}, SoFar))
 
 
-def _look(ports: DropPorts, stored: Stored[Drop], last: bool = False, so_far: SoFar = BEGIN) -> None:
+def _check(ports: DropPorts, stored: Stored[Drop], last: bool = False, so_far: SoFar = BEGIN) -> None:
     try:
         if stored.value.state is DropState.SEALING:  # this may be the message for the final check
             send_check(ports.queues, stored.value, SETTLED_SECONDS, last=True)
@@ -132,12 +134,12 @@ def _look(ports: DropPorts, stored: Stored[Drop], last: bool = False, so_far: So
         elif stored.value.state is DropState.OPEN:
             _judge(ports, stored, last, so_far)
         elif last:  # the process that closed the drop queued this message
-            _look_once_more(ports, stored, so_far)
+            _check_again(ports, stored, so_far)
     except Changed:
         log.info("drop %s: another look was quicker", stored.value.key)
 
 
-def _wait_for_removal(ports: DropPorts, drop: Drop, last: bool) -> None:
+def _wait_for_removal(ports: StoragePorts, drop: Drop, last: bool) -> None:
     """Check the drop again later: what a pending removal deletes must not become part of the next generation."""
     if drop.removed_at and ports.clock() - drop.removed_at > REMOVAL_LOST_AFTER:
         ports.happened(DropWaitsForRemoval(drop))
@@ -145,7 +147,7 @@ def _wait_for_removal(ports: DropPorts, drop: Drop, last: bool) -> None:
         send_check(ports.queues, drop, REMOVAL_SECONDS)
 
 
-def _listed(ports: DropPorts, drop: Drop, last: bool, so_far: SoFar, listing: PackedListing) -> Survey | None:
+def _listed(ports: StoragePorts, drop: Drop, last: bool, so_far: SoFar, listing: PackedListing) -> Survey | None:
     """The survey of the drop; None if another message continues the listing."""
     seen = survey_in_time(ports.blobs, drop.key, ports.clock, so_far, listing.add)
     if isinstance(seen, Survey):
@@ -169,9 +171,9 @@ def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) ->
     if seen is None:
         return
     verdict = judge_drop(drop, seen, route, now)
-    loose = verdict.verdict is VerdictKind.SEAL and becomes_loose(drop, seen)
-    if loose and not ports.drops.take_loose(drop.key, route.single_files):
-        verdict, loose = one_too_many(route), False
+    single = verdict.verdict is VerdictKind.SEAL and becomes_single_file(drop, seen)
+    if single and not ports.drops.count_single_file(drop.key, route.single_files):
+        verdict, single = one_too_many(route), False
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is VerdictKind.WAIT:
         if not last:
@@ -189,14 +191,14 @@ def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) ->
         reject(ports.drops, Stored(looked, stored.etag), verdict.code, verdict.why)
     else:
         complete = Complete(seen, verdict, route, listing)
-        if not seal(ports, Stored(looked, stored.etag), complete) and loose:
-            ports.drops.give_loose(drop.key)
+        if not seal(ports, Stored(looked, stored.etag), complete) and single:
+            ports.drops.uncount_single_file(drop.key)
     # The queued check may have come too early and found the drop open
     if ports.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):
         send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
 
 
-def _look_once_more(ports: DropPorts, stored: Stored[Drop], so_far: SoFar) -> None:
+def _check_again(ports: DropPorts, stored: Stored[Drop], so_far: SoFar) -> None:
     """Open a closed drop again if its content differs from the closing listing.
 
     Nothing is written otherwise. A duplicate event that arrives much later opens the drop for one unnecessary check.
@@ -208,7 +210,7 @@ def _look_once_more(ports: DropPorts, stored: Stored[Drop], so_far: SoFar) -> No
         open_drop(ports, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))
 
 
-def _rejected(ports: DropPorts, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:
+def _rejected(ports: WorkspacePorts, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:
     """The record of a rejected upload, with the reason."""
     code, why = why_not_a_drop(key, path, _route(ports.routes, key), ports.routes) or ("", "")
     before = stored.value if stored else Drop(key, DropState.REJECTED, ports.new_token(), ports.clock())

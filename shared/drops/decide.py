@@ -45,12 +45,12 @@ def on_upload(drop: Drop | None, key: DropKey, path: str, at: datetime, route: R
         return OnUpload.NOTHING
     if drop is not None and drop.state is DropState.SEALING:
         return OnUpload.FINISH
-    if route is None or is_loose(key, path, route):
+    if route is None or is_refused_file(key, path, route):
         return OnUpload.NOTHING if drop is not None and drop.state is DropState.REJECTED else OnUpload.REJECT
     return OnUpload.OPEN
 
 
-def is_loose(key: DropKey, path: str, route: Route) -> bool:
+def is_refused_file(key: DropKey, path: str, route: Route) -> bool:
     """Whether the upload is a file directly in the route's folder, not an archive, on a route without single files."""
     return not path and not key.is_archive() and not route.single_files
 
@@ -61,7 +61,7 @@ def why_not_a_drop(key: DropKey, path: str, route: Route | None, routes: Routes)
         return "bad_name", problem
     if route is None:
         return "unknown_route", f"There is no route {key.route!r}. Routes: {choices(routes)}."
-    if is_loose(key, path, route):
+    if is_refused_file(key, path, route):
         why = (
             f"{key} is a file right in the route's folder. Upload it as drops/{key.route}/<name>/{key.name}: all files "
             "of one folder become one run."
@@ -94,7 +94,7 @@ def closes(path: str) -> bool:
     return path in (SUCCESS_MARKER, "", *JOB_FILES)
 
 
-def first_look(before: Drop | None, path: str, at: datetime, route: Route) -> float:
+def seconds_to_first_check(before: Drop | None, path: str, at: datetime, route: Route) -> float:
     """Seconds from the event that opens a drop to the drop's first check.
 
     An event from the second of the last verdict's newest blob is probably late. The check that decides this comes soon,
@@ -150,21 +150,21 @@ def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVer
         return DropVerdict(VerdictKind.WAIT, "collecting", why, max(wait, 0.1))
     if problem := drop.key.problem() or seen.problem:
         return DropVerdict(VerdictKind.REJECT, "bad_name", problem)
-    if seen.single_file and (loose := why_not_a_drop(drop.key, "", route, {})):
-        return DropVerdict(VerdictKind.REJECT, *loose)
+    if seen.single_file and (single := why_not_a_drop(drop.key, "", route, {})):
+        return DropVerdict(VerdictKind.REJECT, *single)
     if seen.data_blobs == 0:
         return DropVerdict(VerdictKind.REJECT, "empty", "It holds only a marker. Upload the data, then the marker.")
     return DropVerdict(VerdictKind.SEAL, *closed)
 
 
-def becomes_loose(drop: Drop, seen: Survey) -> bool:
-    """Whether the drop would be a new loose file. Archives don't count; a drop with a run is already counted."""
+def becomes_single_file(drop: Drop, seen: Survey) -> bool:
+    """Whether the drop would be a new single file. Archives don't count; a drop with a run is already counted."""
     return seen.single_file and not drop.key.is_archive() and not drop.generation
 
 
 def one_too_many(route: Route) -> DropVerdict:
-    """The verdict on a loose file if the route has reached its maximum number of such runs."""
-    why = f"Route {route.name!r} makes at most {route.single_files} runs of loose files. Upload files into a folder."
+    """The verdict on a single file if the route has reached its maximum number of such runs."""
+    why = f"Route {route.name!r} makes at most {route.single_files} runs of single files. Upload files into a folder."
     return DropVerdict(VerdictKind.REJECT, "too_many_files", why)
 
 

@@ -18,7 +18,7 @@ from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, nearest, there_are
 from shared.runs.model import Run, RunState
 from shared.runs.names import RUN_NAME
-from shared.runs.ports import RunFilter, Runs
+from shared.runs.ports import RunFilter, RunPorts, Runs
 from shared.runs.views.run_list import matching
 from shared.runs.views.summary import lower_is_better, metric_named, model_metrics
 
@@ -117,7 +117,7 @@ def _best(runs: list[Run], metric: str) -> Run:
     return choose((run for run, _ in having), key=lambda run: value[run.name])
 
 
-def _candidates(ports: DropPorts, where: str, completed: bool) -> list[Run]:
+def _candidates(ports: RunPorts, where: str, completed: bool) -> list[Run]:
     """The runs of a route, an experiment or a drop, newest first."""
     state = str(RunState.COMPLETED) if completed else ""
     experiments = {where, *(route.experiment for name, route in ports.routes.items() if name == where)}

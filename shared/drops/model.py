@@ -81,7 +81,7 @@ class Generation:
     folder: str = ""
 
 
-def is_loose(drop: Drop) -> bool:
+def ran_as_single_file(drop: Drop) -> bool:
     """Whether the drop became a run of a single file that is not an archive."""
     return drop.generation > 0 and drop.blobs == 1 and not drop.key.is_archive()
 

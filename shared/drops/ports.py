@@ -81,16 +81,16 @@ class Drops(Protocol):
         missing.
         """
 
-    def loose(self, route: str, limit: int) -> int:
-        """The number of loose files of the route (`is_loose`) that became runs or are about to, at most `limit`."""
+    def single_files(self, route: str, limit: int) -> int:
+        """The number of the route's single files that became runs or are about to, at most `limit`."""
 
-    def take_loose(self, key: DropKey, limit: int) -> bool:
-        """Count this drop among its route's loose files, unless `limit` others are counted. True if it is counted.
+    def count_single_file(self, key: DropKey, limit: int) -> bool:
+        """Count this drop among its route's single files, unless `limit` others are counted. True if it is counted.
 
         The limit holds for concurrent calls too. Raises Changed if concurrent calls win repeatedly.
         """
 
-    def give_loose(self, key: DropKey) -> None:
+    def uncount_single_file(self, key: DropKey) -> None:
         """Stop counting this drop, because it became no run. Does nothing for a drop that isn't counted."""
 
     def cursors(self, walks: Iterable[str]) -> dict[str, str]:

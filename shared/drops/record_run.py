@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from shared.drops.facts import DropComplete
 from shared.drops.model import Drop
-from shared.drops.ports import DropPorts
 from shared.runs.decide import first_moment
 from shared.runs.facts import RunRecorded
 from shared.runs.features import Origin, begun
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.job_lifetime import within_lifetime
 from shared.runs.model import Run, RunState
+from shared.runs.ports import RunPorts
 
 
-def record_run(ports: DropPorts, fact: DropComplete) -> None:
+def record_run(ports: RunPorts, fact: DropComplete) -> None:
     """Write the run's row, except for a drop of a route that trains nothing.
 
     Raises BadInput if the row is impossible.
@@ -27,7 +27,7 @@ def record_run(ports: DropPorts, fact: DropComplete) -> None:
         ports.happened(RunRecorded(run))
 
 
-def _run(ports: DropPorts, drop: Drop) -> Run:
+def _run(ports: RunPorts, drop: Drop) -> Run:
     job, shorter = within_lifetime(ports.capacity, drop.request)
     route = ports.routes.get(drop.key.route)
     now = drop.sealed_at or ports.clock()
@@ -44,7 +44,7 @@ def _run(ports: DropPorts, drop: Drop) -> Run:
             generation=drop.generation,
         ),
         people=replace(run.people, owner=drop.owner),
-        money=replace(run.money, project=ports.purse.project_of(job.tags, drop.key.route)),
+        money=replace(run.money, project=ports.admission.project_of(job.tags, drop.key.route)),
     )
     run = replace(run, progress=replace(run.progress, history=first_moment(run, shorter)))
     return begun(ports, run, Origin(None, route, route.limits)) if route else run

@@ -13,7 +13,7 @@ from shared.drops.ports import DropPorts, Drops
 from shared.jobs.build import Built, build
 from shared.jobs.data import data_of
 from shared.jobs.order import JobOrder
-from shared.jobs.ports import Around, Jobs, Written
+from shared.jobs.ports import Around, Jobs, WorkspacePorts, Written
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
@@ -107,7 +107,7 @@ def reject(drops: Drops, stored: Stored[Drop], code: str, why: str) -> None:
     drops.replace(replace(stored.value, state=DropState.REJECTED, code=code, why=why), stored)
 
 
-def _written(ports: DropPorts, route: Route, job_file: JobFile | None, folder: Place | None) -> Written | None:
+def _written(ports: WorkspacePorts, route: Route, job_file: JobFile | None, folder: Place | None) -> Written | None:
     """The job file as a layer over the route's template; None without a job file. Raises BrokenJobFile.
 
     `folder` is the drop's folder, None before the drop exists.
@@ -125,7 +125,7 @@ def _written(ports: DropPorts, route: Route, job_file: JobFile | None, folder: P
 
 
 def route_problems(
-    ports: DropPorts, key: DropKey, route: Route, content: dict[str, Any] | None
+    ports: WorkspacePorts, key: DropKey, route: Route, content: dict[str, Any] | None
 ) -> tuple[JobSpec | None, list[Problem]]:
     """The job of a drop with this job file, and the job's problems. Called before the drop exists."""
     job_file = None if content is None else JobFile("job.yaml", content, {})

@@ -148,10 +148,10 @@ def _judged(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Membe
         return _ending(elastic, RunState.CANCELED, run.cancel.why or "Canceled as asked.", _alive(members))
     if bad := next((m for m in members if m.state is RunState.FAILED and _exit_code(m) == BAD_INPUT), None):
         return _ending(elastic, RunState.FAILED, bad.why, _alive(members), (run, bad))
-    return _going_on(run, elastic, now)
+    return _replace_lost(run, elastic, now)
 
 
-def _going_on(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
+def _replace_lost(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
     """Replace lost members; fail the run when too few members are left or the deadline has passed."""
     late, alive = now >= elastic.deadline, _alive(elastic.members)
     ended_members = (m for m in elastic.members if m.state in FINAL and m.index < DEDICATED_FROM + elastic.dedicated)

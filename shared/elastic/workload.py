@@ -30,7 +30,7 @@ class ElasticJobs(Workload):
     replaces_jobs = True
     logs_to_mlflow = False  # each job has its own MLflow run, and none has the whole curve
 
-    def takes(self, job: JobSpec) -> bool:
+    def accepts(self, job: JobSpec) -> bool:
         return job.is_elastic
 
     def begun(self, run: Run, new: NewRun) -> Run:

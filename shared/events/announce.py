@@ -13,6 +13,7 @@ from shared.events.messages import Announce, Notify
 from shared.events.ports import EventPorts
 from shared.kernel.errors import TrainyardError
 from shared.kernel.message import is_old
+from shared.kernel.ports import StoragePorts
 
 
 def announce(ports: EventPorts, kind: str, subject: str, data: dict[str, Any]) -> None:
@@ -25,7 +26,7 @@ def announce(ports: EventPorts, kind: str, subject: str, data: dict[str, Any]) -
             ports.queues.send(message)
 
 
-def tell(ports: EventPorts, kind: str, subject: str, data: dict[str, Any], after: float = 0.0) -> None:
+def queue_notice(ports: EventPorts, kind: str, subject: str, data: dict[str, Any], after: float = 0.0) -> None:
     """Queue an event for the subscribers to notices. The message becomes visible after `after` seconds."""
     if ports.audience is None or ports.audience.anyone():
         ports.queues.send(Notify(kind, subject, ports.clock(), data), after)
@@ -43,5 +44,5 @@ def is_published(ports: EventPorts, message: Announce) -> bool:
     return ports.events is None or is_old(ports.clock(), message.at)
 
 
-def happened_at(ports: EventPorts, message: Announce | Notify) -> datetime:  # noqa: ARG001 - others ask the ports
+def happened_at(ports: StoragePorts, message: Announce | Notify) -> datetime:  # noqa: ARG001 - others ask the ports
     return message.at

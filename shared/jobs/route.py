@@ -68,7 +68,7 @@ class Route:
     max_processes: int = 64
     allow: frozenset[str] = frozenset()
     project: str = ""  # the project that pays for the route's runs
-    single_files: int = 0  # how many loose files may become runs of their own; archives always may
+    single_files: int = 0  # how many single files may become runs of their own; archives always may
     retention: Retention = field(default_factory=Retention)
     parameters: Parameters = field(default_factory=dict)  # the template's, described
     template_timeout: bool = False  # the template's own time limit holds: the route names none

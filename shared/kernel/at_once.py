@@ -34,7 +34,7 @@ def at_once(ports: P, kinds: Collection[type[Message]], handle: Callable[[P, Mes
     When a handler raises a TrainyardError, its message stays in the queue, and the rest of the invocation continues.
     When the invocation takes longer than CAUGHT_AFTER, the remaining messages stay in the queue, too.
     """
-    going_on, until = GoingOn(ports.queues, kinds), ports.clock() + timedelta(seconds=CAUGHT_AFTER)
+    going_on, until = MessagesAtOnce(ports.queues, kinds), ports.clock() + timedelta(seconds=CAUGHT_AFTER)
     inner = replace(ports, queues=going_on)
     yield inner
     for message, sent in going_on.pending():
@@ -42,12 +42,12 @@ def at_once(ports: P, kinds: Collection[type[Message]], handle: Callable[[P, Mes
             return
         try:
             handle(inner, message)
-            going_on.take_back(message.queue, sent)
+            going_on.withdraw(message.queue, sent)
         except TrainyardError as exc:
             log.info("%s: not at once: %s", message.queue, exc)
 
 
-class GoingOn:
+class MessagesAtOnce:
     """Wraps storage.Queues and remembers the messages to handle at once."""
 
     def __init__(self, queues: Queues, kinds: Collection[type[Message]]) -> None:
@@ -70,8 +70,8 @@ class GoingOn:
     def put(self, queue: str, text: str) -> None:
         self._queues.put(queue, text)
 
-    def take_back(self, queue: str, sent: Sent) -> None:
-        self._queues.take_back(queue, sent)
+    def withdraw(self, queue: str, sent: Sent) -> None:
+        self._queues.withdraw(queue, sent)
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
         return self._queues.counts(queues)

@@ -46,7 +46,7 @@ class Queues(Protocol):
     def put(self, queue: str, text: str) -> None:
         """Put a text in a queue unchanged: an event of another service, or a message from elsewhere."""
 
-    def take_back(self, queue: str, sent: Sent) -> None:
+    def withdraw(self, queue: str, sent: Sent) -> None:
         """Delete a message that was sent. Nothing happens if another process has received or deleted the message
         since.
         """

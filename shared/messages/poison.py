@@ -15,10 +15,10 @@ from shared.kernel import measure
 from shared.kernel.errors import TrainyardError
 from shared.kernel.memory import Memory, Topic
 from shared.kernel.message import Message, function, is_old
+from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Queues
 from shared.kernel.turns import Turns
 from shared.messages.declared import QUEUES, decode
-from shared.ports import AllPorts
 
 POISON = "-poison"  # the suffix that the host adds to a queue's name
 MOST = 1000  # messages of one queue that one round reads, and that one keep_poison call renews
@@ -37,13 +37,13 @@ def poisoned(queues: Queues, memory: Memory) -> list[str]:
     return [poison.removesuffix(POISON) for poison, count in counts.items() if count]
 
 
-def clear(ports: AllPorts, queues: Iterable[str]) -> None:
+def clear(ports: StoragePorts, queues: Iterable[str]) -> None:
     """Delete the poison messages of these queues that are done, and send back those that are news."""
     for queue in queues:
         ports.queues.clear(f"{queue}{POISON}", partial(_leaves, ports, queue), MOST)
 
 
-def is_done(ports: AllPorts, queue: str, text: str) -> bool:
+def is_done(ports: StoragePorts, queue: str, text: str) -> bool:
     """Return whether this poison message needs no more work. False if that can't be determined now."""
     try:
         message = decode(queue, text.encode())
@@ -52,12 +52,12 @@ def is_done(ports: AllPorts, queue: str, text: str) -> bool:
         return False
 
 
-def _leaves(ports: AllPorts, queue: str, text: str) -> bool:
+def _leaves(ports: StoragePorts, queue: str, text: str) -> bool:
     """Return whether to delete the poison message: it is done, or was sent back to its queue."""
     return is_done(ports, queue, text) or _goes_back(ports, queue, text)
 
 
-def _goes_back(ports: AllPorts, queue: str, text: str) -> bool:
+def _goes_back(ports: StoragePorts, queue: str, text: str) -> bool:
     try:
         message = decode(queue, text.encode())
         if message is None or not _is_news(ports, message):
@@ -68,11 +68,11 @@ def _goes_back(ports: AllPorts, queue: str, text: str) -> bool:
     return True
 
 
-def _is_news(ports: AllPorts, message: Message) -> bool:
+def _is_news(ports: StoragePorts, message: Message) -> bool:
     return bool(message.news_since) and not is_old(ports.clock(), function(message.news_since)(ports, message))
 
 
-def state_poison(ports: AllPorts, queues: Iterable[str]) -> None:
+def state_poison(ports: StoragePorts, queues: Iterable[str]) -> None:
     """State each poison message of these queues as a fact."""
     for queue in queues:
         for text in ports.queues.peek(f"{queue}{POISON}"):
@@ -80,7 +80,7 @@ def state_poison(ports: AllPorts, queues: Iterable[str]) -> None:
             ports.happened(MessagePoisoned(queue, digest))
 
 
-def keep_poison(ports: AllPorts) -> None:
+def keep_poison(ports: StoragePorts) -> None:
     """Rewrite the poison messages so that they never expire. Messages that the host puts there expire after a week."""
     counts = ports.queues.counts(f"{queue}{POISON}" for queue in QUEUES)
     for poison, count in counts.items():

@@ -17,6 +17,7 @@ from shared.jobs.route import Routes
 from shared.jobs.route_model import RouteModel
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.person import Person
+from shared.kernel.ports import StoragePorts
 from shared.models import champion_test, promote
 from shared.models.champion_test import challenger_of
 from shared.models.decide import ChangeRequest, OtherChampion
@@ -29,7 +30,7 @@ from shared.models.ports import ModelPorts
 from shared.models.reproduce import REPRODUCES
 from shared.runs.content import JOB_FILES, SUCCESS_MARKER
 from shared.runs.model import Run, RunState
-from shared.runs.ports import Runs
+from shared.runs.ports import RunPorts, Runs
 
 BY = Person("challenger")
 BY_HAND = "Promote it by hand if it is better."
@@ -66,12 +67,12 @@ def is_decided(ports: ModelPorts, message: Challenge) -> bool:
     return rule is None or _decision(ports, rule, challenger_of(run) or run.name) is not None
 
 
-def archived_at(ports: ModelPorts, message: Challenge) -> datetime | None:
+def archived_at(ports: RunPorts, message: Challenge) -> datetime | None:
     run = _run(ports, message.run)
     return run.archive.at if run else None
 
 
-def _run(ports: ModelPorts, name: str) -> Run | None:
+def _run(ports: RunPorts, name: str) -> Run | None:
     try:
         return ports.runs.get(name).value
     except NotFound:
@@ -123,7 +124,7 @@ def _decision(ports: ModelPorts, rule: RouteModel, run: str) -> Change | None:
     return None
 
 
-def _state(ports: ModelPorts, rule: RouteModel, run: Run, line: Change) -> None:
+def _state(ports: StoragePorts, rule: RouteModel, run: Run, line: Change) -> None:
     """State the decision again, in case a crash after its write prevented that."""
     fact = ChallengeLost(rule.name, run.name, line.why) if line.what is ChangeKind.LOST else AliasMoved(line)
     ports.happened(fact)

@@ -9,18 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from shared.drops.ports import DropPorts
 from shared.jobs.places import starting_from
 from shared.jobs.spec import JobSpec, again
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.models import reproduce
 from shared.models.model import Version
-from shared.models.ports import ModelPorts
 from shared.models.why import data_changes
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.names import asked_run_name
+from shared.runs.ports import RunPorts
 from shared.runs.progress.workloads import workload
 
 TESTS_FOR = "trainyard.tests_champion_for"  # the tag of a test's job; its value is the challenger
@@ -31,7 +32,7 @@ def challenger_of(run: Run) -> str:
     return run.asked.request.tags.get(TESTS_FOR, "")
 
 
-def test_of(ports: ModelPorts, champion: Version, challenger: Run, parameters: dict[str, Any]) -> Run:
+def test_of(ports: DropPorts, champion: Version, challenger: Run, parameters: dict[str, Any]) -> Run:
     """Return the run that tests the champion on the challenger's data. A repeat returns the same run.
 
     Raises Conflict if the data changed since or the budget is used up, Impossible if the model no longer exists.
@@ -58,7 +59,7 @@ def test_of(ports: ModelPorts, champion: Version, challenger: Run, parameters: d
     return record(ports, run)
 
 
-def _job(ports: ModelPorts, name: str, champion: Version, challenger: Run, parameters: dict[str, Any]) -> JobSpec:
+def _job(ports: RunPorts, name: str, champion: Version, challenger: Run, parameters: dict[str, Any]) -> JobSpec:
     job = again(challenger.asked.request, challenger.name, name, TESTS_FOR)
     job = reproduce.as_it_ran(ports.jobs, challenger, replace(job, inputs={**job.inputs, **parameters}))
     job, problems = starting_from(job, model_of(ports, champion.run))

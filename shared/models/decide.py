@@ -32,7 +32,7 @@ class OtherChampion(Exception):
 def with_version(model: Model, number: int, asked: ChangeRequest, goals: Mapping[str, str] | None = None) -> Changed:
     """Return the model with its next version. A goal that the model has stays."""
     model = replace(model, latest=number, goals={**(goals or {}), **model.goals})
-    after, change = _told(model, asked, ChangeKind.VERSION, after=number)
+    after, change = _with_change(model, asked, ChangeKind.VERSION, after=number)
     return after, [change]
 
 
@@ -44,7 +44,7 @@ def pointed(model: Model, number: int, alias: str, asked: ChangeRequest) -> Chan
     earlier = (*old.earlier, old.number)[-MOST_EARLIER:] if old else ()
     moved = Alias(number, asked.at, asked.by.name, asked.by.id, asked.why, earlier)
     before = old.number if old else 0
-    after, change = _told(_with(model, alias, moved), asked, ChangeKind.ALIAS, alias, before, number)
+    after, change = _with_change(_with(model, alias, moved), asked, ChangeKind.ALIAS, alias, before, number)
     return after, [change]
 
 
@@ -62,7 +62,7 @@ def kept(model: Model, alias: str, judged: Alias | None, run: str, asked: Change
     if model.aliases.get(alias) != judged:
         raise OtherChampion
     number = judged.number if judged else 0
-    after, change = _told(model, asked, ChangeKind.LOST, alias, number, number)
+    after, change = _with_change(model, asked, ChangeKind.LOST, alias, number, number)
     return after, [replace(change, run=run)]
 
 
@@ -76,7 +76,7 @@ def undone(model: Model, alias: str, asked: ChangeRequest) -> Changed:
         )
     number = old.earlier[-1] if old.earlier else 0
     moved = Alias(number, asked.at, asked.by.name, asked.by.id, asked.why, old.earlier[:-1]) if number else None
-    after, change = _told(_with(model, alias, moved), asked, ChangeKind.UNDO, alias, old.number, number)
+    after, change = _with_change(_with(model, alias, moved), asked, ChangeKind.UNDO, alias, old.number, number)
     return after, [change]
 
 
@@ -91,7 +91,7 @@ def without(model: Model, version: Version, asked: ChangeRequest) -> Changed:
         name: _going_back_to(alias, tuple(n for n in alias.earlier if n != version.number))
         for name, alias in model.aliases.items()
     }
-    after, change = _told(replace(model, aliases=aliases), asked, ChangeKind.LET_GO, before=version.number)
+    after, change = _with_change(replace(model, aliases=aliases), asked, ChangeKind.LET_GO, before=version.number)
     return after, [change]
 
 
@@ -104,7 +104,7 @@ def _with(model: Model, name: str, alias: Alias | None) -> Model:
     return replace(model, aliases={**others, name: alias} if alias else others)
 
 
-def _told(
+def _with_change(
     model: Model, asked: ChangeRequest, what: ChangeKind, alias: str = "", before: int = 0, after: int = 0
 ) -> tuple[Model, Change]:
     order = model.changes + 1

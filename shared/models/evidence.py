@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.drops.ports import DropPorts
 from shared.drops.versions import listing_of
 from shared.jobs.readers.variables import without_values
 from shared.kernel.errors import Conflict, NotFound
@@ -123,7 +124,7 @@ def _model(ports: ModelPorts, folder: str, rows: dict[str, dict[str, Any]]) -> l
     return list(ports.each(hashed, model))
 
 
-def _data(ports: ModelPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str]:
+def _data(ports: DropPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str]:
     """Return the drop's blobs with their SHA-256, and why hashes are missing."""
     blobs = listing_of(ports, run)
     if blobs is None:

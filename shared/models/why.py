@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from shared.drops.ports import DropPorts
 from shared.drops.versions import listing_of
 from shared.jobs.readers.place_text import place_text
 from shared.kernel.drop_key import DropKey
@@ -69,7 +70,7 @@ def chain(ports: ModelPorts, version: Version) -> list[Link]:
     ]
 
 
-def data_changes(ports: ModelPorts, run: Run) -> str:
+def data_changes(ports: DropPorts, run: Run) -> str:
     """Return how the drop's data differ from the data that the run was made for; '' if they are equal."""
     before = listing_of(ports, run)
     if before is None:
@@ -163,7 +164,7 @@ def _run(run: Run) -> Link:
     )
 
 
-def _data(ports: ModelPorts, run: Run) -> Link:
+def _data(ports: DropPorts, run: Run) -> Link:
     if not run.asked.drop:
         return Link("data", UNKNOWN, f"No drop; it read {', '.join(run.asked.reads) or 'nothing that was recorded'}.")
     what = f"{run.asked.drop}@{run.asked.generation}"

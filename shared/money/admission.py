@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from shared.clusters.model import Cluster
+from shared.clusters.ports import ClusterPorts
 from shared.jobs.route import Routes
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Conflict, Impossible, TrainyardError
@@ -22,7 +23,7 @@ from shared.money.ports import MoneyPorts
 from shared.money.prices import Price, Prices
 from shared.runs.model import Run
 from shared.runs.node_use import seconds_of
-from shared.runs.ports import Refusal
+from shared.runs.ports import Refusal, RunPorts
 from shared.runs.progress.workloads import workload
 
 PROJECT_TAG = "project"
@@ -37,7 +38,7 @@ NEWEST_RUNS = Topic[list[Run]]("newest runs", timedelta(minutes=1), else_last=Tr
 
 
 @dataclass(frozen=True)
-class ProjectPurse:
+class BudgetAdmission:
     """Implements the port shared.runs.ports.Purse with the money file and the projects' accounts."""
 
     ports: MoneyPorts
@@ -182,7 +183,7 @@ def price_of(ports: MoneyPorts, cluster: Cluster) -> Price | None:
     return prices(ports).find(cluster.vm_size, cluster.tier, ports.money.region)
 
 
-def clusters(ports: MoneyPorts) -> dict[str, Cluster]:
+def clusters(ports: ClusterPorts) -> dict[str, Cluster]:
     """Return the workspace's clusters by name, at most minutes old, for their sizes and projects.
 
     While Azure ML does not answer, the last known clusters are returned. Raises Unavailable if none were ever read.
@@ -191,7 +192,7 @@ def clusters(ports: MoneyPorts) -> dict[str, Cluster]:
     return {cluster.name: cluster for cluster in all_clusters}
 
 
-def _cluster(ports: MoneyPorts, name: str) -> Cluster | None:
+def _cluster(ports: ClusterPorts, name: str) -> Cluster | None:
     """Return the cluster, at most minutes old. A cluster that is missing may be new, so the list is read again."""
     if known := clusters(ports).get(name):
         return known
@@ -199,11 +200,11 @@ def _cluster(ports: MoneyPorts, name: str) -> Cluster | None:
     return next((cluster for cluster in recent if cluster.name == name), None)
 
 
-def newest_runs(ports: MoneyPorts) -> list[Run]:
+def newest_runs(ports: RunPorts) -> list[Run]:
     return ports.memory.answer(NEWEST_RUNS, ports.clock(), lambda: ports.runs.newest(RUNS_READ))
 
 
-def seconds_before(ports: MoneyPorts, run: Run) -> list[float]:
+def seconds_before(ports: RunPorts, run: Run) -> list[float]:
     """Return the durations in seconds of the newest runs with the same experiment, route and number of nodes."""
     newest = newest_runs(ports)
     kind = (run.asked.experiment, run.asked.route, run.asked.nodes)

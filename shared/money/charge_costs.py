@@ -15,6 +15,7 @@ from shared.kernel.attempts import Attempts
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import TrainyardError
 from shared.kernel.memory import Memory, Topic
+from shared.kernel.ports import StoragePorts
 from shared.kernel.versioned import Stored
 from shared.money import decide
 from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_runs
@@ -28,7 +29,7 @@ from shared.money.sampled import Sampled
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.model import Cost, Run
-from shared.runs.ports import Runs
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.cancel import cancel_run
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ def _charge(ports: MoneyPorts) -> None:
     close_days(ports, samples)
     books = charged(ports, now - KEPT, now, samples)
     costs = of_runs(books.days)
-    all_told = _tell_runs(ports, books.runs, costs)
+    all_told = _write_run_costs(ports, books.runs, costs)
     for project, budget in sorted(ports.money.budgets.items()):
         _hold_to(ports, project, budget, _spent(project, books, costs, now))
     if all_told and all(map(is_over, books.runs.values())):
@@ -108,7 +109,7 @@ def _is_charged(runs: Runs, memory: Memory, samples: Sampled, now: datetime) -> 
     return not any(sample.nodes for name in samples.clusters for sample in samples.between(name, now - HOLDS, now))
 
 
-def _tell_runs(ports: MoneyPorts, runs: dict[str, Run], costs: dict[str, dict[str, Row]]) -> bool:
+def _write_run_costs(ports: RunPorts, runs: dict[str, Run], costs: dict[str, dict[str, Row]]) -> bool:
     """Write each run's cost so far on the run, largest changes first. Return False if a run was not written."""
     now = ports.clock()
     changed = []
@@ -161,9 +162,9 @@ def _hold_to(ports: MoneyPorts, project: str, budget: Budget, spent: Spent) -> N
     def write(stored: Stored[Account] | None) -> list[Consequence]:
         now = ports.clock()
         before = stored.value if stored else Account(project, month_of(now))
-        after, consequences = decide.consequences(budget, decide.settle(before, spent, now), now)
+        after, consequences = decide.consequences(budget, decide.update_account(before, spent, now), now)
         # State the facts before the write: after a crash in between they are stated again under the same id.
-        _tell_events(ports, project, consequences)
+        _announce_consequences(ports, project, consequences)
         if stored is None:
             ports.books.open_account(after)
         elif after != before:
@@ -174,7 +175,7 @@ def _hold_to(ports: MoneyPorts, project: str, budget: Budget, spent: Spent) -> N
     _cancel(ports, spent, compare_and_set(ports.clock, what, lambda: ports.books.account(project), write))
 
 
-def _tell_events(ports: MoneyPorts, project: str, consequences: list[Consequence]) -> None:
+def _announce_consequences(ports: StoragePorts, project: str, consequences: list[Consequence]) -> None:
     for consequence in consequences:
         if consequence.event:
             fact = BudgetWarned if consequence.event == WARNED else BudgetReached
@@ -182,7 +183,7 @@ def _tell_events(ports: MoneyPorts, project: str, consequences: list[Consequence
             log.warning("project %s: %s", project, consequence.why)
 
 
-def _cancel(ports: MoneyPorts, spent: Spent, consequences: list[Consequence]) -> None:
+def _cancel(ports: RunPorts, spent: Spent, consequences: list[Consequence]) -> None:
     for consequence in consequences:
         for run in consequence.cancel:
             if run in spent.live:

@@ -25,7 +25,7 @@ from shared.runs.decide import is_over
 from shared.runs.features import price_on
 from shared.runs.model import Run
 from shared.runs.node_use import ClusterUse, NodeSpan
-from shared.runs.ports import RunFilter
+from shared.runs.ports import RunFilter, RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import matching
 
@@ -147,7 +147,7 @@ def _hold(lease: Lease) -> LeasedNodes:
     return LeasedNodes(lease.id, lease.cluster, NodeSpan(lease.made_at, lease.ended_at, lease.nodes))
 
 
-def _runs(ports: MoneyPorts, since: datetime) -> Iterator[Run]:
+def _runs(ports: RunPorts, since: datetime) -> Iterator[Run]:
     """Yield the runs that may have had nodes after `since`.
 
     These are the runs created at most a time limit plus QUEUED before `since`, and older runs that this process has

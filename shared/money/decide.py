@@ -133,7 +133,7 @@ class Spent:
     live: frozenset[str]
 
 
-def settle(account: Account, spent: Spent, now: datetime) -> Account:
+def update_account(account: Account, spent: Spent, now: datetime) -> Account:
     """Return the account updated from the ledger.
 
     A finished run keeps its reservation while its nodes may idle; then the unused part is released. A live run without

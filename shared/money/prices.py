@@ -6,7 +6,6 @@ them, and the money file's prices override both.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -66,6 +65,8 @@ def _key(vm_size: str, tier: str, region: str) -> tuple[str, str, str]:
 
 def read_csv(text: str) -> Prices:
     """Parse prices.csv: columns vm_size, region, dedicated, low_priority; lines that start with # are comments."""
+    import csv  # not at a cold start
+
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return Prices(
         Price(row["vm_size"], tier, row["region"], float(row[tier]), SHIPPED)

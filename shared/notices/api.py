@@ -9,10 +9,12 @@ from msgspec import Meta, Struct
 
 from shared.kernel.encode import model_of, plain_fields
 from shared.kernel.person import Person
+from shared.kernel.ports import StoragePorts
 from shared.kernel.reply import Reply
 from shared.notices import model, subscribe
 from shared.notices.model import Channel, DeliveryState, NoticeKind
-from shared.notices.ports import NoticePorts, Post
+from shared.notices.ports import Post
+from shared.runs.ports import RunPorts
 
 Json = dict[str, Any]
 
@@ -29,7 +31,7 @@ class SubscriptionRequest(Struct, forbid_unknown_fields=True):
     route: Annotated[str, Meta(max_length=200)] = ""
     experiment: Annotated[str, Meta(max_length=255)] = ""
 
-    def wish(self) -> subscribe.SubscriptionSpec:
+    def spec(self) -> subscribe.SubscriptionSpec:
         return subscribe.SubscriptionSpec(self.on, self.to, self.channel or "", self.route, self.experiment)
 
 
@@ -74,9 +76,9 @@ def list_subscriptions(post: Post) -> Annotated[list[Json], list[SubscriptionAns
 
 
 def add_subscription(
-    ports: NoticePorts, post: Post, body: SubscriptionRequest, key: str | None, by: Person
+    ports: StoragePorts, post: Post, body: SubscriptionRequest, key: str | None, by: Person
 ) -> Annotated[Reply, {201: NewSubscription}]:
-    made = subscribe.subscribe(ports, post, body.wish(), by, key)
+    made = subscribe.subscribe(ports, post, body.spec(), by, key)
     answer = {"id": made.id, "channel": str(made.channel), "to": made.shown, "secret": made.secret}
     return Reply(answer, 201, {"Location": f"/api/notices/{made.id}", "Cache-Control": "no-store"})
 
@@ -86,7 +88,7 @@ def remove_subscription(post: Post, subscription: SubscriptionName) -> Annotated
     return {"id": subscription}
 
 
-def test_subscription(ports: NoticePorts, post: Post, subscription: SubscriptionName) -> Annotated[Json, Tested]:
+def test_subscription(ports: RunPorts, post: Post, subscription: SubscriptionName) -> Annotated[Json, Tested]:
     return {"id": subscription, "event": subscribe.send_test(ports, post, subscription)}
 
 

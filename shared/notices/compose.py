@@ -75,7 +75,7 @@ def _budget(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
 
 
 def _poison(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
-    title = f"A message of the queue {data.get('queue')} failed five times and was set aside."
+    title = f"A message of the queue {data.get('queue')} failed five times. It is in the poison queue."
     hint = "`status` shows it, `admin replay` gives it back once the cause is mended."
     return _plain(notice, NoticeKind.POISON, title, {"queue": data.get("queue"), "what to do": hint})
 
@@ -138,7 +138,7 @@ def _of_run(notice: Notice, run: Run, kind: NoticeKind, title: str, facts: dict[
         "why": first_line(run) if kind is not NoticeKind.COMPLETED else "",
         "experiment": run.asked.experiment,
         "cluster": f"{run.asked.cluster}, {_nodes(run.asked.nodes)}",
-        "took": _took(run),
+        "took": _duration(run),
         "metrics": ", ".join(best),
         "owner": run.people.owner,
     }
@@ -149,7 +149,7 @@ def _nodes(count: object) -> str:
     return "1 node" if count == 1 else f"{count} nodes"
 
 
-def _took(run: Run) -> str:
+def _duration(run: Run) -> str:
     if not run.progress.history:
         return ""
     return str(timedelta(seconds=round((run.progress.history[-1].at - run.created_at).total_seconds())))

@@ -12,9 +12,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.events.messages import Notify
+from shared.events.ports import EventPorts
 from shared.kernel.clock import Clock
 from shared.kernel.errors import Changed, Impossible, Unavailable
 from shared.kernel.message import is_old
+from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.notices import render
@@ -82,7 +84,7 @@ def deliver(ports: NoticePorts, message: DeliverNotice) -> None:
     _try(ports.queues, ports.clock, post, subscription, held)
 
 
-def prune(ports: NoticePorts, post: Post) -> int:
+def prune(ports: StoragePorts, post: Post) -> int:
     """Delete old deliveries, as many as a timer has time for. Return how many."""
     pruned = post.notices.prune(ports.clock() - KEPT, PRUNED_AT_ONCE)
     if pruned:
@@ -133,16 +135,16 @@ def _send_message(queues: Queues, subscription: str, event: str, delay: float = 
     queues.send(DeliverNotice(subscription, event), delay)
 
 
-def is_spread(ports: NoticePorts, message: Notify) -> bool:
+def is_spread(ports: EventPorts, message: Notify) -> bool:
     """Return whether there are no subscriptions, or the event is old."""
     nobody = ports.audience is not None and not ports.audience.anyone()
     return nobody or is_old(ports.clock(), message.at)
 
 
-def is_delivered(ports: NoticePorts, message: DeliverNotice) -> bool:
+def is_delivered(ports: EventPorts, message: DeliverNotice) -> bool:
     """Return whether the notice was delivered, or never will be."""
     return ports.audience is not None and pending_since(ports, message) is None
 
 
-def pending_since(ports: NoticePorts, message: DeliverNotice) -> datetime | None:
+def pending_since(ports: EventPorts, message: DeliverNotice) -> datetime | None:
     return ports.audience.pending(message.subscription, message.notice) if ports.audience else None

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, replace
 from shared.kernel.errors import Changed, NotFound
 from shared.kernel.idempotency import id_for, used_for_another
 from shared.kernel.person import NOBODY, Person
+from shared.kernel.ports import StoragePorts
 from shared.notices.address import read_address
 from shared.notices.compose import compose
 from shared.notices.decide import read_kinds
 from shared.notices.deliver import begin
 from shared.notices.model import Channel, Subscription
-from shared.notices.ports import NoticePorts, Post
+from shared.notices.ports import Post
 from shared.notices.render import SECRET_PREFIX
+from shared.runs.ports import RunPorts
 
 _SECRET_BYTES = 32
 
@@ -32,24 +34,24 @@ class SubscriptionSpec:
 
 
 def subscribe(
-    ports: NoticePorts, post: Post, wish: SubscriptionSpec, owner: Person = NOBODY, key: str | None = None
+    ports: StoragePorts, post: Post, spec: SubscriptionSpec, owner: Person = NOBODY, key: str | None = None
 ) -> Subscription:
     """Store a subscription. The same key returns the same subscription, as long as it exists.
 
     Raises Impossible for invalid kinds or a bad address, without showing the address, and Conflict if the key was used
     for a different request. A webhook gets its own secret, which signs its notices.
     """
-    channel, address = read_address(wish.to, wish.channel, post.sender.reaches_inside)
+    channel, address = read_address(spec.to, spec.channel, post.sender.reaches_inside)
     subscription = Subscription(
         id=id_for("n", key, ports.new_token),
-        on=read_kinds(wish.on),
+        on=read_kinds(spec.on),
         channel=channel,
         to=address,
         created_at=ports.clock(),
         owner=owner.name,
         owner_id=owner.id,
-        route=wish.route,
-        experiment=wish.experiment,
+        route=spec.route,
+        experiment=spec.experiment,
         secret=_secret() if channel is Channel.WEBHOOK else "",
     )
     if key and (made := post.notices.get(subscription.id)):
@@ -76,7 +78,7 @@ def unsubscribe(post: Post, name: str) -> None:
         raise _unknown(name)
 
 
-def send_test(ports: NoticePorts, post: Post, name: str) -> str:
+def send_test(ports: RunPorts, post: Post, name: str) -> str:
     """Send a test notice to one subscription, whatever its kinds. Return the event's id."""
     subscription = known(post, name)
     subject = f"{name}/{ports.new_token()}"

@@ -39,13 +39,13 @@ def _within(above: str, name: str) -> str:
     return f"{above}.{name}" if above else name
 
 
-def as_told(steps: Sequence[Step], statuses: Iterable[StepStatus], ended: bool) -> tuple[Step, ...]:
+def with_statuses(steps: Sequence[Step], statuses: Iterable[StepStatus], ended: bool) -> tuple[Step, ...]:
     """The current steps. `ended`: the pipeline has ended, so steps that have not started are skipped."""
     by_name = {each.name: each for each in statuses}
-    return tuple(_as_told(step, by_name.get(step.name), ended) for step in steps)
+    return tuple(_with_status(step, by_name.get(step.name), ended) for step in steps)
 
 
-def _as_told(step: Step, status: StepStatus | None, ended: bool) -> Step:
+def _with_status(step: Step, status: StepStatus | None, ended: bool) -> Step:
     if status is None:
         never = ended and step.state is StepState.WAITING
         return replace(step, state=StepState.SKIPPED) if never else step

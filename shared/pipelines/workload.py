@@ -10,7 +10,7 @@ from shared.jobs.assets import Assets, assets, resolve
 from shared.jobs.model import ENDED, JobState
 from shared.jobs.readers.pipeline import with_steps
 from shared.jobs.spec import JobSpec
-from shared.pipelines.decide import as_told, steps_at_first, why_failed
+from shared.pipelines.decide import steps_at_first, why_failed, with_statuses
 from shared.pipelines.model import PipelineSteps, Step
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import ClusterUse, NodeSpan, end_of
@@ -25,7 +25,7 @@ class PipelineJob(OneJob):
 
     kind = "pipeline"
 
-    def takes(self, job: JobSpec) -> bool:
+    def accepts(self, job: JobSpec) -> bool:
         return job.kind == spec.PIPELINE
 
     def begun(self, run: Run, new: NewRun) -> Run:
@@ -59,7 +59,7 @@ class PipelineJob(OneJob):
         step, status = super().decide(run, statuses, now), statuses.get(run.name)
         if step is None or status is None or status.steps is None:
             return step
-        steps = as_told(steps_of(run), status.steps, status.state in ENDED)
+        steps = with_statuses(steps_of(run), status.steps, status.state in ENDED)
         step = replace(step, run=step.run.having(PipelineSteps(steps)))
         why, job = why_failed(steps)
         return replace(step, why=why, failed_job=job) if step.state is RunState.FAILED and why else step

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from shared.jobs.ports import WorkspacePorts
 from shared.kernel.drop_key import DropKey
 from shared.kernel.encode import model_of, plain_fields
 from shared.kernel.person import Person
@@ -56,7 +57,7 @@ def get_retention(ports: RemovalPorts) -> Annotated[list[Json], list[PlannedRemo
     ]
 
 
-def get_usage(ports: RemovalPorts) -> Annotated[Json, UsageAnswer]:
+def get_usage(ports: WorkspacePorts) -> Annotated[Json, UsageAnswer]:
     used = space.usage(ports)
     holders = [
         {"kind": kind, "name": name, "bytes": size, "files": used.files[kind, name]}

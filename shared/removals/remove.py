@@ -14,13 +14,14 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from shared.drops.model import Drop, DropState
-from shared.drops.ports import Drops
+from shared.drops.ports import DropPorts, Drops
 from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Blob, Queues
 from shared.kernel.versioned import Stored
 from shared.removals.messages import CarryOutRemoval
@@ -31,7 +32,7 @@ from shared.runs.content import drop_blobs
 from shared.runs.data import LISTING
 from shared.runs.decide import is_over, reads
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.ports import Runs
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.views.run_list import in_state
 
 log = logging.getLogger(__name__)
@@ -198,10 +199,10 @@ def finish(ports: RemovalPorts, drop: Drop) -> None:
     if removal and removal.done_at is None:
         _send(ports.queues, removal)
     elif stored := ports.drops.get(drop.key):
-        _take_mark_off(ports.drops, stored, drop.removed_at)
+        _clear_mark(ports.drops, stored, drop.removed_at)
 
 
-def send_again(ports: RemovalPorts, removals: Removals) -> None:
+def send_again(ports: StoragePorts, removals: Removals) -> None:
     """Resend the messages of removals that are not done after an hour, because their messages must be lost."""
     now = ports.clock()
     for removal in removals.newest(SENT_AGAIN):
@@ -219,7 +220,7 @@ def _send(queues: Queues, removal: Removal) -> None:
     queues.send(CarryOutRemoval(removal.what, removal.name, removal.asked_at))
 
 
-def _is_in_force(ports: RemovalPorts, removal: Removal) -> bool:
+def _is_in_force(ports: DropPorts, removal: Removal) -> bool:
     """Return whether the run or the drop still has the mark of this removal."""
     if removal.what is RemovalKind.DROP:
         stored = ports.drops.get(DropKey.of(removal.name))
@@ -230,7 +231,7 @@ def _is_in_force(ports: RemovalPorts, removal: Removal) -> bool:
     return str(removal.what) in run.removed.cleared
 
 
-def _reach_now(ports: RemovalPorts, removal: Removal) -> Reach:
+def _reach_now(ports: DropPorts, removal: Removal) -> Reach:
     """Return the reach of a removal that the previous version recorded and that is still in force."""
     if removal.what is not RemovalKind.DROP:
         run = ports.runs.get(removal.name).value
@@ -239,7 +240,7 @@ def _reach_now(ports: RemovalPorts, removal: Removal) -> Reach:
     return of_drop(stored.value, removal.asked_at) if stored else Reach(removal.asked_at)
 
 
-def _going(ports: RemovalPorts, removal: Removal, reach: Reach) -> Iterator[tuple[str, list[Blob]]]:
+def _going(ports: RunPorts, removal: Removal, reach: Reach) -> Iterator[tuple[str, list[Blob]]]:
     """Yield batches of blobs to delete, with their container. The list of a generation's files stays as long as its
     drop.
     """
@@ -251,7 +252,7 @@ def _going(ports: RemovalPorts, removal: Removal, reach: Reach) -> Iterator[tupl
             yield container, batch
 
 
-def _forget_drop(ports: RemovalPorts, key: DropKey, reach: Reach) -> None:
+def _forget_drop(ports: DropPorts, key: DropKey, reach: Reach) -> None:
     """Delete the drop's record, its generations and their listings. A drop that was uploaded to meanwhile stays, and
     may be sealed again.
     """
@@ -259,7 +260,7 @@ def _forget_drop(ports: RemovalPorts, key: DropKey, reach: Reach) -> None:
     if stored is None:
         return
     if stored.value.token != reach.token and next(drop_blobs(ports.blobs, key), None) is not None:
-        _take_mark_off(ports.drops, stored, stored.value.removed_at)
+        _clear_mark(ports.drops, stored, stored.value.removed_at)
         return
     for generation in ports.drops.generations(key):
         run = _run(ports.runs, generation.run) if generation.run else None
@@ -268,7 +269,7 @@ def _forget_drop(ports: RemovalPorts, key: DropKey, reach: Reach) -> None:
     ports.drops.forget(stored)
 
 
-def _take_mark_off(drops: Drops, stored: Stored[Drop], asked_at: datetime | None) -> None:
+def _clear_mark(drops: Drops, stored: Stored[Drop], asked_at: datetime | None) -> None:
     if asked_at is not None and stored.value.removed_at == asked_at:
         drops.replace(replace(stored.value, removed_at=None), stored)
 

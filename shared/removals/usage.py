@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shared.jobs.location import OUTPUT_STORE, Location
-from shared.jobs.ports import Jobs
+from shared.jobs.ports import Jobs, WorkspacePorts
 from shared.kernel.drop_key import DropKey
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Place
-from shared.removals.ports import RemovalPorts
 from shared.runs.data import LISTING
 
 BUDGET_SECONDS = 60.0  # per answer; an answer that ran out of time is marked incomplete
@@ -28,7 +27,7 @@ class Usage:
     complete: bool = True
 
 
-def usage(ports: RemovalPorts) -> Usage:
+def usage(ports: WorkspacePorts) -> Usage:
     """Count every blob of Trainyard once."""
     counts, until = Usage(), time.monotonic() + BUDGET_SECONDS
     for kind, name, size in _sizes(ports):
@@ -41,7 +40,7 @@ def usage(ports: RemovalPorts) -> Usage:
     return counts
 
 
-def _sizes(ports: RemovalPorts) -> Iterator[tuple[str, str, int]]:
+def _sizes(ports: WorkspacePorts) -> Iterator[tuple[str, str, int]]:
     for blob in ports.blobs.list(Place(DROPS_CONTAINER, "")):
         yield "drops", str(DropKey.of(blob.name)), blob.size
     for blob in ports.blobs.list(Place(OUTPUT_CONTAINER, "")):

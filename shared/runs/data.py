@@ -200,7 +200,7 @@ def _differences(ports: RunPorts, run: Run, blobs: Iterable[Blob]) -> list[Chang
     present: dict[str, Blob] = {}
     drop = DropKey.of(run.asked.drop)
     marker = f"{drop.prefix()}{SUCCESS_MARKER}"  # the marker says "complete" and is not content
-    seen = survey(drop, _told(blobs, present, marker))
+    seen = survey(drop, _collected(blobs, present, marker))
     recorded = kept_listing(ports.blobs, _folder(ports.datasets, run)) if len(present) <= MOST_LISTED else None
     if recorded is None:  # no list says which files changed: judge the drop as one file
         same = True if seen.fingerprint == run.asked.fingerprint else None
@@ -224,7 +224,7 @@ def _folder(datasets: Datasets, run: Run) -> str:
     return kept_in or f"{run.asked.experiment}/{run.name}"
 
 
-def _told(blobs: Iterable[Blob], by_name: dict[str, Blob], marker: str) -> Iterator[Blob]:
+def _collected(blobs: Iterable[Blob], by_name: dict[str, Blob], marker: str) -> Iterator[Blob]:
     for blob in blobs:
         folder = blob.metadata.get("hdi_isfolder") == "true"
         if len(by_name) <= MOST_LISTED and not folder and blob.name != marker:

@@ -33,7 +33,7 @@ class RunStarted(Fact):
 
 
 @dataclass(frozen=True)
-class RunTakesStep(Fact):
+class RunAdvances(Fact):
     """The run's row is about to record a step. `moved`: the jobs that just got or lost nodes.
 
     `archives`: the caller has time to archive a small run.

@@ -67,7 +67,7 @@ class CheckData(Message, queue=CHECKS, handler="shared.runs.data:check_data", do
 class CheckHour(
     Message,
     queue=CHECKS,
-    handler="shared.runs.progress.hourly_reconcile:look_at_hour",
+    handler="shared.runs.progress.hourly_reconcile:reconcile_hour",
     done="shared.runs.done:is_hour_over",
 ):
     """Reconcile the runs created in one hour, in case events were lost."""

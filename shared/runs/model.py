@@ -179,7 +179,7 @@ class RunJobs:
 
 @dataclass(frozen=True)
 class Money:
-    """The cost of the run, in dollars. The purse writes this part before the start; the books update `cost` later."""
+    """The cost of the run, in dollars. Admission writes this part before the start; the books update `cost` later."""
 
     project: str = ""  # the project whose budget pays for the run
     price: float = 0.0  # dollars per node-hour at submission; 0 if unknown

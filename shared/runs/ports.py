@@ -14,7 +14,7 @@ from shared.jobs.ports import WorkspacePorts
 from shared.kernel.drop_key import DropKey
 from shared.kernel.parts import FeatureStore
 from shared.kernel.versioned import Stored
-from shared.runs.facts import RunBeingArchived, RunTakesStep
+from shared.runs.facts import RunAdvances, RunBeingArchived
 from shared.runs.model import Run, RunState
 
 
@@ -77,7 +77,7 @@ class Refusal:
     why: str
 
 
-class Purse(Protocol):
+class Admission(Protocol):
     """Decides whether a run is affordable. The money folder implements this port."""
 
     def project_of(self, tags: Any, route: str) -> str:
@@ -217,7 +217,7 @@ class RunPorts(WorkspacePorts, Protocol):
     @property
     def runs(self) -> Runs: ...
     @property
-    def purse(self) -> Purse: ...
+    def admission(self) -> Admission: ...
     @property
     def capacity(self) -> Capacity: ...
     @property
@@ -226,5 +226,5 @@ class RunPorts(WorkspacePorts, Protocol):
     def store(self, key: FeatureStore[P]) -> P:
         """The store that only one feature uses."""
 
-    def written_with(self, fact: RunTakesStep | RunBeingArchived) -> Run:
+    def written_with(self, fact: RunAdvances | RunBeingArchived) -> Run:
         """The run with the consequences of the fact, so that one write records both."""

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from shared.jobs.readers.variables import document_without_values
 from shared.kernel.encode import model_of, plain_fields
 from shared.kernel.person import Person
+from shared.kernel.ports import StoragePorts
 from shared.kernel.reply import Reply
 from shared.runs.intake.request import RunRequest
 from shared.runs.ports import Reason
@@ -34,7 +35,7 @@ class ScheduleRequest(Struct, forbid_unknown_fields=True):
     catch_up: Annotated[CatchUp, Meta(description="What becomes of instants that were missed.")] = CatchUp.LATEST
     overlap: Annotated[Overlap, Meta(description="What becomes of one whose last run has not ended.")] = Overlap.SKIP
 
-    def wish(self, owner: Person) -> plan.ScheduleSpec:
+    def spec(self, owner: Person) -> plan.ScheduleSpec:
         return plan.ScheduleSpec(
             self.run,
             self.cron,
@@ -95,11 +96,11 @@ def add_schedule(
     """Add a schedule. The answer says what would keep its run from starting now."""
     if body.run.job is not None:  # a job's command is code
         admit_code()
-    wish = body.wish(by)
+    spec = body.spec(by)
     if query.dry_run:
-        return Reply(plan.preview(ports, wish))
-    made = plan.add(ports, schedules, wish, key)
-    reasons = plan.why_not_now(ports, wish.request)
+        return Reply(plan.preview(ports, spec))
+    made = plan.add(ports, schedules, spec, key)
+    reasons = plan.why_not_now(ports, spec.request)
     return Reply(schedule_fields(made) | {"reasons": reasons}, 201, {"Location": f"/api/schedules/{made.id}"})
 
 
@@ -109,13 +110,13 @@ def remove_schedule(schedules: Schedules, schedule: ScheduleName) -> Annotated[J
 
 
 def pause_schedule(
-    ports: SchedulePorts, schedules: Schedules, schedule: ScheduleName, by: Person
+    ports: StoragePorts, schedules: Schedules, schedule: ScheduleName, by: Person
 ) -> Annotated[Json, ScheduleAnswer]:
     return schedule_fields(plan.pause(ports, schedules, schedule, True, by))
 
 
 def resume_schedule(
-    ports: SchedulePorts, schedules: Schedules, schedule: ScheduleName, by: Person
+    ports: StoragePorts, schedules: Schedules, schedule: ScheduleName, by: Person
 ) -> Annotated[Json, ScheduleAnswer]:
     return schedule_fields(plan.pause(ports, schedules, schedule, False, by))
 

@@ -17,6 +17,7 @@ import msgspec
 from shared.kernel.clock import Clock
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
 from shared.kernel.parsing import convert
+from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.codes import CancelCode
@@ -24,7 +25,7 @@ from shared.runs.decide import is_over
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.names import asked_run_name
-from shared.runs.ports import Runs
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.schedules.count import count
 from shared.schedules.decide import DueFiring, due, enough_new, next_instants, order_of
@@ -41,7 +42,7 @@ LONG = timedelta(minutes=2)  # per check; the host ends the worker after functio
 COUNTED = ("counted", "arrived", "counted_until", "counted_for", "recounted_at")
 
 
-def look(ports: SchedulePorts, message: CheckSchedule) -> None:
+def check_schedule(ports: SchedulePorts, message: CheckSchedule) -> None:
     """Decide the firings that are due since the last check, and queue the next check.
 
     A check that came too early is queued again. A check whose instant was decided meanwhile queues nothing, so that
@@ -52,7 +53,7 @@ def look(ports: SchedulePorts, message: CheckSchedule) -> None:
     if stored is None or stored.value.paused:
         return
     if stored.value.new_files:
-        _look_at_files(ports, schedules, stored)
+        _check_files(ports, schedules, stored)
         return
     schedule, now = stored.value, ports.clock()
     due_instants = due(schedule, now)
@@ -73,22 +74,22 @@ def look(ports: SchedulePorts, message: CheckSchedule) -> None:
         except Changed:
             return  # another check was faster, and queues the next one
     if next_at and (due_instants or next_at.isoformat() == message.meant):
-        ask_for_look(ports.queues, ports.clock, name, next_at)
+        queue_check(ports.queues, ports.clock, name, next_at)
 
 
-def ask_for_look(queues: Queues, clock: Clock, name: str, at: datetime | None) -> None:
+def queue_check(queues: Queues, clock: Clock, name: str, at: datetime | None) -> None:
     """Queue a check at this instant, or now."""
     delay = max((at - clock()).total_seconds(), 0.0) if at else 0.0
     queues.send(CheckSchedule(name, at.isoformat() if at else ""), delay)
 
 
-def ask_for_overdue(ports: SchedulePorts, schedules: Schedules) -> None:
+def ask_for_overdue(ports: StoragePorts, schedules: Schedules) -> None:
     """Queue a check of each overdue schedule, and of each schedule that counts files."""
     now = ports.clock()
     for schedule in schedules.all():
         overdue = schedule.next_at is not None and schedule.next_at < now - PATIENCE
         if not schedule.paused and (schedule.new_files or overdue):
-            ask_for_look(ports.queues, ports.clock, schedule.id, schedule.next_at)
+            queue_check(ports.queues, ports.clock, schedule.id, schedule.next_at)
 
 
 def _decide(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, each: DueFiring) -> Firing:
@@ -128,7 +129,7 @@ def since(schedule: Schedule) -> datetime:
     return schedule.drops_until or schedule.created_at
 
 
-def _failed(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
+def _failed(ports: StoragePorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
     """State that no run could be made. After a crash in between, the fact is stated again."""
     ports.happened(ScheduleFailed(schedule, firing))
     schedules.finish(firing)
@@ -149,7 +150,7 @@ def _overlap(runs: Runs, schedule: Schedule) -> str:
     return f"Run {last.name} of this schedule is {last.progress.state}. Overlap is skip."
 
 
-def _carry_out(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
+def _carry_out(ports: RunPorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
     """Make the run of a firing that starts one. A repeat finds the same run."""
     if firing.outcome is not Outcome.STARTED:
         return firing
@@ -163,7 +164,7 @@ def _carry_out(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, f
     return firing
 
 
-def _look_at_files(ports: SchedulePorts, schedules: Schedules, stored: Stored[Schedule]) -> None:
+def _check_files(ports: SchedulePorts, schedules: Schedules, stored: Stored[Schedule]) -> None:
     schedule = count(ports.drops, stored.value, ports.clock())
     if enough_new(schedule) and not _overlap(
         ports.runs, schedule

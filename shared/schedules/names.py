@@ -17,6 +17,7 @@ import msgspec
 from shared.drops.closed import closed_since
 from shared.drops.find_name import find
 from shared.drops.model import Drop
+from shared.drops.ports import DropPorts
 from shared.jobs.location import Asset
 from shared.jobs.readers.place_text import read_place
 from shared.kernel.errors import Impossible, NotFound
@@ -70,7 +71,7 @@ def with_meaning(request: RunRequest, changes: dict[str, Any]) -> RunRequest:
     return msgspec.structs.replace(request, **changes)
 
 
-def _drop_of(ports: SchedulePorts, name: str) -> str:
+def _drop_of(ports: DropPorts, name: str) -> str:
     target = find(ports, name)
     drop = target.drop or ports.runs.get(target.run).value.asked.drop
     if not drop:

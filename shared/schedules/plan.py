@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from shared.drops.ports import DropPorts
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.idempotency import id_for, used_for_another
 from shared.kernel.person import NOBODY, Person
+from shared.kernel.ports import StoragePorts
 from shared.kernel.suggest import did_you_mean
 from shared.kernel.versioned import Stored
 from shared.runs.intake.dry_run import dry_run
@@ -17,7 +19,7 @@ from shared.runs.intake.request import RunRequest, as_given
 from shared.runs.ports import Reason
 from shared.schedules.count import files_in, from_here
 from shared.schedules.decide import next_instants
-from shared.schedules.fire import ask_for_look
+from shared.schedules.fire import queue_check
 from shared.schedules.model import CatchUp, Overlap, Schedule
 from shared.schedules.names import Meant, meant, with_meaning
 from shared.schedules.ports import SchedulePorts, Schedules
@@ -40,39 +42,39 @@ class ScheduleSpec:
     owner_id: str = ""
 
 
-def preview(ports: SchedulePorts, wish: ScheduleSpec) -> dict[str, Any]:
+def preview(ports: SchedulePorts, spec: ScheduleSpec) -> dict[str, Any]:
     """Return the schedule's next instants, and the job that it would send now. Makes nothing."""
-    schedule = _made(ports, wish)
+    schedule = _made(ports, spec)
     instants_ahead = next_instants(schedule, ports.clock(), SHOWN)
-    return {"next": [at.isoformat() for at in instants_ahead], **_tried(ports, wish.request)}
+    return {"next": [at.isoformat() for at in instants_ahead], **_tried(ports, spec.request)}
 
 
-def add(ports: SchedulePorts, schedules: Schedules, wish: ScheduleSpec, key: str | None = None) -> Schedule:
+def add(ports: SchedulePorts, schedules: Schedules, spec: ScheduleSpec, key: str | None = None) -> Schedule:
     """Store a schedule. The same key returns the same schedule, as long as it exists.
 
     Raises Impossible if its request can never start a run, Conflict if the key was used for a different request.
     """
     name = id_for("s", key, ports.new_token)
     if key and (stored := schedules.get(name)):
-        return _same(stored.value, wish)
-    schedule = replace(_made(ports, wish), id=name)
-    _tried(ports, wish.request)
+        return _same(stored.value, spec)
+    schedule = replace(_made(ports, spec), id=name)
+    _tried(ports, spec.request)
     try:
         schedules.add(schedule)
     except Changed:
         if not (key and (stored := schedules.get(name))):
             raise
-        return _same(stored.value, wish)
+        return _same(stored.value, spec)
     if schedule.next_at:
-        ask_for_look(ports.queues, ports.clock, schedule.id, schedule.next_at)
+        queue_check(ports.queues, ports.clock, schedule.id, schedule.next_at)
     return schedule
 
 
-def _same(schedule: Schedule, wish: ScheduleSpec) -> Schedule:
-    """Return the existing schedule if this wish made it. Raises Conflict."""
-    asked = (as_given(wish.request), wish.cron, wish.timezone, wish.route, wish.new_files, wish.catch_up, wish.overlap)
+def _same(schedule: Schedule, spec: ScheduleSpec) -> Schedule:
+    """Return the existing schedule if this spec made it. Raises Conflict."""
+    asked = (as_given(spec.request), spec.cron, spec.timezone, spec.route, spec.new_files, spec.catch_up, spec.overlap)
     made = (schedule.request, schedule.cron, schedule.timezone, schedule.route, schedule.new_files, schedule.catch_up)
-    if (*made, schedule.overlap) != asked or (schedule.owner, schedule.owner_id) != (wish.owner, wish.owner_id):
+    if (*made, schedule.overlap) != asked or (schedule.owner, schedule.owner_id) != (spec.owner, spec.owner_id):
         raise used_for_another(f"schedule {schedule.id}")
     return schedule
 
@@ -94,7 +96,7 @@ def _tried(ports: SchedulePorts, request: RunRequest) -> dict[str, Any]:
     return dry_run(ports, with_meaning(request, names.changes))
 
 
-def pause(ports: SchedulePorts, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
+def pause(ports: StoragePorts, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
     """Pause or resume a schedule. Firings missed while paused are skipped."""
 
     def write(stored: Stored[Schedule] | None) -> Schedule:
@@ -110,7 +112,7 @@ def pause(ports: SchedulePorts, schedules: Schedules, name: str, paused: bool, b
             changes |= {"decided_until": now, "next_at": _first(before, now)}
         after = schedules.update(stored, **changes).value
         if after.next_at:
-            ask_for_look(ports.queues, ports.clock, name, after.next_at)
+            queue_check(ports.queues, ports.clock, name, after.next_at)
         return after
 
     return compare_and_set(ports.clock, f"Schedule {name}", lambda: schedules.get(name), write)
@@ -122,36 +124,36 @@ def remove(schedules: Schedules, name: str) -> None:
         raise unknown(name)
 
 
-def _made(ports: SchedulePorts, wish: ScheduleSpec) -> Schedule:
-    """Return the schedule that the wish describes, without an id. Raises Impossible."""
-    if bool(wish.cron) == bool(wish.new_files):
+def _made(ports: DropPorts, spec: ScheduleSpec) -> Schedule:
+    """Return the schedule that the spec describes, without an id. Raises Impossible."""
+    if bool(spec.cron) == bool(spec.new_files):
         raise Impossible("Give either cron or new_files: when is it to run?", "bad_schedule")
-    if wish.new_files and wish.route not in ports.routes:
+    if spec.new_files and spec.route not in ports.routes:
         route_names = ", ".join(sorted(ports.routes))
-        near = did_you_mean(wish.route, ports.routes)
+        near = did_you_mean(spec.route, ports.routes)
         raise Impossible(
-            f"There is no route {wish.route[:80]!r} to count files in.{near} Routes: {route_names}.", "unknown_route"
+            f"There is no route {spec.route[:80]!r} to count files in.{near} Routes: {route_names}.", "unknown_route"
         )
     now = ports.clock()
     schedule = Schedule(
         id="",
-        request=as_given(wish.request),
+        request=as_given(spec.request),
         created_at=now,
         decided_until=now,
-        cron=wish.cron,
-        timezone=wish.timezone,
-        route=wish.route,
-        new_files=wish.new_files,
-        catch_up=wish.catch_up,
-        overlap=wish.overlap,
-        owner=wish.owner,
-        owner_id=wish.owner_id,
+        cron=spec.cron,
+        timezone=spec.timezone,
+        route=spec.route,
+        new_files=spec.new_files,
+        catch_up=spec.catch_up,
+        overlap=spec.overlap,
+        owner=spec.owner,
+        owner_id=spec.owner_id,
     )
-    if wish.new_files:
-        schedule = from_here(schedule, files_in(ports.drops, wish.route), now)
+    if spec.new_files:
+        schedule = from_here(schedule, files_in(ports.drops, spec.route), now)
     first = _first(schedule, now)
     if schedule.cron and first is None:
-        raise Impossible(f"cron is {wish.cron[:80]!r}, which no day ever matches.", "bad_cron")
+        raise Impossible(f"cron is {spec.cron[:80]!r}, which no day ever matches.", "bad_cron")
     return replace(schedule, next_at=first)
 
 

@@ -15,5 +15,5 @@ def check_budget_has_prices(ports: RunPorts, run: Run) -> None:
     if request.sweep is None or not request.sweep.budget:
         return
     trial = replace(run, asked=replace(run.asked, kind="", cluster=request.cluster, nodes=request.node_count))
-    if not (priced := ports.purse.priced(trial)).money.price:
+    if not (priced := ports.admission.priced(trial)).money.price:
         raise Impossible(f"sweep.budget can't be kept: {priced.money.price_from}", "no_price")

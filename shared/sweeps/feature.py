@@ -13,7 +13,7 @@ from shared.sweeps.checks import check_budget_has_prices
 from shared.sweeps.compare import trials_to_compare
 from shared.sweeps.model import SweepSummary, TrialOf
 from shared.sweeps.parent import SweepParent
-from shared.sweeps.reactions import look_at_its_sweep, look_at_sweep
+from shared.sweeps.reactions import check_sweep, check_sweep_of_trial
 
 SWEEP = FeaturePart(
     "sweep",
@@ -29,10 +29,10 @@ FEATURE = Feature(
     check=check_budget_has_prices,
     instead_of=trials_to_compare,
     reactions={
-        runs.RunSubmitted: (look_at_sweep,),
-        runs.RunReconciled: (look_at_sweep,),
-        runs.RunStarted: (look_at_its_sweep,),
-        runs.CancelCarriedOut: (look_at_sweep,),
-        runs.RunEnded: (look_at_its_sweep,),
+        runs.RunSubmitted: (check_sweep,),
+        runs.RunReconciled: (check_sweep,),
+        runs.RunStarted: (check_sweep_of_trial,),
+        runs.CancelCarriedOut: (check_sweep,),
+        runs.RunEnded: (check_sweep_of_trial,),
     },
 )

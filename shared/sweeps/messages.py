@@ -8,7 +8,7 @@ from shared.kernel.message import CHECKS, Message, Trace
 
 
 @dataclass(frozen=True)
-class CheckSweep(Message, queue=CHECKS, handler="shared.sweeps.look:look_at_sweep"):
+class CheckSweep(Message, queue=CHECKS, handler="shared.sweeps.advance:advance_sweep"):
     """Advance a sweep. `number` identifies a check by the clock: only the number that the row expects queues the next.
 
     The hourly reconcile of runs restarts these checks.

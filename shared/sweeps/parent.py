@@ -10,9 +10,9 @@ from datetime import datetime
 
 from shared.jobs.assets import Assets
 from shared.jobs.spec import JobSpec
+from shared.kernel.ports import StoragePorts
 from shared.runs.model import Run
 from shared.runs.node_use import ClusterUse, end_of
-from shared.runs.ports import RunPorts
 from shared.runs.progress.workload import NewRun, NextStep, Statuses, Submitted, Workload
 from shared.sweeps.model import SweepSummary
 
@@ -21,7 +21,7 @@ class SweepParent(Workload):
     kind = "sweep"
     has_own_nodes = False
 
-    def takes(self, job: JobSpec) -> bool:
+    def accepts(self, job: JobSpec) -> bool:
         return job.sweep is not None
 
     def begun(self, run: Run, new: NewRun) -> Run:
@@ -40,7 +40,7 @@ class SweepParent(Workload):
         """The job of a trial, before its values are drawn."""
         return replace(run.asked.request, sweep=None)
 
-    def submit(self, _ports: RunPorts, _run: Run) -> Submitted:
+    def submit(self, _ports: StoragePorts, _run: Run) -> Submitted:
         """Submit nothing. The fact of the sweep's submission causes a check of the sweep, which makes the trials."""
         return Submitted(Assets(None, None, ""), ())
 

@@ -38,7 +38,7 @@ class Study(Protocol):
     def add(self, drawn: Draw) -> int:
         """Add a trial with its drawn values, and return its number."""
 
-    def tell(self, number: int, values: Sequence[float]) -> None:
+    def add_values(self, number: int, values: Sequence[float]) -> None:
         """Add values of a running trial's metric."""
 
     def end(self, number: int, state: TrialState, value: float | None, dollars: float = 0.0) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shared.jobs.batchai.cluster import read_cluster
 from shared.jobs.batchai.document import TOOLKITS, kind_of
 from shared.jobs.batchai.job import Beside
-from shared.jobs.batchai.mpirun import take_apart
+from shared.jobs.batchai.mpirun import parse_command
 from shared.jobs.batchai.project import read_project
 from shared.jobs.batchai.report import TranslationReport
 from tests.batchai.documents import RECIPES, project, retinanet_cluster
@@ -178,8 +178,8 @@ def test_no_text_is_too_strange(content: Json, line: str, whatever: Any) -> None
     report = TranslationReport()
     read_project(content, report, "")
     assert [leaf for leaf in unaccounted(content, report) if not empty(_at(content, leaf))] == []
-    take_apart(line)
-    take_apart(f"mpirun {line}")
+    parse_command(line)
+    parse_command(f"mpirun {line}")
     kind_of(whatever)
 
 

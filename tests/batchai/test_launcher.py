@@ -39,8 +39,8 @@ class Nodes:
         self.folder, self.python, (self.job, read) = folder, python, translated(document, beside)
         assert read.report.problems == []
         self.mpi = self.job["distribution"]["type"] == "mpi"
-        self.told = folder / "told"
-        self.told.mkdir()
+        self.changed = folder / "told"
+        self.changed.mkdir()
         for kind in ("inputs", "outputs"):
             for name in self.job.get(kind, {}):
                 (folder / kind / name).mkdir(parents=True)
@@ -69,7 +69,7 @@ class Nodes:
         own = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE") if self.mpi else ("RANK", "WORLD_SIZE")
         ranks = {own[0]: rank, own[1]: world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         path = os.pathsep.join((str(self.python.parent), os.environ["PATH"]))
-        given = {**self.job["environment_variables"], "TOLD": str(self.told), "PATH": path, **more}
+        given = {**self.job["environment_variables"], "TOLD": str(self.changed), "PATH": path, **more}
         environment = {**{name: str(value) for name, value in ranks.items()}, **given}
         return subprocess.Popen(
             [str(self.python), str(LAUNCHER), *arguments],
@@ -77,7 +77,7 @@ class Nodes:
         )  # fmt: skip
 
     def tells(self, name: str) -> Json:
-        found: Json = json.loads((self.told / name).read_text())
+        found: Json = json.loads((self.changed / name).read_text())
         return found
 
 
@@ -110,7 +110,7 @@ def test_the_preparation_runs_once_on_each_node(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     nodes = Nodes(tmp_path / "works", document)
     assert [status for status, _ in nodes.run()] == [0, 0, 0, 0]
-    assert (nodes.told / "prepared").read_text() == "done\ndone\n"
+    assert (nodes.changed / "prepared").read_text() == "done\ndone\n"
 
     document["properties"]["jobPreparation"] = {"commandLine": "exit 3"}
     failed = Nodes(tmp_path / "fails", document).run()

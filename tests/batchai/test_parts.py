@@ -9,7 +9,7 @@ import yaml
 
 from shared.jobs.batchai.cluster import read_cluster
 from shared.jobs.batchai.document import kind_of
-from shared.jobs.batchai.mpirun import take_apart
+from shared.jobs.batchai.mpirun import parse_command
 from shared.jobs.batchai.wall_clock import WEEK, read_wall_clock
 from shared.jobs.vm_size import SIZES
 from tests.batchai.documents import RECIPES, gloo, project, retinanet_cluster
@@ -64,7 +64,7 @@ def test_durations_in_every_form(text: str, seconds: int | None) -> None:
 )
 def test_an_mpirun_line_is_taken_apart(line: str, rest: str, count: int, per_node: int) -> None:
     """The launcher and its options go, its counts are read, and what it starts is left as it was written."""
-    taken = take_apart(line)
+    taken = parse_command(line)
 
     assert taken is not None
     assert (taken.line, taken.count, taken.per_node, taken.unsure) == (rest, count, per_node, [])
@@ -73,14 +73,14 @@ def test_an_mpirun_line_is_taken_apart(line: str, rest: str, count: int, per_nod
 @pytest.mark.parametrize("line", ["python mpirun.py", "echo mpirun", "KERAS_BACKEND=cntk python x.py", "'", "a | b"])
 def test_a_line_without_mpirun_is_left_alone(line: str) -> None:
     """Only a command that is a launcher counts."""
-    assert take_apart(line) is None
+    assert parse_command(line) is None
 
 
 def test_what_is_not_understood_of_a_launcher_is_told() -> None:
     """A count in a variable, several programs, or no program at all are not guessed."""
-    assert take_apart("mpirun -np $N python t.py").unsure == ["-np $N"]  # type: ignore[union-attr]
-    assert take_apart("mpirun -np 1 a : -np 2 b").unsure == ["it starts several programs, separated by a colon"]  # type: ignore[union-attr]
-    assert take_apart("mpirun -np 2; ls").unsure == ["it starts no program"]  # type: ignore[union-attr]
+    assert parse_command("mpirun -np $N python t.py").unsure == ["-np $N"]  # type: ignore[union-attr]
+    assert parse_command("mpirun -np 1 a : -np 2 b").unsure == ["it starts several programs, separated by a colon"]  # type: ignore[union-attr]
+    assert parse_command("mpirun -np 2; ls").unsure == ["it starts no program"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("name", [name for name, size in SIZES.items() if size.instead])

@@ -128,7 +128,7 @@ def test_a_missing_role_is_found_here_too(app: Path, tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("    roleId: queueSender", "    roleId: tableContributor"))
     with pytest.raises(PartFailed, match=r"queues/drop-events: the identity of .* may not write there"):
         cloud.Cloud.start(tmp_path / "home", cloud.Options(app=app, infra=infra))
-    lock = record.Lock.take(tmp_path / "home")
+    lock = record.Lock.acquire(tmp_path / "home")
     assert lock is not None
     lock.release()
 
@@ -232,7 +232,7 @@ def test_a_part_that_cannot_start_takes_the_others_with_it(app: Path, tmp_path: 
     (broken / "host.json").write_text('{"version": "2.0"}')
     with pytest.raises(PartFailed, match="no such app"):
         cloud.Cloud.start(tmp_path / "home", cloud.Options(app=broken))
-    lock = record.Lock.take(tmp_path / "home")
+    lock = record.Lock.acquire(tmp_path / "home")
     assert lock is not None
     lock.release()
 

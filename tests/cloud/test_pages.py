@@ -172,7 +172,7 @@ def test_nobody_else_can_read_the_state(cloud: Cloud) -> None:
 def test_a_record_that_others_could_write_is_not_believed(tmp_path: Path, level: int) -> None:
     """cloud.json counts only if it and the folders up to the repository are closed to others; the error says which."""
     home = tmp_path / "repository" / ".trainyard" / "cloud"
-    lock = record.Lock.take(home)
+    lock = record.Lock.acquire(home)
     assert lock is not None
     try:
         record.Record(os.getpid(), "http://127.0.0.1:1/api", "", "", "", "", "", "", "").write(home)

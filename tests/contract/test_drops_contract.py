@@ -295,18 +295,18 @@ def test_the_files_that_closings_brought_are_added_up(drops: Drops) -> None:
 
 def test_loose_files_that_became_runs_are_counted(drops: Drops) -> None:
     """Of one route, at most as many as are asked for; one that is forgotten counts no more."""
-    assert drops.loose("mnist", 10) == 0
+    assert drops.single_files("mnist", 10) == 0
     for name in ("z.csv", "a.csv", "a.zip", "é.csv"):
         sealed(drops, f"mnist/{name}", 1, NOW)
     sealed(drops, "mnist/folder", 2, NOW)
     sealed(drops, "other/b.csv", 1, NOW)
     drops.insert(drop("open.csv"))
-    assert [drops.loose("mnist", most) for most in (10, 2)] == [3, 2]
+    assert [drops.single_files("mnist", most) for most in (10, 2)] == [3, 2]
     stored = drops.get(DropKey("mnist", "z.csv"))
     assert stored is not None
     for _ in range(2):
         drops.forget(stored)
-    assert drops.loose("mnist", 10) == 2
+    assert drops.single_files("mnist", 10) == 2
 
 
 def test_of_loose_files_at_once_no_more_than_the_limit_are_counted(drops: Drops) -> None:
@@ -314,15 +314,15 @@ def test_of_loose_files_at_once_no_more_than_the_limit_are_counted(drops: Drops)
     names = [DropKey("mnist", f"{number}.csv") for number in range(10)]
 
     def take(key: DropKey) -> bool:
-        return drops.take_loose(key, 3)
+        return drops.count_single_file(key, 3)
 
     with ThreadPoolExecutor(10) as pool:
         taken = [key for key, got in zip(names, pool.map(take, names), strict=True) if got]
-    assert (len(taken), drops.loose("mnist", 10)) == (3, 3)
-    assert drops.take_loose(taken[0], 3)
-    drops.give_loose(taken[0])
-    drops.give_loose(taken[0])
-    assert drops.take_loose(next(key for key in names if key not in taken), 3)
+    assert (len(taken), drops.single_files("mnist", 10)) == (3, 3)
+    assert drops.count_single_file(taken[0], 3)
+    drops.uncount_single_file(taken[0])
+    drops.uncount_single_file(taken[0])
+    assert drops.count_single_file(next(key for key in names if key not in taken), 3)
 
 
 def test_loose_files_from_before_their_rows_are_found(tables: StorageClients) -> None:
@@ -333,7 +333,7 @@ def test_loose_files_from_before_their_rows_are_found(tables: StorageClients) ->
     rows = tables.table.get_table_client("drops")
     for row in list(rows.query_entities("RowKey ge 'l!' and RowKey lt 'm'")):
         rows.delete_entity(row["PartitionKey"], row["RowKey"])
-    assert drops.loose("mnist", 10) == 2
+    assert drops.single_files("mnist", 10) == 2
     with pytest.MonkeyPatch.context() as without:
         without.setattr(drops, "listed", None)
-        assert (drops.loose("mnist", 10), drops.loose("mnist", 1)) == (2, 1)
+        assert (drops.single_files("mnist", 10), drops.single_files("mnist", 1)) == (2, 1)

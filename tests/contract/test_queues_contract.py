@@ -151,7 +151,7 @@ def test_a_message_can_be_taken_back(queues: Queues, unique: Callable[[], str]) 
     hidden, seen = queues.send(note(name, 0), delay=60), queues.send(note(name, 1))
     queues.send(note(name, 2))
     for sent in (hidden, seen, seen):
-        queues.take_back(name, sent)
+        queues.withdraw(name, sent)
     assert [json.loads(text)["i"] for text in queues.peek(name)] == [2]
     assert queues.counts([name]) == {name: 1}
 

@@ -74,8 +74,8 @@ def test_changes_come_together_and_only_on_what_was_read(journal: Callable[[str]
         rival.commit()
     again = others.open("run-1", SWEEP)
     assert [trial.drawn for trial in again.trials] == [{"lr": 0.01, "size": 32}, {"lr": 0.1, "size": 64}]
-    again.tell(0, [0.1, 0.4])
-    again.tell(1, [0.2])
+    again.add_values(0, [0.1, 0.4])
+    again.add_values(1, [0.2])
     again.end(1, TrialState.STOPPED, 0.2)
     again.commit()
     seen = studies.open("run-1", SWEEP).trials

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Decision
 from shared.clusters.samples import Sample
-from shared.drops.model import Drop, DropState, Generation, generation_of, is_loose
+from shared.drops.model import Drop, DropState, Generation, generation_of, ran_as_single_file
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Impossible, NotFound
@@ -78,7 +78,7 @@ class FakeDrops:
 
     def forget(self, before: Stored[Drop]) -> None:
         self.delete(before)
-        self.give_loose(before.value.key)
+        self.uncount_single_file(before.value.key)
         self.kept = {key: kept for key, kept in self.kept.items() if key[0] != before.value.key}
 
     def open(self) -> Iterator[Drop]:
@@ -100,20 +100,20 @@ class FakeDrops:
     def added(self, route: str, since: datetime, until: datetime) -> int:
         return sum(files for of, at, files in self.closings if of == route and since <= at < until)
 
-    def loose(self, route: str, limit: int) -> int:
-        made = {key for key, row in self.rows.items() if is_loose(row.value)} | self.loose_taken
+    def single_files(self, route: str, limit: int) -> int:
+        made = {key for key, row in self.rows.items() if ran_as_single_file(row.value)} | self.loose_taken
         return min(limit, sum(key.route == route for key in made))
 
-    def take_loose(self, key: DropKey, limit: int) -> bool:
+    def count_single_file(self, key: DropKey, limit: int) -> bool:
         with self._taking:
             row = self.rows.get(key)
-            counted = key in self.loose_taken or (row is not None and is_loose(row.value))
-            if not counted and self.loose(key.route, limit) < limit:
+            counted = key in self.loose_taken or (row is not None and ran_as_single_file(row.value))
+            if not counted and self.single_files(key.route, limit) < limit:
                 self.loose_taken.add(key)
                 counted = True
         return counted
 
-    def give_loose(self, key: DropKey) -> None:
+    def uncount_single_file(self, key: DropKey) -> None:
         self.loose_taken.discard(key)
 
     def cursors(self, walks: Iterable[str]) -> dict[str, str]:

@@ -86,7 +86,7 @@ class FakeQueues:
         self.messages.setdefault(queue, []).append(sent)
         return Sent(str(sent.number), "")
 
-    def take_back(self, queue: str, sent: Sent) -> None:
+    def withdraw(self, queue: str, sent: Sent) -> None:
         there = self.messages.get(queue, [])
         there[:] = [message for message in there if str(message.number) != sent.id]
 

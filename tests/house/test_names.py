@@ -1,14 +1,41 @@
-"""Each class name of shared/ has one meaning. The tests read the source with ast and import nothing."""
+"""Each class name of shared/ has one meaning, and names use the terms of the glossary. The tests read the source with
+ast and import nothing.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKERS = ("model_of", "defstruct")  # functions that return a class
+FOLDERS = ("shared", "functions", "cli", "local")
+FORBIDDEN = {  # words that no class, function or module has in its name, and the terms for them
+    "aside": "poison",
+    "go_on": "continue",
+    "goes_on": "continue",
+    "going_on": "at_once",
+    "look": "check",
+    "looked": "checked",
+    "looks": "checks",
+    "loose": "single",
+    "purse": "admission",
+    "settle": "end",
+    "settled": "ended",
+    "settles": "ends",
+    "take": "add, count, handle or acquire",
+    "taken": "evicted",
+    "takes": "accepts",
+    "tell": "notify, announce or print",
+    "tells": "notifies",
+    "told": "reported",
+    "took": "duration",
+    "wish": "spec",
+}
+ALLOWED = {"shared/models/file_content.py tell": "the method of a file in Python, which zipfile calls"}
 
 
 def classes(text: str) -> Iterator[tuple[int, str]]:
@@ -46,3 +73,48 @@ def test_a_repeated_class_name_is_found() -> None:
         "b.py": "Wish = model_of(__name__, Other)\nLoss = msgspec.defstruct('Loss', [])\nUse = 3\n",
     }
     assert repeated(files) == ["Loss: a.py:3, b.py:2", "Wish: a.py:1, b.py:1"]
+
+
+def names(path: Path) -> Iterator[str]:
+    """Yield the name of the module, and those of its classes and functions."""
+    yield path.stem
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+
+
+def forbidden(name: str) -> list[str]:
+    """Return the forbidden words in a name, in CamelCase or with underscores."""
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return [word for word in FORBIDDEN if re.search(rf"(?:^|_){word}(?:_|$)", text)]
+
+
+def test_names_use_the_terms_of_the_glossary() -> None:
+    """A class, function or module is named with the field's word, which docs/architecture.md defines."""
+    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = {
+        f"{path.relative_to(ROOT)} {name}": [f"{word}: say {FORBIDDEN[word]}" for word in words]
+        for path in paths
+        for name in names(path)
+        if (words := forbidden(name))
+    }
+    assert {name: words for name, words in found.items() if name not in ALLOWED} == {}
+    assert sorted(ALLOWED.keys() - found.keys()) == [], "they are gone, so they need no exception"
+
+
+def test_the_scaling_timer_is_not_called_sweep() -> None:
+    """A sweep is a search over parameters. No module of the clusters or timers has the word in a name."""
+    paths = [*(ROOT / "shared" / "clusters").rglob("*.py"), *(ROOT / "functions").rglob("*.py")]
+    assert [f"{path.name} {name}" for path in paths for name in names(path) if "sweep" in name.lower()] == []
+
+
+def test_a_forbidden_word_is_found_in_every_spelling() -> None:
+    """Whole words count: `Outlook` and `mistake` are fine."""
+    assert [forbidden(name) for name in ("look_at_pace", "ProjectPurse", "_told", "GoingOn", "set_aside")] == [
+        ["look"],
+        ["purse"],
+        ["told"],
+        ["going_on"],
+        ["aside"],
+    ]
+    assert [forbidden(name) for name in ("Outlook", "mistake", "lookup")] == [[], [], []]

@@ -8,6 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+OF_ALL_NOUNS = {
+    "api/queries.py": "a comparison names runs by model, drop, sweep or cluster",
+    "api/run_views.py": "calls the comparison",
+    "reactions.py": "the table of what follows from the facts of all nouns",
+}
 MOST = 13  # interfaces; a feature needs none of its own where a noun before it has what it takes
 
 
@@ -41,3 +46,14 @@ def test_each_port_is_declared_once() -> None:
         if isinstance(function, ast.FunctionDef)
     )
     assert [name for name, count in declared.items() if count > 1] == []
+
+
+def test_all_ports_are_taken_only_where_many_nouns_are() -> None:
+    """Use cases, handlers of messages and functions of the API take the interface of the few nouns they work with."""
+    users = {
+        path.relative_to(folder).as_posix()
+        for folder in (SHARED, SHARED.parent / "functions")
+        for path in folder.rglob("*.py")
+        if "AllPorts" in path.read_text("utf-8") and path != SHARED / "ports.py"
+    }
+    assert users == OF_ALL_NOUNS.keys()

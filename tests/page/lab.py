@@ -115,7 +115,7 @@ def a_sweep(lab: Lab, name: str) -> Run:
     study = JournalStudies(lambda journal: TableJournal(lambda: tables, journal)).open(name, sweep)
     for number in range(10):
         told, drawn = 0.5 + number / 25, {"lr": 0.0002 * 2**number, "size": sizes[number % 2]}
-        study.tell(study.add(drawn), [told])
+        study.add_values(study.add(drawn), [told])
         study.end(number, TrialState.COMPLETED, told)
         best = {"best_metrics": {"test_accuracy": told}, "cost": Cost(0.01 * number, 0.0, 0.0, 1.0, NOW)}
         of_sweep = {"tags": {SWEEP_TAG: name}, "parameters": drawn}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared.daily import look_after
+from shared.daily import run_daily
 from shared.jobs.route import Retention
 from shared.kernel.errors import Unavailable
 from shared.notices.model import Delivery, Notice, NoticeKind
@@ -60,5 +60,5 @@ def test_a_part_that_fails_stops_no_other(failing: str, tmp_path: Path, monkeypa
         port, method = FAILING[failing]
         monkeypatch.setattr(getattr(world, port), method, fails)
     with pytest.raises(Unavailable, match="away") if failing else nullcontext():
-        look_after(world.system, world.removals, world.post)
+        run_daily(world.system, world.removals, world.post)
     assert done(world) == {"poison", "notices", "removals", "retention"} - {failing}

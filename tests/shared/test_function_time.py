@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from shared.events.announce import tell
+from shared.events.announce import queue_notice
 from shared.events.messages import Announce
 from shared.jobs.route_model import RouteModel
 from shared.kernel.drop_key import DropKey
@@ -202,7 +202,7 @@ def an_event_for_many_subscribers(world: World) -> Done:
         name = f"s{number:04}"
         kinds = (NoticeKind.POISON,)
         world.notices.add(Subscription(name, kinds, Channel.WEBHOOK, "https://example.com/x", world.clock()))
-    tell(world.system, "MessagePoisoned", "archives/0", {"queue": "archives"})
+    queue_notice(world.system, "MessagePoisoned", "archives/0", {"queue": "archives"})
     slow(world)
     return lambda: len(world.notices.rows) == FILES
 

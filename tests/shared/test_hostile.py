@@ -126,7 +126,7 @@ def test_a_loose_file_is_rejected_with_the_way_to_do_it_right(world: World) -> N
 
 
 def test_a_route_may_take_some_loose_files(world: World) -> None:
-    """With single_files a loose file is a run, up to that many."""
+    """With single_files a single file is a run, up to that many."""
     world.system = replace(world.system, routes={"mnist": replace(ROUTE, single_files=2)})
     for number in range(4):
         world.upload(f"mnist/data{number}.csv")

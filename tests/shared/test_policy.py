@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shared.clusters.decide import Need, judge_cluster
 from shared.clusters.model import Cluster, Decision
-from shared.drops.decide import DropVerdict, OnUpload, VerdictKind, first_look, judge_drop, on_upload
+from shared.drops.decide import DropVerdict, OnUpload, VerdictKind, judge_drop, on_upload, seconds_to_first_check
 from shared.drops.model import Drop, DropState
 from shared.jobs.route import Route
 from shared.kernel.drop_key import DropKey
@@ -132,9 +132,9 @@ def test_a_late_event_opens_a_drop_at_most_once() -> None:
 
     assert on_upload(settled, KEY, "1", NOW, ROUTE) is OnUpload.NOTHING
     assert on_upload(settled, KEY, "1", ago(-1), ROUTE) is OnUpload.OPEN
-    assert first_look(SEALED, "1", NOW, ROUTE) == 5
-    assert first_look(SEALED, "1", ago(-1), ROUTE) == 60
-    assert first_look(None, "_SUCCESS", NOW, ROUTE) == 0
+    assert seconds_to_first_check(SEALED, "1", NOW, ROUTE) == 5
+    assert seconds_to_first_check(SEALED, "1", ago(-1), ROUTE) == 60
+    assert seconds_to_first_check(None, "_SUCCESS", NOW, ROUTE) == 0
 
 
 def test_an_unknown_route_is_rejected_once() -> None:

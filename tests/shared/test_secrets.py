@@ -180,8 +180,8 @@ def test_a_rehearsal_shows_names_alone(world: World, request_: dict[str, Any]) -
     world.complete("1.bin")
     request = msgspec.convert(request_, RunRequest)
     schedule = msgspec.convert({"run": request_, "cron": "0 3 * * *"}, ScheduleRequest)
-    made = schedule_fields(plan.add(world.system, world.schedules, schedule.wish(ANN), None))
-    for shown in (dry_run(world.system, request), plan.preview(world.system, schedule.wish(ANN)), made):
+    made = schedule_fields(plan.add(world.system, world.schedules, schedule.spec(ANN), None))
+    for shown in (dry_run(world.system, request), plan.preview(world.system, schedule.spec(ANN)), made):
         text = text_of(shown)
         assert SECRET not in text
         assert ("HF_TOKEN" in text and "UTC" in text) or shown is made

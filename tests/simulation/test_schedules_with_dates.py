@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.deadlines import look as dates
+from shared.deadlines import pace as dates
 from shared.deadlines.plan import NodeChoice
 from tests.fakes.world import trainers_folder
 from tests.simulation.simulation import play

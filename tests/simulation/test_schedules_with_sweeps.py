@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.sweeps import look
+from shared.sweeps import advance
 from tests.fakes.world import trainers_folder
 from tests.simulation.simulation import play
 from tests.simulation.test_simulation import SEEDS, play_all
@@ -23,7 +23,9 @@ def test_a_sweep_makes_its_trials_once_whatever_happens(tmp_path: Path) -> None:
 
 def test_the_oracle_sees_a_trial_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever fills every place, however many trials there were, soon breaks the rule."""
-    monkeypatch.setattr(look, "to_start", lambda sweep, trials, _: sweep.at_once - sum(each.is_live for each in trials))
+    monkeypatch.setattr(
+        advance, "to_start", lambda sweep, trials, _: sweep.at_once - sum(each.is_live for each in trials)
+    )
     trainers = trainers_folder(tmp_path)
     broken = (play(seed, trainers, also=SWEEPS).broken for seed in range(SEEDS))
     assert "7 of 6 trials" in next(filter(None, broken))

@@ -46,7 +46,7 @@ class StorageQueues:
                 self._create(queue)
                 return self._send(queue, text, seconds)
 
-    def take_back(self, queue: str, sent: Sent) -> None:
+    def withdraw(self, queue: str, sent: Sent) -> None:
         with translated(f"could not take back a message of queue {queue}"):
             try:
                 self._service.get_queue_client(queue).delete_message(sent.id, sent.receipt)

@@ -228,7 +228,7 @@ class JournalStudy:
         )  # fmt: skip
         return len(self._replay.records) - 1
 
-    def tell(self, number: int, values: Sequence[float]) -> None:
+    def add_values(self, number: int, values: Sequence[float]) -> None:
         record = self._replay.records[number]
         for step, value in enumerate(values, len(record.told) + 1):
             self._draft(SET_VALUE, trial_id=record.id, step=step, intermediate_value=value)

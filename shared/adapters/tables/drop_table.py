@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from shared.adapters.tables import keys, table
 from shared.adapters.tables.records import Row, from_row, readable, to_row
 from shared.adapters.tables.table import RowMissing, Table
-from shared.drops.model import Drop, DropState, Generation, generation_of, is_loose
+from shared.drops.model import Drop, DropState, Generation, generation_of, ran_as_single_file
 from shared.drops.ports import AlreadyAdded
 from shared.kernel.clock import SystemClock
 from shared.kernel.compare_and_set import compare_and_set
@@ -113,8 +113,8 @@ class TableDrops:
         low, high = table.kind(self._key(before.value.key, "g"))
         while rows := list(islice(self._table.query(self._PARTITION, low, high, _BATCH, ["RowKey"]), _BATCH)):
             self._table.write(*(table.delete(self._PARTITION, str(row["RowKey"])) for row in rows))
-        if is_loose(before.value):
-            self.give_loose(before.value.key)
+        if ran_as_single_file(before.value):
+            self.uncount_single_file(before.value.key)
         self.delete(before)
 
     def open(self) -> Iterator[Drop]:
@@ -139,47 +139,47 @@ class TableDrops:
         low, high = (f"{_closings(route)}{_milliseconds(at)}" for at in (since, until))
         return sum(int(row["files"]) for row in self._table.query(self._PARTITION, low, high, columns=["files"]))
 
-    def take_loose(self, key: DropKey, limit: int) -> bool:
+    def count_single_file(self, key: DropKey, limit: int) -> bool:
         mark = _mark(Drop(key, DropState.OPEN, "", keys.EPOCH))
 
-        def take(count: int) -> bool:
+        def count_one(count: int) -> bool:
             counted = self._table.get(self._PARTITION, str(mark["RowKey"]))
             if counted or count >= limit:
                 return counted is not None
             low, _ = keys.route_range(key.route)
             route = self._table.get(self._PARTITION, f"l!{low}")
-            if route is None or self.loose(key.route, limit) != count:
-                raise Changed(f"Another loose file of route {key.route} was counted just now.")
+            if route is None or self.single_files(key.route, limit) != count:
+                raise Changed(f"Another single file of route {key.route} was counted just now.")
             row = {"PartitionKey": self._PARTITION, "RowKey": f"l!{low}"}
             self._table.write(table.replace(row, table.etag(route)), table.put(mark))
             return True
 
-        what = f"The count of route {key.route}'s loose files"
-        return compare_and_set(SystemClock(), what, lambda: self.loose(key.route, limit), take)
+        what = f"The count of route {key.route}'s single files"
+        return compare_and_set(SystemClock(), what, lambda: self.single_files(key.route, limit), count_one)
 
-    def give_loose(self, key: DropKey) -> None:
+    def uncount_single_file(self, key: DropKey) -> None:
         with suppress(RowMissing):
             self._table.write(table.delete(self._PARTITION, self._key(key, "l")))
 
-    def loose(self, route: str, limit: int) -> int:
+    def single_files(self, route: str, limit: int) -> int:
         low, high = (f"l!{end}" for end in keys.route_range(route))
         row_keys = [str(row["RowKey"]) for row in islice(self._keys(low, high, limit + 1), limit + 1)]
         if low not in row_keys:  # the marker row, once written, sorts first
-            self._find_loose(route)
+            self._find_single_files(route)
             row_keys = [low, *(str(row["RowKey"]) for row in islice(self._keys(f"{low}\x20", high, limit), limit))]
         return len(row_keys) - 1
 
     def _keys(self, low: str, high: str, page: int) -> Iterator[Row]:
         return self._table.query(self._PARTITION, low, high, min(page, 1000), ["RowKey"])
 
-    def _find_loose(self, route: str) -> None:
+    def _find_single_files(self, route: str) -> None:
         """Write the l! rows of the route's single-file drops that predate these rows. This walk happens once per
         route.
         """
         after: DropKey | None = None
         while page := self.listed(route, after):
             for drop in page:
-                if is_loose(drop):
+                if ran_as_single_file(drop):
                     self._table.write(table.put(_mark(drop)))
             after = page[-1].key
         low, _ = keys.route_range(route)
@@ -245,7 +245,7 @@ def _closing(drop: Drop, before: Drop) -> Iterator[table.Operation]:
         at = f"{_milliseconds(drop.sealed_at)}-{drop.generation}-{keys.token(drop.key.name)}"
         row = {"PartitionKey": TableDrops._PARTITION, "RowKey": f"{_closings(drop.key.route)}{at}"}
         yield table.put(row | {"files": files})
-    if is_loose(drop):
+    if ran_as_single_file(drop):
         yield table.put(_mark(drop))
 
 

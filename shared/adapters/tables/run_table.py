@@ -133,7 +133,7 @@ class TableRuns:
             size = limit - len(page.runs) if enough else _PAGE
             rows, page.token = self._table.page(ask, size, page.token)
             times += map(table.written_at, rows)
-            if self._take(rows, run_filter, limit, page) or not page.token:
+            if self._add_matching(rows, run_filter, limit, page) or not page.token:
                 break
         if page.runs:
             oldest = page.runs[-1]
@@ -153,7 +153,7 @@ class TableRuns:
         gone = [run.name for run in runs if not index.fits(run, run_filter)]
         return RunChanges(fit, gone, _mark(oldest, [since, *map(table.written_at, rows)]))
 
-    def _take(self, rows: list[Row], run_filter: RunFilter, limit: int, page: RunPage) -> bool:
+    def _add_matching(self, rows: list[Row], run_filter: RunFilter, limit: int, page: RunPage) -> bool:
         """Add matching rows to the page. Return whether the page ends here, because it is full or costs too much."""
         rows_without_copy = 0
         for start in range(0, len(rows), limit):

@@ -111,7 +111,7 @@ def _source(stores: Stores, order: Order, mount: Mount, job: BatchJob) -> MountS
             return MountSource(Location(DROPS_STORE, below), True)
     own = mount.name or mount.path
     if own not in _OURS and re.fullmatch(r"\w{1,255}", own, re.ASCII):
-        source = _looked_up(stores, Location(own, ""))
+        source = _source_at(stores, Location(own, ""))
         if source.there is not False:
             return source
     return _named(stores, f"{OUTPUT_STORE}/{FOLDER}/{own}", own[:80], job)
@@ -120,13 +120,13 @@ def _source(stores: Stores, order: Order, mount: Mount, job: BatchJob) -> MountS
 def _named(stores: Stores, path: str, name: str, job: BatchJob) -> MountSource:
     try:
         place = read_data(path).path
-        return _looked_up(stores, replace(place, path=f"{place.path.rstrip('/')}/"))
+        return _source_at(stores, replace(place, path=f"{place.path.rstrip('/')}/"))
     except Impossible as exc:
         job.report.refuse(f"mounts.{name}", str(exc))
         return MountSource("")
 
 
-def _looked_up(stores: Stores, path: Location) -> MountSource:
+def _source_at(stores: Stores, path: Location) -> MountSource:
     """The source at this path, with whether it has files.
 
     A missing datastore has no files. A datastore in another account can't be checked.

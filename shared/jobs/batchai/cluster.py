@@ -40,9 +40,9 @@ def read_cluster(content: dict[str, Any], name: str = "", account: str = "") -> 
         subnet.finish()
     _node_setup(properties, mounts)
     for fields in {id(each): each for each in (outer, properties)}.values():
-        fields.told("location", "The region of the cluster.", "The workspace's region.")
+        fields.changed("location", "The region of the cluster.", "The workspace's region.")
         for key in _ANSWERED:
-            fields.told(key, "What the service answered about a cluster.", "No part of what is asked for.")
+            fields.changed(key, "What the service answered about a cluster.", "No part of what is asked for.")
         fields.finish()
     return compute, mounts
 
@@ -50,7 +50,7 @@ def read_cluster(content: dict[str, Any], name: str = "", account: str = "") -> 
 def _properties(content: dict[str, Any], report: TranslationReport, prefix: str = "") -> tuple[Fields, Fields]:
     """The fields of the cluster; older files have them at the top level."""
     outer = Fields(content, prefix, report)
-    outer.take("$schema", "nothing: it names the schema")
+    outer.raw("$schema", "nothing: it names the schema")
     inner = outer.mapping("properties") if isinstance(content.get("properties"), dict) else None
     return outer, inner or outer
 
@@ -68,7 +68,7 @@ def _size(properties: Fields) -> dict[str, Any]:
     new = known(old.instead) if old else None
     if old is None or new is None:
         if is_size(size) and gpus_of(size) is None:
-            properties.told(
+            properties.changed(
                 "vmSize", f"{size}, a size that is not known here.", f"{size}; Azure says whether it is there."
             )
         return {"size": size}
@@ -95,13 +95,15 @@ def _scale(properties: Fields) -> dict[str, Any]:
     if auto:
         least = auto.whole("minimumNodeCount", "min_instances", 0, least=0)
         most = auto.whole("maximumNodeCount", "max_instances", 1, least=0)
-        auto.told("initialNodeCount", "Nodes right after creation.", "Nodes come when a job asks for them.")
+        auto.changed("initialNodeCount", "Nodes right after creation.", "Nodes come when a job asks for them.")
         if least > most:
             auto.report.refuse(auto.path, f"has minimumNodeCount {least}, which is more than maximumNodeCount {most}.")
         auto.finish()
     if manual:
         most = manual.whole("targetNodeCount", "max_instances", 0, least=0)
-        manual.told("nodeDeallocationOption", "What becomes of jobs on nodes that go.", "A node goes when it is idle.")
+        manual.changed(
+            "nodeDeallocationOption", "What becomes of jobs on nodes that go.", "A node goes when it is idle."
+        )
         manual.report.lost(
             manual.path, f"{most} nodes, all the time.", f"From 0 to {most} nodes, as jobs ask for them.",
             "A lease keeps them up for a time: trainyard lease.",

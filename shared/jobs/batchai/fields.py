@@ -37,7 +37,7 @@ class Fields:
         """The key's path, in the document's spelling."""
         return f"{self.path}.{self._names.get(_folded(key), key)}".lstrip(".")
 
-    def take(self, key: str, where: str = "") -> Any:
+    def raw(self, key: str, where: str = "") -> Any:
         """The raw value, or None. Without `where`, the caller must report what becomes of the value."""
         if key not in self:
             return None
@@ -52,7 +52,7 @@ class Fields:
         return self._content[self._names[_folded(key)]] if key in self else None
 
     def text(self, key: str, where: str = "", needed: bool = False) -> str:
-        value = self.take(key, where)
+        value = self.raw(key, where)
         if value is None or value == "":
             if needed:
                 self.report.refuse(self.at(key), "is missing.")
@@ -63,7 +63,7 @@ class Fields:
         return str(value)
 
     def whole(self, key: str, where: str, otherwise: int, least: int = 1) -> int:
-        value = self.take(key, where)
+        value = self.raw(key, where)
         if value is None:
             return otherwise
         if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 10:
@@ -76,7 +76,7 @@ class Fields:
         return value
 
     def mapping(self, key: str) -> Fields | None:
-        value = self.take(key)
+        value = self.raw(key)
         if value is None:
             return None
         if not isinstance(value, dict):
@@ -86,7 +86,7 @@ class Fields:
 
     def items(self, key: str) -> list[Fields]:
         """The mappings in a list, as Fields."""
-        value = self.take(key)
+        value = self.raw(key)
         if value is None:
             return []
         if not isinstance(value, list):
@@ -104,13 +104,13 @@ class Fields:
     def lost(self, key: str, meant: str, instead: str, decide: str = "") -> None:
         """Report a key without an equivalent, if the key exists."""
         if key in self:
-            self.take(key)
+            self.raw(key)
             self.report.lost(self.at(key), meant, instead, decide)
 
-    def told(self, key: str, meant: str, instead: str) -> None:
+    def changed(self, key: str, meant: str, instead: str) -> None:
         if key in self:
-            self.take(key)
-            self.report.told(self.at(key), meant, instead)
+            self.raw(key)
+            self.report.changed(self.at(key), meant, instead)
 
     def finish(self) -> None:
         unread = [name for name, value in self._content.items() if name not in self._read and value is not None]

@@ -77,7 +77,7 @@ def read_job(content: Mapping[str, Any], beside: Beside) -> BatchJob:
     outer = Fields(content, "", report)
     inner = outer.mapping("properties") if isinstance(content.get("properties"), dict) else None
     properties = inner or outer
-    outer.take("$schema", "nothing: it names the schema")
+    outer.raw("$schema", "nothing: it names the schema")
     project = read_project(beside.project, report) if beside.project else Project()
     nodes = properties.whole("nodeCount", "resources.instance_count", 1)
     start = read_toolkit(properties, nodes, report, beside.files.values())
@@ -93,7 +93,7 @@ def read_job(content: Mapping[str, Any], beside: Beside) -> BatchJob:
     job.uses = _uses(report, beside, project, properties, job.named)
     for fields in {id(each): each for each in (outer, properties)}.values():
         for key in _ANSWERED:
-            fields.told(key, "What the service answered about a job.", "No part of what is asked for.")
+            fields.changed(key, "What the service answered about a job.", "No part of what is asked for.")
         fields.finish()
     return job
 
@@ -120,12 +120,12 @@ def _placement(job: BatchJob, outer: Fields, properties: Fields, project: Projec
         path = cluster.text("id", "compute")
         match = _RESOURCE.fullmatch(path)
         job.cluster = match[1] if match else path
-        cluster.told("resourceGroup", "The resource group of the cluster.", "That of the workspace.")
+        cluster.changed("resourceGroup", "The resource group of the cluster.", "That of the workspace.")
         cluster.finish()
     job.cluster = job.cluster or project.cluster
     job.experiment = _experiment(job, properties, project)
     for fields in (outer, properties):
-        fields.told("location", "The region of the job.", "The workspace's region.")
+        fields.changed("location", "The region of the job.", "The workspace's region.")
     priority = properties.text("schedulingPriority", "nothing: normal is what every job has").lower()
     number = properties.text("priority", "nothing: 0 is what every job has")
     if priority not in ("", "normal") or number not in ("", "0"):
@@ -145,7 +145,9 @@ def _experiment(job: BatchJob, properties: Fields, project: Project) -> str:
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", given).strip("-_")[:LONGEST_NAME]
     if name != given and name:
         where = properties.at("experimentName") if "experimentName" in properties else "project.experimentName"
-        job.report.told(where, f"The experiment {given[:80]!r}.", f"{name}: a name has letters, digits, - and _ alone.")
+        job.report.changed(
+            where, f"The experiment {given[:80]!r}.", f"{name}: a name has letters, digits, - and _ alone."
+        )
     return name or given
 
 
@@ -188,7 +190,7 @@ def _image(job: BatchJob, field: str, environment: str) -> None:
     """Keep the image, except for a PyTorch too old for today's GPUs: then use the trainers' environment."""
     meant, old = "The image that the job runs in.", bool(_OLD_CUDA.search(job.image))
     if environment:
-        job.report.told(field, meant, f"It runs in {environment}, as asked.")
+        job.report.changed(field, meant, f"It runs in {environment}, as asked.")
     elif old and "pytorch" in job.image:
         job.image = ""
         job.report.lost(
@@ -202,7 +204,7 @@ def _image(job: BatchJob, field: str, environment: str) -> None:
             "Name an environment with a newer CUDA, with --environment.",
         )  # fmt: skip
     else:
-        job.report.told(field, meant, "The same image, which must have Python 2.7, or 3.5 or newer, as `python`.")
+        job.report.changed(field, meant, "The same image, which must have Python 2.7, or 3.5 or newer, as `python`.")
 
 
 def _limits(job: BatchJob, properties: Fields) -> None:
@@ -222,7 +224,7 @@ def _preparation(job: BatchJob, properties: Fields) -> Iterator[tuple[str, str]]
         job.preparation = fields.text("commandLine", "the launcher runs it once on each node", needed=True)
         yield fields.at("commandLine"), job.preparation
         if "horovod" in job.preparation:
-            job.report.told(
+            job.report.changed(
                 fields.at("commandLine"), "It installs Horovod on each node.", "It still does; nothing here needs it.",
                 "Remove that part if it can't be built in the environment: a preparation that fails, fails the job.",
             )  # fmt: skip
@@ -247,7 +249,7 @@ def _secrets(properties: Fields, report: TranslationReport) -> None:
     for item in properties.items("secrets"):
         name = item.text("name", needed=True)
         for key in ("value", "valueSecretReference"):
-            item.take(key)
+            item.raw(key)
         report.lost(
             item.path, f"The secret variable {name[:60]!r}.",
             "Not set, and stored nowhere: variables of an Azure ML job can be read by everyone in the workspace.",
@@ -271,7 +273,7 @@ def _directories(job: BatchJob, properties: Fields) -> Iterator[MountPath]:
         yield from _output(job, item)
     prefix = properties.text("stdOutErrPathPrefix", "AZ_BATCHAI_STDOUTERR_DIR")
     if prefix:
-        job.report.told(
+        job.report.changed(
             properties.at("stdOutErrPathPrefix"), "Where the logs were written.", "logs/ in the run's archive."
         )
     yield from mounts.references([(properties.at("stdOutErrPathPrefix"), prefix)], written=True)
@@ -281,8 +283,8 @@ def _output(job: BatchJob, item: Fields) -> Iterator[MountPath]:
     name = item.text("id", "outputs", needed=True)
     prefix = item.text("pathPrefix", "a folder of the run's own, in its archive", needed=True)
     suffix = item.text("pathSuffix", "the end of AZ_BATCHAI_OUTPUT_<id>").strip("/")
-    item.told("type", "What the directory holds.", "Nothing depends on it.")
-    if item.take("createNew", "outputs") is False:
+    item.changed("type", "What the directory holds.", "Nothing depends on it.")
+    if item.raw("createNew", "outputs") is False:
         item.report.lost(
             item.at("createNew"), "All jobs wrote into one directory.", "Each run writes into a folder of its own.",
             "What a later job needs, it must be given as data.",

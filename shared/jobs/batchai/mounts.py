@@ -83,7 +83,7 @@ class Mounts:
         url = self._filled(share.text("azureFileUrl", "the input of this mount", needed=True))
         address = url.partition("://")[2].partition("?")[0].rpartition("@")[2]  # the removed parts may contain a secret
         if "?" in url or "@" in url:
-            self.report.told(
+            self.report.changed(
                 share.at("azureFileUrl"), "The share's address, with a signature or password in it.",
                 "The address alone: the nodes use their own identity. The rest is stored nowhere.",
                 "If it was real, renew it: whoever has this file has it.",
@@ -92,7 +92,7 @@ class Mounts:
         name = rest.strip("/").partition("/")[0]
         account = self._filled(share.text("accountName", "the input of this mount")) or host.partition(".")[0]
         for key in ("fileMode", "directoryMode"):
-            share.told(
+            share.changed(
                 key, "The mode of files on the mount.", "Azure ML sets its own; the job's user may read and write."
             )
         if url and not name:
@@ -104,7 +104,7 @@ class Mounts:
     def _container(self, container: Fields, root: str) -> None:
         account = self._filled(container.text("accountName", "the input of this mount"))
         name = container.text("containerName", "the input of this mount", needed=True)
-        if container.take("mountOptions"):
+        if container.raw("mountOptions"):
             container.lost("mountOptions", "Options of blobfuse.", "Azure ML mounts with its own options.")
         elif "mountOptions" in container:
             self.report.land(container.at("mountOptions"), "empty: nothing to do")
@@ -112,7 +112,7 @@ class Mounts:
 
     def _lost(self, fields: Fields, root: str, meant: str, keys: tuple[str, ...]) -> None:
         for key in (*keys, "mountOptions"):
-            fields.take(key)
+            fields.raw(key)
             if key in fields:
                 self.report.lost(
                     fields.at(key), meant, "Not mounted: its files are looked for in the workspace's storage.",
@@ -133,8 +133,8 @@ class Mounts:
 
     def _credentials(self, fields: Fields) -> None:
         if "credentials" in fields:
-            fields.take("credentials")
-            self.report.told(
+            fields.raw("credentials")
+            self.report.changed(
                 fields.at("credentials"), "The key of the storage account.",
                 "Not carried over: the nodes use their own identity. It is stored nowhere.",
                 "If the key was real, renew it: whoever has this file has it.",

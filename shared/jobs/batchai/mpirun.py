@@ -47,7 +47,7 @@ class _Word:
     end: int
 
 
-def take_apart(line: str) -> ParsedCommand | None:
+def parse_command(line: str) -> ParsedCommand | None:
     """Parse the line; None if it starts no launcher. Text before and after the launcher's command is kept."""
     words = [_Word(match[0], match.start(), match.end()) for match in _WORD.finditer(line)]
     for index, word in enumerate(words):

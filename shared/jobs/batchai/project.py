@@ -28,7 +28,7 @@ class Project:
 def read_project(content: dict[str, Any], report: TranslationReport, prefix: str = "project") -> Project:
     """Read the project. Fields without an equivalent, and invalid fields, are reported."""
     fields = Fields(content, prefix, report)
-    fields.take("$schema", "nothing: it names the schema")
+    fields.raw("$schema", "nothing: it names the schema")
     cluster, experiment = (
         _filled(fields, "clusterName", "compute"),
         _filled(fields, "experimentName", "experiment_name"),
@@ -39,7 +39,7 @@ def read_project(content: dict[str, Any], report: TranslationReport, prefix: str
     container, account = _filled(fields, "blobContainerName", f"the cluster's mount {DATA_MOUNT}"), ""
     fields.text("monitorFileName", "which process's log is shown")
     for key in ("resourceGroup", "workspaceName"):
-        fields.told(key, "Which Batch AI workspace to submit to.", "The deployment that you are logged in to.")
+        fields.changed(key, "Which Batch AI workspace to submit to.", "The deployment that you are logged in to.")
     if "storageAccount" in fields:
         account = _filled(fields, "storageAccount", "the account of the mounts")
     mounts = (
@@ -57,7 +57,7 @@ def _filled(fields: Fields, key: str, where: str) -> str:
     text = fields.text(key, where)
     if not text.startswith(_UNFILLED):
         return text
-    fields.report.told(
+    fields.report.changed(
         fields.at(key), f"It still says {text[:60]}.", "Left open: what the command or the route says is taken."
     )
     return ""
@@ -65,7 +65,7 @@ def _filled(fields: Fields, key: str, where: str) -> str:
 
 def _yes(fields: Fields, key: str, report: TranslationReport) -> bool:
     """Parse a switch: the project's template has True and False as texts."""
-    value = fields.take(key, "a lease on the cluster")
+    value = fields.raw(key, "a lease on the cluster")
     if value is None or value == "":
         return False
     if isinstance(value, bool):

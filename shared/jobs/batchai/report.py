@@ -40,7 +40,7 @@ class TranslationReport:
     def lost(self, path: str, meant: str, instead: str, decide: str = "") -> None:
         self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide), lossy=True))
 
-    def told(self, path: str, meant: str, instead: str, decide: str = "") -> None:
+    def changed(self, path: str, meant: str, instead: str, decide: str = "") -> None:
         """Report a field that is handled differently, or that had no effect in Batch AI either."""
         self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide), lossy=False))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from shared.jobs.batchai.document import TOOLKITS
 from shared.jobs.batchai.fields import Fields
-from shared.jobs.batchai.mpirun import take_apart
+from shared.jobs.batchai.mpirun import parse_command
 from shared.jobs.batchai.report import TranslationReport
 
 COMMAND = "the command line of each process"
@@ -72,7 +72,7 @@ def read_toolkit(properties: Fields, nodes: int, report: TranslationReport, scri
             "properties", f"must have exactly one of {', '.join(TOOLKITS)}; it has {', '.join(given) or 'none'}."
         )
         for name in given:
-            properties.take(name)
+            properties.raw(name)
         return Start()
     fields = properties.mapping(given[0])
     if fields is None:
@@ -167,7 +167,7 @@ def _caffe(block: _Block) -> Start:
     if "pythonScriptFilePath" in fields:
         if "configFilePath" in fields:
             block.report.refuse(fields.at("configFilePath"), "can't be there together with pythonScriptFilePath.")
-            fields.take("configFilePath")
+            fields.raw("configFilePath")
         start.lines["all"] = block.python(start)
     else:
         config = block.text("configFilePath", start, needed=True)
@@ -187,7 +187,7 @@ def _custom_mpi(block: _Block) -> Start:
     start = Start()
     line = block.text("commandLine", start, needed=True)
     start.lines["all"] = line
-    if take_apart(line):
+    if parse_command(line):
         _from_mpirun(block, start, line)
     else:
         block.spread(start)
@@ -199,7 +199,7 @@ def _custom(block: _Block) -> Start:
     start = Start()
     line = block.text("commandLine", start, needed=True)
     start.lines["all"] = line
-    if take_apart(line):
+    if parse_command(line):
         _from_mpirun(block, start, line)
         return start
     start.only_master, start.processes = True, block.nodes
@@ -217,7 +217,7 @@ def _custom(block: _Block) -> Start:
 
 
 def _from_mpirun(block: _Block, start: Start, line: str) -> None:
-    taken = take_apart(line)
+    taken = parse_command(line)
     assert taken is not None
     fields, where = block.fields, block.fields.at("commandLine")
     start.lines["all"] = taken.line or line
@@ -235,7 +235,7 @@ def _from_mpirun(block: _Block, start: Start, line: str) -> None:
     else:
         block.spread(start)
     options = f" Dropped: {', '.join(taken.dropped)}." if taken.dropped else ""
-    block.report.told(
+    block.report.changed(
         where, "mpirun started the processes.",
         f"{_started(start)}, with the variables of torch.distributed.{options}",
         "A script that calls MPI or Horovod must move to torch.distributed.",
@@ -250,7 +250,7 @@ def _from_mpirun(block: _Block, start: Start, line: str) -> None:
 def _with_mpi(block: _Block, start: Start) -> None:
     start.mpi = True
     if start.processes > 1:
-        block.report.told(
+        block.report.changed(
             block.fields.path, "MPI started the processes.",
             f"{_started(start)}, by Open MPI's mpirun.",
             "The environment must have Open MPI; images with Intel's MPI alone have not.",

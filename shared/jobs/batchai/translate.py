@@ -192,7 +192,7 @@ def shortened(job: BatchJob, longest: float) -> None:
     """Apply the administrator's limit if the job requests more, or has no limit and so had Batch AI's week."""
     path, seconds = "properties.constraints.maxWallClockTime", job.seconds or WEEK
     if seconds > longest:
-        tell = job.report.lost if job.seconds else job.report.told
+        tell = job.report.lost if job.seconds else job.report.changed
         tell(
             path,
             f"The job may run for {seconds} seconds.",

@@ -179,7 +179,7 @@ def _changed_step(name: str, body: Mapping[str, Any], change: Change) -> Json:
     if after.timeout_seconds and after.timeout_seconds != before.timeout_seconds:
         limit = "trial_timeout" if kind == SWEEP else "timeout"
         made["limits"] = {**mapping(body.get("limits")), limit: after.timeout_seconds}
-    return _put(made, holder, _told(before, after))
+    return _put(made, holder, _changed_values(before, after))
 
 
 def _inputs(body: Mapping[str, Any], after: JobSpec) -> Json:
@@ -188,7 +188,7 @@ def _inputs(body: Mapping[str, Any], after: JobSpec) -> Json:
     return {"inputs": {**given, **moved}} if moved else {}
 
 
-def _told(before: JobSpec, after: JobSpec) -> Json:
+def _changed_values(before: JobSpec, after: JobSpec) -> Json:
     """The changed values of code, environment and variables."""
     now: Json = {"code": place_text(after.code), "environment": azureml.environment_document(after.environment)}
     now["environment_variables"] = dict(after.variables)

@@ -10,7 +10,7 @@ from shared.runs.features import before_start
 from shared.runs.intake.insert_run import run_name
 from shared.runs.intake.parse_request import ParsedRequest, first_record, in_words, read_request
 from shared.runs.intake.request import RunRequest
-from shared.runs.intake.start_blockers import data_reasons, empty_mounts, looked_over
+from shared.runs.intake.start_blockers import checked_job, data_reasons, empty_mounts
 from shared.runs.model import Run
 from shared.runs.ports import Reason, RunPorts
 from shared.runs.progress.workloads import workload
@@ -26,17 +26,17 @@ def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dic
     run = first_record(ports, parsed_request)
     how = workload(run)
     job = how.job_spec(run, how.jobs(run).get(0, run.name), ports.rendezvous, run.created_at)
-    job, reasons = looked_over(ports, job, how.fewest_nodes(run))
+    job, reasons = checked_job(ports, job, how.fewest_nodes(run))
     reasons = [*empty_mounts(parsed_request), *data_reasons(ports.datasets, parsed_request.order.data), *reasons]
-    run = ports.purse.priced(run)
-    if why := ports.purse.refusal(run):
+    run = ports.admission.priced(run)
+    if why := ports.admission.refusal(run):
         reasons.append(Reason(code=why.code, message=why.why))
     return {
         "job": ports.jobs.document(without_values(job)),
         "reasons": reasons,
         "cost": costs(run),
         **before_start(run),
-        **_told(parsed_request),
+        **_translation_report(parsed_request),
     }
 
 
@@ -50,15 +50,15 @@ def plan(ports: RunPorts, request: RunRequest) -> dict[str, Any]:
     wrong = [Reason(code=p.code, message=in_words(parsed_request, p)) for p in built.problems]
     if built.job is None:
         return {"job": {}, "reasons": wrong}
-    job, reasons = looked_over(ports, built.job, built.job.node_count)
+    job, reasons = checked_job(ports, built.job, built.job.node_count)
     return {
         "job": ports.jobs.document(job),
         "reasons": [*wrong, *empty_mounts(parsed_request), *reasons],
-        **_told(parsed_request),
+        **_translation_report(parsed_request),
     }
 
 
-def _told(parsed_request: ParsedRequest) -> dict[str, Any]:
+def _translation_report(parsed_request: ParsedRequest) -> dict[str, Any]:
     """The report of a translated job: the result of each field's translation."""
     findings = parsed_request.written.findings if parsed_request.written else None
     return {} if findings is None else {"report": findings}

@@ -6,6 +6,7 @@ import logging
 from datetime import timedelta
 
 from shared.kernel.errors import Conflict, NotFound
+from shared.kernel.ports import StoragePorts
 from shared.runs.facts import RunRecorded
 from shared.runs.model import Run, RunState
 from shared.runs.names import asked_run_name
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 SENT_BY_THEN = timedelta(seconds=5)  # a healthy call queues the submission milliseconds after recording the run
 
 
-def run_name(ports: RunPorts, key: str | None) -> str:
+def run_name(ports: StoragePorts, key: str | None) -> str:
     return asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())
 
 
@@ -53,9 +54,9 @@ def record(ports: RunPorts, run: Run) -> Run:
 
     Raises Conflict if the project's budget is too small.
     """
-    run = ports.purse.priced(run)
+    run = ports.admission.priced(run)
     try:
-        ports.purse.admit(run)
+        ports.admission.admit(run)
     except Conflict:
         if made := made_before(ports, run.name, run.asked.digest):
             return made

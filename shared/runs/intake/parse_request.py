@@ -109,7 +109,7 @@ def first_record(ports: RunPorts, asked: ParsedRequest) -> Run:
         ),
         progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, why),)),
         people=replace(run.people, tags=asked.request.tags),
-        money=replace(run.money, project=ports.purse.project_of(job.tags, asked.route)),
+        money=replace(run.money, project=ports.admission.project_of(job.tags, asked.route)),
     )
     return begun(ports, run, Origin(asked.request, ports.routes.get(asked.route), asked.order.limits))
 

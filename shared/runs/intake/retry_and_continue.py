@@ -143,7 +143,7 @@ def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
             generation=generation,
         ),
         progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, why),)),
-        money=replace(run.money, project=ports.purse.project_of(old.asked.request.tags, old.asked.route)),
+        money=replace(run.money, project=ports.admission.project_of(old.asked.request.tags, old.asked.route)),
         people=replace(run.people, tags=old.people.tags),
     )
 

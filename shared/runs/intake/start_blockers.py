@@ -111,7 +111,7 @@ def data_reasons(datasets: Datasets, data: Data | None) -> list[Reason]:
     return []
 
 
-def looked_over(ports: RunPorts, job: JobSpec, fewest: int) -> tuple[JobSpec, list[Reason]]:
+def checked_job(ports: RunPorts, job: JobSpec, fewest: int) -> tuple[JobSpec, list[Reason]]:
     """The job with its asset ids, and the reasons why it could not start now."""
     reasons: list[Reason] = []
     original_job = job

@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec.structs import replace as with_
 
 from shared.jobs.model import UNKNOWN_FAILURE, JobFailure, JobFolderPart, JobState, JobStatus
-from shared.jobs.ports import Jobs
+from shared.jobs.ports import Jobs, WorkspacePorts
 from shared.jobs.readers.job_status import state_of
 from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
@@ -18,7 +18,7 @@ from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.storage import Blobs, Place, Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, failing_log, is_over
-from shared.runs.facts import RunLosesNodes, RunSubmitted, RunTakesStep
+from shared.runs.facts import RunAdvances, RunLosesNodes, RunSubmitted
 from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState
 from shared.runs.names import run_of_job
@@ -49,7 +49,7 @@ def follow_job(ports: RunPorts, event: JobEvent) -> None:
     job, told, name = event.job, event.status, run_of_job(event.job)
     try:
         stored = ports.runs.recent(name)
-        if not _tells_enough(ports.jobs, stored.value, job, told):
+        if not _is_sufficient(ports.jobs, stored.value, job, told):
             stored = ports.runs.get(name)
     except NotFound:
         return
@@ -64,7 +64,7 @@ def follow_job(ports: RunPorts, event: JobEvent) -> None:
     compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), bring_up, first=lambda: stored)
 
 
-def _tells_enough(jobs: Jobs, run: Run, job: str, told: str) -> bool:
+def _is_sufficient(jobs: Jobs, run: Run, job: str, told: str) -> bool:
     """Whether the cached run is sufficient to choose the jobs to request, or to request none."""
     if is_over(run) or _can_ignore(jobs, run, told):
         return True
@@ -111,11 +111,11 @@ def follow(ports: RunPorts, stored: Stored[Run], statuses: Statuses, archives: b
     if (losses := how.losses(run)) != how.losses(after):  # before the step is written: a crash repeats both
         ports.happened(RunLosesNodes(run, losses, how.losses(after)))
     moved = frozenset(how.running_jobs(run) ^ how.running_jobs(after))
-    after = ports.written_with(RunTakesStep(after, moved, archives))
+    after = ports.written_with(RunAdvances(after, moved, archives))
     _act(ports, write_transition(ports, stored, after), step)
 
 
-def _before_the_write(ports: RunPorts, run: Run, step: NextStep) -> None:
+def _before_the_write(ports: WorkspacePorts, run: Run, step: NextStep) -> None:
     """The tasks that a retry after the write would skip: report jobs of a crashed submitter, and cancel jobs."""
     if run.progress.state is RunState.RECEIVED:
         ports.happened(RunSubmitted(run))

@@ -43,7 +43,7 @@ ARCHIVE_TRIES = 12  # until archiving a run is abandoned
 SUBMIT_FOR = timedelta(days=1)  # until submitting a run is abandoned
 
 
-def ask_for_looks(ports: RunPorts) -> None:
+def queue_hourly_checks(ports: RunPorts) -> None:
     """Queue a reconcile of every hour that may have unfinished runs, one after the other."""
     hours = ports.runs.hours()
     apart = min(APART_SECONDS, ALL_WITHIN_SECONDS / max(len(hours), 1))
@@ -51,7 +51,7 @@ def ask_for_looks(ports: RunPorts) -> None:
         ports.queues.send(CheckHour(hour), int(number * apart))
 
 
-def look_at_hour(ports: RunPorts, message: CheckHour) -> None:
+def reconcile_hour(ports: RunPorts, message: CheckHour) -> None:
     """Reconcile every unfinished run of the hour. A failing run does not stop the others; the error is raised last.
 
     Does nothing if the hour was reconciled a moment ago. An hour without unfinished runs leaves the list once no run
@@ -64,14 +64,14 @@ def look_at_hour(ports: RunPorts, message: CheckHour) -> None:
         raise BadInput(f"{hour[:40]!r} is not an hour like 20260131T08.") from exc
     if not ports.runs.claim_hour(hour, ports.clock(), AGAIN_SECONDS):
         return
-    look = _HourLook(ports, hour, ports.clock())
+    look = _HourCheck(ports, hour, ports.clock())
     look.all_pages()
     if look.errors:
         raise look.errors[0]
 
 
 @dataclass
-class _HourLook:
+class _HourCheck:
     ports: RunPorts
     hour: str
     began: datetime
@@ -88,14 +88,16 @@ class _HourLook:
             whole = self._page(live)
             if whole and len(page) < RUNS_A_PAGE:
                 break
-            if not whole or self._took(BUDGET):  # rows keep no progress of a reconcile, so the next one starts over
+            if not whole or self.has_lasted(
+                BUDGET
+            ):  # rows keep no progress of a reconcile, so the next one starts over
                 self.ports.queues.send(CheckHour(self.hour), AGAIN_SECONDS)
                 return
             before = page[-1].value
         if not self.unsettled and hour_has_passed(self.hour, self.ports.clock()):
             self.ports.runs.drop_hour(self.hour)
 
-    def _took(self, time: timedelta) -> bool:
+    def has_lasted(self, time: timedelta) -> bool:
         return self.ports.clock() - self.began > time
 
     def _page(self, page: list[Stored[Run]]) -> bool:
@@ -104,10 +106,10 @@ class _HourLook:
         names = {job for stored in going for job in workload(stored.value).live_jobs(stored.value)}
         seen = self._listed(names) if names else {}
         for stored in page:
-            if self._took(LONGEST):
+            if self.has_lasted(LONGEST):
                 return False
             try:
-                self._look_after(stored, seen)
+                self._reconcile_run(stored, seen)
             except Changed:
                 continue  # another process was faster and has newer data
             except TrainyardError as exc:
@@ -129,7 +131,7 @@ class _HourLook:
             self.alone = 0
         return seen
 
-    def _look_after(self, stored: Stored[Run], listed: dict[str, JobStatus]) -> None:
+    def _reconcile_run(self, stored: Stored[Run], listed: dict[str, JobStatus]) -> None:
         run, now = stored.value, self.ports.clock()
         if run.archive.gave_up_at is not None:
             return

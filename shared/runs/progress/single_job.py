@@ -28,7 +28,7 @@ class SingleJob(OneJob):
     kind = ""
     can_move = True
 
-    def takes(self, _job: JobSpec) -> bool:
+    def accepts(self, _job: JobSpec) -> bool:
         return True
 
     def jobs(self, run: Run) -> dict[int, str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from shared.jobs.location import Asset
-from shared.jobs.ports import Jobs
+from shared.jobs.ports import Jobs, WorkspacePorts
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import Environment
 from shared.kernel.errors import BadInput, Conflict
@@ -49,7 +49,7 @@ def _newest(runs: Runs, name: str) -> Run:
     return run if run.progress.state is RunState.RECEIVED and not run.jobs.job else runs.get(name).value
 
 
-def _cancel_unknown_jobs(ports: RunPorts, run: Run) -> None:
+def _cancel_unknown_jobs(ports: WorkspacePorts, run: Run) -> None:
     """Cancel jobs of a failed run that a concurrent, failed submission created: no row names these jobs."""
     if _has_jobs(ports.jobs, run):
         ports.happened(RunSubmitted(run))
@@ -63,8 +63,8 @@ def _paid_for(ports: RunPorts, run: Run) -> Run | None:
             log.info("run %s: the copy of the model that it begins with goes on in the next message", run.name)
             ask_for_submission(ports.queues, run, 1.0)
             return None
-        priced = ports.purse.priced(run)
-        ports.purse.admit(priced)
+        priced = ports.admission.priced(run)
+        ports.admission.admit(priced)
     except (BadInput, Conflict) as exc:
         give_up(ports, run, str(exc))
         return None

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from shared.jobs.assets import Assets
 from shared.jobs.model import JobFailure, JobStatus
+from shared.jobs.ports import WorkspacePorts
 from shared.jobs.spec import JobSpec
 from shared.runs.decide import is_over, overdue
 from shared.runs.model import FINAL, Run, RunState
@@ -112,7 +113,7 @@ class JobLifecycle(ABC):
             ports.jobs.cancel(job)
         return self.submit(ports, run).jobs if not is_over(run) and self.has_unsent_jobs(run) else ()
 
-    def cancel(self, ports: RunPorts, run: Run) -> None:
+    def cancel(self, ports: WorkspacePorts, run: Run) -> None:
         """Cancel every job that has not ended."""
         for job in self.live_jobs(run):
             ports.jobs.cancel(job)
@@ -189,7 +190,7 @@ class Workload(JobLifecycle, NodeUse, ResultPlaces, ABC):
     kind: ClassVar[str]
 
     @abstractmethod
-    def takes(self, job: JobSpec) -> bool:
+    def accepts(self, job: JobSpec) -> bool:
         """Whether a run of this job has this kind."""
 
     def begun(self, run: Run, new: NewRun) -> Run:

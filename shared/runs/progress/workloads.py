@@ -28,4 +28,4 @@ def workload(run: Run) -> Workload:
 
 def workload_of_job(job: JobSpec) -> Workload:
     """The kind of a new run with this job."""
-    return next(each for each in workloads() if each.takes(job))
+    return next(each for each in workloads() if each.accepts(job))

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from shared.jobs.ports import Jobs
+from shared.jobs.ports import Jobs, WorkspacePorts
 from shared.jobs.readers.place_text import place_text
 from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
@@ -26,6 +26,7 @@ from shared.kernel.errors import BadInput, NotFound, TrainyardError, Unavailable
 from shared.kernel.parsing import read_json
 from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
 from shared.runs.data import LISTING, change_at_end
@@ -88,7 +89,7 @@ def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
             ports.runs, ports.clock, stored, lambda fresh: replace(fresh, archive=replace(fresh.archive, error=error))
         )
         raise
-    _tell(ports, archived)
+    _announce(ports, archived)
     _record(
         ports.runs, ports.clock, stored, lambda fresh: _with_archive(_with_verdict(fresh, run), archived, ports.clock())
     )
@@ -109,7 +110,7 @@ def archive_at_once(ports: RunPorts, run: Run) -> Run:
             return run
         judged = ports.written_with(RunBeingArchived(judged))
         archived = _archive(ports, judged, run_outputs, copies, judged)
-        _tell(ports, archived, NOTICE_AFTER)
+        _announce(ports, archived, NOTICE_AFTER)
     except TrainyardError as exc:
         log.info("run %s is archived later: %s", run.name, exc)
         return run
@@ -128,13 +129,18 @@ def _with_archive(fresh: Run, archived: Run, now: datetime) -> Run:
     return replace(fresh, archive=replace(archived.archive, tries=fresh.archive.tries, error="", at=now))
 
 
-def _tell(ports: RunPorts, run: Run, notice_after: float = 0.0) -> None:
+def _announce(ports: StoragePorts, run: Run, notice_after: float = 0.0) -> None:
     ports.happened(RunArchived(run, run.archive.output, notice_after))
     log.info("run %s: archived to %s", run.name, run.archive.output)
 
 
 def _archive(
-    ports: RunPorts, run: Run, run_outputs: _Found, copies: Iterable[Copy], source: Run, until: datetime | None = None
+    ports: WorkspacePorts,
+    run: Run,
+    run_outputs: _Found,
+    copies: Iterable[Copy],
+    source: Run,
+    until: datetime | None = None,
 ) -> Run:
     """The run with its archive.
 
@@ -176,7 +182,7 @@ class _Found:
     Files of shared outputs that were written after `until` are left out: a job of the run began after the run's end.
     """
 
-    ports: RunPorts
+    ports: WorkspacePorts
     folder: str
     expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the original blob
     until: datetime | None = None

@@ -8,6 +8,7 @@ from typing import Any
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.memory import Topic
 from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Blobs
 from shared.runs.model import Run
 from shared.runs.ports import RunPorts
@@ -67,7 +68,7 @@ class _Manifest:
 MANIFESTS = Topic[_Manifest]("manifests", most=16)  # thousand files of one run are fetched with thousand calls
 
 
-def _manifest(ports: RunPorts, folder: str) -> _Manifest:
+def _manifest(ports: StoragePorts, folder: str) -> _Manifest:
     """The manifest, cached: a complete archive doesn't change."""
     return ports.memory.answer(MANIFESTS, ports.clock(), lambda: files_of(ports.blobs, folder), folder)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from shared.jobs.ports import Jobs
+from shared.jobs.ports import Jobs, WorkspacePorts
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.parsing import read_json
 from shared.kernel.storage import Blobs
@@ -70,7 +70,7 @@ EVERYWHERE = (-math.inf, math.inf)
 
 
 def since(
-    ports: RunPorts,
+    ports: WorkspacePorts,
     run: Run,
     cursor: Cursor,
     metrics: str | None = None,

@@ -83,13 +83,13 @@ class _Parser:
 
     def condition(self) -> Wanted:
         parts = [self._all()]
-        while self._takes("or"):
+        while self._accept("or"):
             parts.append(self._all())
         return parts[0] if len(parts) == 1 else lambda lookup: any(part(lookup) for part in parts)
 
     def _all(self) -> Wanted:
         parts = [self._part()]
-        while self._takes("and"):
+        while self._accept("and"):
             parts.append(self._part())
         return parts[0] if len(parts) == 1 else lambda lookup: all(part(lookup) for part in parts)
 
@@ -98,12 +98,12 @@ class _Parser:
         if self.depth > DEEPEST:
             raise self.fault("too many brackets")
         try:
-            if self._takes("not"):
+            if self._accept("not"):
                 inner = self._part()
                 return lambda lookup: not inner(lookup)
-            if self._takes("(", "bracket"):
+            if self._accept("(", "bracket"):
                 inner = self.condition()
-                if not self._takes(")", "bracket"):
+                if not self._accept(")", "bracket"):
                     raise self.fault("expected a closing bracket")
                 return inner
             return self._comparison()
@@ -116,7 +116,7 @@ class _Parser:
         value = self._next(("word", "text"), f"expected a value behind {name} {sign}")
         return lambda lookup: _holds(lookup(name), sign, value)
 
-    def _takes(self, text: str, kind: str = "word") -> bool:
+    def _accept(self, text: str, kind: str = "word") -> bool:
         token = self.at < len(self.tokens) and self.tokens[self.at]
         if not token or token.kind != kind or token.text.lower() != text:
             return False

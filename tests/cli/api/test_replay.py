@@ -62,7 +62,7 @@ def test_the_command(server: Any, run: Callable[..., int], capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out)["queues"] == {"drop-events": {"poison": 1, "dead_letters": 0}}
     server.says("/api/queues/drop-events/replay?dry_run=true", some | {"messages": 0})
     assert run(*asked) == 0
-    assert "Nothing was set aside." in capsys.readouterr().out
+    assert "There is nothing to replay." in capsys.readouterr().out
 
 
 def test_a_queue_that_is_none(server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,9 +15,9 @@ import pytest
 from shared.clusters.model import Cluster
 from shared.clusters.samples import sample_of
 from shared.deadlines.intake import with_date
-from shared.deadlines.look import share_of_epochs
 from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date
+from shared.deadlines.pace import share_of_epochs
 from shared.deadlines.plan import NodeChoice
 from shared.elastic.model import Elastic, elastic_of
 from shared.jobs.limits import Limits

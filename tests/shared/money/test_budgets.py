@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.spec import JobSpec
-from shared.money.decide import Spent, admit, consequences, quote, settle
+from shared.money.decide import Spent, admit, consequences, quote, update_account
 from shared.money.ledger import IDLE_TAIL
 from shared.money.model import Account, Quote, Reserved
 from shared.money.policy import Budget
@@ -118,17 +118,17 @@ def test_what_was_not_used_is_free_again_after_the_idle_tail() -> None:
     """Late cost: a run that is over keeps its reservation while its nodes may idle, and then gives back the rest."""
     held = account(0, a=6.0)
     ended = {"a": NOW}
-    soon = settle(held, spent(2, ended, a=2.0), NOW + IDLE_TAIL / 2)
+    soon = update_account(held, spent(2, ended, a=2.0), NOW + IDLE_TAIL / 2)
     assert soon.committed == 6
-    assert settle(soon, spent(2.5, ended, a=2.5), NOW + IDLE_TAIL).committed == 2.5
-    costly = settle(held, spent(9, a=9.0), NOW)
+    assert update_account(soon, spent(2.5, ended, a=2.5), NOW + IDLE_TAIL).committed == 2.5
+    costly = update_account(held, spent(9, a=9.0), NOW)
     assert costly.committed == 9  # it has cost more than was thought
 
 
 def test_a_reservation_without_a_run_is_given_back() -> None:
     """What was kept back by a submission that died before it made its run is free after an hour."""
-    assert settle(account(0, a=6.0), spent(0), NOW + HOUR / 2).committed == 6
-    assert settle(account(0, a=6.0), spent(0), NOW + HOUR).committed == 0
+    assert update_account(account(0, a=6.0), spent(0), NOW + HOUR / 2).committed == 6
+    assert update_account(account(0, a=6.0), spent(0), NOW + HOUR).committed == 0
 
 
 def test_it_warns_once_then_tells_and_ends_what_runs_after_the_grace() -> None:
@@ -149,7 +149,7 @@ def test_it_warns_once_then_tells_and_ends_what_runs_after_the_grace() -> None:
 def test_a_run_that_reaches_its_own_limit_ends_alone() -> None:
     """The limit for one run warns, tells and ends that run, and no other of the project."""
     budget = Budget(run=5, grace_seconds=0)
-    held = settle(account(0, a=5.0, b=5.0), spent(6.0, a=5.5, b=0.5), NOW)
+    held = update_account(account(0, a=5.0, b=5.0), spent(6.0, a=5.5, b=0.5), NOW)
     held, found = consequences(budget, held, NOW)
     assert [(c.event, c.subject, c.cancel) for c in found] == [
         ("BudgetWarned", "a", ()),
@@ -162,6 +162,6 @@ def test_a_run_that_reaches_its_own_limit_ends_alone() -> None:
 
 def test_runs_that_began_before_the_budget_are_ended_too() -> None:
     """A live run without a reservation, because the budget is younger, is among those that end at all of it."""
-    held = settle(account(), spent(11, a=11.0), NOW)
+    held = update_account(account(), spent(11, a=11.0), NOW)
     held, _ = consequences(Budget(month=10, grace_seconds=0), held, NOW)
     assert consequences(Budget(month=10, grace_seconds=0), held, NOW)[1][0].cancel == ("a",)

@@ -16,7 +16,7 @@ from benchmarks import notices as benchmark
 from shared.clusters.facts import ClusterIdles
 from shared.clusters.model import Cluster
 from shared.events.announce import announce
-from shared.events.announce import tell as announce_now
+from shared.events.announce import queue_notice as announce_now
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.money.facts import BudgetReached, BudgetWarned
 from shared.notices import decide, deliver

@@ -73,7 +73,7 @@ class Labeled(OneJob):
 
     kind = "labeled"
 
-    def takes(self, job: JobSpec) -> bool:
+    def accepts(self, job: JobSpec) -> bool:
         return job.experiment == "digits"
 
     def submit(self, ports: RunPorts, run: Run) -> Submitted:

@@ -102,7 +102,7 @@ def test_a_firing_that_died_is_counted_once(world: World) -> None:
     with pytest.MonkeyPatch.context() as dying:
         dying.setattr(world.schedules, "update", _dies)
         with pytest.raises(Crash):
-            fire.look(world.system, CheckSchedule(made.id))
+            fire.check_schedule(world.system, CheckSchedule(made.id))
     _closed_with(world, "b", 1)
     world.clock.advance(200)
     assert (_after_a_look(world, made).number, _after_a_look(world, made).arrived) == (1, 1)
@@ -118,7 +118,7 @@ def _closed_with(world: World, name: str, files: int) -> None:
 
 
 def _after_a_look(world: World, made: Schedule) -> Schedule:
-    fire.look(world.system, CheckSchedule(made.id))
+    fire.check_schedule(world.system, CheckSchedule(made.id))
     stored = world.schedules.get(made.id)
     assert stored is not None
     return stored.value

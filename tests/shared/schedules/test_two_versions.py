@@ -86,7 +86,7 @@ def closes(world: World, name: str, files: int) -> None:
 def looks(world: World, made: Schedule) -> bool:
     """Whether this version makes a run."""
     before = len(world.schedules.firings(made.id))
-    fire.look(world.system, CheckSchedule(made.id))
+    fire.check_schedule(world.system, CheckSchedule(made.id))
     return len(world.schedules.firings(made.id)) > before
 
 

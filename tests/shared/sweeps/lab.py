@@ -47,7 +47,7 @@ def crowded(world: World, trials: int, at_once: int) -> Run:
         study = studies(world.journals).open(sweep.name, searched)
         for number in range(begin, min(begin + 7, trials - at_once)):
             drawn = draw(searched, f"s{number}", ())
-            study.tell(study.add(drawn), [accuracy(float(drawn["lr"]), epoch) for epoch in range(1, 10)])
+            study.add_values(study.add(drawn), [accuracy(float(drawn["lr"]), epoch) for epoch in range(1, 10)])
             study.end(number, TrialState.COMPLETED, accuracy(float(drawn["lr"]), 9), 0.01)
         study.commit()
     return sweep

@@ -12,7 +12,7 @@ import pytest
 from shared.adapters.sweeps.studies import JournalStudies
 from shared.messages.declared import QUEUES
 from shared.runs.model import RunState
-from shared.sweeps.look import look_at_sweep
+from shared.sweeps.advance import advance_sweep
 from shared.sweeps.messages import CheckSweep
 from shared.sweeps.ports import STUDIES
 from tests.fakes.crashing import Counting
@@ -89,7 +89,7 @@ def test_looks_at_once_promote_no_trial_twice(tmp_path: Path, seeds: range) -> N
         world.run_until_idle()
 
         def look(system: Any = system, kept: Any = kept, sweep: Any = sweep) -> None:
-            look_at_sweep(
+            advance_sweep(
                 replace(system, features={STUDIES.name: JournalStudies(lambda _: kept)}), CheckSweep(sweep.name)
             )
 

@@ -17,8 +17,8 @@ from shared.money.policy import Policy
 from shared.money.prices import Price, Prices
 from shared.runs.model import Cost, RunState
 from shared.runs.progress.cancel import cancel_run
+from shared.sweeps.advance import BOOKS, CHECK_SECONDS, advance_sweep
 from shared.sweeps.api import list_trials
-from shared.sweeps.look import BOOKS, LOOK_SECONDS, look_at_sweep
 from shared.sweeps.messages import CheckSweep
 from shared.sweeps.model import Trial, TrialState
 from shared.sweeps.ports import STUDIES
@@ -176,7 +176,7 @@ def test_a_budget_needs_prices_and_ends_the_sweep(world: World) -> None:
     sweep = lab.asked(world, {"trials": 50, "at_once": 2, "budget": 100.0, "sampling": "random"})
     lab.play(world)
     sweep = world.runs.get(sweep.name).value
-    bound = 2 * (LOOK_SECONDS + 7)  # two nodes, until the next look; the lab's clock goes on by 6 seconds at a time
+    bound = 2 * (CHECK_SECONDS + 7)  # two nodes, until the next look; the lab's clock goes on by 6 seconds at a time
     assert 100 <= standing_of(sweep).dollars <= 100 + bound
     assert sweep.progress.state is RunState.COMPLETED
     assert f"Its trials have cost ${standing_of(sweep).dollars:.2f}" in standing_of(sweep).closing
@@ -196,7 +196,7 @@ def test_what_the_books_charge_later_counts_too(world: World) -> None:
         lab.epoch(world)
     ended = world.runs.get(f"{sweep.name}-t0")
     world.runs.update(ended, changed(ended.value, cost=Cost(1.0, 60.0, 60.0, 1.0, world.clock())))
-    look_at_sweep(world.system, CheckSweep(sweep.name, BOOKS))
+    advance_sweep(world.system, CheckSweep(sweep.name, BOOKS))
     told = world.runs.get(sweep.name).value
     assert standing_of(told).dollars >= 120.99
     assert standing_of(told).closing.startswith("Its trials have cost $12")
@@ -220,8 +220,8 @@ def test_a_look_reads_no_trial_that_has_ended(world: World) -> None:
 
     studies = JournalStudies(lambda name: Journal(world.journals[name]))
     system = replace(world.system, runs=Runs(world.runs), features={STUDIES.name: studies})
-    look_at_sweep(system, CheckSweep(sweep.name))
-    look_at_sweep(system, CheckSweep(sweep.name))
+    advance_sweep(system, CheckSweep(sweep.name))
+    advance_sweep(system, CheckSweep(sweep.name))
     assert {name.rpartition("-t")[2] for name in reads if "-t" in name} == {"96", "97", "98", "99"}
     assert logs == [0, len(world.journals[sweep.name].logs)]
     assert standing_of(world.runs.get(sweep.name).value).dollars == pytest.approx(0.96)

@@ -39,11 +39,11 @@ from shared.sweeps.trust import in_words
 log = logging.getLogger(__name__)
 
 BOOKS = 60  # checks by the clock between two readings of the books, for a sweep with a budget
-LOOK_SECONDS = 5.0  # seconds between checks by the clock, for a sweep with early stopping, a budget or a time limit
+CHECK_SECONDS = 5.0  # seconds between checks by the clock, for a sweep with early stopping, a budget or a time limit
 TOLD_KEPT = 200  # values of one trial that the study stores
 
 
-def look_at_sweep(ports: RunPorts, message: CheckSweep) -> None:
+def advance_sweep(ports: RunPorts, message: CheckSweep) -> None:
     """Advance a sweep as far as possible now. A repeat, a late call, or a call for an ended sweep is safe.
 
     `number` identifies a check by the clock: only the number that the row expects queues the next check. Raises Changed
@@ -58,11 +58,11 @@ def look_at_sweep(ports: RunPorts, message: CheckSweep) -> None:
         return
     books = number is not None and number % BOOKS == 0
 
-    def go_on(parent: Run) -> None:
+    def advance(parent: Run) -> None:
         if sweep := parent.asked.request.sweep:
-            _SweepCheck(ports, studies, parent, sweep).go_on(books)
+            _SweepCheck(ports, studies, parent, sweep).advance(books)
 
-    compare_and_set(ports.clock, f"Sweep {name}", lambda: ports.runs.get(name).value, go_on, first=lambda: parent)
+    compare_and_set(ports.clock, f"Sweep {name}", lambda: ports.runs.get(name).value, advance, first=lambda: parent)
     _ask_for_next(ports.runs, ports.queues, name, number)
 
 
@@ -87,7 +87,7 @@ def _ask_for_next(runs: Runs, queues: Queues, name: str, number: int | None) -> 
         after = runs.update(stored, stored.value.having(replace(standing, look=standing.look + 1))).value
     except Changed:
         after = runs.get(name).value  # mostly by a check after a fact, which leaves the expected number unchanged
-    queues.send(CheckSweep(after.name, _standing(after).look), LOOK_SECONDS)
+    queues.send(CheckSweep(after.name, _standing(after).look), CHECK_SECONDS)
 
 
 @dataclass
@@ -97,7 +97,7 @@ class _SweepCheck:
     parent: Run
     sweep: Sweep
 
-    def go_on(self, books: bool) -> None:
+    def advance(self, books: bool) -> None:
         study = self.studies.open(self.parent.name, self.sweep)
         live = [trial for trial in study.trials if trial.is_live]
         runs = {trial.number: self._run(trial) for trial in live}
@@ -126,8 +126,8 @@ class _SweepCheck:
         """Add the trial's new values, and its end, to the study."""
         number, ended = trial.number, is_over(run)
         if ended or (self.sweep.stopping and run.progress.state is RunState.RUNNING):
-            values = self._told(run)
-            study.tell(number, values[len(trial.told) : min(TOLD_KEPT, len(trial.told) + max(study.room - 2, 0))])
+            values = self._reported(run)
+            study.add_values(number, values[len(trial.told) : min(TOLD_KEPT, len(trial.told) + max(study.room - 2, 0))])
         if not ended or study.room < 2:
             return
         best = (max(values) if self.sweep.maximize else min(values)) if values else None
@@ -137,7 +137,7 @@ class _SweepCheck:
             state = TrialState.STOPPED if _stopped(run) else TrialState.FAILED
         study.end(number, state, None if state is TrialState.FAILED else best, self._cost(run))
 
-    def _told(self, run: Run) -> list[float]:
+    def _reported(self, run: Run) -> list[float]:
         series = since(self.ports, run, Cursor(), self.sweep.metric)
         return [value for _, value, _ in series.get(self.sweep.metric, ()) if isfinite(value)]
 

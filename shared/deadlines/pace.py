@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from shared.clusters.ports import Clusters
+from shared.clusters.ports import ClusterPorts, Clusters
 from shared.deadlines.changes_of_nodes import measured
 from shared.deadlines.decide import choose, is_affordable, keeper_pays
 from shared.deadlines.facts import RunWillBeLate
@@ -22,9 +22,9 @@ from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date, Pace, span
 from shared.deadlines.outlook import plan_for, terms_of
 from shared.deadlines.plan import HOUR, NodeChoice, Plan, WorkLeft
+from shared.jobs.ports import WorkspacePorts
 from shared.kernel.errors import TrainyardError
 from shared.kernel.versioned import Stored
-from shared.money.ports import MoneyPorts
 from shared.runs.decide import is_over
 from shared.runs.model import Run
 from shared.runs.node_use import worked_seconds
@@ -49,7 +49,7 @@ def plan_of(run: Run, date: Date) -> Plan:
     return plan_for(terms, due.pool, left, left - due.takes_seconds)
 
 
-def look_at_pace(ports: MoneyPorts, message: CheckPace) -> None:
+def check_pace(ports: ClusterPorts, message: CheckPace) -> None:
     """Choose the nodes that the run holds until the next check, record the choice, and act on it.
 
     A message with the row's token belongs to the run's chain of checks and queues its successor. A message with an
@@ -71,7 +71,7 @@ def look_at_pace(ports: MoneyPorts, message: CheckPace) -> None:
         ports.queues.send(CheckPace(name, following), step)
 
 
-def _steer(ports: MoneyPorts, stored: Stored[Run], date: Date, following: str) -> None:
+def _steer(ports: ClusterPorts, stored: Stored[Run], date: Date, following: str) -> None:
     run, now = stored.value, ports.clock()
     series, idle = _series(ports, run), _idle(ports.clusters)
     date = _with_change(run, date, series)
@@ -174,7 +174,7 @@ def _why(hold: NodeChoice, now: WorkLeft, plan: Plan, late: bool, done_at: datet
     return f"Low-priority nodes, while there are some: it has {spare}."
 
 
-def _series(ports: MoneyPorts, run: Run) -> Series:
+def _series(ports: WorkspacePorts, run: Run) -> Series:
     """The metrics that report progress; empty if they can't be read."""
     try:
         return since(ports, run, Cursor(), f"{DONE},{EPOCH}")

@@ -22,14 +22,14 @@ _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 @dataclass(frozen=True)
 class RequestedDate:
-    """A wish. At most one of `done_by` and `within_seconds` is set; 0 seconds mean "not set"."""
+    """A requested date. At most one of `done_by` and `within_seconds` is set; 0 seconds mean "not set"."""
 
     done_by: datetime | None = None
     within_seconds: float = 0.0
     takes_seconds: float = 0.0
 
     def moment(self, now: datetime) -> datetime | None:
-        """The deadline; None without a wish. Raises Impossible for a deadline in the past."""
+        """The deadline; None without a requested date. Raises Impossible for a deadline in the past."""
         if self.done_by is None:
             return now + timedelta(seconds=self.within_seconds) if self.within_seconds else None
         if self.done_by <= now:
@@ -37,27 +37,27 @@ class RequestedDate:
         return self.done_by
 
     def over(self, below: RequestedDate) -> RequestedDate:
-        """This wish, completed from the wish below."""
+        """This requested date, completed from the one below."""
         takes = self.takes_seconds or below.takes_seconds
         if self.done_by or self.within_seconds:
             return RequestedDate(self.done_by, self.within_seconds, takes)
         return RequestedDate(below.done_by, below.within_seconds, takes)
 
 
-def wish_of_request(request: RunRequest, now: datetime) -> RequestedDate:
-    """The wish in the request's own fields."""
+def date_of_request(request: RunRequest, now: datetime) -> RequestedDate:
+    """The requested date in the request's own fields."""
     if request.done_by and request.within_seconds:
         raise Impossible("done_by and within_seconds both say when it must be done; give one.", "bad_date")
     done_by = moment(request.done_by, now) if request.done_by else None
     return RequestedDate(done_by, request.within_seconds or 0.0, request.takes_seconds or 0.0)
 
 
-def wish_of_route(route: Route) -> RequestedDate:
+def date_of_route(route: Route) -> RequestedDate:
     return RequestedDate(None, route.within_seconds, route.takes_seconds)
 
 
-def wish_of_tags(tags: Mapping[str, str], now: datetime) -> RequestedDate:
-    """The wish in a job's tags. Raises Impossible for an invalid tag."""
+def date_of_tags(tags: Mapping[str, str], now: datetime) -> RequestedDate:
+    """The requested date in a job's tags. Raises Impossible for an invalid tag."""
     if tags.get("done_by") and tags.get("within"):
         raise Impossible("The tags done_by and within both say when it must be done; keep one.", "bad_date")
     done_by = moment(tags["done_by"], now) if tags.get("done_by") else None
