@@ -1,1 +1,2 @@
-"""Azure on one machine: storage, Event Grid, a Functions host and Azure ML. It knows nothing of who uses it."""
+"""Azure on one machine: storage, Event Grid, a Functions host and Azure ML. This package does not depend on its
+users."""

@@ -1,7 +1,7 @@
-"""A local ingestion endpoint that stands for Application Insights: it takes what exporters send, and counts it.
+"""A local ingestion endpoint that stands in for Application Insights. It accepts and keeps what exporters send.
 
-Exporters send telemetry items to `<IngestionEndpoint>v2/track` or `.../v2.1/track`: a JSON array, or one JSON object a
-line, possibly compressed. The answer is Azure's, which accepts all items.
+Exporters send telemetry items to `<IngestionEndpoint>v2/track` or `.../v2.1/track`: a JSON array, or one JSON object on
+each line, possibly compressed. The answer is Azure's, and accepts all items.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 class Ingestion:
-    """The items that were sent so far. `connection_string` is for an exporter's setting."""
+    """The items received so far. `connection_string` is the setting for an exporter."""
 
     def __init__(self) -> None:
         self.items: list[Json] = []

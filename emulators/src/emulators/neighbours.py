@@ -1,9 +1,10 @@
-"""Keep the machine's other users out: a port of 127.0.0.1 is open to all of them.
+"""Protection from other users of this machine, because all of them can connect to a port of 127.0.0.1.
 
-Linux tells whose a connection of this machine is: asked for this one (sock_diag(7)), or in the list of all of them
-in /proc/net/tcp and tcp6, which takes a millisecond for a thousand. Elsewhere nobody tells, and all are let in.
+Linux reports the user of a local connection: in answer to a query for one connection (sock_diag(7)), or in the lists of
+all connections, /proc/net/tcp and tcp6, which take a millisecond for a thousand. Other systems do not report the user,
+and every connection is accepted.
 
-A client of .NET or Java has a socket for both families (dual-stack): its connection to 127.0.0.1 stands in tcp6 alone.
+A client in .NET or Java uses a dual-stack socket, so its connection to 127.0.0.1 is listed in tcp6 only.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def is_ours(peer: Address, here: Address) -> bool:
 
 
 def _asked(peer: Address, here: Address) -> tuple[int, int] | None:
-    """User and inode of the client's socket; None if there is no such connection."""
+    """Query the user and the inode of the client's socket; None if there is no such connection."""
     ends = _ENDS.pack(peer[1], here[1], socket.inet_aton(peer[0]), socket.inet_aton(here[0])) + _ANY
     body = _ASKED.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF) + ends
     head = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 1, 0)
@@ -60,7 +61,8 @@ def _asked(peer: Address, here: Address) -> tuple[int, int] | None:
 
 
 def _listed(peer: Address, here: Address) -> tuple[int, int] | None:
-    """The same, from the lists. Raises OSError where there are none."""
+    """Return the user and the inode of the client's socket from the lists; None if there is no such connection.
+    Raises OSError if the lists do not exist."""
     texts = [table.read_text("ascii") for table in TABLES if table.exists()]
     if not texts:
         raise FileNotFoundError(f"there is no {TABLES[0]}")

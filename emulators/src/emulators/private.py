@@ -14,7 +14,7 @@ PRIVATE_UMASK = -1 if IS_WINDOWS else 0o077
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write the file whole or not at all, readable by its owner alone from its first byte on."""
+    """Replace the file in one step. Only its owner can read the file, from the first byte on."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     with open(scratch, "w", encoding="utf-8", opener=_private) as out:  # Path.open takes no opener
         out.write(text)
@@ -22,7 +22,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def private_append(path: Path) -> BinaryIO:
-    """Open a log for appending; one that others could read becomes private."""
+    """Open a log for appending, and make it readable by its owner only."""
     out = open(path, "ab", opener=_private)  # noqa: SIM115
     if not IS_WINDOWS:
         os.fchmod(out.fileno(), 0o600)
@@ -30,7 +30,8 @@ def private_append(path: Path) -> BinaryIO:
 
 
 def private_folder(path: Path) -> None:
-    """Make the folder if it is missing, and close it to others. Raises PermissionError if it is another user's."""
+    """Create the folder if it is missing, and close it to other users. Raises PermissionError if it belongs to
+    another user."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.chmod(0o700)
 
@@ -40,13 +41,14 @@ def _private(path: str, flags: int) -> int:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove it with all that is in it, also what may not be written to. What can't be removed stays."""
+    """Remove the folder and its content, including write-protected parts. Anything that can't be removed stays,
+    without an error."""
     unlock(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def unlock(folder: Path) -> None:
-    """Let its owner write to the folder and all folders in it."""
+    """Allow the owner to write to the folder and to all folders in it."""
     for path, _, _ in os.walk(folder):
         with contextlib.suppress(OSError):
             Path(path).chmod(0o700)

@@ -30,7 +30,7 @@ IS_WINDOWS = os.name == "nt"
 
 
 def free_port() -> int:
-    """A port that nobody listens at now, for a part whose address others must know before it starts."""
+    """Return a port on which no process listens now, for a part whose address must be known before it starts."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 
@@ -164,7 +164,8 @@ def heed_ctrl_c() -> None:
 
 
 def wait_for(condition: Callable[[], T | None], timeout: float, what: str, every: float = 0.05) -> T:
-    """Poll `condition()` until it returns something true, and return that. Raises TimeoutError naming `what`."""
+    """Call `condition()` repeatedly until it returns a true value, and return the value. Raises TimeoutError,
+    naming `what`."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         if result := condition():

@@ -56,7 +56,7 @@ class Listener:
         self._server = await loop.create_server(Doors(self._runner.server), sock=self._bound, ssl=self._tls)
 
     def stop_accepting(self) -> None:
-        """Take no new connections; those that are open go on."""
+        """Stop accepting connections. Open connections continue."""
         self._server.close()
 
     async def close(self) -> None:
@@ -126,7 +126,7 @@ class _Door(asyncio.Protocol):
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
-    """The request's body. A client that does not send all of it within BODY_SECONDS gets 408."""
+    """Return the request's body. A client that does not send the whole body within BODY_SECONDS gets 408."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await request.read()
@@ -135,7 +135,8 @@ async def read_body(request: web.BaseRequest) -> bytes:
 
 
 def parse_json(text: bytes) -> Any:
-    """A body's JSON. Raises ValueError for what is none, such as NaN, and for what nests too deep to be read."""
+    """Parse JSON. Raises ValueError for invalid JSON, for NaN and infinities, and for JSON that is nested too
+    deeply."""
     try:
         return json.loads(text, parse_constant=_no_number)
     except RecursionError:
@@ -148,6 +149,6 @@ def _no_number(name: str) -> NoReturn:
 
 @web.middleware
 async def body_in_time(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Read the body before the handler does, which then finds it there."""
+    """Read the request's body within BODY_SECONDS before the handler runs; the handler then has the body at once."""
     await read_body(request)
     return await handler(request)

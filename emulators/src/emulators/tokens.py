@@ -1,7 +1,7 @@
-"""Tokens of Entra ID between the parts: one part issues them, another that has the same key believes them.
+"""Entra ID tokens between the emulators: one emulator issues them, and others that have the same key accept them.
 
-https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference has the claims. Azure signs with a
-key pair; here both sides share a secret, which their configurations hold and no job sees.
+https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference describes the claims. Azure signs with
+a key pair; here both sides share a secret from their configurations, which no job can see.
 """
 
 from __future__ import annotations

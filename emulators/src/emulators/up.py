@@ -44,7 +44,8 @@ class Options:
 
 @dataclass
 class Running:
-    """Emulators that serve. `env` is what makes Microsoft's clients find them; `seconds` is what the start took."""
+    """Running emulators. `env` holds the variables with which Microsoft's clients find them; `seconds` is the time
+    of the start."""
 
     home: Path
     key: str = field(repr=False)
@@ -64,7 +65,7 @@ class Running:
 
     @property
     def record(self) -> Json:
-        """What the file RECORD says."""
+        """Return the content of the file RECORD."""
         return {
             "pid": os.getpid(),
             "azureml": self.parts["azureml"].info["url"],
@@ -76,7 +77,7 @@ class Running:
         }
 
     def failed(self) -> list[str]:
-        """The parts that have ended by themselves."""
+        """Return the names of the parts that have ended by themselves."""
         return [name for name, part in self.parts.items() if not part.alive()]
 
     def stop(self) -> None:

@@ -1,4 +1,5 @@
-"""A resource provider for one machine: reads Bicep, works out what it declares, and says what that grants and delivers.
+"""A resource provider for one machine. It reads Bicep, evaluates the declared resources, and derives their
+permissions and events.
 
     deployment = deploy(Path("infra/main.bicep"), {"environmentName": "local", "location": "local"})
     deployment.of("Microsoft.Storage/storageAccounts/queueServices/queues")

@@ -1,4 +1,4 @@
-"""Who may do what: a deployment's role assignments, with the built-in roles (builtin_roles.json) and its own."""
+"""Authorization: a deployment's role assignments, with the built-in roles (builtin_roles.json) and custom roles."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 class Access:
-    """`own` are deployments that define roles, such as one of a subscription."""
+    """The grants of a deployment. `own` are deployments that define custom roles, such as one of a subscription."""
 
     def __init__(self, deployment: Deployment, *own: Deployment) -> None:
         self._deployment = deployment
@@ -60,11 +60,12 @@ class Access:
         self.grants = [self._grant(found.properties, found.scope) for found in deployment.of(ASSIGNMENTS)]
 
     def may(self, principal: str, action: str, resource_id: str) -> bool:
-        """Whether the principal may do this to the resource: by a role on it or on anything that it lies in."""
+        """Return whether the principal may perform the action on the resource, by a role on the resource or on one
+        of its parents."""
         return any(grant.role.allows(action) for grant in self.reaching(principal, resource_id))
 
     def reaching(self, principal: str, resource_id: str) -> Iterator[Grant]:
-        """The principal's grants that reach this resource."""
+        """Return the principal's grants on the resource or on one of its parents."""
         scopes = {scope.lower() for scope in parents(resource_id)}
         return (g for g in self.grants if g.principal == principal and g.scope.lower() in scopes)
 

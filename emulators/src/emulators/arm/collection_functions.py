@@ -12,8 +12,8 @@ Json = dict[str, Any]
 
 
 def union(*values: Any) -> Any:
-    """Arrays without what is there twice; objects merged, and so are the objects in them. An array in an object is
-    replaced whole."""
+    """Return the union of arrays, without duplicates, or the deep merge of objects. Arrays inside objects are
+    replaced, not merged."""
     if isinstance(values[0], dict):
         merged: Json = reduce(_merged, values)
         return merged

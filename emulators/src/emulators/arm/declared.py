@@ -1,4 +1,4 @@
-"""What a deployment declares, in the form that the other emulators take; and what Azure would refuse to deploy."""
+"""The declarations of a deployment, in the form that the other emulators take."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def cors(deployment: Deployment) -> list[Json]:
 
 
 def app_settings(deployment: Deployment) -> dict[str, str]:
-    """The settings of the one Functions app."""
+    """Return the settings of the deployment's Functions app."""
     settings = [r for r in deployment.of("Microsoft.Web/sites/config") if r.last_name == "appsettings"]
     return {key: str(value) for resource in settings for key, value in resource.properties.items()}
 
@@ -89,7 +89,8 @@ def topics(deployment: Deployment) -> list[Json]:
 
 
 def subscriptions(deployment: Deployment) -> list[Json]:
-    """Subscriptions as Azure has them, each with its name and its topic's."""
+    """Return the event subscriptions with their properties in Azure's form, each with its name and its topic's
+    name."""
     return [
         {"name": found.last_name, "topic": found.name.partition("/")[0], **found.properties}
         for found in deployment.of(SUBSCRIPTIONS)

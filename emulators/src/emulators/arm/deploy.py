@@ -32,7 +32,7 @@ Runtime = Callable[[Resource, tuple[str, ...]], Any]
 
 @dataclass
 class Deployment:
-    """All resources of one `deploy`, in the order in which they were worked out, and the outputs of the first file."""
+    """The resources of one `deploy`, in the order of their evaluation, and the outputs of the main file."""
 
     runtime: Runtime
     subscription: str
@@ -64,7 +64,8 @@ def deploy(
     cloud: str = "AzureCloud",
     before: Deployment | None = None,
 ) -> Deployment:
-    """Work out everything that the file declares with these parameters, in one of CLOUDS, over what was there before.
+    """Evaluate all resources that the file declares with these parameters, in one of CLOUDS, on top of the deployment
+    `before`.
 
     Raises BicepError.
     """
@@ -75,7 +76,8 @@ def deploy(
 
 
 class Reference:
-    """A resource as an expression sees it: what the template says of it, else what Azure would."""
+    """A resource in an expression. Its values come from the template, otherwise from the values that Azure would
+    assign."""
 
     def __init__(self, deployment: Deployment, resource: Resource) -> None:
         self.deployment, self.resource = deployment, resource
@@ -92,7 +94,8 @@ class Reference:
         return self.deployment.runtime(resource, path) if value is None else value
 
     def call(self, name: str) -> Any:
-        """The answer of a list function, such as `list()` of a site's settings: what this deployment found there."""
+        """Return the answer of a list function, such as `list()` of a site's settings, from the deployment
+        `before`."""
         before = self.deployment.before.by_id(self.resource.id) if self.deployment.before else None
         return listed(name, self.resource, before)
 
@@ -103,7 +106,7 @@ class ModuleOutputs:
 
 
 class Template:
-    """One file with its parameters, at one place: the id of a subscription or resource group."""
+    """One file with its parameters, deployed at `place`: the id of a subscription or resource group."""
 
     def __init__(self, deployment: Deployment, file: syntax.File, given: Mapping[str, Any], place: str) -> None:
         self.deployment, self.file, self.place = deployment, file, place
@@ -210,7 +213,7 @@ class Template:
         return ModuleOutputs(inner.run())
 
     def function(self, name: str) -> Any:
-        """The functions that depend on where the template is deployed; None for others."""
+        """Return the function of this name if it depends on the place of the deployment, otherwise None."""
         subscription = "/subscriptions/" + self.deployment.subscription
         storage, login = CLOUDS[self.deployment.cloud]
         known: dict[str, Callable[..., Any]] = {

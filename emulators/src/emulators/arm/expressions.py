@@ -39,7 +39,7 @@ def evaluate(node: Node, scope: Scope) -> Any:
 
 
 def loop(node: Node, scope: Scope) -> Iterator[Scope]:
-    """The scope of each turn of a for-statement: with its item, and its index where it asks for one."""
+    """Yield the scope of each iteration of a for expression, with the item and, if the loop names one, the index."""
     names, over = children(node)[0], children(node)[1]
     item, *index = [text(name) for name in (children(names) if names.type == "for_loop_parameters" else [names])]
     for number, value in enumerate(evaluate(over, scope)):
@@ -94,7 +94,7 @@ def _name(node: Node, scope: Scope) -> Any:
 
 @dataclass(frozen=True)
 class Step:
-    """`.name`, or `.?name`, which makes null of what is not there."""
+    """An access to a member: `.name`, or `.?name`, which is null for a missing member."""
 
     name: str
     optional: bool
@@ -185,7 +185,7 @@ def _ordered(value: Any) -> Any:
 
 
 def _divided(left: int, right: int) -> int:
-    """Towards zero, and so is the remainder that belongs to it."""
+    """Divide, rounding towards zero. The remainder operator matches this rounding."""
     return abs(left) // abs(right) * (1 if (left < 0) is (right < 0) else -1)
 
 

@@ -32,7 +32,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Need:
-    """One permission: any of these sets of actions on what lies at `target` below the account's id will do."""
+    """One required permission: any one of these sets of actions, on the resource `target` below the account's id."""
 
     any_of: tuple[tuple[str, ...], ...]
     target: str

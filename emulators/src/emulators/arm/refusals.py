@@ -1,6 +1,7 @@
-"""What Azure refuses though the template is sound: properties that a plan lacks, sizes that a service doesn't take.
+"""Deployments that Azure refuses although the template is valid: properties that a plan does not have, or sizes that a
+service does not accept.
 
-Each rule has its public source. A rule is as wide as its source and no wider: what is in none of them passes.
+Each rule has a public source, and covers only what its source says. Everything else passes.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ NAMES = {
 
 
 def refusals(deployment: Deployment) -> list[str]:
-    """All that Azure would refuse of this deployment, a sentence each."""
+    """Return one sentence for each reason why Azure would refuse this deployment."""
     rules = (_flex, _sizes, _budgets, _names, _topics, _assignments)
     return [sentence for rule in rules for sentence in rule(deployment)]
 
@@ -119,7 +120,8 @@ def _sizes(deployment: Deployment) -> Iterator[str]:
 
 
 def _budgets(deployment: Deployment) -> Iterator[str]:
-    """Azure/azure-quickstart-templates#7095; that it is this month's, preprovision sees to."""
+    """Yield budgets that do not start on the first day of a month (Azure/azure-quickstart-templates#7095). The
+    preprovision hook ensures that it is the current month."""
     for budget in deployment.of(BUDGETS):
         start = str(budget.properties["timePeriod"]["startDate"])
         if not re.match(r"\d{4}-\d{2}-01", start):
@@ -134,7 +136,8 @@ def _names(deployment: Deployment) -> Iterator[str]:
 
 
 def _topics(deployment: Deployment) -> Iterator[str]:
-    """One system topic for each source, also beside those that are there already. Verbatim: microsoft/AzureTRE#4978."""
+    """Yield second system topics of one source, including existing ones. The message is Azure's:
+    microsoft/AzureTRE#4978."""
     present = deployment.before.of(SYSTEM_TOPICS) if deployment.before else []
     of_source = {str(topic.properties["source"]).lower(): topic for topic in present}
     for topic in deployment.of(SYSTEM_TOPICS):
@@ -148,7 +151,8 @@ def _topics(deployment: Deployment) -> Iterator[str]:
 
 
 def _assignments(deployment: Deployment) -> Iterator[str]:
-    """RoleAssignmentExists: one role, one principal, one scope, under two names. One name may be Azure ML's own."""
+    """Yield role assignments that repeat role, principal and scope under another name (RoleAssignmentExists). Azure
+    ML's own assignments count too."""
     of: dict[tuple[Any, ...], str] = dict.fromkeys(_granted_by_azure_ml(deployment), "Azure ML")
     for found in deployment.of(ASSIGNMENTS):
         role = str(found.properties["roleDefinitionId"]).rpartition("/")[2]

@@ -43,7 +43,7 @@ def resource_id(base: str, kind: str, name: str) -> str:
 
 
 def parents(resource_id: str) -> Iterator[str]:
-    """The id itself, then of all that it lies in: what a role on any of them reaches it."""
+    """Yield the id itself and the ids of all its parents. A role on any of them applies to the resource."""
     words = resource_id.strip("/").split("/")
     while len(words) >= 2:
         yield "/" + "/".join(words)

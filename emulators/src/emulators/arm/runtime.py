@@ -1,4 +1,5 @@
-"""What Azure alone knows of a resource once it is there. Here: made from its id, the same every time."""
+"""The values that Azure assigns to deployed resources. Here they are derived from the resource's id, so they are
+always the same."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ IDENTITIES = (("properties", "principalId"), ("properties", "clientId"), ("ident
 
 
 def value_of(resource: Resource, path: tuple[str, ...]) -> Any:
-    """The value of a property that the template does not set. Raises BicepError for one that nobody knows."""
+    """Return the value of a property that the template does not set. Raises BicepError for an unknown property."""
     name = resource.last_name
     if path in IDENTITIES or path == ("properties", "workspaceId"):
         return guid(resource.id.lower(), *path)
@@ -49,7 +50,7 @@ def listed(name: str, resource: Resource, before: Resource | None) -> Any:
 
 
 def kept(resource: Resource, before: Resource | None) -> Resource:
-    """The resource as Azure leaves it: a cluster that is there keeps its VM size and its priority."""
+    """Return the resource as Azure stores it: an existing cluster keeps its VM size and priority."""
     if before is None or resource.kind.lower() != COMPUTES:
         return resource
     body = deepcopy(resource.body)

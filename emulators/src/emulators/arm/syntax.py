@@ -27,7 +27,7 @@ class BicepError(ValueError):
 
 @dataclass(frozen=True)
 class Parameter:
-    """`bounds` are the arguments of its decorators, such as allowed and minLength."""
+    """A parameter of a template. `bounds` are the arguments of its decorators, such as allowed and minLength."""
 
     default: Node | None
     bounds: dict[str, Node]
@@ -111,7 +111,7 @@ def text(node: Node) -> str:
 
 
 def children(node: Node, *kinds: str) -> list[Node]:
-    """The named children of these kinds, or all but comments."""
+    """Return the named children of these kinds, or without kinds all named children except comments."""
     return [child for child in node.named_children if (child.type in kinds if kinds else child.type not in IGNORED)]
 
 

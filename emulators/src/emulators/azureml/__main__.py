@@ -99,7 +99,8 @@ def client_environment(config: Config, base: str, bundle: Path) -> dict[str, str
 
 
 def listen(config: Config) -> socket.socket:
-    """Bind the configured port; for port 0 that of the last start if it is free, so that clients outlive a restart."""
+    """Bind the configured port. Port 0 means the port of the last start if it is free, so that clients survive a
+    restart."""
     config.state.mkdir(parents=True, exist_ok=True)
     saved = config.state / "port"
     wanted = config.port or (int(saved.read_text()) if saved.exists() else 0)

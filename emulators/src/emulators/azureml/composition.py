@@ -61,7 +61,8 @@ class Wakes:
 
 
 async def stored_workspace(config: Config, store: Store, wakes: Wakes, blobs: Blobs) -> Workspace:
-    """The workspace as it was, with what every one has, and with a container for each datastore."""
+    """Return the stored workspace, with the datastores and clusters that it must have, and with a container for
+    each datastore."""
     workspace = Workspace(config, store, wakes)
     workspace.seed()
     workspace.recover()
@@ -74,7 +75,7 @@ async def stored_workspace(config: Config, store: Store, wakes: Wakes, blobs: Bl
 async def assembled(
     stack: contextlib.AsyncExitStack, workspace: Workspace, blobs: Blobs, base: str, wakes: Wakes
 ) -> tuple[Parts, RegistryFolder, Tracking]:
-    """What the routes work with. Processes that are under way end with the stack."""
+    """Create everything that the routes work with. Running processes end when the stack is closed."""
     config = workspace.config
     guard = stack.enter_context(contextlib.closing(Guard()))
     places = Places(workspace, blobs.account)
@@ -144,8 +145,8 @@ def _site(workspace: Workspace, blobs: Blobs, guard: Guard, base: str, recipes: 
 
 
 def _work_folder(state: Path, workspace: Workspace) -> Path:
-    """Where jobs live on this machine, emptied of those that have ended. A shell must take its path as one word, as
-    commands get paths in it unquoted."""
+    """Return the folder of the jobs' files on this machine, after removing the folders of ended jobs. Its path
+    needs no quoting in a shell, because commands contain such paths unquoted."""
     work = state.resolve() / "work"
     if shlex.quote(work.as_posix()) != work.as_posix():
         work = Path(tempfile.gettempdir()) / f"emulators-{workspace.config.workspace_guid}"

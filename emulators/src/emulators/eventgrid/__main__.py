@@ -46,7 +46,7 @@ def main() -> None:
 
 
 async def serve(settings: Config) -> None:
-    """Run the part: bind, say that it is ready, work until stopped, and leave the state as it should be found."""
+    """Run Event Grid: bind the port, print the ready line, deliver until stopped, and save the state."""
     certificates = certs.ensure(settings.certs)
     listener = socket.create_server((settings.host, settings.port))
     url = f"https://{settings.host}:{listener.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""Who may publish to a topic: its key, a signature made with its key that is still good, or a bearer token. No I/O.
+"""Authorization of publishers to a topic: its key, an unexpired signature made with its key, or a bearer token. No I/O.
 
 https://learn.microsoft.com/azure/event-grid/authenticate-with-access-keys-shared-access-signatures
 """
@@ -22,7 +22,7 @@ NEEDS = "the request needs this topic's aeg-sas-key or aeg-sas-token, or a beare
 
 
 def new_key() -> str:
-    """A key as a topic's keys are: 32 random bytes in base64, so that `generate_sas` can sign with it."""
+    """Return a new key in the format of topics: 32 random bytes in base64, with which `generate_sas` can sign."""
     return base64.b64encode(secrets.token_bytes(32)).decode()
 
 
@@ -58,7 +58,7 @@ def _signed(unsigned: str, signature: str, key: str) -> bool:
 
 
 def _sent(text: str) -> bytes:
-    """The bytes of a header, also of one that is no UTF-8."""
+    """Return the bytes of a header, including bytes that are not UTF-8."""
     return text.encode(errors="surrogateescape")
 
 

@@ -43,8 +43,8 @@ CHUNK = 1 << 18
 
 @dataclass(frozen=True)
 class Position:
-    """How far the log is read. `began` is when its first line was seen (Unix seconds): it grows when the log is
-    replaced by a new one, so that (began, offset) never goes back."""
+    """The position up to which the log has been read. `began` is the time (Unix seconds) at which the log's first
+    line was seen. A new log has a later `began`, so (began, offset) never decreases."""
 
     began: int
     offset: int
@@ -58,7 +58,7 @@ class Line:
 
 @dataclass(frozen=True)
 class BlobFacts:
-    """A blob's properties that an event tells."""
+    """The properties of a blob that an event includes."""
 
     etag: str
     content_type: str
@@ -68,10 +68,10 @@ class BlobFacts:
 
 @dataclass(frozen=True)
 class Write:
-    """What was done with a blob, and the type of the event that tells it.
+    """A change of a blob, and the type of its event.
 
-    `path` is as it was sent (percent-encoded, with the account); `container` and `blob` are decoded. `facts` are there
-    if the line has them.
+    `path` is as the request sent it (percent-encoded, with the account); `container` and `blob` are decoded. `facts` is
+    set if the log line has them.
     """
 
     api: str

@@ -46,8 +46,8 @@ class Policy:
 
 @dataclass(frozen=True)
 class Delivery:
-    """One event on its way to one subscription. Times are Unix seconds; `reason` is why it was abandoned, if it
-    was."""
+    """The delivery of one event to one subscription. Times are Unix seconds. `reason` says why an abandoned
+    delivery ended."""
 
     id: int
     subscription: str

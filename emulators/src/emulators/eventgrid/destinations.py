@@ -61,10 +61,11 @@ class Queue:
 
 
 class Webhook:
-    """POSTs each event on its own: an array of one in the Event Grid schema, one structured CloudEvent in the other.
+    """Sends each event in its own POST: an array of one event in the Event Grid schema, or one structured CloudEvent.
 
-    Nothing is delivered before the endpoint has agreed, by echoing the validation code (or a GET of the validation
-    URL), for CloudEvents by answering OPTIONS. We ask until it does: Azure asks once, and refuses the subscription.
+    Events are delivered only after the endpoint has agreed: by echoing the validation code, by a GET of the validation
+    URL, or, for CloudEvents, by answering OPTIONS. The validation is repeated until the endpoint agrees; Azure asks
+    once, and otherwise refuses the subscription.
     """
 
     def __init__(self, subscription: Subscription, topic: Topic, bundle: Path, base_url: str) -> None:
@@ -86,7 +87,7 @@ class Webhook:
         return self._agreed.is_set()
 
     def agree(self, code: str) -> bool:
-        """The manual handshake: whoever was sent the validation URL opened it."""
+        """Complete the manual handshake, after a GET of the validation URL. Returns whether the code is right."""
         if code == self._code:
             self._agreed.set()
         return code == self._code

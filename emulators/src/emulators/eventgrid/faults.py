@@ -12,7 +12,7 @@ MOST_COPIES = 1000
 
 
 class BadFaults(ValueError):
-    """Knobs that don't exist or have no such value."""
+    """An unknown fault, or a value that a fault does not accept."""
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,8 @@ def _cloud(event: Event) -> dict[str, Any]:
 
 
 def validation(topic: str, code: str, url: str) -> dict[str, Any]:
-    """The event that asks a webhook whether it wants the subscription; it answers {"validationResponse": code}."""
+    """Return the validation event for a webhook. The webhook accepts the subscription by answering
+    {"validationResponse": code}."""
     return {
         "id": str(uuid.uuid4()),
         "topic": topic,

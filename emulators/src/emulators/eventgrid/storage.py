@@ -1,7 +1,7 @@
-"""The few requests that Event Grid makes to storage, on one pool of connections and under one shared access signature.
+"""The few storage requests of Event Grid, on one connection pool and with one shared access signature.
 
-Not through the storage SDK: importing it takes longer than all the rest of this part, and each of its requests several
-times the work of ours, which counts when a drop has 10,000 blobs.
+This module does not use the storage SDK. Importing the SDK takes longer than the rest of Event Grid, and each of its
+requests takes several times as long, which matters for a drop of 10,000 blobs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=30)
 
 @dataclass(frozen=True)
 class Account:
-    """A storage account, from its connection string."""
+    """A storage account: its name, its key, and the endpoints of its blobs and queues."""
 
     name: str
     key: str = field(repr=False)
@@ -34,7 +34,7 @@ class Account:
 
 
 def account(connection_string: str) -> Account:
-    """Read a connection string that names its endpoints, as an emulator's does. Raises ValueError for another one."""
+    """Parse a connection string that has endpoints, as an emulator's does. Raises ValueError for a missing part."""
     parts = dict(part.split("=", 1) for part in connection_string.split(";") if part)
     try:
         return Account(parts["AccountName"], parts["AccountKey"], parts["BlobEndpoint"], parts["QueueEndpoint"])
@@ -86,7 +86,7 @@ class Storage:
             return answer.status
 
     async def make(self, queue: str = "", container: str = "") -> int:
-        """Make a queue or a container; one that is there stays as it is."""
+        """Create a queue or a container if it does not exist. Returns the status of the answer."""
         url = f"{self.account.queue}/{queue}" if queue else f"{self.account.blob}/{container}"
         async with self._session.put(self._signed(url, "" if queue else "restype=container&")) as answer:
             await answer.read()
@@ -100,7 +100,7 @@ class Storage:
             return answer.status
 
     async def leave_mark(self, mark: str) -> None:
-        """Make a request that can be found in the access log by `mark`. What it answers doesn't matter."""
+        """Send a request whose line in the access log contains `mark`. The answer is ignored."""
         async with self._session.get(URL(f"{self.account.blob}/?{mark}", encoded=True)) as answer:
             await answer.read()
 

@@ -36,7 +36,7 @@ class Store:
         self._db.close()
 
     def put(self, deliveries: Iterable[Delivery], position: Position | None = None) -> None:
-        """Write deliveries, new or changed, and the position that they bring us to: all of it or nothing."""
+        """Write new or changed deliveries, and the log position after them, in one transaction."""
         with self._db:
             self._db.executemany(PUT, [_row(delivery) for delivery in deliveries])
             if position is not None:

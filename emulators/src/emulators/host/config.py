@@ -112,7 +112,7 @@ class QueueOptions:
 
 @dataclass(frozen=True)
 class HostJson:
-    """The part of host.json that this host honours. `ignored` names the sections that it does not."""
+    """The settings of host.json that this host supports. `ignored` names the other sections."""
 
     route_prefix: str = "api"
     function_timeout: float | None = 1800.0
@@ -122,7 +122,7 @@ class HostJson:
 
     @classmethod
     def read(cls, app: Path) -> HostJson:
-        """Raises Refused for a missing or broken host.json, naming each bad key and value."""
+        """Read the app's host.json. Raises Refused if it is missing or broken, naming each bad key and value."""
         path = app / "host.json"
         values = _overridden(_json_object(path), os.environ)
         if values.get("version") != "2.0":
@@ -146,7 +146,8 @@ OVERRIDE = "AzureFunctionsJobHost__"
 
 
 def _overridden(values: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
-    """host.json with what settings put over it: AzureFunctionsJobHost__extensions__queues__batchSize=1."""
+    """Return host.json with the overrides of the settings, such as
+    AzureFunctionsJobHost__extensions__queues__batchSize=1."""
     for name in sorted(name for name in env if name.startswith(OVERRIDE)):
         *sections, key = name.removeprefix(OVERRIDE).split("__")
         place = values
@@ -199,7 +200,7 @@ def _duration(values: Mapping[str, Any], name: str, default: timedelta) -> timed
 
 
 def load_local_settings(app: Path) -> None:
-    """Put `Values` of the app's local.settings.json, if there is one, into the environment; what is there wins."""
+    """Add `Values` of the app's local.settings.json, if there is one, to the environment. Existing variables win."""
     path = app / "local.settings.json"
     if path.exists():
         for name, value in (_json_object(path).get("Values") or {}).items():

@@ -1,4 +1,4 @@
-"""The one error that ends the host before it serves."""
+"""The error that ends the host before it serves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 
 class Refused(Exception):
-    """The app, its settings or the configuration ask for what this host does not do. One line per reason."""
+    """The app, its settings or the configuration need something that this host does not support. `reasons` has one
+    line each."""
 
     def __init__(self, reasons: str | Iterable[str]) -> None:
         self.reasons = [reasons] if isinstance(reasons, str) else list(reasons)

@@ -46,7 +46,7 @@ class Logging:
 
     @classmethod
     def read(cls, host_json: Mapping[str, Any]) -> Logging:
-        """Raises ValueError for a level that there is not."""
+        """Read the logging settings of host.json. Raises ValueError for an unknown level."""
         section = host_json.get("logging") or {}
         levels = {name.lower(): _level(name, text) for name, text in (section.get("logLevel") or {}).items()}
         insights = section.get("applicationInsights") or {}
@@ -69,7 +69,7 @@ def _level(name: str, text: Any) -> int:
 
 
 class Exporter:
-    """Sends what the host exports, every FLUSH_SECONDS. Without a connection string, it does nothing."""
+    """Sends the host's telemetry every FLUSH_SECONDS. Without a connection string, it does nothing."""
 
     def __init__(self, rules: Logging, settings: Mapping[str, str]) -> None:
         self._rules = rules
@@ -84,7 +84,7 @@ class Exporter:
         return bool(self._key)
 
     def invocation(self, function: str, number: str, milliseconds: float, error: str | None) -> None:
-        """Export an invocation that has ended."""
+        """Queue the telemetry of an invocation that has ended."""
         level = ERROR if error else INFORMATION
         classic = not self._rules.open_telemetry
         if not classic or self._rules.lets_pass("Host.Results", level):
@@ -113,13 +113,13 @@ class Exporter:
                 self._add("RemoteDependency", data)
 
     async def run(self) -> None:
-        """Send what waits, until cancelled."""
+        """Send queued telemetry every FLUSH_SECONDS, until cancelled."""
         while self.is_on:
             await asyncio.sleep(FLUSH_SECONDS)
             await self.flush()
 
     async def flush(self) -> None:
-        """Send what waits. Telemetry that can't be sent is lost, with a warning."""
+        """Send queued telemetry. If sending fails, the telemetry is lost, and a warning is logged."""
         items, self._waiting = self._waiting, []
         if not items:
             return

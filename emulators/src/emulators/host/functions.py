@@ -93,7 +93,8 @@ def read(indexed: Sequence[Indexed], host_json: HostJson, settings: Mapping[str,
 
 
 def connection_string(name: str | None, settings: Mapping[str, str]) -> str:
-    """The connection string that a binding's `connection` names. Raises ValueError if no such setting is there."""
+    """Return the connection string that a binding's `connection` names. Raises ValueError if the setting is
+    missing, or if the connection is identity-based."""
     name = name or STORAGE
     for key in (f"AzureWebJobs{name}", name):
         if value := settings.get(key):
@@ -141,7 +142,7 @@ def _route_problems(functions: Sequence[Function]) -> Iterator[str]:
 
 
 class _Reader:
-    """Reads one function's bindings; every complaint is a ValueError that names the value."""
+    """Reads one function's bindings. All errors are ValueErrors that name the wrong value."""
 
     def __init__(self, function: Indexed, host_json: HostJson, settings: Mapping[str, str]) -> None:
         self._function = function

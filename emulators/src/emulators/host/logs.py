@@ -1,4 +1,4 @@
-"""Logging: one line a record on standard error, each with the id of the invocation that wrote it."""
+"""Logging to standard error, one line for each record, with the id of the invocation that wrote it."""
 
 from __future__ import annotations
 

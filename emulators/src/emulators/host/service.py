@@ -1,4 +1,4 @@
-"""The host as a whole: what it starts, and in which order it stops."""
+"""The host: the start of its parts, and their stop in order."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Host:
         self._exporting: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
-        """Import the app and check all of it. Raises Refused; nothing has been started then."""
+        """Import the app and check it completely. Raises Refused before anything is started."""
         if self._host_json.ignored:
             log.warning("host.json: not honoured here: %s", ", ".join(self._host_json.ignored))
         configuration.load_local_settings(self._config.app)

@@ -12,7 +12,7 @@ Spec = JobSpec | PipelineSpec | SweepSpec
 
 
 def parse(name: str, properties: Json) -> Spec:
-    """What the job asks for. Raises BadRequest saying what is wrong and what would do."""
+    """Parse the REST body of a job of any kind. Raises BadRequest with the wrong value and the allowed values."""
     match properties.get("jobType"):
         case "Pipeline":
             job_body.outputs_of(name, properties)

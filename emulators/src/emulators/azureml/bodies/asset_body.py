@@ -61,7 +61,7 @@ def checked(kind: str, name: str, version: str, body: Json) -> Json:
 
 
 def content(kind: str, body: Json) -> dict[str, str]:
-    """What never changes of a version, for comparison: what is left out, null or empty says the same."""
+    """Return the immutable parts of a version, for comparison. Missing, null and empty values are equal."""
     found = {key: body.get(key) for key in FIXED[kind]}
     if kind == "components":
         spec = mapping(body, "componentSpec")
@@ -70,7 +70,7 @@ def content(kind: str, body: Json) -> dict[str, str]:
 
 
 def shelf(kind: str, body: Json) -> Json:
-    """What a name says of itself, whatever versions it holds."""
+    """Return the properties of an asset's name, which all of its versions share."""
     found = {**_common(body), "description": optional_text(body, "description")}
     if kind == "data":
         found["dataType"] = _one_of(body, "dataType", DATA_TYPES)

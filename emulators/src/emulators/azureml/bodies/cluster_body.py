@@ -58,14 +58,16 @@ def checked(name: str, body: Json) -> Json:
 
 
 def updated(present: Json, wanted: Json) -> Json:
-    """The `properties` of a cluster after an update: those that are wanted, but for what Azure does not change."""
+    """Return a cluster's `properties` after an update: the requested values, except for the properties that Azure
+    does not change."""
     inner = present["properties"]
     kept = {name: inner[name] for name in FIXED if name in inner}
     return {**wanted, "properties": {**wanted["properties"], **kept}}
 
 
 def identity(body: Json) -> Json | None:
-    """The cluster's `identity` as it is answered, with the ids that Azure gives to it; None without one."""
+    """Return the cluster's `identity` as the service answers it, with the ids that Azure assigns; None if it has
+    none."""
     wanted = mapping(body, "identity")
     if not wanted:
         return None

@@ -1,4 +1,4 @@
-"""What a registered component is made of: its inputs and outputs, and what a step that uses it runs. No I/O."""
+"""Parsing of registered components: their inputs and outputs, and what a step that uses one runs. No I/O."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ComponentOutput:
 
 @dataclass(frozen=True)
 class Component:
-    """`body` is the component's own document: its keys are those of Azure ML's YAML."""
+    """A registered component. `body` is the component's own document, with the keys of Azure ML's YAML."""
 
     kind: str  # command, pipeline, or what is not supported here
     inputs: Mapping[str, ComponentInput]

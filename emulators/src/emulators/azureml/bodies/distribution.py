@@ -65,7 +65,8 @@ class Distribution:
         }
 
     def _mpi(self, rank: int, port: int) -> dict[str, str]:
-        """What Open MPI's mpirun sets, and Azure ML beside it for torch.distributed to find its master."""
+        """Return the variables that Open MPI's mpirun sets, and those that Azure ML adds so that torch.distributed
+        finds its master."""
         return {
             "OMPI_COMM_WORLD_RANK": str(rank),
             "OMPI_COMM_WORLD_SIZE": str(self.world_size),

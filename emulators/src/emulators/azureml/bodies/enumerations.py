@@ -39,9 +39,10 @@ OF_PEOPLE = frozenset(
 
 
 def respelled(body: Json) -> Json:
-    """The body with each enumeration as the service spells it. An unknown value stays, for whoever refuses it.
+    """Return the body with each enumeration in the service's spelling. Unknown values are left for the validation to
+    refuse.
 
-    Texts that people choose freely (tags, environment variables, a job's own properties) stay as they are.
+    Texts that people choose freely (tags, environment variables, a job's own properties) are not changed.
     """
     return {key: _respelled(key, value, "jobType" in body) for key, value in body.items()}
 

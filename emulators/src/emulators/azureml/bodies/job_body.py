@@ -55,7 +55,7 @@ class Output:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """A job as it will run. `timeout` is in seconds, of one attempt's processes."""
+    """A command job as it will run. `timeout` limits the processes of one attempt, in seconds."""
 
     command: str
     code: AssetRef | None
@@ -135,7 +135,7 @@ def _variables(given: Json) -> Iterator[tuple[str, str]]:
 
 
 def check_facts(properties: Json) -> None:
-    """What has no part in how a job runs, but is shown in lists: it must be readable there."""
+    """Check the properties that do not affect how a job runs but that lists show. Raises BadRequest."""
     for key in ("tags", "properties"):
         checks.texts(properties, key)
     for key in ("displayName", "experimentName", "description"):

@@ -1,4 +1,4 @@
-"""What a pipeline job's REST body asks for, checked: its steps, and what each takes from others. No I/O."""
+"""Parsing of a pipeline job's REST body: its steps, and the outputs that each step takes from other steps. No I/O."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Step:
 
     @property
     def needs(self) -> set[str]:
-        """The steps whose outputs it takes."""
+        """Return the names of the steps whose outputs this step takes."""
         return {given.step for given in self.inputs.values() if isinstance(given, FromStep)}
 
 
@@ -154,7 +154,8 @@ def _taken(what: str, value: Any) -> str | Json:
 
 
 def camelled(body: Json) -> Json:
-    """Keys as Resource Manager writes them: within a pipeline, MLClient sends those of YAML."""
+    """Return the body with camel-case keys, as Resource Manager writes them. MLClient sends YAML's keys inside
+    pipelines."""
     return {_camel(key): value for key, value in body.items()}
 
 

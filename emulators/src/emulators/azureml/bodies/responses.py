@@ -225,7 +225,8 @@ class Wire:
         }
 
     def run_data(self, job: Job, places: dict[str, Json]) -> Json:
-        """Run history's record of a run, with the data assets that its named outputs became once it succeeded."""
+        """Return run history's record of a run. After success, the record has the data assets that the named
+        outputs became."""
         done = job.status is Status.COMPLETED
         outputs = {name: self._output_asset(job.name, name, place["type"]) for name, place in places.items()}
         return {

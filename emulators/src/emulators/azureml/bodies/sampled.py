@@ -37,7 +37,7 @@ def value(parameter: Parameter, drawn: float) -> Value:
 
 
 def example(parameter: Parameter) -> Value:
-    """A value that the parameter may have."""
+    """Return an allowed value of the parameter."""
     if parameter.kind in ("choice", "randint"):
         return value(parameter, 0)
     return value(parameter, 0.5 if "normal" in parameter.kind else parameter.numbers[0])
@@ -71,7 +71,7 @@ def _filled(command: str, values: Mapping[str, Any]) -> str:
 
 
 def _own_output(body: Any) -> Json:
-    """An output of one trial: below a place that all trials share, it has a folder of its own."""
+    """Return an output of one trial. An output location that all trials share gets a folder for each trial."""
     said = body if isinstance(body, dict) else {}
     given = {key: each for key, each in said.items() if key not in ("assetName", "assetVersion")}  # the sweep's to make
     uri = given.get("uri")

@@ -1,1 +1,1 @@
-"""Environments of jobs: what they ask for, and how they are made on this machine."""
+"""Environments of jobs: their definitions, and their installation on this machine."""

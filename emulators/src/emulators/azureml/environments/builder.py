@@ -41,12 +41,13 @@ UNREADABLE = "The job's environment can't be made on this machine. A requirement
 
 
 class SlowUv(DataError):
-    """uv took longer than it may."""
+    """uv exceeded its time limit."""
 
 
 @dataclass(frozen=True)
 class JobEnvironment:
-    """An environment of one job. `notes` say where it differs from what was asked for; `seconds` what it took."""
+    """The environment of one job. `notes` describe its differences from the requested environment; `seconds` is the
+    time that its installation took."""
 
     folder: Path
     variables: Mapping[str, str]
@@ -60,7 +61,8 @@ class JobEnvironment:
 
 @dataclass(frozen=True)
 class Making:
-    """One who waits for an environment: whether it is wanted no more, and the file that tells how it goes."""
+    """A caller that waits for an environment. `unwanted` is set when the caller gives up; `log` receives the
+    progress."""
 
     unwanted: threading.Event
     log: Path | None
@@ -114,11 +116,11 @@ class Environments:
             raise DataError(UNREADABLE.format(error)) from error
 
     def tidy(self) -> None:
-        """Begin to remove those that no job has used for long."""
+        """Start removing environments that no job has used for a long time."""
         self._threads.submit(prune, self._folder, time.time())
 
     def close(self) -> None:
-        """End the installations that are under way; the next start begins them anew."""
+        """Stop the running installations. The next start repeats them."""
         self._closed = True  # first: what is started now sees it, and all else is among those that run
         self._threads.shutdown(wait=False, cancel_futures=True)
         for process in list(self._running):
@@ -193,7 +195,8 @@ class Environments:
         return Installed.of(self._python)
 
     def _made(self, recipe: Recipe, making: Making) -> Path:
-        """The environment with this content, made if it is new. Another process that makes it is waited for."""
+        """Return the folder of the recipe's environment, installed if it is new. If another process is installing
+        it, wait for that process."""
         base = self._folder / self._name(recipe)
         if not (base / COMPLETE).exists():
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -227,7 +230,7 @@ class Environments:
         (base / COMPLETE).write_text("{}")
 
     def _uv(self, *arguments: str, seconds: float = INSTALL_SECONDS) -> str:
-        """Run uv, and return what it says."""
+        """Run uv, and return its output."""
         command = [_uv_program(self._python), *arguments]
         environment = {**os.environ, "UV_LINK_MODE": "hardlink", "UV_NO_PROGRESS": "1", "UV_HTTP_RETRIES": "1"}
         environment.pop("VIRTUAL_ENV", None)
@@ -275,7 +278,7 @@ def _site(folder: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Remove it with its attempt's and its job's folder, if they hold nothing else."""
+    """Remove the folder, and the folders of its attempt and its job if they are then empty."""
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         folder.parent.rmdir()
@@ -300,7 +303,7 @@ def _lay_over(base: Path, folder: Path) -> None:
 
 
 def _script_body(content: bytes) -> bytes:
-    """What follows the lines of a Python script that name its interpreter; empty for any other file."""
+    """Return the part of a Python script after the lines that name its interpreter; empty for any other file."""
     first, _, rest = content.partition(b"\n")
     if first.startswith(b"#!") and b"python" in first:
         return rest

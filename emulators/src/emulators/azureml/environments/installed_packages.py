@@ -30,7 +30,7 @@ print(json.dumps({"site": sysconfig.get_path("purelib"), "version": platform.pyt
 
 @dataclass(frozen=True)
 class Installed:
-    """What is installed in one environment. `version` is its Python's, such as 3.11.7."""
+    """The packages that are installed in one environment. `version` is the version of its Python, such as 3.11.7."""
 
     site: Path
     version: str
@@ -47,8 +47,8 @@ class Installed:
         return ".".join(self.version.split(".")[:2])
 
     def satisfying(self, requirements: Iterable[str]) -> tuple[dict[str, Distribution], list[str]]:
-        """The packages that fulfil these requirements, with all that they need in turn; and the requirements that
-        nothing installed fulfils."""
+        """Return the installed packages that satisfy these requirements, with all their dependencies, and the
+        requirements that no installed package satisfies."""
         found: dict[str, Distribution] = {}
         missing = []
         for text in requirements:
@@ -91,7 +91,7 @@ class Installed:
         return marker is None or any(marker.evaluate({**here, "extra": extra}) for extra in (extras or {""}))
 
     def link(self, packages: Iterable[Distribution], site: Path) -> None:
-        """Link the files of these packages into another environment's site-packages, and its scripts."""
+        """Link the files and scripts of these packages into another environment's site-packages."""
         made: set[Path] = set()
         for package in packages:
             for source, target in self._files(package, site):

@@ -20,15 +20,16 @@ COMPLETE = "complete.json"  # its time is that of the last use
 
 
 def to_remove(used: Mapping[str, float], now: float) -> list[str]:
-    """Which of these go, by the time of their last use: those unused for 30 days, and beyond the 40 that were used last
-    those that were unused for 2 days."""
+    """Return the names of the environments to remove, by the time of their last use: those unused for 30 days, and,
+    beyond the 40 most recently used, those unused for 2 days."""
     latest = sorted(used, key=lambda name: used[name], reverse=True)
     old = [name for name in latest[:MOST] if now - used[name] > UNUSED_SECONDS]
     return old + [name for name in latest[MOST:] if now - used[name] > SURELY_IDLE_SECONDS]
 
 
 def prune(folder: Path, now: float) -> list[str]:
-    """Remove what `to_remove` says, and return its names. One that is being made is left alone."""
+    """Remove the environments that `to_remove` names, and return the removed names. An environment that is being
+    installed is skipped."""
     removed = []
     for name in to_remove(_used(folder), now):
         with contextlib.suppress(Timeout, OSError), FileLock(folder / f"{name}.lock", timeout=0):

@@ -77,8 +77,8 @@ class NotHere(BadRequest):
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is to be installed. `python` is a version such as 3.10, '' for the nodes' own; `or_python` are versions that
-    do where that one is not here; `notes` head the log."""
+    """The content of an environment. `python` is a version such as 3.10, or '' for the nodes' own. `or_python` are
+    acceptable versions if that one is not on this machine. `notes` head the job's log."""
 
     requirements: tuple[str, ...] = ()
     python: str = ""
@@ -87,7 +87,7 @@ class Recipe:
     or_python: tuple[str, ...] = ()
 
     def names(self, packages: Iterable[str]) -> bool:
-        """Whether one of these packages is asked for."""
+        """Return whether the requirements include one of these packages."""
         asked = {re.split(r"[^\w.-]", text, maxsplit=1)[0].lower().replace("_", "-") for text in self.requirements}
         return bool(asked & set(packages))
 
@@ -98,7 +98,8 @@ class Recipe:
 
 
 def curated(name: str) -> Recipe:
-    """The recipe of one of Microsoft's environments, by its name with or without `AzureML-`."""
+    """Return the recipe of one of Microsoft's environments, by its name with or without `AzureML-`. Raises NotHere
+    for an unknown name."""
     plain = name.lower().removeprefix("azureml-")
     if (lock := LOCKS.get(plain)) is not None:
         return Recipe(lock, LOCKED_FOR[0], or_python=LOCKED_FOR[1:])
@@ -166,7 +167,7 @@ def from_conda(conda: Any, what: str) -> Recipe:
 
 
 def pip_lines(lines: Iterable[Any], what: str) -> Iterator[str]:
-    """Requirements as pip takes them, one each. Raises NotHere for one that names a file."""
+    """Yield the requirements in pip's format. Raises NotHere for a requirement that names a file."""
     for line in lines:
         text = str(line).partition(" #")[0].strip()
         if not text or text.startswith("#"):
@@ -199,7 +200,8 @@ def _from_conda_package(entry: str, what: str) -> Iterator[str]:
 
 
 def _python(entry: Any) -> str:
-    """The version of the interpreter that a dependency asks for; '' if it is another one, or says a range."""
+    """Return the Python version that a dependency pins, such as 3.11; '' for another dependency or a range of
+    versions."""
     found = re.fullmatch(r"(?:[\w-]+::)?python\s*={1,2}\s*(3\.\d+)(?:\.[\d*]+)?(?:=.*)?", str(entry).strip())
     return found[1] if found else ""
 

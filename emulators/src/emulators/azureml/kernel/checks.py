@@ -36,7 +36,7 @@ def duration(body: Json, key: str, section: str = "") -> float | None:
 
 
 def text(body: Json, key: str) -> str:
-    """A text that must be there."""
+    """Return a required text. Raises BadRequest if it is missing or empty."""
     value = body.get(key)
     if not isinstance(value, str) or not value.strip():
         raise BadRequest(f"The properties need a {key!r}: a non-empty string, not {value!r:.80}.")

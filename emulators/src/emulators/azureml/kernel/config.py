@@ -21,7 +21,7 @@ NAMESPACE = uuid.UUID("5f0c1d7e-8c3b-4a57-9d0e-6f3f6f0b9a11")
 
 @dataclass(frozen=True)
 class Life:
-    """What becomes of each job of a simulated cluster. Without `running_seconds` it runs until it is told to end."""
+    """The course of each job on a simulated cluster. Without `running_seconds`, a job runs until it is told to end."""
 
     queued_seconds: float = 0.0
     running_seconds: float | None = None
@@ -34,7 +34,8 @@ class Life:
 
 @dataclass(frozen=True)
 class ClusterSeed:
-    """A cluster that is created at start when no cluster has its name. Jobs on a `simulated` one are no processes."""
+    """A cluster that is created at the start unless a cluster with its name exists. Jobs on a `simulated` cluster
+    run no processes."""
 
     name: str
     vm_size: str = "Standard_D2s_v5"
@@ -56,7 +57,8 @@ class EventTarget:
 
 @dataclass(frozen=True)
 class NodeIdentity:
-    """The identity that the clusters' nodes have. `token_key` signs its tokens; who believes them has it too."""
+    """The identity of the clusters' nodes. `token_key` signs its tokens; services that accept the tokens have the
+    key too."""
 
     principal: str
     client_id: str
@@ -99,7 +101,7 @@ class Config:
 
     @property
     def bundle(self) -> Path:
-        """The roots that verify this control plane, as emulators.certs lays them."""
+        """Return the file of root certificates that verify this control plane, as emulators.certs writes it."""
         return (self.certs / "bundle.pem").resolve()
 
     @property
@@ -111,7 +113,7 @@ class Config:
         return self.guid("workspace")
 
     def guid(self, *parts: str) -> str:
-        """A GUID that is always the same for these words in this workspace."""
+        """Return a GUID that depends only on the workspace and these words."""
         return str(uuid.uuid5(NAMESPACE, "/".join((self.workspace_id.lower(), *parts))))
 
 

@@ -43,7 +43,7 @@ class DataError(Exception):
 
 
 class Refused(DataError):
-    """This one can't be moved, whatever becomes of others."""
+    """This file can't be moved, although other files may still be."""
 
 
 def among(names: Iterable[str]) -> str:

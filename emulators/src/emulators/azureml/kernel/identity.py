@@ -1,8 +1,8 @@
-"""Managed identities as App Service and Azure ML's nodes offer them, so that an unmodified DefaultAzureCredential gets
-a token.
+"""Managed identities in the form that App Service and Azure ML's nodes offer, so that an unmodified
+DefaultAzureCredential gets a token.
 
-The app's are unsigned and grant nothing: the control plane only asks that a request carries one. Those of nodes are
-signed, for the storage account believes them.
+The app's tokens are unsigned and grant nothing: the control plane only requires that a request carries one. The nodes'
+tokens are signed, because the storage account checks them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HEADER = "azure-emulators"  # the value of IDENTITY_HEADER, which App Service as
 
 
 def token(audience: str = "https://management.azure.com/", run: str = "") -> str:
-    """An unsigned JSON Web Token for `audience`; that of a job names its `run`."""
+    """Return an unsigned JSON Web Token for `audience`. A job's token has the job's name in the claim `run`."""
     now = int(time.time())
     claims = {"aud": audience, "iss": f"https://sts.windows.net/{TENANT}/", "tid": TENANT, "oid": PRINCIPAL}
     claims |= {"run": run} if run else {}
@@ -37,7 +37,7 @@ def token(audience: str = "https://management.azure.com/", run: str = "") -> str
 
 
 def claim(header: str, name: str) -> str:
-    """What the token of an Authorization header says under this name; empty where it says nothing of it."""
+    """Return a claim of the token in an Authorization header; '' if the token does not have it."""
     try:
         body = json.loads(base64.urlsafe_b64decode(header.removeprefix("Bearer ").split(".")[1] + "=="))
         return str(body.get(name) or "")
@@ -61,7 +61,7 @@ async def give_token(request: web.Request) -> web.Response:
 
 
 class NodeTokens:
-    """What a node's processes ask for tokens of their cluster's identity.
+    """Issues tokens of the cluster's identity to processes on nodes.
 
     As in Azure ML, whoever does not say which identity gets none: a cluster may have several
     (https://github.com/Azure/azure-sdk-for-python/issues/30427).
@@ -72,7 +72,8 @@ class NodeTokens:
         self._secret = secrets.token_urlsafe(24)
 
     def environment(self, service_url: str, bundle: Path) -> dict[str, str]:
-        """What a process on a node needs to ask: where, with which secret, and who it is."""
+        """Return the variables with which a process on a node gets a token: the endpoint, the secret, and the
+        client id."""
         if not self._nodes:
             return {}
         return {

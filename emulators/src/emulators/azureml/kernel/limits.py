@@ -47,7 +47,8 @@ class Verdict:
 
 @dataclass
 class Throttle:
-    """The buckets of all principals. One that rests for long enough is full again, and forgotten."""
+    """The token buckets of all principals. A bucket that has not been used for long enough is full again, and is
+    dropped."""
 
     limits: Limits
     clock: Callable[[], float]

@@ -74,7 +74,7 @@ class Job:
 
     @property
     def cluster(self) -> str:
-        """Where it runs; empty for a job that only has other jobs run."""
+        """Return the name of the cluster on which the job runs; '' for a parent job, which only has child jobs."""
         return compute_name(self.properties) if self.kind == "Command" else ""
 
     @property
@@ -83,7 +83,7 @@ class Job:
 
 
 def compute_name(properties: Json) -> str:
-    """The cluster that a job names; a job that names none is left to Azure ML, which calls that serverless."""
+    """Return the name of a job's cluster. A job that names none runs on the compute that Azure ML calls serverless."""
     said = str(properties.get("computeId") or SERVERLESS)
     return said.rsplit("/", 1)[-1].removeprefix("azureml:").lower()
 
@@ -121,7 +121,7 @@ class Scale:
 
 @dataclass
 class Cluster:
-    """An AmlCompute. Its nodes live in memory only: a control plane that starts again allocates them anew."""
+    """An AmlCompute. Its nodes exist in memory only, so a restarted control plane allocates them again."""
 
     name: str
     location: str

@@ -38,9 +38,10 @@ class Location:
 
 @dataclass(frozen=True)
 class AssetRef:
-    """A version of an asset, or a label of its name; `kind` is that of its collection, such as `data` or `models`.
+    """A reference to a version of an asset, or to a label of its name. `kind` is the name of its collection, such as
+    `data` or `models`.
 
-    It lies in the workspace, or in the `registry` of that name.
+    The asset is in the workspace, or in the registry that `registry` names.
     """
 
     kind: str
@@ -67,7 +68,7 @@ class JobOutput:
 
 @dataclass(frozen=True)
 class AccountBlob:
-    """A place in a storage account that is named by its address."""
+    """A path in a storage account, given by its URL."""
 
     account: str
     container: str

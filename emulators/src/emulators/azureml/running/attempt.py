@@ -1,4 +1,4 @@
-"""One attempt at a job: bring its data, run its ranks, take its results back, and say how it ended."""
+"""One attempt at a job: download its data, run its ranks, upload its results, and return the outcome."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Attempt:
         self._interrupted.set()
 
     def note(self, words: str) -> None:
-        """Add a line of ours to the log, once there is one."""
+        """Add a line by the control plane to the log, once the log exists."""
         if self._logs:
             with self._logs[0].file.open("a") as file:
                 file.write(f"[azureml] {words}\n")
@@ -145,7 +145,8 @@ class Attempt:
         return {**inputs, **outputs}
 
     async def _mount(self, output: str, place: Place) -> list[Watched]:
-        """One folder for all nodes of all jobs; with the fault one for each node, which may see less."""
+        """Mount an output. All nodes of all jobs share one folder; with the fault `own`, each node gets a folder of
+        its own, which may show less."""
         if not self._site.own_mounts():
             watched = await self._site.mounts.take(self._site.blobs, place)
             self._mounted.append(watched)
@@ -169,7 +170,7 @@ class Attempt:
         progress.entered(Status.RUNNING)
 
     def _launches(self, gang: Gang) -> list[Launch]:
-        """How each rank is started; with Open MPI's mpirun, how that one is."""
+        """Return the launch of each rank; with Open MPI's mpirun, only the launch of mpirun."""
         spec, launches = self._spec, []
         for rank, copy in enumerate(self._logs):
             node = spec.distribution.node_of(rank)
@@ -231,7 +232,7 @@ class Attempt:
                 task.cancel()
 
     async def _stop_ranks(self) -> None:
-        """End all ranks; those of a lost node before the others, which don't know yet that it is lost."""
+        """Stop all ranks. Ranks of a lost node are stopped first, before the other ranks can learn of the loss."""
         grace = self._site.config.preemption_grace_seconds
         if self._stop is Stop.SHUT_DOWN:
             grace = min(grace, SHUT_DOWN_GRACE_SECONDS)

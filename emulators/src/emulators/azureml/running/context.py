@@ -1,4 +1,4 @@
-"""What attempts at jobs are given, and what they tell: values without work of their own."""
+"""The inputs of attempts at jobs, and the results that they report: plain values."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class Site:
 
 @dataclass(frozen=True)
 class Progress:
-    """Who hears about an attempt: called as it enters a status, and with the names of its log files."""
+    """Callbacks of an attempt: `entered` when it enters a status, `logs` with the names of its log files."""
 
     entered: Callable[[Status], None]
     logs: Callable[[list[str]], None]
 
 
 def run_place(job: str, path: str) -> Place:
-    """Where a run keeps its logs and whatever it writes to `./outputs`."""
+    """Return the place in storage of a run's logs and of its `./outputs`."""
     return Place(ARTIFACT_CONTAINER, f"ExperimentRun/dcid.{job}/{path}")

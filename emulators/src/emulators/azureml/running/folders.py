@@ -24,11 +24,11 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Watched:
-    """A local folder and the place in storage that follows it.
+    """A local folder that is copied to a place in storage whenever it changes.
 
-    `seen` holds what storage has: modification time and size by relative name. With `mirror`, a file that storage got
-    from here, or that was there first, is deleted there once it is deleted here, as through a mount. `unnamed` are
-    files that storage can't have, as their names are not UTF-8.
+    `seen` holds the state of the copy: modification time and size by relative name. With `mirror`, deleting a file here
+    also deletes its copy, as on a mount; this covers files that were uploaded from here or were in storage at first.
+    `unnamed` are files that can't be uploaded because their names are not UTF-8.
     """
 
     folder: Path
@@ -39,12 +39,12 @@ class Watched:
     _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def remember(self) -> None:
-        """Take what lies in the folder now as what storage has."""
+        """Record the folder's present files as already in storage."""
         self.seen = {name: stamp for name, _, stamp in self._files()}
 
     async def push(self, blobs: Blobs) -> None:
-        """Upload what changed since the last push. A file that changes meanwhile goes again with the next one. Raises
-        DataError for the first that is refused, once the others have gone."""
+        """Upload the files that changed since the last push. A file that changes during the push is uploaded again
+        by the next one. Raises DataError for the first refused file, after all others are uploaded."""
         async with self._pushing:
             await self._push(blobs)
 
@@ -89,7 +89,7 @@ class Finder(Protocol):
         """The blobs, or another address to fetch from. Raises DataError if there is no such thing."""
 
     def address(self, wanted: Source) -> str:
-        """What a job gets that reads its input by itself."""
+        """Return the URI that a job gets if it reads its input by itself."""
 
 
 Mount = Callable[[str, Place], Awaitable[Sequence[Watched]]]  # mounts an output's place: for all nodes, or for each
@@ -97,7 +97,8 @@ Mount = Callable[[str, Place], Awaitable[Sequence[Watched]]]  # mounts an output
 
 @dataclass(frozen=True)
 class Folders:
-    """Where an attempt at a job lives on this machine: another one has other nodes, with nothing on them."""
+    """The folders of one attempt at a job on this machine. Each attempt has its own, because it runs on new, empty
+    nodes."""
 
     job: Path
     attempt: int
@@ -128,7 +129,7 @@ class Folders:
 
 
 class Mover:
-    """Brings a job's data to its nodes and its results back."""
+    """Downloads a job's data to its nodes, and uploads its results."""
 
     def __init__(self, blobs: Blobs, places: Finder, folders: Folders, mount: Mount, web: WebFolder) -> None:
         self._web = web
@@ -185,8 +186,9 @@ class Mover:
             raise DataError(f"{missing}; is it a file (uri_file), or was it deleted?")
 
     async def prepare_outputs(self, spec: JobSpec) -> tuple[dict[str, str], list[Watched]]:
-        """Make the output folders, which all nodes share. A mounted one shows what storage has there already, so that
-        a second attempt finds the first one's checkpoints. Returns placeholder values and what to watch."""
+        """Create the output folders, which all nodes share. A mounted folder shows the files that storage already
+        has, so that a second attempt finds the checkpoints of the first. Returns the values of the placeholders
+        and the folders to watch."""
         values: dict[str, str] = {}
         watched: list[Watched] = []
         for output in spec.outputs:

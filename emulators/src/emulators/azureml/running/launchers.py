@@ -33,7 +33,7 @@ def with_launcher(made_of: Recipe, spread: Distribution) -> Recipe:
 
 
 def launched(command: str, spread: Distribution) -> str:
-    """The command, under the launcher where that is a program of its own."""
+    """Return the command, started by the distribution's launcher if that is a separate program (Ray)."""
     if spread.kind != "Ray":
         return command
     words = ("python", str(Path(ray_cluster.__file__)), "--nodes", str(spread.nodes), "--command", command)

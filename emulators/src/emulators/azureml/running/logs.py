@@ -12,7 +12,7 @@ MANY_BLOCKS = 40_000  # an append blob takes 50,000 blocks; past this mark a log
 
 @dataclass
 class LogCopy:
-    """One attempt's log file, and the blob that it is added to. The blob keeps what earlier attempts wrote."""
+    """One attempt's log file and the blob that it is appended to. The blob keeps the output of earlier attempts."""
 
     file: Path
     blob: Place
@@ -24,7 +24,8 @@ class LogCopy:
         self.length = await blobs.open_log(self.blob)
 
     async def push(self, blobs: Blobs) -> None:
-        """Append all that the file has more than the blob. After a failure the next push goes on where it ended."""
+        """Append the bytes of the file that the blob lacks. After a failure, the next push continues where this one
+        ended."""
         with self.file.open("rb") as file:
             file.seek(self.copied)
             while piece := file.read(PIECE):

@@ -32,7 +32,7 @@ class Mounts:
         self._mounts: dict[Place, _Mount] = {}
 
     async def take(self, blobs: Blobs, place: Place) -> Watched:
-        """Mount the place, or join those who have. Each take needs its `release`."""
+        """Mount the place, or share its existing mount. Each `take` needs one `release`."""
         if place not in self._mounts:
             name = hashlib.sha256(f"{place.container}/{place.path}".encode()).hexdigest()[:16]
             self._mounts[place] = _Mount(Watched(self._folder / name, place, mirror=True))
@@ -49,7 +49,7 @@ class Mounts:
         return mount.watched
 
     def release(self, watched: Watched) -> None:
-        """Leave the mount. What was not pushed by then is lost, if nobody else has it."""
+        """Leave the mount. The last user's release removes the folder, with all changes that were not pushed."""
         mount = self._mounts[watched.place]
         mount.users -= 1
         if mount.users == 0:

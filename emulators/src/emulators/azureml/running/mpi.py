@@ -1,8 +1,8 @@
-"""Ranks under Open MPI's own mpirun, where a job's environment has it: what `import mpi4py` needs to see the others.
+"""Ranks under Open MPI's mpirun, if a job's environment has it. `import mpi4py` needs mpirun to reach the other ranks.
 
-Without it each rank is started by itself with the variables that mpirun would set (see distribution). That is enough
-for torch.distributed and whoever else reads them. With it mpirun starts one script for all ranks, which then becomes
-the rank that it is: in its node's folder, with its variables, and its output in its own log.
+Without mpirun, each rank is started separately, with the variables that mpirun would set (see distribution). That is
+enough for torch.distributed and for other programs that read the variables. With mpirun, one script is started for all
+ranks, and becomes its rank: in its node's folder, with its variables, and with its own log.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ _SCRIPT = """\
 
 
 def mpirun(environment: JobEnvironment) -> Path | None:
-    """The launcher of the job's environment, where it was installed: it looks for its own files around that place."""
+    """Return the mpirun of the job's environment, or None. The path is resolved, because mpirun looks for its files
+    near its real path."""
     program = environment.scripts / "mpirun"
     return program.resolve() if program.exists() else None
 
 
 def leader(launches: Sequence[Launch], program: Path, folder: Path) -> Launch:
-    """The one process that starts all of these ranks. Their scripts are written into the folder."""
+    """Write a script for each rank into the folder, and return the launch of the mpirun process that starts all
+    ranks."""
     folder.mkdir()
     for rank, launch in enumerate(launches):
         (folder / f"rank-{rank}.sh").write_text(_becoming(launch))
@@ -40,7 +42,7 @@ def leader(launches: Sequence[Launch], program: Path, folder: Path) -> Launch:
 
 
 def _becoming(launch: Launch) -> str:
-    """What the script of one rank does."""
+    """Return the content of one rank's script."""
     # A name that no shell can export came with the leader's environment already.
     named = {key: value for key, value in launch.environment.items() if key.isidentifier()}
     exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in named.items())

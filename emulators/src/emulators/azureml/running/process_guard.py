@@ -17,7 +17,8 @@ GRACE_SECONDS = 2.0
 
 
 class Guard:
-    """The control plane's end. Where there are no process groups (Windows) it does nothing."""
+    """The control plane's side of the guard process, which ends the jobs' process groups when the control plane is
+    gone. It does nothing where there are no process groups (Windows)."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -35,7 +36,7 @@ class Guard:
         self._tell(f"-{group}\n")
 
     def close(self) -> None:
-        """End the guard, and with it all groups that were not released."""
+        """End the guard, which ends all groups that were not released."""
         if self._process and self._process.stdin:
             self._process.stdin.close()
             self._process.wait()
@@ -47,7 +48,7 @@ class Guard:
 
 
 def signal_groups(groups: Iterable[int], number: int) -> list[int]:
-    """Signal process groups; returns those that still have a process."""
+    """Send a signal to process groups. Returns the groups that still have a process."""
     alive = []
     for group in groups:
         try:

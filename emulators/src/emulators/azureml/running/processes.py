@@ -1,4 +1,4 @@
-"""One rank of a job: a shell command in a process group of its own, its output in a log file."""
+"""One rank of a job: a shell command in a process group of its own, with its output in a log file."""
 
 from __future__ import annotations
 
@@ -67,11 +67,12 @@ class RankProcess:
 
     @property
     def last_words(self) -> str:
-        """The end of what it wrote to standard error."""
+        """Return the end of the rank's standard error."""
         return self._errors.tail.decode("utf-8", "replace").strip()
 
     async def wait(self) -> int:
-        """Its exit status, or minus the signal that ended it, once its log is complete and its group is gone."""
+        """Wait until the rank's log is complete and its process group is gone. Returns the exit status, or minus
+        the number of the signal that ended the rank."""
         return await asyncio.shield(self._ended)
 
     async def stop(self, grace: float) -> None:
@@ -122,7 +123,7 @@ class ErrorCopy(threading.Thread):
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Ports that nobody listens on, all different."""
+    """Return distinct ports on which no process listens now."""
     with contextlib.ExitStack() as stack:
         probes = [stack.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

@@ -1,4 +1,5 @@
-"""A Ray cluster on this machine and, once its nodes are there, a command: what Azure ML's launcher for Ray does.
+"""Starts a Ray cluster on this machine and, once its nodes are up, runs a command, as Azure ML's launcher for Ray
+does.
 
     python ray_cluster.py --nodes 2 --command "python train.py"
 

@@ -30,7 +30,8 @@ def close(folder: Path) -> None:
 
 @functools.cache
 def obeying() -> tuple[str, ...]:
-    """What a command begins with, so that it obeys permissions."""
+    """Return the words before a command that make the command respect file permissions, also for root; empty if
+    none are needed or setpriv is not available."""
     if IS_WINDOWS or os.geteuid() != 0 or not (program := shutil.which("setpriv")):
         return ()
     words = (program, "--bounding-set=-dac_override")

@@ -19,9 +19,9 @@ def log_names(spec: JobSpec) -> list[str]:
 
 
 def heading(job: Job, notes: tuple[str, ...]) -> str:
-    """The lines before an attempt in its log: what its environment lacks, and why it is not the first one.
+    """Return the lines at the beginning of an attempt's log: how its environment differs, and why the job runs again.
 
-    Where there is nothing to say, a first attempt's log is the program's output alone.
+    Without such lines, the log of a first attempt is exactly the program's output.
     """
     lines = [f"[azureml] {note}\n" for note in notes]
     if job.attempt > 1:
@@ -30,7 +30,7 @@ def heading(job: Job, notes: tuple[str, ...]) -> str:
 
 
 def failure(spec: JobSpec, rank: int, status: int, last_words: str) -> str:
-    """What a job's error says of the process that failed first, with the end of its standard error."""
+    """Return the error message of a job: the first process that failed, with the end of its standard error."""
     lines = last_words.splitlines()[-ERROR_LINES:]
     return (
         f"Execution failed. User process '{_program(spec.command)}' exited with status code {status}. Please check log "

@@ -19,7 +19,7 @@ ADVICE = "install Git for Windows (https://gitforwindows.org), or put its folder
 
 
 class NoShell(OSError):
-    """There is no bash that a job could run in. The message says what to do."""
+    """This machine has no bash in which a job could run. The message says what to do."""
 
 
 def argv(command: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Keeps storage in step with a running attempt: its logs and its outputs."""
+"""Copies of a running attempt's logs and outputs to storage."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Copies:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def finish(self) -> None:
-        """Copy all that is left, now that nothing writes any more. Raises DataError if storage refuses for long."""
+        """Copy everything that is left, after all processes have ended. Raises DataError if storage keeps failing."""
         for attempt in range(1, FINAL_TRIES + 1):
             try:
                 await self._push_logs()

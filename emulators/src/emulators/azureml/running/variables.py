@@ -33,7 +33,7 @@ class Gang:
 
 
 def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) -> dict[str, str]:
-    """All variables of one rank; the job's own come last, so a job may override any of them."""
+    """Return the environment variables of one rank. The job's own variables override all others."""
     inherited = {key: value for key, value in os.environ.items() if key in INHERITED}
     path = os.pathsep.join((str(gang.environment.scripts), os.environ.get("PATH", os.defpath)))
     node = spec.distribution.node_of(rank)

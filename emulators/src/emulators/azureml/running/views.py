@@ -1,8 +1,9 @@
-"""A mount as one node has it: its own view of a place in storage, which sees what others wrote late, or never.
+"""One node's view of a mount: a local folder that shows changes by other nodes late, or never.
 
-What is written here reaches storage, and so the others, once the file is closed. What others wrote is seen with its
-name; its content and size are looked at again only if the job sets DATASET_MOUNT_ATTRIBUTE_CACHE_TTL: by default a
-mount keeps for ever what it saw once (https://learn.microsoft.com/azure/machine-learning/how-to-read-write-data-v2).
+Files written on this node reach storage, and so the other nodes, once they are closed. A file from another node appears
+with its name; its content and size are read again only if the job sets DATASET_MOUNT_ATTRIBUTE_CACHE_TTL. By default, a
+mount keeps what it has read once for ever
+(https://learn.microsoft.com/azure/machine-learning/how-to-read-write-data-v2).
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ PUSHED = ""  # stands for the etag of what this node has just written
 
 @dataclass
 class View(Watched):
-    """One node's folder. `etags` are those of the blobs as this node saw them."""
+    """One node's folder. `etags` are the etags of the blobs when this node read them."""
 
     looks_again: bool = False
     etags: dict[str, str] = field(default_factory=dict)
 
     async def fill(self, blobs: Blobs) -> None:
-        """Begin with what storage has now."""
+        """Start with the present content of storage."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         await self._pull(blobs)
@@ -66,7 +67,7 @@ class View(Watched):
                 del self.etags[name]
 
     async def _fetch(self, blobs: Blobs, name: str) -> None:
-        """Bring a file whole or not at all. One that was made here meanwhile stays."""
+        """Download a file completely or not at all. A file that was changed on this node is kept."""
         target, beside = self.folder / name, self.folder.with_name(f"{self.folder.name}.new")
         if target.exists() and not self._is_as_seen(name):
             return
@@ -93,7 +94,8 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def _being_written(paths: Iterable[Path]) -> set[Path]:
-    """Those of these files that a process has open for writing. Linux only; elsewhere none is."""
+    """Return those of the files that a process has open for writing. Works on Linux only; elsewhere the set is
+    empty."""
     wanted = {str(path): path for path in paths}
     found = set()
     for link in Path("/proc").glob("[0-9]*/fd/*"):

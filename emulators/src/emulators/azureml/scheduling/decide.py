@@ -17,7 +17,7 @@ LEAVING_SECONDS = 0.3  # how long a node that leaves, or was preempted, can stil
 
 @dataclass(frozen=True)
 class Waiting:
-    """A queued job and the nodes that it needs."""
+    """A queued job and the number of nodes that it needs."""
 
     job: str
     needs: int

@@ -24,7 +24,7 @@ LONGEST_NOTICE_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class Announced:
-    """One event of the document."""
+    """One announced eviction, an event of the Scheduled Events document."""
 
     id: str
     cluster: str
@@ -100,7 +100,8 @@ class Evictions:
         return web.Response(text=request.match_info["node"])
 
     def _cluster_of(self, request: web.Request, versions: tuple[str, ...]) -> str:
-        """The node's cluster, if the request is one that the metadata service answers."""
+        """Return the name of the node's cluster. Raises ArmError for a request that the metadata service refuses,
+        or for an unknown node."""
         if request.headers.get("Metadata", "").lower() != "true":
             raise ArmError(400, "BadRequest", "Bad request. Required metadata header not specified")
         version = request.query.get("api-version", "")

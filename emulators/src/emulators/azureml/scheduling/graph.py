@@ -1,4 +1,4 @@
-"""What a pipeline does next, decided from what its steps have come to. No I/O."""
+"""The next actions of a pipeline, decided from the states of its steps. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from emulators.azureml.kernel.models import TERMINAL, Status
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do now. `failed` are the steps that did not complete, `never` those that will not start therefore."""
+    """The next actions. `failed` are the steps that did not complete; `never` are the steps that therefore won't
+    start."""
 
     start: tuple[str, ...] = ()
     cancel: tuple[str, ...] = ()
@@ -43,7 +44,7 @@ def decide(
 
 
 def _lost(needs: Mapping[str, set[str]], failed: tuple[str, ...]) -> set[str]:
-    """The steps that failed, and all that need one of them."""
+    """Return the failed steps and all steps that depend on them."""
     lost = set(failed)
     while more := {step for step, wanted in needs.items() if wanted & lost} - lost:
         lost |= more

@@ -1,4 +1,4 @@
-"""Jobs that have others run: a task for each that is live, which looks again after every change of a job."""
+"""Parent jobs: each live parent has a task that checks for work after every change of a job."""
 
 from __future__ import annotations
 
@@ -39,13 +39,14 @@ class Means:
 
 
 class Driver(Protocol):
-    """Runs the children of one parent."""
+    """Runs the child jobs of one parent."""
 
     log_name: str
     look_seconds: float | None  # after which it looks again by itself
 
     async def step(self) -> tuple[End | None, list[str]]:
-        """Do what can be done now. Returns how the parent ends, if it does, and lines for its log."""
+        """Do everything that can be done now. Returns the end of the parent, or None if it has not ended, and lines
+        for its log."""
 
 
 class ParentLog:
@@ -64,7 +65,7 @@ class ParentLog:
 
 
 class Parents:
-    """Attends to all live parents. `drivers` makes one for a job, by its kind."""
+    """Runs all live parents. `drivers` creates the driver of a job, by the job's kind."""
 
     def __init__(self, means: Means, drivers: dict[str, Callable[[Means, Job], Driver]]) -> None:
         self._means = means

@@ -1,4 +1,4 @@
-"""A pipeline: its steps become jobs as soon as what they need is there."""
+"""Pipelines: each step becomes a job as soon as its inputs exist."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class PipelineDriver:
         return f"Step {name} starts as job {child.name}"
 
     def _earlier(self, mark: str) -> Job | None:
-        """A step that has computed the same, and whose outputs are used again."""
+        """Return a completed step with the same fingerprint, whose outputs can be reused, or None."""
         listing = Listing(archived=None, labels=(Label(PROPERTY, FINGERPRINT, mark),), of=None)
         found = self._workspace.jobs.page(listing, LOOKED_THROUGH)
         done = [job for job in found if job.status is Status.COMPLETED]
@@ -122,7 +122,7 @@ class PipelineDriver:
         return f"Step {name!r} (job {child.name}) {how}{': ' + said if said else '.'}"
 
     def _register(self) -> None:
-        """Make assets of the pipeline's outputs that name one."""
+        """Register the pipeline's outputs that name an asset."""
         for output in outputs_of(self._job.name, {**self._job.properties, "outputs": self._outputs()}):
             if output.asset:
                 self._means.site.register(self._job, output)

@@ -18,7 +18,8 @@ Drawn = dict[str, float]
 
 
 class Sampling:
-    """Draws for one sweep. Without a seed of its own the sweep's name is one, so that a restart draws the same.
+    """Draws the parameters of one sweep's trials. The seed is the sweep's own or derived from its name, so that a
+    restart draws the same values.
 
     `drawn` are the trials that were drawn before a restart.
     """
@@ -43,7 +44,7 @@ class Sampling:
 
     @property
     def most(self) -> int:
-        """How many trials there are to draw."""
+        """Return the number of trials to draw."""
         if self._spec.sampling != "grid":
             return self._spec.most_trials
         size = 1

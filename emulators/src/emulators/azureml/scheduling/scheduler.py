@@ -112,7 +112,7 @@ class Scheduler:
         return _find(self._workspace.cluster(cluster).nodes, which)
 
     async def delete_cluster(self, name: str) -> None:
-        """Cancel the cluster's jobs, wait until they have ended, and forget it."""
+        """Cancel the cluster's jobs, wait until they have ended, and delete the cluster."""
         while live := self._workspace.on_cluster(name, frozenset(Status) - TERMINAL):  # some may come meanwhile
             for job in live:
                 self.cancel(job.name)
@@ -138,7 +138,8 @@ class Scheduler:
         return decision.wake_in
 
     def _spec(self, job: Job) -> JobSpec | None:
-        """What the job asks for. One that can't be read, stored when less was refused, fails and stops no other."""
+        """Return the parsed job. A job that can't be parsed, because it was stored when the checks were weaker,
+        fails without affecting others."""
         try:
             return self._workspace.command_spec(job)
         except ArmError as error:
@@ -199,7 +200,7 @@ class Scheduler:
         task.add_done_callback(self._tasks.discard)
 
     async def _attend(self, cluster: Cluster, job: Job, attempt: Attempt) -> None:
-        """Run an attempt to its end, conclude, and free its nodes."""
+        """Run an attempt to its end, record its outcome, and free its nodes."""
         progress = Progress(
             entered=lambda status: self._entered(job, status),
             logs=lambda names: self._workspace.update(job, logs=names),

@@ -1,4 +1,4 @@
-"""A sweep: its trials become jobs, as many at once as it allows, and the best one's outputs are its own."""
+"""Sweeps: trials become jobs, up to the allowed number at once, and the best trial's outputs become the sweep's."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SweepDriver:
         return end, self._lines
 
     async def _learn(self) -> None:
-        """Ask for the metric of trials that have ended, and of those that a policy looks at."""
+        """Read the metric of ended trials, and of running trials if the sweep has a stopping policy."""
         for number, trial in self._trials.items():
             ended = trial.status in TERMINAL
             if number in self._over or not (ended or (self._spec.policy and trial.status is Status.RUNNING)):
@@ -147,7 +147,7 @@ class SweepDriver:
         return f"None of the {len(self._trials)} trials completed. {said}".strip()
 
     def _register(self) -> None:
-        """Make assets of the sweep's outputs that name one."""
+        """Register the sweep's outputs that name an asset."""
         own: Json = {
             name: {**(self._spec.outputs.get(name) or {}), "uri": place["uri"], "jobOutputType": place["type"]}
             for name, place in self._job.places.items()

@@ -1,1 +1,1 @@
-"""The HTTPS service: routes, who is let in, limits, and what a job needs before it is accepted."""
+"""The HTTPS service: routes, authorization, limits, and the checks of a job before it is accepted."""

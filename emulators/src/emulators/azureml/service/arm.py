@@ -1,4 +1,4 @@
-"""What Azure Resource Manager asks of every request, whatever it is for, and what it says with every answer.
+"""The rules of Azure Resource Manager for every request, and the headers of every answer.
 
 https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling
 https://github.com/Azure/azure-resource-manager-rpc/blob/master/v1.0/common-api-details.md
@@ -78,7 +78,7 @@ def check_version(request: web.Request) -> None:
 
 
 def check_depth(document: Any) -> None:
-    """Raise BadRequest for a body that nests deeper than anybody needs; whoever walks over it may trust the stack."""
+    """Raise BadRequest for a body with more than DEEPEST levels, so that later code can recurse over it safely."""
     level, depth = [document], 0
     while level:
         if (depth := depth + 1) > DEEPEST:
@@ -115,7 +115,7 @@ async def preconditions(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 async def _present(request: web.Request) -> str | None:
-    """The tag of what is there now, or None where nothing is."""
+    """Return the etag of the existing resource, or None if there is none."""
     for route in request.match_info.route.resource or ():
         if route.method == "GET":
             try:

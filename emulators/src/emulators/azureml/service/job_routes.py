@@ -75,7 +75,8 @@ class JobRoutes:
         return web.json_response({"refusals": []})
 
     async def delete_job(self, request: web.Request) -> web.Response:
-        """202 with an address that answers once it is gone, which it is at once here; 204 for what is not there."""
+        """Delete a job. Answers 202, with the URL of an operation that has already ended, or 204 if there is no
+        such job."""
         name = request.match_info["name"]
         if not self._parts.workspace.delete_job(name):
             return web.Response(status=204)

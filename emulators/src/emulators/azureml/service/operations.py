@@ -46,7 +46,7 @@ class Operations:
         return name
 
     def answer(self, name: str) -> Json:
-        """What its address answers: `status`, and of one that failed the `error`. Raises NotFound."""
+        """Return the state of an operation: `status`, and the `error` if it failed. Raises NotFound."""
         if name not in self._all:
             raise NotFound(f"There is no operation {name}.", "NotFound")
         operation = self._all[name]

@@ -1,6 +1,8 @@
-"""What the app's identity may do in the workspace, where the configuration says it by roles, and what the nodes' may.
+"""The permissions of the app's identity in the workspace, if the configuration gives its roles, and those of the nodes'
+identity.
 
-Whoever shows another token is an administrator here: only the identities that this part itself gives out are checked.
+The holder of any other token counts as an administrator, because only identities that this emulator itself hands out
+are checked.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ _TYPES = {"pytorch": "PyTorch", "mpi": "Mpi", "tensorflow": "TensorFlow", "ray":
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a job asks of the machine. `environment` is a version, or the properties of one that the job describes."""
+    """The parts of a job that this machine must be able to provide. `environment` is a reference to a version, or
+    the properties of an environment that the job defines."""
 
     environment: AssetRef | Json | None
     inputs: Mapping[str, tuple[str, Source]]  # by name: kind, and where it lies
@@ -41,7 +42,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Needs:
-    """Knows what this machine has."""
+    """Checks whether this machine can run a job."""
 
     recipes: Recipes
     places: Places
@@ -50,7 +51,7 @@ class Needs:
     web: WebFolder
 
     async def refresh(self, body: Json) -> None:
-        """Take in what changed in the registries, if a job's body names one."""
+        """Read changes in the registries if the job's body names one."""
         if "azureml://registries/" in json.dumps(body):
             await self.registries.refresh()
 

@@ -57,7 +57,7 @@ class RegistryRoutes:
         return answer
 
     async def discover(self, request: web.Request) -> web.Response:
-        """Where a registry is; for one on this machine that is here."""
+        """Answer with the endpoint of a registry, which is always this server."""
         registry, config = self._parts.workspace.registries.get(request.match_info["registry"]), self._parts.config
         answer = {
             "registryName": registry.name,

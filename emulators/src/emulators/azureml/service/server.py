@@ -1,4 +1,4 @@
-"""The HTTPS server: who is let in, how errors are answered, what is recorded, and which routes there are."""
+"""The HTTPS server: authorization, error answers, the recording of requests, and the routes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOCATION = f"/subscriptions/{{sub}}/providers/{PROVIDER}/locations/{{location}}"
 
 @dataclass(frozen=True)
 class Parts:
-    """What the routes work with."""
+    """The objects that the routes work with."""
 
     config: Config
     workspace: Workspace
@@ -191,7 +191,7 @@ async def properties(request: web.Request) -> Json:
 
 
 def number(request: web.Request, key: str) -> int | None:
-    """A query parameter that is a whole number, or None without it."""
+    """Return a query parameter that is a whole number; None if it is missing. Raises BadRequest for other text."""
     text = request.query.get(key)
     if text is not None and not re.fullmatch(r"[0-9]{1,18}", text):  # what SQLite can count to
         raise BadRequest(f"{key} is {text!r:.80}; it must be a whole number.")

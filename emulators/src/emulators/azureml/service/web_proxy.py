@@ -1,7 +1,8 @@
-"""The proxy by which jobs reach the web: hosts that the web folder has are answered from it, all others are passed on.
+"""The HTTP proxy of jobs. Requests to hosts that the web folder has are answered from the folder; all others are passed
+on.
 
-It ends TLS for the folder's hosts alone, with certificates of an authority of its own, which jobs believe and nobody
-else. Who uses it must know its secret: the port is open to all programs of this machine.
+The proxy terminates TLS only for the folder's hosts, with certificates of its own authority, which only jobs trust.
+Clients must know the proxy's secret, because every program on this machine can reach the port.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class WebProxy:
 
     @property
     def authority(self) -> bytes:
-        """The certificate that jobs must believe."""
+        """Return the certificate of the authority, which jobs must trust."""
         return bytes(self._authority.cert_pem.bytes())
 
     @contextlib.asynccontextmanager

@@ -45,7 +45,7 @@ class Place:
 
 
 class Blobs:
-    """The account. Its errors are DataError, but for those of `create_container`."""
+    """Client of the storage account. Errors are raised as DataError, except those of `create_container`."""
 
     def __init__(self, connection_string: str) -> None:
         self._service: BlobServiceClient = BlobServiceClient.from_connection_string(
@@ -78,7 +78,7 @@ class Blobs:
                     return
 
     async def create_container(self, name: str) -> None:
-        """Make a container; one that is there is left as it is."""
+        """Create a container if it does not exist."""
         try:
             await self._service.create_container(name)
         except ResourceExistsError:
@@ -96,7 +96,7 @@ class Blobs:
         return Place(container, rest)
 
     def container_sas(self, container: str, write: bool = True) -> str:
-        """An address that lets its holder list and read one container for a day, and write to it."""
+        """Return a URL that grants listing, reading and, with `write`, writing one container for a day."""
         rights = ContainerSasPermissions(read=True, write=write, list=True, create=write, add=write)
         sas = generate_container_sas(
             self.account, container, account_key=self.key, permission=rights, expiry=_tomorrow()
@@ -104,7 +104,7 @@ class Blobs:
         return f"{self.url}/{container}?{sas}"
 
     def blob_sas(self, place: Place) -> str:
-        """An address that lets its holder read one blob for a day."""
+        """Return a URL that grants reading one blob for a day."""
         sas = generate_blob_sas(
             self.account,
             place.container,
@@ -116,7 +116,8 @@ class Blobs:
         return f"{self.url}/{place.container}/{quote(place.path)}?{sas}"
 
     async def download_file(self, place: Place, target: Path) -> None:
-        """Fetch one blob. Raises DataError if it is not there or another number of bytes arrives."""
+        """Download one blob to `target`. Raises DataError if the blob does not exist or its size differs from the
+        received bytes."""
         with _as_data_error(f"{place}"):
             container = self._service.get_container_client(place.container)
             size = (await container.get_blob_client(place.path).get_blob_properties()).size
@@ -141,7 +142,7 @@ class Blobs:
             return bool(await self._service.get_blob_client(place.container, place.path).exists())
 
     async def texts(self, place: Place, limit: int) -> dict[str, str]:
-        """The blobs of a folder that are texts of at most so many bytes, by their names in it."""
+        """Return the contents of a folder's blobs of at most `limit` bytes, as text by relative name."""
         prefix = place.path.rstrip("/") + "/"
         found = {}
         with _as_data_error(f"{place}"):
@@ -160,7 +161,7 @@ class Blobs:
             await self._service.get_blob_client(place.container, place.path).upload_blob(data, overwrite=True)
 
     async def write(self, place: Place, pieces: AsyncIterator[bytes], size: int | None) -> None:
-        """Write a blob of pieces as they come, replacing it."""
+        """Create or replace a blob from a stream of pieces."""
         with _as_data_error(f"{place}"):
             client = self._service.get_blob_client(place.container, place.path)
             await client.upload_blob(pieces, length=size, overwrite=True)
@@ -181,14 +182,14 @@ class Blobs:
                 yield str(blob.name), int(blob.size)
 
     async def etags(self, place: Place) -> dict[str, str]:
-        """The blobs of a folder by their names in it, each with its version."""
+        """Return the etags of a folder's blobs by relative name."""
         prefix = place.path and place.path.rstrip("/") + "/"
         with _as_data_error(f"{place}"):
             found = self._service.get_container_client(place.container).list_blobs(name_starts_with=prefix)
             return {str(b.name).removeprefix(prefix): str(b.etag) async for b in found if not _is_folder(b)}
 
     async def delete(self, place: Place) -> None:
-        """Delete a blob; one that is not there is no error."""
+        """Delete a blob if it exists."""
         with _as_data_error(f"{place}"):
             try:
                 await self._service.get_blob_client(place.container, place.path).delete_blob()
@@ -196,7 +197,7 @@ class Blobs:
                 return
 
     async def open_log(self, place: Place) -> int:
-        """Make an append blob if there is none, and return its size."""
+        """Create the append blob if it does not exist, and return its size in bytes."""
         with _as_data_error(f"{place}"):
             client = self._service.get_blob_client(place.container, place.path)
             if not await client.exists():
@@ -204,8 +205,9 @@ class Blobs:
             return int((await client.get_blob_properties()).size)
 
     async def append(self, place: Place, data: bytes, position: int) -> int:
-        """Append to a log that is `position` long, and return its new length. An append that had succeeded before its
-        answer was lost is not repeated: the length is then what the blob says."""
+        """Append to a log of `position` bytes, and return its new length. If the log is no longer `position` bytes
+        long, an earlier append succeeded although its answer was lost. Nothing is appended then, and the blob's
+        present size is returned."""
         with _as_data_error(f"{place}"):
             client = self._service.get_blob_client(place.container, place.path)
             try:
@@ -227,7 +229,7 @@ async def connect(connection_string: str) -> AsyncIterator[Blobs]:
 
 
 def _is_folder(blob: BlobProperties) -> bool:
-    """Whether a blob only says that there is a folder: by its name, or as tools for Data Lake Storage mark it."""
+    """Return whether a blob only marks a folder: its name ends with a slash, or Data Lake Storage tools marked it."""
     marks = {key.lower(): str(value).lower() for key, value in (blob.metadata or {}).items()}
     return str(blob.name).endswith("/") or (not blob.size and marks.get("hdi_isfolder") == "true")
 
@@ -248,7 +250,7 @@ async def _fetch(container: ContainerClient, name: str, size: int, target: Path)
 
 
 async def _in_parallel(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all; the first failure stops the others and is raised."""
+    """Run all coroutines. The first failure cancels the others and is raised."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
         await asyncio.gather(*tasks)

@@ -1,4 +1,5 @@
-"""A folder that answers for the web: WEB/HOST/PATH is what https://HOST/PATH gives, so that jobs run offline."""
+"""A folder that replaces the web, so that jobs run offline: the file WEB/HOST/PATH is the content of
+https://HOST/PATH."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ class WebFolder:
         return "/" not in name and name.strip(".") != "" and (self.folder / name).is_dir()
 
     def tree(self, uri: str) -> Path | None:
-        """The folder that an address stands for; None where there is none."""
+        """Return the folder for a URL, or None if there is none."""
         parts = urlsplit(uri)
         root = (self.folder / (parts.hostname or "")).resolve()
         found = (root / unquote(parts.path).lstrip("/")).resolve()

@@ -1,4 +1,4 @@
-"""Inputs that lie anywhere on the web: one file, fetched with bounded memory."""
+"""Inputs from the web: each is one file, downloaded with bounded memory."""
 
 from __future__ import annotations
 
@@ -73,5 +73,5 @@ def _unreachable(uri: str, what: str, error: Exception) -> str:
 
 
 def _shown(uri: str) -> str:
-    """An address without what may be its signature."""
+    """Return a URL without its query, which may contain a signature."""
     return uri.partition("?")[0]

@@ -19,7 +19,7 @@ OWN = "mlflow."  # MLflow's own tags
 
 
 class RunLimits:
-    """Remembers the names that each run has, so that a run is read once."""
+    """Checks Azure ML's limits for runs. The names that a run has are cached, so each run is read once."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask

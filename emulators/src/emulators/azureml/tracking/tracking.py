@@ -1,7 +1,7 @@
-"""MLflow at the address that the workspace advertises: its own server, started at the first request for it.
+"""MLflow at the URI that the workspace advertises: MLflow's own server, started at the first request.
 
-What MLflow does not know, this tells it before a request that may ask for it: the workspace's jobs, which are runs
-under their own names, and its models. What was registered there becomes a model of the workspace.
+The workspace's jobs (runs under their own names) and models are copied to MLflow before a request that may ask for
+them. A model that is registered through MLflow becomes a model of the workspace.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STATUS = {
 
 
 class Tracking:
-    """The server's owner. One that has ended is started again by the next request."""
+    """Owner of the MLflow server. The next request restarts a server that has ended."""
 
     def __init__(self, workspace: Workspace, state: Path) -> None:
         self._workspace = workspace
@@ -89,13 +89,13 @@ class Tracking:
         return [value for each in told if isfinite(value := float(each["value"]))]
 
     async def tell_job(self, name: str) -> None:
-        """Make a job known under its name, with its status; a name that is no job's is MLflow's own."""
+        """Copy the job of this name, with its status, to MLflow. A name that belongs to no job is MLflow's own run."""
         job = self._workspace.jobs.get(name)
         if job:
             await self._tell([job])
 
     async def tell_jobs(self) -> None:
-        """Make all jobs known, with their statuses."""
+        """Copy new jobs to MLflow, and update the status of live ones."""
         async with self._telling:
             before, found = None, list[Job]()
             while page := self._workspace.jobs.page(Listing(archived=None, before=before, of=None), BATCH):
@@ -122,7 +122,7 @@ class Tracking:
                 del self._told[job.name]
 
     async def tell_models(self) -> None:
-        """Make the workspace's models known. MLflow's versions are numbers, so those with other versions stay out."""
+        """Copy new models to MLflow. MLflow's versions are numbers, so other versions are left out."""
         every = [a for shelf in self._workspace.assets.shelves("models", None)
                  for a in self._workspace.assets.versions("models", shelf.name, None)]  # fmt: skip
         new = [asset for asset in every if asset.key not in self._models and asset.version.isdecimal()]

@@ -20,7 +20,7 @@ NEWEST = frozenset({LATEST, "azureml_default"})  # the latter where the SDK is a
 
 
 class Assets:
-    """All versions and what holds them, in memory and in the store."""
+    """All versions of assets, and the names that hold them, in memory and in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -50,9 +50,9 @@ class Assets:
         return [f"{asset.name}:{asset.version}" for asset in self._all(kind)]
 
     def put(self, kind: str, name: str, version: str, properties: Json) -> tuple[Asset, bool]:
-        """Create a version, or change what may change of one; the flag says whether it is new.
+        """Create a version, or change the mutable properties of an existing one. The flag is True for a new version.
 
-        Raises Conflict if that version is there with other content.
+        Raises Conflict if the version exists with other content.
         """
         wanted = asset_body.checked(kind, name, version, properties)
         old = self._versions.get((kind, name), {}).get(version)
@@ -66,7 +66,7 @@ class Assets:
         return asset, old is None
 
     def delete(self, kind: str, name: str, version: str) -> bool:
-        """Remove a version, and the name with its last one. Says whether it was there."""
+        """Delete a version. Deleting the last version deletes the name. Returns whether the version existed."""
         found = self._versions.get((kind, name), {})
         gone = found.pop(version, None)
         if gone:
@@ -74,7 +74,8 @@ class Assets:
         return gone is not None
 
     def versions(self, kind: str, name: str, archived: bool | None = False) -> list[Asset]:
-        """A name's versions, the newest first: those that are archived, that are not, or all (None)."""
+        """Return the versions of a name, newest first. `archived` selects archived (True), other (False) or all
+        versions (None)."""
         found = self._versions.get((kind, name), {}).values()
         return sorted(
             (asset for asset in found if archived is None or asset.archived is archived),
@@ -83,13 +84,13 @@ class Assets:
         )
 
     def with_hash(self, digest: str) -> list[Asset]:
-        """Code of that content, under any name: the SDK asks under a random one."""
+        """Return the code assets with this hash, under any name, because the SDK asks under a random name."""
         return [a for a in self._all("codes") if a.properties["properties"].get("hash_sha256") == digest]
 
     # Names
 
     def shelf(self, kind: str, name: str) -> Shelf:
-        """What holds a name's versions. Raises NotFound for a name that nobody gave."""
+        """Return the record of an asset's name. Raises NotFound if there is none."""
         versions = self.versions(kind, name, archived=None)
         if made := self._shelves.get((kind, name)):
             return made
@@ -99,7 +100,7 @@ class Assets:
         return Shelf(kind, name, body, versions[-1].created)
 
     def put_shelf(self, kind: str, name: str, properties: Json) -> tuple[Shelf, bool]:
-        """Create a name, or replace what is said of it."""
+        """Create the record of an asset's name, or replace its properties. The flag is True for a new name."""
         try:
             old: Shelf | None = self.shelf(kind, name)
         except NotFound:
@@ -111,13 +112,13 @@ class Assets:
         return made, old is None
 
     def delete_shelf(self, kind: str, name: str) -> bool:
-        """Remove a name with all of its versions."""
+        """Delete an asset's name with all of its versions. Returns whether the name existed."""
         gone = [self.delete(kind, name, version) for version in list(self._versions.get((kind, name), {}))]
         self._store.delete("shelves", f"{kind}/{name}")
         return self._shelves.pop((kind, name), None) is not None or any(gone)
 
     def shelves(self, kind: str, archived: bool | None = False) -> list[Shelf]:
-        """All names of a kind. Those of anonymous versions alone are left out: nobody chose them."""
+        """Return the records of all names of a kind. Names with only anonymous versions are left out."""
         names = dict.fromkeys(asset.name for asset in self._all(kind) if not asset.properties.get("isAnonymous"))
         names |= dict.fromkeys(name for k, name in self._shelves if k == kind)
         return [s for s in (self.shelf(kind, name) for name in names) if archived is None or s.archived is archived]

@@ -63,7 +63,7 @@ def _event(kind: str, subject: str, data: Json) -> Json:
 
 
 class Publisher:
-    """Empties the outbox into the topic. `wake` tells it that there is something new."""
+    """Publishes the outbox to the topic. `wake` signals that the outbox has new events."""
 
     def __init__(self, store: Store, target: EventTarget) -> None:
         self.wake = asyncio.Event()
@@ -112,7 +112,8 @@ class Publisher:
         return True
 
     async def _post(self, session: aiohttp.ClientSession, events: list[Json]) -> str | None:
-        """Why the topic refuses these events for good, empty if it has taken them; None to try again."""
+        """Publish events. Returns '' if the topic accepts them, the reason if it refuses them for good, and None if
+        they should be sent again."""
         credential = {"aeg-sas-key": self._target.key} if self._target.key else {"Authorization": f"Bearer {token()}"}
         try:
             async with session.post(self._target.url, json=events, headers=credential) as response:

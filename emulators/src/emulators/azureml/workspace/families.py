@@ -20,16 +20,16 @@ DEEPEST = 10  # pipelines within pipelines; more would be a circle
 
 
 class Families:
-    """Expands jobs into those that they have run. `find` finds a component's version."""
+    """Expands jobs into their child jobs. `find` returns a component's version."""
 
     def __init__(self, find: Callable[[AssetRef], Asset]) -> None:
         self.steps = Steps(find)
 
     def commands(self, name: str, properties: Json, depth: int = 0) -> Iterator[tuple[str, JobSpec]]:
-        """The command jobs that a job comes to, itself or those below it; of a sweep one trial. Each with the words
-        that name its step.
+        """Yield the command jobs that a job consists of, itself or its descendants, each with the name of its step. A
+        sweep counts as one trial.
 
-        Raises BadRequest for whatever in it can't be run, before anything of it starts.
+        Raises BadRequest for any part that can't run, before anything starts.
         """
         if depth > DEEPEST:
             raise BadRequest(f"The pipeline has more than {DEEPEST} levels of pipelines within pipelines.")
@@ -67,12 +67,12 @@ def naming(what: str) -> Iterator[None]:
 
 
 def shared(properties: Json) -> Json:
-    """What a job's children take over from it."""
+    """Return the properties that child jobs inherit from a job."""
     return {"experimentName": properties.get("experimentName") or "Default"}
 
 
 def step_name(pipeline: str, step: str) -> str:
-    """The job's name of a step: the same each time, so that it is made once."""
+    """Return the name of a step's job. The name is always the same, so that the job is created only once."""
     return str(uuid.uuid5(NAMESPACE, f"{pipeline}/{step}"))
 
 
@@ -102,7 +102,7 @@ def written_output(job: Job, output: str) -> Json:
 
 
 def places_of(job: Job) -> dict[str, Json]:
-    """Where a job's outputs lie, and what they are, by name."""
+    """Return the location and type of each of a job's outputs, by name."""
     own = {
         output.name: {"uri": str(output.location), "type": output.kind}
         for output in outputs_of(job.name, job.properties)

@@ -1,6 +1,6 @@
-"""What goes wrong on purpose: requests that are refused or slow, quotas that are reached, nodes that never come.
+"""Injected faults: refused or slow requests, exhausted quotas, and nodes that are never allocated.
 
-Set over `PUT /control/faults`. Without it nothing here does anything.
+`PUT /control/faults` sets the faults. Without it there are none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _GONE = (NodeState.LEAVING, NodeState.PREEMPTED)
 
 @dataclass
 class RequestFault:
-    """What becomes of the next `times` requests of this method whose path matches: it waits, then is refused."""
+    """A fault of the next `times` requests with this method and a matching path: each waits `seconds`, and is then
+    refused if `status` is not 0."""
 
     method: str
     path: str  # as fnmatch reads it, below the workspace: computes/gpu*
@@ -50,7 +51,8 @@ class Faults:
     own_mounts: bool = False  # each node of a job that starts now has a view of its own: views.py
 
     def replace(self, document: Json) -> None:
-        """Take what a request says instead of what there was; all of it, or nothing where BadRequest is raised."""
+        """Replace all faults by those in a request. Raises BadRequest, and changes nothing, if any of them is
+        invalid."""
         if unknown := document.keys() - {"requests", "allocations", "quotas", "mounts"}:
             raise BadRequest(f"There is no {among(unknown)}; there are requests, allocations, quotas and mounts.")
         requests, allocations = document.get("requests") or [], checks.mapping(document, "allocations")
@@ -68,7 +70,7 @@ class Faults:
         self.own_mounts = mounts == "own"
 
     async def meet(self, request: web.Request) -> None:
-        """Make a request wait, or raise what it is refused with."""
+        """Apply the first matching fault to a request: wait, then raise its error if it has one."""
         if fault := next((each for each in self.requests if each.fits(request)), None):
             fault.times -= 1
             await asyncio.sleep(fault.seconds)
@@ -76,7 +78,7 @@ class Faults:
                 raise ArmError(fault.status, fault.code, fault.message)
 
     def allotted(self, cluster: Cluster, clusters: Iterable[Cluster], nodes: int) -> tuple[int, Json | None]:
-        """How many of so many further nodes the cluster gets, and the error if it is not all of them."""
+        """Return the number of the requested nodes that the cluster gets, and an error if it gets fewer."""
         if error := self.allocations.get(cluster.name.lower()):
             return 0, error
         family, cores = family_of(cluster)
@@ -114,7 +116,7 @@ def _allocation(said: Json, name: str) -> Json:
 
 
 def family_of(cluster: Cluster) -> tuple[str, int]:
-    """The quota that the cluster's nodes count against, and the cores of one."""
+    """Return the quota that the cluster's nodes count against, and the number of cores of a node."""
     size = str(cluster.properties["properties"].get("vmSize") or "")
     match = _SIZE.fullmatch(size)
     letters, cores, features, version = match.groups() if match else ("Other", "1", "", None)

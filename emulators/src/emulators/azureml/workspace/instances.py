@@ -1,4 +1,4 @@
-"""Compute instances: machines of one person, which cost money until someone stops them. Nothing runs on them here."""
+"""Compute instances: machines for one person, which cost money until they are stopped. No job runs on them here."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Instances:
         return made
 
     def switch(self, name: str, on: bool) -> None:
-        """Start or stop one; it has its state at once, where Azure takes minutes."""
+        """Start or stop an instance. The new state is reached at once; Azure takes minutes."""
         instance = self.get(name)
         instance.state, instance.operation = ("Running", "Start") if on else ("Stopped", "Stop")
         instance.changed = timestamp()

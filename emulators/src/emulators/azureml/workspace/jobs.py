@@ -41,7 +41,7 @@ class Listing:
 
 
 class Jobs:
-    """All jobs by name. A live job is one object for everybody; one that has ended is read anew each time."""
+    """All jobs by name. A live job is one shared object; an ended job is read from the store each time."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -57,7 +57,7 @@ class Jobs:
         return _job(body) if body else None
 
     def live(self) -> Iterator[Job]:
-        """Those that have not ended, in the order of their submission."""
+        """Yield the jobs that have not ended, in the order of their submission."""
         return iter(sorted(self._live.values(), key=lambda job: job.number))
 
     def on_cluster(self, cluster: str, statuses: Iterable[Status]) -> list[Job]:
@@ -69,7 +69,7 @@ class Jobs:
         return self._store.newest_job()
 
     def save(self, job: Job, events: Iterable[Json] = (), *, labels: bool = False) -> None:
-        """Store a job with the events that tell of its change; `labels` says that its tags or properties changed."""
+        """Store a job and the events about its change. `labels`: the job's tags or properties changed."""
         ended = job.status in TERMINAL
         archived = bool(job.properties.get("isArchived"))
         self._store.put_job(
@@ -88,7 +88,7 @@ class Jobs:
             self._places[job.cluster, status][job.name] = job
 
     def forget(self, job: Job) -> None:
-        """Remove a job that has ended."""
+        """Delete a job that has ended."""
         self._store.delete_job(job.number)
 
     def page(self, wanted: Listing, limit: int) -> list[Job]:

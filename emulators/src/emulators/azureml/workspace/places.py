@@ -24,7 +24,7 @@ URIS = {"data": "dataUri", "models": "modelUri"}
 
 
 class Places:
-    """Finds them for one workspace, whose storage account is `account`."""
+    """Resolves the locations of inputs and outputs for one workspace with the storage account `account`."""
 
     def __init__(self, workspace: Workspace, account: str) -> None:
         self._workspace = workspace
@@ -47,7 +47,7 @@ class Places:
             raise BadRequest(f"{what}: {error.message}") from error
 
     def address(self, wanted: Source) -> str:
-        """What a job gets that reads its input by itself (mode direct)."""
+        """Return the URI that a job gets if it reads its input by itself (mode direct)."""
         found = self.followed(wanted)
         if not isinstance(found, Location):
             return str(found)

@@ -31,9 +31,9 @@ class Recipes:
         self._made_of = made_of
 
     async def find(self, wanted: AssetRef | Json) -> Recipe:
-        """The recipe of a version, or of what a job says of its environment.
+        """Return the recipe of an environment's version, or of an environment that a job defines.
 
-        Raises DataError if it can't be made here, or its build context can't be read.
+        Raises DataError if the environment can't be installed here, or its build context can't be read.
         """
         try:
             if isinstance(wanted, AssetRef):
@@ -55,7 +55,7 @@ class Recipes:
         return recipe.registered(name, properties)
 
     async def _built(self, build: Json) -> Recipe:
-        """The recipe of a build context: its Dockerfile, and the files that this one installs from."""
+        """Return the recipe of a build context: its Dockerfile, and the files that the Dockerfile installs from."""
         context = self._context(checks.text(build, "contextUri"))
         sizes = [size async for _, size in self._blobs.below(context)]
         if len(sizes) > CONTEXT_FILES or sum(sizes) > CONTEXT_BYTES:

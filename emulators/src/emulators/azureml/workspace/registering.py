@@ -1,4 +1,4 @@
-"""Outputs that become assets: a model or a data asset under the name that the job gives them, once it has succeeded."""
+"""Registration of outputs: after a job succeeds, an output that names a model or a data asset becomes that asset."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from emulators.azureml.workspace.workspace import Workspace
 
 
 class Register:
-    """Makes the assets in one workspace."""
+    """Registers outputs as assets of one workspace."""
 
     def __init__(self, workspace: Workspace, places: Places) -> None:
         self._workspace = workspace
         self._places = places
 
     def __call__(self, job: Job, output: Output) -> None:
-        """Make the version that the output names, or the next one.
+        """Create the version that the output names, or the next version.
 
-        Raises DataError if that version is there with other content.
+        Raises DataError if the version exists with other content.
         """
         if output.asset is None:
             return

@@ -30,7 +30,7 @@ FIRST = "1"  # Microsoft's version numbers are not known here; whichever is aske
 
 @dataclass(frozen=True)
 class Written:
-    """A version as a file says it."""
+    """A version of an asset as a registry's file defines it."""
 
     kind: str
     name: str
@@ -40,7 +40,7 @@ class Written:
 
 @dataclass
 class Registry:
-    """One registry. `problems` are files that could not be read, with the reason."""
+    """One registry. `problems` maps each unreadable file to the reason."""
 
     name: str
     assets: Assets
@@ -48,7 +48,7 @@ class Registry:
 
 
 class Registries:
-    """All that there are, by name. Names have no case, as in Azure."""
+    """All registries by name. Names are case-insensitive, as in Azure."""
 
     def __init__(self) -> None:
         self._all: dict[str, Registry] = {}

@@ -89,7 +89,7 @@ class Reading:
         return {"dataUri": uri, "dataType": str(said.get("type") or "uri_folder")}
 
     def _component(self, said: Json, file: Path, facts: Json) -> Iterator[Written]:
-        """The component, with its code and an environment that it describes itself as versions of their own."""
+        """Yield the component, and the code and environment that it defines inline, as versions of their own."""
         name, version = str(said["name"]), str(said.get("version") or "1")
         spec = {"type": "command", **said}
         if isinstance(code := said.get("code"), str) and not code.startswith("azureml:"):
@@ -136,7 +136,8 @@ def stamps(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def _beside(file: Path, path: str) -> Path:
-    """A path that a file names. Its owner may link to wherever they like, but `..` leads out of a shared folder."""
+    """Return the path that a file names, relative to the file. Raises BadRequest for an absolute path or `..`,
+    which could leave a shared folder; the folder's owner may use links instead."""
     if Path(path).is_absolute() or ".." in Path(path).parts:
         raise BadRequest(f"The path {path!r} must lie below the folder of the file.")
     return file.parent / path

@@ -1,4 +1,4 @@
-"""The REST body of the job that a step of a pipeline becomes: its component, with what the pipeline binds to it."""
+"""The REST body of a step's job: the step's component with the values that the pipeline binds to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTPUT_FOLDER = "azureml://datastores/{}/paths/azureml/${{{{name}}}}/${{{{output
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline that is run or looked over. `shared` is what its steps' jobs take over from it."""
+    """A pipeline that is run or checked. `shared` holds the properties that its steps' jobs inherit."""
 
     name: str
     spec: PipelineSpec
@@ -65,8 +65,8 @@ class Steps:
 
 
 def fingerprint(step: Step, component: Component, body: Json) -> str | None:
-    """A name for what the step computes: the same component with the same settings on the same inputs. None for a
-    component that says that it gives another result each time."""
+    """Return a hash of what the step computes: the component, its settings and its inputs. Returns None for a
+    component that is not deterministic."""
     if step.kind != "command" or not component.deterministic:
         return None
     said = {key: value for key, value in component.body.items() if key not in ("name", "version", "_source", "$schema")}
@@ -137,7 +137,7 @@ def _outputs(spec: PipelineSpec, step: Step, component: Component) -> Iterator[t
 
 
 def _is_name(taken: str | Json | None) -> bool:
-    """Whether the output goes to one of the pipeline, which registers it itself."""
+    """Return whether the output is bound to an output of the pipeline, which the pipeline registers."""
     return isinstance(taken, str)
 
 

@@ -1,7 +1,7 @@
-"""What survives a restart: documents by kind and name, jobs with what finds them, and the outbox of events.
+"""The state that survives a restart: documents by kind and name, jobs with their labels, and the outbox of events.
 
-A document and the events that tell of it are written in one transaction: either both are there after a crash or
-neither is. Every write is on disk when it returns (a power cut may still take the last ones).
+A document and the events about it are written in one transaction, so that a crash keeps both or neither. Every write is
+passed to the operating system before it returns (a power cut may still lose the last ones).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Store:
             self._db.executemany("INSERT INTO outbox (body) VALUES (?)", [(json.dumps(e),) for e in events])
 
     def delete(self, kind: str, name: str) -> None:
-        """Remove a document; one that is not there is no error."""
+        """Delete a document if it exists."""
         with self._db:
             self._db.execute("DELETE FROM documents WHERE kind = ? AND name = ?", (kind, name))
 
@@ -77,7 +77,7 @@ class Store:
         return json.loads(found[0]) if found else None
 
     def live_jobs(self) -> list[Json]:
-        """Those that have not ended, oldest first."""
+        """Return the jobs that have not ended, oldest first."""
         return [
             json.loads(body) for (body,) in self._db.execute("SELECT body FROM jobs WHERE NOT ended ORDER BY number")
         ]
@@ -133,7 +133,8 @@ class Store:
 
 
 def _has(label: tuple[str, str, str | None], table: str, values: list[object]) -> str:
-    """The condition that a row of `table` is this label; what it compares with is added to `values`."""
+    """Return the SQL condition that a row of `table` has this label. The values for its placeholders are added to
+    `values`."""
     kind, name, value = label
     values += [kind, name] if value is None else [kind, name, value]
     return f"{table}.kind = ? AND {table}.name = ?" + ("" if value is None else f" AND {table}.value = ?")

@@ -1,6 +1,6 @@
-"""The workspace: everything it knows, and the use cases that change it. Every change is stored before it is answered.
+"""The workspace: its records and the use cases that change them. Every change is stored before it is answered.
 
-One workspace per process, changed by its one event loop, so no method needs a lock.
+A process has one workspace, changed by one event loop, so no method needs a lock.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Workspace:
         return now
 
     def seed(self) -> None:
-        """Make the datastores that every workspace has and those of the configuration, where they are missing."""
+        """Create the datastores that every workspace has, and the datastores and clusters of the configuration, if
+        they are missing."""
         blobstore = f"azureml-blobstore-{self.config.workspace_guid}"
         seeds = [
             Datastore(DEFAULT_DATASTORE, blobstore, is_default=True),
@@ -104,7 +105,7 @@ class Workspace:
         return job
 
     def spec(self, job: Job) -> Spec:
-        """What the job's body asks for. It was checked when the job was accepted."""
+        """Return the parsed body of a job, which was checked when the job was accepted."""
         if job.status in TERMINAL:
             return any_job.parse(job.name, job.properties)
         if job.name not in self._specs:
@@ -112,7 +113,7 @@ class Workspace:
         return self._specs[job.name]
 
     def command_spec(self, job: Job) -> JobSpec:
-        """What a command job's body asks for."""
+        """Return the parsed body of a command job."""
         found = self.spec(job)
         assert isinstance(found, JobSpec), f"{job.name} is no command job"
         return found
@@ -120,8 +121,8 @@ class Workspace:
     def submit(
         self, name: str, properties: Json, parent: str | None = None, step: str = "", places: Json | None = None
     ) -> tuple[Job, bool]:
-        """Accept a job; the flag says whether it is new. A name that is there already is the same job: what may be
-        edited of it is taken from the body, and it does not run again. Raises BadRequest if that would be another."""
+        """Accept a job. The flag is True for a new job. A job with an existing name is not run again; its editable
+        properties are updated from the body. Raises BadRequest if the body defines a different job."""
         if old := self.jobs.get(name):
             wanted = any_job.parse(name, properties)
             if wanted != self.spec(old):
@@ -168,7 +169,8 @@ class Workspace:
             raise BadRequest(f"{error.message}{there}") from error
 
     def delete_job(self, name: str) -> bool:
-        """Forget a job that has ended, with its place in lists. Says whether there was one; its files stay."""
+        """Delete the record of a job that has ended, and those of its children. Returns whether it existed; its
+        files stay. Raises Conflict for a live job."""
         job = self.jobs.get(name)
         if job and job.status not in TERMINAL:
             raise Conflict(f"Run {name} is {job.status}; cancel it first, only a run that has ended can be deleted.")
@@ -179,14 +181,15 @@ class Workspace:
         return job is not None
 
     def edit(self, name: str, changes: Json) -> Job:
-        """Replace properties of a job that have no part in how it runs; None means that a value stays."""
+        """Change properties of a job that do not affect how it runs. None leaves a value unchanged."""
         job = self.job(name)
         job.properties |= {key: value for key, value in changes.items() if value is not None}
         self._save_job(job, labels=True)
         return job
 
     def set_status(self, job: Job, status: Status, **changes: Any) -> None:
-        """Move a job along the table in models, with other fields of it, and note the events that tell of it."""
+        """Change a job's status along the table in models, and other fields with it, and record the events. Raises
+        ValueError for a transition that is not in the table."""
         if status not in NEXT[job.status]:
             raise ValueError(f"job {job.name} can't go from {job.status} to {status}")
         self.jobs.move(job, status)
@@ -195,7 +198,7 @@ class Workspace:
         self.update(job, announce=True, **{"waiting": None, **changes})
 
     def update(self, job: Job, *, announce: bool = False, **changes: Any) -> None:
-        """Change other fields of a job, and store it."""
+        """Change other fields of a job, and store the job."""
         for key, value in changes.items():
             setattr(job, key, value)
         self._save_job(job, announce=announce)
@@ -209,7 +212,7 @@ class Workspace:
     # Clusters
 
     def every_cluster(self) -> list[Cluster]:
-        """Those that people made, and what runs the jobs that name none."""
+        """Return the clusters that people created, and the serverless compute for jobs that name no cluster."""
         return [*self.clusters.values(), self.serverless]
 
     def cluster(self, name: str) -> Cluster:
@@ -234,7 +237,7 @@ class Workspace:
         return cluster, old is None
 
     def change_cluster(self, name: str, settings: Json | None, tags: Json | None) -> Cluster:
-        """Replace a cluster's scale settings or its tags, and nothing else of it; None stays as it is."""
+        """Change only a cluster's scale settings or tags. None leaves the value unchanged."""
         cluster = self.cluster(name)
         inner = {**cluster.properties["properties"], **({"scaleSettings": settings} if settings is not None else {})}
         body = {"properties": {**cluster.properties, "properties": inner}}

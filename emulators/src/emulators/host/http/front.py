@@ -1,4 +1,4 @@
-"""The HTTP trigger: a request becomes one invocation, its result the response."""
+"""The HTTP trigger: each request becomes one invocation, whose result becomes the response."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def _complete(data: HttpResponseData) -> Response:
 
 
 def _described(text: str) -> Response | None:
-    """Text that is a JSON object with a member `body` describes the response: the host takes it so."""
+    """Return the response that the text describes, or None. As in Azure's host, a JSON object with a member `body`
+    describes a response."""
     try:
         content = json.loads(text)
     except ValueError:

@@ -119,21 +119,21 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Route(Generic[T]):
-    """A template, the methods that it answers to (None: all), and what is there."""
+    """A route: its template, its methods (None: all), and its target."""
 
     template: Template
     methods: frozenset[str] | None
     target: T
 
     def overlaps(self, other: Route[T]) -> bool:
-        """Whether some request would match both, and nothing says which of them is meant."""
+        """Return whether a request could match both routes without a rule that prefers one."""
         if self.template.shape != other.template.shape:
             return False
         return not self.methods or not other.methods or bool(self.methods & other.methods)
 
 
 class Router(Generic[T]):
-    """Finds the first route that a request matches, in the order given: a catch-all hides what comes after it."""
+    """Finds the first route that matches a request, in the given order. A catch-all hides the routes after it."""
 
     def __init__(self, routes: Iterable[Route[T]]) -> None:
         self._routes = list(routes)

@@ -34,7 +34,8 @@ _ERRORS: dict[int, type[HttpResponseError]] = {404: ResourceNotFoundError, 409: 
 
 
 class Connections:
-    """What all queues of a host share, so that few connections are opened: opened by the first request."""
+    """The HTTP session that all queues of a host share, so that few connections are opened. The first request opens
+    it."""
 
     def __init__(self, requested: Callable[[str], None] = lambda _: None) -> None:
         self.requested = requested  # is told of each request

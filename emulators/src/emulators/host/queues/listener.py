@@ -45,7 +45,8 @@ class Backoff:
 
 
 def poison_name(queue: str) -> str | None:
-    """Where messages of `queue` go that never succeed; None if there is no such place, and they stay hidden."""
+    """Return the name of the poison queue of `queue`. Returns None if there can't be one; failing messages then
+    stay in the queue, hidden."""
     name = f"{queue}-poison"
     return None if queue.endswith("-poison") or len(name) > LONGEST_QUEUE_NAME else name
 
@@ -63,10 +64,10 @@ class QueueServices:
 
 
 class QueueListener:
-    """Feeds one function from one queue until the host stops.
+    """Invokes one function for the messages of one queue until the host stops.
 
-    A missing queue is an empty one. Storage errors are logged and tried again; a message whose deletion failed comes
-    back after its invisibility, so functions must bear a second run.
+    A missing queue counts as empty. Storage errors are logged and retried. A message whose deletion failed becomes
+    visible again, so functions must tolerate a second run.
     """
 
     def __init__(self, function: Function, trigger: QueueTrigger, services: QueueServices) -> None:
@@ -179,12 +180,12 @@ class QueueListener:
                 await asyncio.wait_for(done.wait(), self._invisibility / 2)
 
     async def _show(self, message: QueueMessage, seconds: int) -> None:
-        """Let the message appear in `seconds`. Its content stays as it is."""
+        """Make the message visible in `seconds`, with unchanged content."""
         updated = await self._client.update_message(message.id, message.pop_receipt, visibility_timeout=seconds)
         message.pop_receipt = updated.pop_receipt
 
     async def _to_poison(self, message: QueueMessage, content: str) -> None:
-        """Move it as it is, whatever its encoding."""
+        """Move the message to the poison queue, in its original encoding."""
         poison = poison_name(self._trigger.queue)
         if poison is None:
             return

@@ -24,7 +24,8 @@ class QueueWriter:
         self._clients: dict[tuple[str, str], QueueClient | LightQueueClient] = {}
 
     async def write(self, outputs: Sequence[QueueOutput], outcome: Outcome) -> None:
-        """Send what `outcome` holds for `outputs`, in order. An error leaves what was sent before it in place."""
+        """Send the values of `outcome` for `outputs`, in order. After an error, messages that were sent before stay
+        in their queues."""
         for output in outputs:
             value = outcome.returned if output.parameter == "$return" else outcome.outputs.get(output.parameter)
             if value is not None:
@@ -63,7 +64,8 @@ async def _create(client: QueueClient | LightQueueClient) -> None:
 
 
 def _messages(value: Value) -> Iterator[bytes]:
-    """One message for a scalar, one for each item of a JSON list; an item that is no text is sent as its JSON."""
+    """Yield one message for a scalar, or one for each item of a JSON list. An item that is not text is sent as
+    JSON."""
     if value.kind != "json":
         yield value.content if isinstance(value.content, bytes) else str(value.content).encode()
         return

@@ -1,1 +1,1 @@
-"""The timer trigger: when it fires, who fires it, and what is kept of it."""
+"""The timer trigger: schedules, the lease that chooses the firing host, and the stored status."""

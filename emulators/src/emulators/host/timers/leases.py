@@ -1,4 +1,4 @@
-"""A blob lease that makes a listener the only one of its kind on a storage account."""
+"""A blob lease with which one listener excludes all others of its kind on a storage account."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ log = logging.getLogger("host.leases")
 
 
 class Lease:
-    """The lease on one blob, for `seconds` at a time. Whoever wants it too looks as often as it would end.
+    """A lease on one blob, renewed for `seconds` at a time. Other hosts retry at the same interval.
 
-    Make it, `acquire`, keep `renew` running, and `release` at the end.
+    Create it, call `acquire`, keep `renew` running, and call `release` at the end.
     """
 
     def __init__(self, container: ContainerClient, name: str, seconds: int) -> None:
@@ -56,7 +56,7 @@ class Lease:
                 return
 
     async def release(self) -> None:
-        """Give it up, if it is ours. An error is logged: the lease then ends by itself."""
+        """Release the lease if this host holds it. After an error, which is logged, the lease expires by itself."""
         if self._lease is None:
             return
         try:

@@ -35,9 +35,9 @@ class TimerServices:
 
 
 class TimerListener:
-    """Fires one function by its schedule for as long as it holds the timer's lease.
+    """Invokes one function on its schedule while it holds the timer's lease.
 
-    One run at a time. A failed run changes nothing: the schedule goes on.
+    Only one run is active at a time. After a failed run, the schedule continues unchanged.
     """
 
     def __init__(self, function: Function, trigger: TimerTrigger, services: TimerServices) -> None:
@@ -118,7 +118,8 @@ class TimerListener:
 
 
 def timer_request(trigger: TimerTrigger, status: Status | None = None, *, past_due: bool = False) -> Value:
-    """What the function reads as its TimerRequest. A timer that is not monitored shows no status."""
+    """Return the value that the function receives as its TimerRequest. The status is null for a timer that is not
+    monitored."""
     content = {
         "Schedule": {"AdjustForDST": trigger.schedule.adjust_for_dst},
         "ScheduleStatus": json.loads(status.to_json()) if status and trigger.monitored else None,

@@ -21,7 +21,7 @@ HORIZON_DAYS = 366 * 41
 
 @dataclass(frozen=True)
 class Field:
-    """One field of an expression: its name, bounds (both included), and names that stand for values."""
+    """One field of a cron expression: its name, its bounds (inclusive), and the names of its values."""
 
     name: str
     first: int
@@ -96,7 +96,8 @@ class Cron:
         self.monitored = not (every_minute and len(self._values[0]) > 1)
 
     def next(self, after: datetime) -> datetime:
-        """Raises ValueError for a date that never comes, such as 30 February."""
+        """Return the first time after `after` that matches. Raises ValueError for a date that never comes, such as
+        30 February."""
         earliest = after.replace(microsecond=0) + timedelta(seconds=1)
         midnight = earliest.replace(hour=0, minute=0, second=0)
         for offset in range(HORIZON_DAYS):

@@ -1,4 +1,4 @@
-"""What is known of a timer's firings, and what follows from it at start and after a run. No I/O."""
+"""The status of a timer, and the decisions made from it at the start and after a run. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The worker: a process of its own that loads the app and runs its functions, for the host that started it.
+"""The worker: a separate process that loads the app and runs its functions for the host that started it.
 
-As in Azure, what the app does to its process (blocks, exits, is killed) is done to the worker and not to the host. It
-ends when the host closes its standard input, or is gone.
+As in Azure, an app that blocks, exits or is killed affects the worker and not the host. The worker ends when the host
+closes the worker's standard input, or when the host is gone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LAST_SECONDS = 1.0  # for an event loop that is asked to end; one that is blocke
 
 
 def make_backend(name: str, app: Path) -> Backend:
-    """Raises Refused where it can't run here."""
+    """Return the backend of this name. Raises Refused if the backend can't run here."""
     if name == "runtime":
         from emulators.host.worker.ms_runtime import RuntimeBackend  # needs a package that few have installed
 
@@ -37,7 +37,7 @@ def make_backend(name: str, app: Path) -> Backend:
 
 
 class Worker:
-    """Answers the host's calls, (number, what), each with (number, answer). All runs on one event loop."""
+    """Answers each call of the host, (number, what), with (number, answer), on one event loop."""
 
     def __init__(self, backend_name: str, app: Path) -> None:
         self._name, self._app = backend_name, app

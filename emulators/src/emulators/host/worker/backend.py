@@ -97,7 +97,8 @@ class Backend(Protocol):
         """Import and index the app. Raises Refused, with the app's own error, when that fails."""
 
     async def invoke(self, invocation: Invocation) -> Outcome:
-        """Call the function. Its errors, and inputs that it cannot take, come back in the outcome; none is raised."""
+        """Call the function. Errors of the function, and inputs that it can't accept, are part of the outcome and
+        not raised."""
 
     def close(self) -> None:
         """Start no more threads. Does not wait for functions that still run."""

@@ -67,7 +67,7 @@ class Context:
 
 
 class Out:
-    """What an output parameter receives."""
+    """The value that a function sets for an output parameter."""
 
     def __init__(self) -> None:
         self._value: Any = None
@@ -114,7 +114,7 @@ class DirectBackend:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _trace(self, exc: Exception) -> str:
-        """The traceback from the app's own first line on; all of it for an error that never got there."""
+        """Return the traceback from the app's first line on, or the whole traceback of an error outside the app."""
         entry = exc.__traceback__
         while entry and not entry.tb_frame.f_code.co_filename.startswith(str(self._app)):
             entry = entry.tb_next

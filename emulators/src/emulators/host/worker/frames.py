@@ -16,7 +16,7 @@ def packed(value: Any) -> bytes:
 
 
 def length(head: bytes) -> int:
-    """The length of what follows these HEAD bytes."""
+    """Return the length of the body, from these HEAD bytes."""
     size: int = _LENGTH.unpack(head)[0]
     return size
 

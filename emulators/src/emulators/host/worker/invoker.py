@@ -1,4 +1,5 @@
-"""Runs functions: one id, one log line, one time limit and the outputs of each invocation; retries where declared."""
+"""Runs invocations: each gets an id, a log line, a time limit, and its outputs sent. Failed ones are retried if the
+function declares it."""
 
 from __future__ import annotations
 

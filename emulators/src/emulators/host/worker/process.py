@@ -1,4 +1,4 @@
-"""The worker as the host sees it: a process that is started, called, and started again when it has ended."""
+"""The host's side of the worker: the process is started, called, and restarted after it has ended."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ DEATHS_WITHIN = 30 * 60.0
 
 
 class Died(Exception):
-    """The worker ended while it was called."""
+    """The worker ended during a call."""
 
 
 class WorkerProcess:
     """Loads one app, and calls its functions.
 
-    `give_up` is called when the worker has died too often, and `logged` with each record of a running invocation: the
-    function's name, the level and the text.
+    `give_up` is called when the worker has ended too often. `logged` is called with the function's name, the level and
+    the text of each record of a running invocation.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class WorkerProcess:
             (await old).kill()
 
     async def close(self, seconds: float) -> None:
-        """Let it end by itself within `seconds`, or end it."""
+        """Stop the worker; it is killed after `seconds`."""
         self._closing = True
         if self._starting:
             with contextlib.suppress(Died, Refused):
@@ -98,7 +98,7 @@ class WorkerProcess:
 
 
 class _Channel:
-    """One process, and the calls that wait for its answers."""
+    """One worker process, and the calls that wait for its answers."""
 
     def __init__(self, process: Process, died: Callable[[int], None], logged: Callable[[str, int, str], None]) -> None:
         self.indexed: list[Indexed] = []
@@ -136,7 +136,7 @@ class _Channel:
             del self._waiting[number]
 
     def kill(self) -> None:
-        """End it without a word to those who wait."""
+        """Kill the process, without an error to the waiting calls."""
         self._killed = True
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()

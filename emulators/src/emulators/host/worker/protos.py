@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 
 class Message:
-    """A message with the fields that its class names."""
+    """A message with the fields that its class lists."""
 
     fields: ClassVar[tuple[str, ...]] = ()
 

@@ -59,7 +59,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """A loaded function. `returns` is None for one that must return None."""
+    """The signature of a loaded function. `returns` is None for a function that must return None."""
 
     call: UserFunction
     inputs: dict[str, Parameter]

@@ -76,7 +76,7 @@ class Lease:
         return replace(self, broken=True, ends=now + (0.0 if wanted == math.inf else min(rest, wanted)))
 
     def admit(self, now: float, given: str, kind: str) -> None:
-        """Return if a write, or a deletion, under this lease id may be done. Raises StorageError, 412."""
+        """Raise StorageError, 412, unless a write or deletion with this lease id is allowed."""
         if self.held(now):
             if not given:
                 sentence = f"There is currently a lease on the {kind.lower()} and no lease ID was specified."
@@ -86,7 +86,7 @@ class Lease:
             self.admit_read(now, given, kind)
 
     def admit_read(self, now: float, given: str, kind: str) -> None:
-        """Return if no lease id was given, or the right one."""
+        """Raise StorageError, 412, for a wrong lease id. No lease id is needed for a read."""
         if not given:
             return
         if not self.held(now):

@@ -70,7 +70,8 @@ class Account:
         return KEY_HOLDER
 
     def admit_any(self, call: Call) -> None:
-        """Return for every valid signature or token, whatever it allows."""
+        """Authorize a request with any valid signature or token, whatever it allows. Raises StorageError for
+        others."""
         if "sig" in call.query:
             self._checked_sas(call)
         elif self._authorization(call).startswith("Bearer "):

@@ -105,7 +105,7 @@ class Identities:
             raise StorageError(401, "InvalidAuthenticationInfo", sentence, headers=headers) from error
 
     def check(self, principal: str, service: str, right: Right) -> None:
-        """Return if the identity's roles allow this. Raises StorageError, 403."""
+        """Raise StorageError, 403, unless the identity's roles allow the request."""
         roles = [g.role for g in self.grants if g.principal == principal and g.reaches(service, right.name)]
 
         def allowed(actions: str) -> bool:
