@@ -227,7 +227,7 @@ def test_a_dry_run_shows_the_job(desk: Desk, run: dict[str, Any]) -> None:
     """--dry-run prints the exact job and what is in its way, and makes no run."""
     before = desk.runs()
     asked = ("submit", "mnist", "-p", "epochs=3", "--dry-run")
-    plan = desk.ask(*asked, "--data", "drops/mnist/nothing-there")
+    plan = desk.ask(*asked, "--data", "drops/mnist/nothing-there", expect=1)
     refused = desk.type(*asked, "--data", "drops/mnist/d1", "--nodes", "9", expect=1).stderr
 
     assert plan["job"]["inputs"]["epochs"] == 3

@@ -53,7 +53,7 @@ def ended(desk: Desk) -> dict[str, Any]:
 def test_a_submission_says_what_it_may_cost(desk: Desk) -> None:
     """Before anything starts, a dry run tells the greatest cost in words and as JSON, and whose budget it is."""
     job = desk.job("talk.json", TALK)
-    told = desk.type("submit", "--job", job, "--project", "small", "--timeout", "1m", "--dry-run")
+    told = desk.type("submit", "--job", job, "--project", "small", "--timeout", "1m", "--dry-run", expect=1)
     assert "cost of project small: at most $372.00" in told.stderr
     assert "not now: The run may cost $372.00. Project small has $50.00 left of its $50.00" in told.stderr
     plan = desk.ask("submit", "--job", job, "--timeout", "1m", "--dry-run")
@@ -91,7 +91,7 @@ def test_the_run_s_cost_is_split(desk: Desk, ended: dict[str, Any]) -> None:
     assert line["allocation"] > 0, "its node starts for six seconds: all of them, or what is left of them after a count"
     parts = line["training"] + line["allocation"] + line["idle"]
     assert parts == pytest.approx(line["spent"], abs=0.01)
-    assert "so far: training $" in desk.type("show", ended["run"]).stdout
+    assert ": training $" in desk.type("show", ended["run"]).stdout
 
 
 def test_the_report(desk: Desk, ended: dict[str, Any]) -> None:

@@ -163,7 +163,7 @@ def test_a_quota_is_readable_on_the_run(office: Office) -> None:
         assert waits["words"].startswith("QuotaExceeded: Operation could not be completed")
         assert "The quota of lowPriorityCores is reached, 2 of 2 cores are in use." in office.type("runs").stdout
         assert "Current Limit: 2" in " ".join(office.type("show", run).stdout.split())
-        assert [r["code"] for r in office.ask(*submit, "--dry-run")["reasons"]] == ["quota"]
+        assert [r["code"] for r in office.ask(*submit, "--dry-run", expect=1)["reasons"]] == ["quota"]
     finally:
         office.type("cancel", run)
         office.azure("PUT", "/control/faults", {})

@@ -16,7 +16,7 @@ AZURE, EVIDENCE, OPERATIONS = ((ROOT / "docs" / name).read_text("utf-8") for nam
 
 def rows(page: str, heading: str) -> list[list[str]]:
     """The cells of the first table under a heading, without its head."""
-    section = page.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+    section = page.partition(f"\n{heading}\n")[2].partition("\n#")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 

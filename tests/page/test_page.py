@@ -121,7 +121,8 @@ def lived_in(shared_lab: Lab, trained: str) -> None:
     shared_lab.archived(a_run("gone-1"), {"models/model.pt": b"x" * 5000})
     shared_lab.api("POST", "runs/gone-1/remove")
     for number in (1, 2):
-        made = a_run(f"kept-{number}", best_metrics={"test_accuracy": 0.8 + number / 100})
+        accuracy = {"test_accuracy": 0.8 + number / 100}
+        made = a_run(f"kept-{number}", best_metrics=accuracy, last_metrics=accuracy)
         shared_lab.archived(made, {"models/model.safetensors": b"x" * number})
         shared_lab.api("POST", "models/digits/versions", {"run": made.name, "alias": "production", "why": "better"})
 
