@@ -159,7 +159,7 @@ def _is_parent(pid: int) -> bool:
 
 
 def heed_ctrl_c() -> None:
-    """For `preexec_fn`: SIGINT ends the child, also where this process was started to ignore it (`nohup ... &`)."""
+    """As `preexec_fn`, make SIGINT end the child even if this process was started to ignore it (`nohup ... &`)."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

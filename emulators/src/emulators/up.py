@@ -32,7 +32,8 @@ RECORD = "emulators.json"  # under the folder, while they run: addresses, and th
 
 @dataclass(frozen=True)
 class Options:
-    """What there is. `clusters` are names with their most nodes; `more` is laid over the parts' configurations."""
+    """The settings of the emulators. `clusters` maps names to maximum nodes; `more` is merged into the parts'
+    configurations."""
 
     subscription_id: str = SUBSCRIPTION
     resource_group: str = "local"

@@ -28,7 +28,7 @@ class Role:
     data_actions: tuple[str, ...] = ()
 
     def allows(self, action: str) -> bool:
-        """Whether the role allows this action. Data actions and others never have the same name."""
+        """Return whether the role allows this action. A data action never has the same name as another action."""
         granted = matches(self.actions, action) and not matches(self.not_actions, action)
         return granted or matches(self.data_actions, action)
 

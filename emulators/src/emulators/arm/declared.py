@@ -1,4 +1,5 @@
-"""The declarations of a deployment, in the form that the other emulators take."""
+"""The declarations of a deployment, in the form that the other emulators take, and the check that its events can be
+delivered."""
 
 from __future__ import annotations
 

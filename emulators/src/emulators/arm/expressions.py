@@ -19,7 +19,7 @@ ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\", r"\'": "'"}
 
 @dataclass(frozen=True)
 class Scope:
-    """Where names are looked up: the variables of loops and lambdas first, then the file's symbols."""
+    """The names that an expression can use: variables of loops and lambdas first, then the file's symbols."""
 
     path: Path
     symbol: Callable[[str], Any]

@@ -73,7 +73,8 @@ async def way_to_the_web(stack: contextlib.AsyncExitStack, config: Config, bundl
 
 
 def client_environment(config: Config, base: str, bundle: Path) -> dict[str, str]:
-    """What makes the unmodified MLClient, DefaultAzureCredential and storage clients reach this control plane.
+    """Return the environment variables with which the unmodified MLClient, DefaultAzureCredential and storage
+    clients reach this control plane.
 
     The cloud's name holds the port: the SDK keeps what it learnt about a cloud for the life of the process.
     """

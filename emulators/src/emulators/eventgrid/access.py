@@ -27,7 +27,7 @@ def new_key() -> str:
 
 
 def refusal(topic: Topic, headers: Mapping[str, str], path: str, now: datetime) -> str | None:
-    """Why a request to `path` may not publish, or None if it may. Any bearer token is accepted."""
+    """Return the reason why a request to `path` may not publish, or None if it may. Any bearer token is accepted."""
     if headers.get("Authorization", "").startswith("Bearer "):
         return None
     key, token = headers.get("aeg-sas-key", ""), headers.get("aeg-sas-token", "")

@@ -87,7 +87,8 @@ class Write:
 
 
 def parse(line: Line) -> Write | None:
-    """What a line tells of a blob; None for every request without an event, a failed one too."""
+    """Parse a log line. Returns the change of a blob, or None for a request without an event, such as a failed
+    request."""
     match = LINE.match(line.text)
     if match is None:
         return None

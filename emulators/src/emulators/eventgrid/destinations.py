@@ -39,7 +39,7 @@ class Destination(Protocol):
 
 
 class Queue:
-    """One message an event: the event's JSON in base64, as Azure writes it. Over 64 KiB storage answers 413."""
+    """Sends each event as one queue message: its JSON in base64, as Azure does. Storage answers 413 above 64 KiB."""
 
     def __init__(self, target: QueueTarget, storage: Storage) -> None:
         self._target = target

@@ -67,7 +67,7 @@ def blob_event(write: Write, facts: BlobFacts | None, topic: str, endpoint: str)
 
 
 def _facts(facts: BlobFacts | None, event: str) -> dict[str, Any]:
-    """What Azure tells of the blob in an event of this type."""
+    """Return the facts about the blob that Azure includes in an event of this type."""
     if facts is None:
         return {}
     etag = {"eTag": facts.etag} if event == CREATED else {}

@@ -47,7 +47,7 @@ class Store:
             self._db.executemany("DELETE FROM deliveries WHERE id = ?", [(number,) for number in ids])
 
     def deliveries(self) -> list[Delivery]:
-        """What was not delivered when the last process ended, oldest first."""
+        """Return the deliveries that were pending when the last process ended, oldest first."""
         return [Delivery(*row) for row in self._db.execute("SELECT * FROM deliveries ORDER BY id")]
 
     def position(self) -> Position | None:

@@ -68,7 +68,7 @@ class Config:
 
     @classmethod
     def read(cls, path: Path) -> Config:
-        """Raises Refused, naming key and value, for a file that cannot be used."""
+        """Read the host's configuration file. Raises Refused, naming key and value, for a file that can't be used."""
         values = _json_object(path)
         unknown = sorted(set(values) - set(cls.__dataclass_fields__))
         if unknown or "app" not in values:

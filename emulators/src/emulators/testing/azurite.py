@@ -165,7 +165,7 @@ class Azurite:
         return self._process.poll() is None
 
     def let_in(self, origin: str) -> None:
-        """Let the pages of this origin (`http://host:port`) use signed addresses, also after a restart."""
+        """Allow pages of this origin (`http://host:port`) to use signed URLs, also after a restart."""
         self._origins.add(origin)
         self._tell(origin)
 

@@ -23,7 +23,7 @@ def _candidates() -> Iterator[str]:
 
 
 def _is_313(python: str) -> bool:
-    """Whether it runs: a shim of pyenv is on PATH even where its version is not chosen."""
+    """Return whether this command runs Python 3.13. A pyenv shim is on PATH even if its version is not selected."""
     return _output([python, "--version"]).startswith("Python 3.13.")
 
 

@@ -42,11 +42,13 @@ class Distribution:
         return rank // self.processes
 
     def serves(self, rank: int) -> bool:
-        """Whether the process waits for others for ever: a parameter server, which ends with the last worker."""
+        """Return whether the process is a parameter server, which serves for ever and is ended after the last
+        worker."""
         return self.kind == "TensorFlow" and rank >= self.workers
 
     def variables(self, rank: int, ports: tuple[int, ...]) -> dict[str, str]:
-        """What the launcher tells this process. `ports` has one for each process; the first is the master's."""
+        """Return the variables that the launcher sets for this rank. `ports` has one port for each process; the
+        first is the master's."""
         if self.kind == "PyTorch":
             return self._pytorch(rank, ports[0])
         if self.kind == "Mpi":

@@ -17,12 +17,13 @@ SUCCEEDED = {"provisioningState": "Succeeded"}
 
 
 def tracking_path(workspace_id: str) -> str:
-    """Where the workspace's MLflow answers, below the control plane's address."""
+    """Return the path of the workspace's MLflow below the control plane's URL."""
     return f"{TRACKING}{workspace_id}"
 
 
 def metadata_address(service_url: str, node: str) -> str:
-    """Where a node asks about itself, in place of http://169.254.169.254: all nodes here have one address."""
+    """Return the URL of a node's metadata service. It replaces http://169.254.169.254, because all nodes here have
+    one IP address."""
     return f"{service_url}{NODES_PATH}/{node}"
 
 

@@ -46,7 +46,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Policy:
-    """When a trial that does badly is ended. Intervals count how often a trial told the primary metric."""
+    """The rule that stops poor trials early. Intervals count a trial's reports of the primary metric."""
 
     kind: str  # one of POLICIES
     interval: int = 1

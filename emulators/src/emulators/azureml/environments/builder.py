@@ -102,7 +102,7 @@ class Environments:
             unwanted.set()
 
     async def is_made(self, recipe: Recipe) -> bool:
-        """Whether an environment with this content is there."""
+        """Return whether the recipe's environment is installed."""
         return await asyncio.to_thread(lambda: (self._folder / self._name(recipe) / COMPLETE).exists())
 
     async def check(self, recipe: Recipe) -> None:
@@ -183,7 +183,7 @@ class Environments:
         return sorted({*found, self._installed.minor}, key=lambda version: int(version.partition(".")[2]))
 
     def _has(self, version: str) -> bool:
-        """Whether uv finds this version of Python here."""
+        """Return whether uv finds this version of Python on this machine."""
         command = [_uv_program(self._python), "python", "find", "--no-python-downloads", version]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
@@ -273,7 +273,7 @@ def _python_of(folder: Path) -> Path:
 
 
 def _site(folder: Path) -> Path:
-    """Where an environment's packages lie."""
+    """Return the folder of an environment's packages."""
     return folder / "Lib" / "site-packages" if IS_WINDOWS else next(folder.glob("lib/python3*/site-packages"))
 
 
@@ -286,7 +286,7 @@ def _remove(folder: Path) -> None:
 
 
 def _lay_over(base: Path, folder: Path) -> None:
-    """Let the environment in `folder` see the packages of `base`, and give it their scripts."""
+    """Make the packages and scripts of `base` available in the environment in `folder`."""
     added = _site(base)
     (_site(folder) / "_environment.pth").write_text(f"import site; site.addsitedir({str(added)!r})\n")
     python = _python_of(folder)

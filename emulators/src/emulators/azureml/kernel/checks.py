@@ -77,7 +77,7 @@ def flag(body: Json, key: str) -> bool:
 
 
 def choice(value: str, key: str, choices: Iterable[str]) -> str:
-    """One of some names."""
+    """Return the value if it is one of the choices. Raises BadRequest for any other."""
     if value not in (known := list(choices)):
         raise BadRequest(f"{key} {value!r:.80}; choose {among(known)}.")
     return value

@@ -56,7 +56,7 @@ class AssetRef:
 
 @dataclass(frozen=True)
 class JobOutput:
-    """What another job wrote: to a named output, or as `artifacts` its logs and ./outputs."""
+    """An output of another job: a named output, or with `artifacts` its logs and ./outputs."""
 
     job: str
     output: str

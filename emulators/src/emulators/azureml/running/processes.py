@@ -23,7 +23,8 @@ DRAIN_SECONDS = 1.0  # to wait for a process that left its group and still holds
 
 @dataclass(frozen=True)
 class Launch:
-    """How a rank is started. Its standard output and error are added to `log`."""
+    """The command, folder and variables with which a rank is started. Its standard output and error are appended to
+    `log`."""
 
     command: str
     folder: Path

@@ -31,7 +31,8 @@ class Start:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do now. `reasons` says for each job that stays queued why; `wake_in` is when time alone brings more."""
+    """The next actions for a cluster. `reasons` says why each remaining job is queued; `wake_in` is the number of
+    seconds after which time alone allows more."""
 
     forget: tuple[Node, ...] = ()  # nodes that have left
     ready: tuple[Node, ...] = ()  # nodes that have been prepared, and are idle now

@@ -22,7 +22,7 @@ Metrics = Callable[[str, str], Awaitable[list[float]]]  # a job and a metric -> 
 
 @dataclass(frozen=True)
 class End:
-    """How a parent ends: canceled, or failed with an error, or else completed."""
+    """The end of a parent: its final status, and the error if it failed."""
 
     status: Status = Status.COMPLETED
     error: str = ""
@@ -30,7 +30,7 @@ class End:
 
 @dataclass(frozen=True)
 class Means:
-    """What the drivers of parents work with. `cancel` asks a job to end."""
+    """The objects that drivers of parents use. `cancel` asks a job to end."""
 
     workspace: Workspace
     site: Site

@@ -75,7 +75,7 @@ class HistoryRoutes:
         return web.json_response(self._parts.wire.run_data(job, places_of(job)))
 
     async def resolve_uris(self, request: web.Request) -> web.Response:
-        """Where data assets lie; the only ones here are the outputs of jobs."""
+        """Answer the URIs of data assets, which here are always outputs of jobs."""
         asked = (await body(request, "values"))["values"]
         if not isinstance(asked, list) or not all(isinstance(asset, str) for asset in asked):
             raise BadRequest("'values' must be a list of the ids of data assets.")

@@ -62,9 +62,9 @@ class JobRoutes:
         return web.json_response(self._parts.wire.job(job), status=201 if fresh else 200)
 
     async def look_over(self, request: web.Request) -> web.Response:
-        """Whether a job, in the words of Azure ML's YAML schema, could run here: the reasons why not, at best none.
+        """Check whether a job in Azure ML's YAML schema could run here. Answers the reasons against it, or none.
 
-        Azure has no such service: it makes whatever environment it is asked for.
+        Azure has no such operation, because it builds any environment.
         """
         job = checks.mapping(await body(request, "job"), "job")
         try:

@@ -36,7 +36,7 @@ class RegistryRoutes:
         ]
 
     def _reading(self, base: str, references: str) -> list[web.RouteDef]:
-        """What can be read of a registry, below this address."""
+        """Return the routes that read a registry below this path."""
         one = f"{base}/{KIND}/{{name}}"
         read = {
             f"{base}/{KIND}": self._assets.list_names,

@@ -13,7 +13,7 @@ class WebFolder:
     folder: Path
 
     def has(self, host: str) -> bool:
-        """Whether the folder answers for this host."""
+        """Return whether the folder has content for this host."""
         name = host.lower()
         return "/" not in name and name.strip(".") != "" and (self.folder / name).is_dir()
 

@@ -51,7 +51,7 @@ class RunLimits:
 
 
 def _added(call: str, given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
-    """What a call adds, by kind: values by name."""
+    """Yield the values that a call adds to a run, by name, for each kind."""
     if call == "log-batch":
         yield from ((kind, _entries(given.get(kind))) for kind in ("metrics", "params", "tags"))
     elif call in ONE:

@@ -31,7 +31,8 @@ class Label:
 
 @dataclass(frozen=True)
 class Listing:
-    """Which jobs a listing asks for: archived ones or not or both (None), with all these labels, before a number."""
+    """A filter for jobs: archived (True), other (False) or all jobs (None), with all of these labels, and with a
+    smaller number than `before`."""
 
     archived: bool | None = False
     labels: tuple[Label, ...] = ()

@@ -55,7 +55,7 @@ class Registries:
         self.replace({}, {})
 
     def replace(self, content: Mapping[str, Iterable[Written]], problems: Mapping[str, dict[str, str]]) -> None:
-        """Let the registries be these from now on, beside Microsoft's own. What can't be taken becomes a problem."""
+        """Replace all registries except Microsoft's own. Assets that can't be added become problems."""
         made = {}
         for name in {MICROSOFT, *content, *problems}:
             registry = Registry(name, _empty(), dict(problems.get(name, {})))

@@ -36,7 +36,7 @@ _FACTS = ("description", "tags", "properties")
 
 @dataclass
 class Reading:
-    """One registry's folder as it was read. `sent` are files to send, by their place in the container."""
+    """The content of one registry's folder. `sent` are the files to upload, by their path in the container."""
 
     name: str
     address: Callable[[str], str]  # of a place in the container

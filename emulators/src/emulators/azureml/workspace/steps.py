@@ -164,7 +164,8 @@ def _command(spec: PipelineSpec, step: Step, component: Component) -> Json:
 
 
 def _trial(step: Step, component: Component) -> Json:
-    """What runs: of the component, where the step says nothing else."""
+    """Return the code, command and environment of a step: the step's own settings, otherwise those of its
+    component."""
     said = component.body
     spread = mapping(step.body, "distribution") or mapping(said, "distribution")
     resources = {**mapping(said, "resources"), **mapping(step.body, "resources")}

@@ -282,7 +282,8 @@ class Workspace:
         return of_microsoft(ref) if self.is_curated(ref) else self.assets.get(ref.kind, ref.name, ref.version)
 
     def is_curated(self, ref: AssetRef) -> bool:
-        """Whether it is an environment of Microsoft's own, and none of the workspace has its name."""
+        """Return whether the reference is to a Microsoft environment that the workspace does not override with its
+        own."""
         own = ref.kind == "environments" and not ref.registry and ref.name.startswith(CURATED)
         return own and not self.assets.versions("environments", ref.name)
 

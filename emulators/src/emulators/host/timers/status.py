@@ -24,7 +24,7 @@ class Status:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Status:
-        """Raises ValueError for anything but a status."""
+        """Parse a status. Raises ValueError for any other text."""
         values = json.loads(text)
         try:
             return cls(*(_time(values[name]) for name in ("Last", "Next", "LastUpdated")))
@@ -34,7 +34,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Start:
-    """What to do when a timer starts. `changed`: the status is to be written before anything runs."""
+    """The decision when a timer starts. `changed`: the status must be written before anything runs."""
 
     status: Status
     past_due: bool = False

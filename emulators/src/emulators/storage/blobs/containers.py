@@ -120,7 +120,8 @@ def _start_of(entry: Listed) -> str:
 
 
 def page_of(call: Call) -> tuple[int, str]:
-    """How many entries are asked for, and from which name on."""
+    """Return the maximum number of entries and the name from which to start. Raises StorageError, 400, for an
+    invalid marker."""
     limit = min(call.number("maxresults", MOST, 1, UNTIL), MOST)
     text = call.text("marker")
     try:
@@ -130,7 +131,8 @@ def page_of(call: Call) -> tuple[int, str]:
 
 
 def included(call: Call) -> frozenset[str]:
-    """What a list is to tell beside names and properties. Raises StorageError, 400."""
+    """Return the parts that a list includes beside names and properties. Raises StorageError, 400, for an unknown
+    part."""
     wanted = frozenset(filter(None, call.text("include").split(",")))
     if unknown := wanted - INCLUDES:
         raise bad_parameter("include", ",".join(sorted(unknown)), f"It is of {', '.join(sorted(INCLUDES))}.")

@@ -44,7 +44,7 @@ def tags(text: str | None) -> dict[str, str]:
 
 
 def checked_tags(found: dict[str, str]) -> dict[str, str]:
-    """Raises StorageError, 400, for too many or too long ones."""
+    """Return the tags. Raises StorageError, 400, for too many tags, or for an invalid name or value."""
     if len(found) > MOST_TAGS or not all(TAG_NAME.fullmatch(k) and TAG_VALUE.fullmatch(v) for k, v in found.items()):
         sentence = f"A blob has at most {MOST_TAGS} tags, of 128 and 256 letters, digits, spaces, and + - . / : = _."
         raise StorageError(400, "InvalidTag", sentence)
@@ -79,8 +79,8 @@ def check_md5(call: Call, upload: Upload, name: str) -> None:
 
 
 def hashes(call: Call, upload: Upload) -> dict[str, str]:
-    """What an answer tells of the bytes that came: the CRC-64 that the client sent, else MD5. Of a few bytes the CRC-64
-    too, which Azure tells of all, and which is slow here."""
+    """Return the hash headers for received bytes: the CRC-64 if the client sent one, otherwise the MD5, with the
+    CRC-64 for few bytes. Azure always returns the CRC-64, which is slow to compute here."""
     if given := call.headers.get(CRC64):
         return {CRC64: given}
     found = {"Content-MD5": as_md5(upload.md5)}
@@ -204,7 +204,7 @@ def retiered(blob: Blob, wanted: str, priority: str, now: float) -> Blob:
 
 
 def check_online(blob: Blob) -> None:
-    """Raises StorageError, 409, for a blob whose bytes are archived."""
+    """Raise StorageError, 409, if the blob's content is archived."""
     if blob.tier == ARCHIVE:
         code = "BlobBeingRehydrated" if blob.rehydrating else "BlobArchived"
         raise StorageError(409, code, "This operation is not permitted on an archived blob.")

@@ -188,5 +188,5 @@ def invalid_type() -> StorageError:
 
 
 def not_here(what: str) -> StorageError:
-    """For what Azure can do and this emulator does not."""
+    """Return the error for a feature of Azure that this emulator lacks."""
     return StorageError(501, "FeatureNotSupported", f"This emulator has no {what}; Microsoft's Azurite may.")

@@ -131,7 +131,7 @@ class Account:
             raise unauthenticated(f"Request date header too old: {text!r}.")
 
     def _text(self, call: Call, scheme: str) -> str:
-        """What a request to blobs or queues signs."""
+        """Return the text that a request to blobs or queues signs."""
         names = SIGNED_HEADERS if scheme == "SharedKey" else ("content-md5", "content-type", "date")
         values = [call.headers.get(name, "") for name in names]
         if scheme == "SharedKey" and values[2] == "0":
@@ -217,7 +217,7 @@ class Account:
         return call.text("tn").lower() if self.service == "table" else call.resource.partition("/")[0]
 
     def _is_for(self, call: Call, right: Right) -> bool:
-        """Whether a service SAS is for what the request names."""
+        """Return whether a service SAS is for the resource that the request names."""
         return bool(right.name) and right.name.lower() == self._resource_of_sas(call)
 
     def _check_time(self, start: str | None, end: str | None) -> None:

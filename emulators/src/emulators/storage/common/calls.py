@@ -52,7 +52,7 @@ class Call:
 
     @property
     def resource(self) -> str:
-        """What follows the account in the path, decoded: `queue/messages`, `Tables`, or nothing."""
+        """Return the decoded path after the account: `queue/messages`, `Tables`, or ''."""
         found = unquote(self.path[1:].partition("/")[2])
         return found if self.backslashes else found.replace("\\", "/")
 
@@ -75,7 +75,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """With `stream` the body comes from there, and Content-Length is among the headers."""
+    """The answer to a request. With `stream`, the body comes from the stream, and `headers` has Content-Length."""
 
     status: int
     body: bytes = b""
@@ -84,7 +84,8 @@ class Answer:
 
 
 def checked_version(headers: Mapping[str, str], now: float) -> None:
-    """Raises StorageError, 400, for a version of the protocol that is none: no date, or far from every other."""
+    """Raise StorageError, 400, for an x-ms-version that is not a date, or not between OLDEST and today plus
+    AHEAD_SECONDS."""
     text = headers.get("x-ms-version")
     latest = time.strftime("%Y-%m-%d", time.gmtime(now + AHEAD_SECONDS))
     if text is not None and not (re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) and OLDEST <= text <= latest):

@@ -96,7 +96,7 @@ class Identities:
         return principal
 
     def principal(self, token: str) -> str:
-        """Raises StorageError, 401, for a token that is none of ours."""
+        """Return the principal of a token. Raises StorageError, 401, for a token that `key` did not sign."""
         try:
             return principal_of(token, self.key, AUDIENCE)
         except ValueError as error:

@@ -29,9 +29,9 @@ def parts(body: bytes, content_type: str) -> list[bytes]:
 
 
 def _pieces(body: bytes, mark: bytes) -> list[bytes]:
-    """What stands between the lines that are nothing but the mark, or the mark and `--`.
+    """Return the parts between the lines that consist of the mark, or of the mark and `--`.
 
-    Each body has marks of its own, so a regular expression would be compiled for each: more than all else here.
+    Each body has its own mark, and compiling a regular expression for each would take longer than everything else here.
     """
     first, *rest = body.split(mark)
     pieces = [first]

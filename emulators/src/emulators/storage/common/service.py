@@ -78,7 +78,7 @@ class Service(ABC, Generic[Admitting]):
         """Remove some of the deleted data. Returns whether there may be more."""
 
     def streams(self, method: str, query: Mapping[str, str]) -> bool:  # noqa: ARG002
-        """Whether the body of such a request may be longer than memory should hold."""
+        """Return whether the body of such a request may be too large for memory."""
         return False
 
     def lets_in(self, method: str, headers: Mapping[str, str], signed: bool) -> bool:

@@ -215,7 +215,7 @@ class Queues(Store):
         return found
 
     def _remove(self, queue: int) -> int:
-        """Some of the messages of a queue that is gone; says how many."""
+        """Remove some of the messages of a deleted queue. Returns the number of removed messages."""
         text = "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE queue = ? LIMIT ?)"
         gone = self._db.execute(text, (queue, PURGED_AT_ONCE)).rowcount
         if not gone:

@@ -202,7 +202,7 @@ def _written(form: Format, write: Write, entity: Entity) -> Answer:
 
 
 def _check_range(terms: Terms, partition: str, row: str) -> None:
-    """Raises StorageError, 403, for an entity that the signature does not reach."""
+    """Raise StorageError, 403, for an entity outside the signature's range of keys."""
     if not terms.reaches(partition, row):
         sentence = "This request is not authorized to perform this operation."
         raise StorageError(403, "AuthorizationFailure", sentence)

@@ -133,7 +133,7 @@ class Tables(Store):
     # Entities
 
     def get(self, table: str, partition: str, row: str) -> Entity:
-        """Raises StorageError, 404, if the table or the entity is not there."""
+        """Return the entity. Raises StorageError, 404, if the table or the entity does not exist."""
         found = self._find(self._id(table), partition, row)
         if found is None:
             raise not_found()

@@ -43,7 +43,7 @@ def letters(change: Aim | Write) -> str:
 
 
 def aim(call: Call) -> Aim:
-    """Raises StorageError, 400 and 405."""
+    """Return the kind and target of the change that a request asks for. Raises StorageError, 400 and 405."""
     method = call.headers.get("X-HTTP-Method", call.method) if call.method == "POST" else call.method
     resource, etag = call.resource, call.headers.get("If-Match")
     if method == "POST":
