@@ -63,7 +63,7 @@ def _sent(text: str) -> bytes:
 
 
 def _time(text: str) -> datetime | None:
-    """A time, in UTC where it does not say another zone."""
+    """Parse a time, in UTC unless it names another zone."""
     found = None
     try:
         found = datetime.fromisoformat(text)

@@ -62,7 +62,7 @@ class Delivery:
 
 
 def outcome_name(status: int) -> str:
-    """The word that Event Grid writes for an HTTP status (0: no answer) into lastDeliveryOutcome."""
+    """Return Event Grid's word for an HTTP status (0: no answer) in lastDeliveryOutcome."""
     if status in OUTCOMES:
         return OUTCOMES[status]
     if status >= 500 or status not in set(HTTPStatus):
@@ -91,14 +91,15 @@ def after_attempt(delivery: Delivery, status: int, policy: Policy, now: float) -
 
 
 def give_up(delivery: Delivery, reason: str, policy: Policy, now: float) -> Delivery | None:
-    """The delivery as it waits to be dead-lettered; None where the subscription has no place for dead letters."""
+    """Return the delivery as one to dead-letter, or None if the subscription has no destination for dead letters."""
     if not policy.dead_letters:
         return None
     return replace(delivery, reason=reason, due=now + DEAD_LETTER_DELAY_SECONDS * policy.scale)
 
 
 def after_dead_letter(delivery: Delivery, status: int, policy: Policy, now: float) -> Delivery | None:
-    """The delivery to dead-letter later; None once it is written, or after four hours of failures."""
+    """Return the delivery for a later attempt to dead-letter it; None once it is written, or after four hours of
+    failures."""
     patience = (DEAD_LETTER_DELAY_SECONDS + DEAD_LETTER_PATIENCE_SECONDS) * policy.scale
     if status in SUCCESS or now - delivery.last_attempt > patience:
         return None

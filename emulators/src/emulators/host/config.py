@@ -80,7 +80,8 @@ class Config:
 
     @classmethod
     def of_app(cls, app: Path, port: int) -> Config:
-        """The defaults for an app; the host's id is where Azure's host looks. Raises Refused."""
+        """Return the default configuration for an app. The host's id is read from where Azure's host reads it.
+        Raises Refused."""
         config = cls(app.resolve(), port=port, host_id=os.environ.get(HOST_ID) or cls.host_id)
         config._check()
         return config

@@ -144,7 +144,7 @@ class Azurite:
 
     @property
     def connection_string(self) -> str:
-        """Names the endpoints of the services that were started."""
+        """Return the connection string with the endpoints of the services that were started."""
         endpoints = "".join(
             f"{name.capitalize()}Endpoint={self._scheme}://127.0.0.1:{getattr(self.ports, name)}/{ACCOUNT};"
             for name in self._services
@@ -255,7 +255,7 @@ def start(
 
 
 def default_node_home() -> Path:
-    """The npm prefix that holds Azurite: $EMULATORS_NODE_HOME, else ~/.azure-emulators/node."""
+    """Return the npm prefix that holds Azurite: $EMULATORS_NODE_HOME, else ~/.azure-emulators/node."""
     return Path(os.environ.get("EMULATORS_NODE_HOME") or Path.home() / ".azure-emulators" / "node")
 
 

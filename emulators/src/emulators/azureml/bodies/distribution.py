@@ -36,7 +36,8 @@ class Distribution:
         return self.workers + self.servers if self.kind == "TensorFlow" else self.nodes * self.processes
 
     def node_of(self, rank: int) -> int:
-        """The node on which a process runs: workers go round the nodes, and so do parameter servers."""
+        """Return the index of a process's node. Workers are distributed over the nodes in turn, and so are
+        parameter servers."""
         if self.kind == "TensorFlow":
             return (rank if rank < self.workers else rank - self.workers) % self.nodes
         return rank // self.processes
@@ -92,7 +93,7 @@ class Distribution:
 
 
 def read(body: Json, nodes: int) -> Distribution:
-    """The `distribution` of a job's body, which may be absent or null. Raises BadRequest."""
+    """Return the `distribution` of a job's body, which may be absent or null. Raises BadRequest."""
     kind = body.get("distributionType") if body else None
     if kind is None:
         return Distribution("none", nodes)

@@ -154,8 +154,8 @@ class Environments:
         self._resolved.add(name)
 
     def _version(self, recipe: Recipe) -> str:
-        """The version of Python that the recipe gets, '' for the nodes' own. Raises DataError if none of those that do
-        is on this machine; uv fetches none."""
+        """Return the Python version for the recipe, '' for the nodes' own. Raises DataError if this machine has
+        none of the acceptable versions; uv downloads none."""
         if not recipe.python:
             return ""
         for version in (recipe.python, *recipe.or_python):
@@ -176,7 +176,7 @@ class Environments:
         return (*recipe.notes, f"In Azure this environment has Python {recipe.python}; here it is {version}.")
 
     def _versions(self) -> list[str]:
-        """The versions of Python that uv finds here, and the nodes' own."""
+        """Return the versions of Python that uv finds here, and the nodes' own."""
         command = [_uv_program(self._python), "python", "list", "--only-installed", "--no-python-downloads"]
         said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         found = {".".join(version.split(".")[:2]) for version in re.findall(r"-(3\.[0-9]+)", said)}
@@ -260,7 +260,7 @@ class Environments:
 
 
 def _uv_program(python: Path) -> str:
-    """uv, beside an interpreter or on the PATH."""
+    """Return the path of uv, beside an interpreter or on PATH."""
     beside = [str(python.parent), str(Path(sys.executable).parent)]
     found = shutil.which("uv", path=os.pathsep.join([*beside, os.environ.get("PATH", os.defpath)]))
     if found is None:

@@ -124,7 +124,7 @@ class Folders:
         return self.run / "logs"
 
     def code(self, node: int) -> Path:
-        """A node's working folder, with its own copy of the code."""
+        """Return a node's working folder, with its own copy of the code."""
         return self.run / f"node-{node}"
 
 
@@ -221,7 +221,7 @@ def is_text(name: str) -> bool:
 
 
 def file_name(place: Place | Web) -> str:
-    """The name that a file has on a node. Raises DataError for the end of an address that is none."""
+    """Return the name that a file gets on a node. Raises DataError if the URL's last part can't be a file name."""
     path = urlsplit(place.uri).path if isinstance(place, Web) else place.path
     last = path.rstrip("/").rpartition("/")[2]
     name = unquote(last) if isinstance(place, Web) else last  # a blob's is not encoded

@@ -77,7 +77,8 @@ class RankProcess:
         return await asyncio.shield(self._ended)
 
     async def stop(self, grace: float) -> None:
-        """SIGTERM to the group, SIGKILL after `grace` seconds. Returns when all is gone; twice is once."""
+        """Stop the process group: SIGTERM, then SIGKILL after `grace` seconds. Returns when the group is gone. A
+        second call does nothing more."""
         if not self._ended.done():
             self._signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):

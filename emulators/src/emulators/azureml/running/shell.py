@@ -30,7 +30,7 @@ def argv(command: str) -> list[str]:
 
 
 def windows_bash(env: Mapping[str, str]) -> str:
-    """The path of the bash to take, by these variables. Raises NoShell."""
+    """Return the path of bash on Windows, found through these environment variables. Raises NoShell."""
     for place in _places(env):
         if place.is_file():
             return str(place)

@@ -116,7 +116,7 @@ def _cluster(spec: JobSpec, gang: Gang, node: int, rank: int) -> dict[str, str]:
 
 
 def _paths(paths: Mapping[str, str]) -> dict[str, str]:
-    """Inputs and outputs under the names that jobs may use instead of placeholders."""
+    """Return the paths of inputs and outputs, under the variables that jobs may use instead of placeholders."""
     named = {}
     for key, value in paths.items():
         group, _, name = key.partition(".")

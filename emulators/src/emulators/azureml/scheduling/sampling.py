@@ -53,7 +53,7 @@ class Sampling:
         return min(size, self._spec.most_trials)
 
     def draw(self) -> Drawn:
-        """The next trial."""
+        """Return the next trial."""
         trial = self._study.ask(self._space)
         self._trials.append(trial)
         return dict(trial.params)

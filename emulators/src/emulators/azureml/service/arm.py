@@ -49,7 +49,7 @@ def is_arm(request: web.Request) -> bool:
 
 
 def insensitive(route: web.RouteDef) -> web.RouteDef:
-    """The route for its path in whatever case: ids of Resource Manager's are compared without it."""
+    """Return a route that matches its path case-insensitively, as Resource Manager compares ids."""
     if "/subscriptions/" not in route.path:
         return route
     numbers: Iterator[int] = iter(range(100))
@@ -88,7 +88,7 @@ def check_depth(document: Any) -> None:
 
 
 def tag(body: bytes) -> str:
-    """The entity tag of an answer with this body."""
+    """Return the entity tag of an answer with this body."""
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
@@ -146,7 +146,7 @@ def identify(request: web.Request, response: web.StreamResponse) -> None:
 
 
 def readable(document: bytes) -> Any:
-    """JSON of a recorded body, or None for what is none."""
+    """Return the JSON of a recorded body, or None if the body is not JSON."""
     try:
         return json.loads(document) if document else None
     except (ValueError, RecursionError):

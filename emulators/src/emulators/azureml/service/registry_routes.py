@@ -48,7 +48,7 @@ class RegistryRoutes:
         return [*(web.get(path, self._fresh(handler)) for path, handler in read.items()), refer]
 
     def _fresh(self, handler: Handler) -> Handler:
-        """The handler, after what changed in the files is taken in."""
+        """Wrap a handler so that changes in the registries' files are read first."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
             await self._folder.refresh()
@@ -83,7 +83,7 @@ class RegistryRoutes:
         return self._parts.wire.registry(name, self._parts.workspace.created)
 
     async def reference(self, request: web.Request) -> web.Response:
-        """An address by which the files of a version can be read for a day."""
+        """Answer with a URL with which the files of a version can be read for a day."""
         self._parts.workspace.registries.get(request.match_info["registry"])
         uri = str((await body(request, "assetId", "blobUri"))["blobUri"])
         sas = self._parts.blobs.container_sas(CONTAINER, write=False)

@@ -41,7 +41,7 @@ class RunLimits:
             names[kind] = together
 
     async def _read(self, run: str) -> dict[str, set[str]]:
-        """The names that MLflow has of a run."""
+        """Return the names that MLflow has of a run."""
         if len(self._names) >= MOST_RUNS:
             self._names.clear()
         status, body, _ = await self._ask("GET", "/api/2.0/mlflow/runs/get", urlencode({"run_id": run}), b"")

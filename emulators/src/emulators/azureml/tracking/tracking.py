@@ -148,7 +148,7 @@ class Tracking:
         self._models.add(asset.key)
 
     async def _source(self, source: str) -> str:
-        """A version's source as `DATASTORE/paths/PATH`."""
+        """Return a version's source as `DATASTORE/paths/PATH`."""
         below = source.partition("mlflow-artifacts:/")[2] or source.partition("/mlflow-artifacts/artifacts/")[2]
         below = below.lstrip("/")
         if below.startswith(f"{artifacts.DATASTORES}/"):

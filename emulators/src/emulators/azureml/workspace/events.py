@@ -30,7 +30,7 @@ RUN_TYPE = "azureml.scriptrun"
 
 
 def status_events(config: Config, job: Job) -> list[Json]:
-    """The events that tell of the job's present status, in Event Grid's schema."""
+    """Return the events about the job's present status, in Event Grid's schema."""
     experiment_id = config.guid("experiments", job.experiment)
     run: Json = {
         "experimentId": experiment_id,

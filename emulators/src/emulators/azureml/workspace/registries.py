@@ -69,7 +69,7 @@ class Registries:
         return sorted(registry.name for registry in self._all.values())
 
     def get(self, name: str) -> Registry:
-        """The registry of this name. Raises NotFound."""
+        """Return the registry of this name. Raises NotFound."""
         if found := self._all.get(name.lower()):
             return found
         raise NotFound(
@@ -78,7 +78,7 @@ class Registries:
         )
 
     def find(self, wanted: AssetRef) -> Asset:
-        """The version that is meant. Raises NotFound, with the files that could not be read."""
+        """Return the version that the reference names. Raises NotFound, listing the files that could not be read."""
         registry = self.get(wanted.registry)
         try:
             return registry.assets.get(wanted.kind, wanted.name, wanted.version)
@@ -109,7 +109,8 @@ def _curated(name: str, version: str = FIRST) -> Written:
 
 
 def of_microsoft(wanted: AssetRef) -> Asset:
-    """A curated environment, which every workspace has too. Raises NotFound for a framework that can't be made here."""
+    """Return a curated environment, which every workspace has too. Raises NotFound for a framework that can't be
+    made here."""
     try:
         recipe.curated(wanted.name)
     except NotHere as error:

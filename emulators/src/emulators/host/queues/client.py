@@ -135,7 +135,8 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _signature(account: str, key: str) -> str:
-    """An account's signature for its queues that never ends in practice; see Microsoft's "Create an account SAS"."""
+    """Return an account's signature for its queues that never ends in practice; see Microsoft's "Create an account
+    SAS"."""
     version, permissions, end = "2022-11-02", "rwdlacup", "2099-01-01T00:00:00Z"
     lines = [account, permissions, "q", "sco", "", end, "", "", version, "", ""]
     digest = hmac.new(base64.b64decode(key), "\n".join(lines).encode(), hashlib.sha256).digest()

@@ -52,7 +52,7 @@ class ContainerOperations(Operations):
         return self._changed(replace(self._writable(call, "w"), metadata=metadata(call.headers)))
 
     def policies(self, call: Call) -> Answer:
-        """The stored access policies, for the holder of the key."""
+        """Answer with the stored access policies, for the holder of the key."""
         self._requests.admit(call, kind="c", action="containers/getAcl/action")  # no signature allows it
         container = self._blobs.container(checked_container(call.resource))
         text = container.policies or NONE
@@ -66,7 +66,7 @@ class ContainerOperations(Operations):
         return self._changed(replace(container, policies=text_of(call.body)))
 
     def listed(self, call: Call, endpoint: str) -> Answer:
-        """A page of the blobs."""
+        """Answer with a page of the blobs."""
         container = self._readable(call, "l")
         limit, start = page_of(call)
         includes = included(call)
@@ -79,7 +79,7 @@ class ContainerOperations(Operations):
         return Answer(200, xml.blobs(page, container.name, found[:limit]), XML)
 
     def all_listed(self, call: Call, endpoint: str) -> Answer:
-        """A page of the containers."""
+        """Answer with a page of the containers."""
         self._requests.admit(call, "l", kind="s")
         limit, start = page_of(call)
         found = self._blobs.containers(call.text("prefix"), start, limit + 1)

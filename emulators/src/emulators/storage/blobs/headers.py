@@ -92,7 +92,7 @@ def hashes(call: Call, upload: Upload) -> dict[str, str]:
 
 
 def checked_crc64(call: Call) -> str | None:
-    """The CRC-64 of the request. Raises StorageError, 400, for one that is not eight bytes in base64."""
+    """Return the CRC-64 of the request. Raises StorageError, 400, for one that is not eight bytes in base64."""
     given = call.headers.get(CRC64)
     if given is not None and len(_decoded(given)) != 8:
         raise invalid_header(CRC64, given)
@@ -111,7 +111,7 @@ def _decoded(text: str) -> bytes:
 
 
 def tier(call: Call) -> str:
-    """The access tier that a request sets, or nothing."""
+    """Return the access tier that a request sets, or ''."""
     wanted = call.headers.get("x-ms-access-tier", "")
     if wanted and wanted not in TIERS:
         sentence = "The access tier is not supported for this blob type."
@@ -120,7 +120,8 @@ def tier(call: Call) -> str:
 
 
 def byte_range(call: Call, size: int) -> tuple[int, int] | None:
-    """Offset and length of the bytes that are asked for; None for all. Raises StorageError, 416, beyond the end."""
+    """Return the offset and length of the requested bytes; None for all. Raises StorageError, 416, for a range
+    beyond the end."""
     text = call.headers.get("x-ms-range") or call.headers.get("Range")
     match = RANGE.fullmatch(text.strip()) if text else None
     if match is None or (match[2] and int(match[2]) < int(match[1])):
@@ -134,7 +135,7 @@ def byte_range(call: Call, size: int) -> tuple[int, int] | None:
 
 
 def whole_number(call: Call, name: str) -> int | None:
-    """A header's whole number. Raises StorageError, 400, for anything else."""
+    """Return a header's whole number. Raises StorageError, 400, for anything else."""
     text = call.headers.get(name)
     if text is None:
         return None
@@ -144,7 +145,7 @@ def whole_number(call: Call, name: str) -> int | None:
 
 
 def version(of: Blob | Container) -> dict[str, str]:
-    """Etag and date, as after each change."""
+    """Return the headers with the blob's etag and time of modification."""
     return {"ETag": f'"{of.etag}"', "Last-Modified": http_date(of.modified)}
 
 

@@ -80,7 +80,7 @@ class Account:
             self.admit(call, Right("s", ("r",)))
 
     def admit_identity(self, call: Call, right: Right) -> str:
-        """The object id of a request's token, if its roles allow this. A key or signature is refused."""
+        """Return the object id of a request's token, if its roles allow this. A key or signature is refused."""
         scheme, _, token = self._authorization(call).partition(" ")
         if scheme != "Bearer":
             raise unauthenticated("Only authentication scheme Bearer is supported.")
@@ -189,7 +189,7 @@ class Account:
         return terms
 
     def _delegated(self, call: Call) -> bytes:
-        """The user delegation key that signed. Raises StorageError, 403, for one whose time is over."""
+        """Return the user delegation key that signed the request. Raises StorageError, 403, for an expired key."""
         grant = sas.Delegation.of(call.query)
         self._check_time(grant.start, grant.expiry)
         if user := call.text("sduoid"):
@@ -213,7 +213,7 @@ class Account:
         return sas.completed(own, kept)
 
     def _resource_of_sas(self, call: Call) -> str:
-        """The queue or table of a service SAS: the name in the SAS for tables, in the path for queues."""
+        """Return the queue or table of a service SAS: the name in the SAS for tables, in the path for queues."""
         return call.text("tn").lower() if self.service == "table" else call.resource.partition("/")[0]
 
     def _is_for(self, call: Call, right: Right) -> bool:

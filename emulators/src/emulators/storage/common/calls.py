@@ -60,7 +60,8 @@ class Call:
         return self.query.get(name, "")
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """A whole number of the query. Raises StorageError for anything else, and outside of its range."""
+        """Return a whole number from the query. Raises StorageError for other text, and for a number outside the
+        range."""
         value = self.query.get(name)
         if value is None:
             return default
@@ -93,7 +94,7 @@ def checked_version(headers: Mapping[str, str], now: float) -> None:
 
 
 def parse_query(text: str) -> dict[str, str]:
-    """The parameters of a URL, decoded, the last of each name."""
+    """Return the decoded parameters of a URL. The last value of each name counts."""
     try:
         return dict(parse_qsl(text, keep_blank_values=True))
     except ValueError:
@@ -101,7 +102,7 @@ def parse_query(text: str) -> dict[str, str]:
 
 
 def moment(text: str) -> datetime:
-    """A time as in ISO 8601, of UTC unless it says otherwise. Raises ValueError."""
+    """Parse a time in ISO 8601, in UTC unless it names another zone. Raises ValueError."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 

@@ -36,7 +36,7 @@ class Rule:
 
 
 def rules(properties: str) -> list[Rule]:
-    """The rules of the service's properties, a StorageServiceProperties document. Raises StorageError, 400."""
+    """Return the rules of the service's properties, a StorageServiceProperties document. Raises StorageError, 400."""
     if not properties:
         return []
     found = parsed(properties.encode()).findall("./Cors/CorsRule")
@@ -65,7 +65,7 @@ def names(found: list[Rule], origin: str) -> bool:
 
 
 def preflight(found: list[Rule], headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of the answer to a browser's question. Raises StorageError, 400 and 403."""
+    """Return the headers of the answer to a browser's preflight request. Raises StorageError, 400 and 403."""
     origin, method = headers.get("Origin"), headers.get("Access-Control-Request-Method")
     if not origin or not method:
         sentence = "A required CORS header is not present: Origin, Access-Control-Request-Method."

@@ -90,7 +90,7 @@ class Identities:
         return cls(source["key"], tuple(map(_grant, source.get("grants", ()))))
 
     def admit(self, token: str, service: str, right: Right) -> str:
-        """The token's identity, if its roles allow this. Raises StorageError, 401 or 403."""
+        """Return the token's identity, if its roles allow this. Raises StorageError, 401 or 403."""
         principal = self.principal(token)
         self.check(principal, service, right)
         return principal

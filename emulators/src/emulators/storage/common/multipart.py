@@ -46,7 +46,7 @@ def _pieces(body: bytes, mark: bytes) -> list[bytes]:
 
 
 def split_part(part: bytes) -> tuple[bytes, bytes]:
-    """Head and body of a part. A part without a body may lack the empty line behind its head."""
+    """Split a part into head and body. A part without a body may lack the empty line after its head."""
     pieces = BLANK_LINE.split(part.lstrip(b"\r\n"), maxsplit=1)
     return pieces[0], pieces[1] if len(pieces) > 1 else b""
 
@@ -59,7 +59,7 @@ def answered(one: Answer, headers: Mapping[str, str], head: str = PART_HEAD) -> 
 
 
 def operation(request: bytes, outer: Call) -> Call:
-    """The request in a part of `outer`, at the same account."""
+    """Return the request in a part of `outer`, at the same account."""
     head, body = split_part(request)
     line, _, rest = head.partition(b"\n")
     try:

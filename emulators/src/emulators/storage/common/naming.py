@@ -16,7 +16,7 @@ METADATA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def checked_name(name: str, pattern: re.Pattern[str]) -> str:
-    """The name, if it has 3 to 63 characters and is of the pattern. Raises StorageError, 400."""
+    """Return the name if it has 3 to 63 characters and matches the pattern. Raises StorageError, 400."""
     if not 3 <= len(name) <= 63:
         raise bad_length()
     if not pattern.fullmatch(name):

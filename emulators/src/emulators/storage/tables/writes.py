@@ -38,7 +38,7 @@ class Aim:
 
 
 def letters(change: Aim | Write) -> str:
-    """The permissions of a signature that the change needs."""
+    """Return the permissions of a signature that the change needs."""
     return {"insert": "a", "delete": "d"}.get(change.kind) or ("u" if change.etag else "au")
 
 
@@ -113,7 +113,7 @@ def check_group(writes: list[Write]) -> None:
 
 
 def document(call: Call) -> Json:
-    """The body. Raises StorageError, 400, unless it is a JSON object."""
+    """Return the body. Raises StorageError, 400, unless it is a JSON object."""
     try:
         found = parse_json(call.body)
     except ValueError:
