@@ -1,4 +1,4 @@
-"""How the parts of the local cloud start, say that they are ready, and stop.
+"""The start, the ready line and the stop of the local cloud's parts.
 
 A part is a child process that prints one line of JSON, `{"ready": true, ...}`, once it serves, and ends on
 SIGTERM. It also ends when whoever started it is gone, so that a killed parent leaves nothing behind.

@@ -1,4 +1,4 @@
-"""Which permission a request needs: requests of Azure Storage and of an Azure ML workspace as RBAC actions.
+"""The permissions that requests need: requests to Azure Storage and to an Azure ML workspace as RBAC actions.
 
 Source: learn.microsoft.com/rest/api/storageservices/authorize-with-azure-active-directory, the tables of permissions.
 For the control plane, the rule of all of ARM: the action is the resource type with read, write, delete or NAME/action.

@@ -1,4 +1,5 @@
-"""Where events go: a storage queue or a webhook, each answering with an HTTP status; and the dead-letter container."""
+"""Destinations of events: a storage queue or a webhook, each answering with an HTTP status; and the dead-letter
+container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which events a subscription wants: its `filter`, with the operators of the 2025-02-15 API. Pure.
+"""The `filter` of an event subscription, with the operators of the 2025-02-15 API. Pure.
 
 All conditions must hold; one value of a condition is enough. Strings compare without regard to case. A key that is
 absent, null or of another type matches no condition, except the negative ones (NumberNotIn, StringNotContains, ...),

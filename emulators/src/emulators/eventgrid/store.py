@@ -1,4 +1,4 @@
-"""What must survive a restart: deliveries not yet made, and how far the access log is read. One SQLite file.
+"""The state that survives a restart: pending deliveries, and the position in the access log. One SQLite file.
 
 An event and the position behind its log line are written in one transaction, so a restart neither loses a write nor
 reads it again. A delivery is removed shortly after it is made; one made in the last moment before a crash is made

@@ -1,4 +1,4 @@
-"""What the host is told: its own configuration file, the app's host.json, and settings."""
+"""The host's configuration: its own configuration file, the app's host.json, and settings."""
 
 from __future__ import annotations
 

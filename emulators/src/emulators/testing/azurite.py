@@ -186,7 +186,7 @@ class Azurite:
             self._process.wait()
 
     def restart_if_dead(self) -> bool:
-        """Start Azurite again, on the same ports and data, if it has ended. Says whether it had."""
+        """Restart Azurite, on the same ports and data, if it has ended. Returns whether it had ended."""
         if self.alive():
             return False
         assert self._process.stdin is not None

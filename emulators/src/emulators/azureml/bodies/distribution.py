@@ -1,5 +1,5 @@
-"""How the processes of a job are spread and what each is told: the launchers of PyTorch, TensorFlow, MPI
-and Ray. No I/O.
+"""The distribution of a job's processes over nodes, and the variables of each: the launchers of PyTorch,
+TensorFlow, MPI and Ray. No I/O.
 
 https://learn.microsoft.com/azure/machine-learning/how-to-train-distributed-gpu has what Azure ML's own launchers set.
 """

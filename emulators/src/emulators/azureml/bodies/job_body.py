@@ -1,4 +1,4 @@
-"""What a job's REST body asks for, checked: the value that everything after submission works with. No I/O."""
+"""Parsing of a command job's REST body into the checked value that everything after submission uses. No I/O."""
 
 from __future__ import annotations
 

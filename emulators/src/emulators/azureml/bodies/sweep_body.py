@@ -1,4 +1,4 @@
-"""What a sweep job's REST body asks for, checked: its search space, sampling, objective and limits. No I/O."""
+"""Parsing of a sweep job's REST body: its search space, sampling, objective and limits. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workspace knows: jobs, clusters and their nodes, datastores, code and environment versions. No I/O."""
+"""The records of the workspace: jobs, clusters and their nodes, datastores, code and environment versions. No I/O."""
 
 from __future__ import annotations
 

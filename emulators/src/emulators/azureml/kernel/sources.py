@@ -1,4 +1,4 @@
-"""Where an input lies, in every way that Azure ML can write it. No I/O."""
+"""The locations of inputs, in every form that Azure ML accepts. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which authorities a job believes: those of the public roots, this machine's own, and the control plane's."""
+"""The certificate authorities that a job trusts: the public roots, this machine's own, and the control plane's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the launcher of a distribution needs of a job's environment, and makes of its command. No I/O."""
+"""The launchers of distributions: the packages that they need in a job's environment, and the command that they
+make. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which trials of a sweep are ended early, by the rules of Azure ML's three policies. No I/O.
+"""The early termination of a sweep's trials, by the rules of Azure ML's three policies. No I/O.
 
 A trial's interval is how often it has told the primary metric.
 https://learn.microsoft.com/azure/machine-learning/how-to-tune-hyperparameters#early-termination

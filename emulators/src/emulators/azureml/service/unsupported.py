@@ -1,4 +1,4 @@
-"""What Azure ML has and this stand-in doesn't: refused by name, with what to do instead. No I/O."""
+"""Features of Azure ML that this emulator lacks. They are refused by name, with an alternative. No I/O."""
 
 from __future__ import annotations
 

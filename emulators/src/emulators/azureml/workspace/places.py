@@ -1,4 +1,4 @@
-"""Where an input's bytes are: an address of `sources`, followed through data assets, models and outputs of jobs."""
+"""The place of an input's bytes: a location of `sources`, resolved through data assets, models and outputs of jobs."""
 
 from __future__ import annotations
 

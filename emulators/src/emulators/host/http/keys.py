@@ -1,4 +1,4 @@
-"""Who may call what: the host's keys. Off by default, as with the Core Tools on a developer's machine."""
+"""Authorization by the host's keys. Off by default, as with the Core Tools on a developer's machine."""
 
 from __future__ import annotations
 

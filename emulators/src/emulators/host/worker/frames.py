@@ -1,4 +1,4 @@
-"""What goes over the pipes between host and worker: pickled values, each after its length."""
+"""Frames on the pipes between host and worker: pickled values, each preceded by its length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the bytes of blobs lie: in extents, which are written once, and shared by blobs that were copied.
+"""The storage of blobs' bytes in extents, which are written once, and shared by copies of a blob.
 
 A small extent is in the SQLite file, so that a small blob is one transaction; a larger one is a file of its own. How
 many blobs and blocks hold an extent is counted beside it, and `purge` removes those that nothing holds: whatever was

@@ -1,4 +1,4 @@
-"""Who may do what with the storage account: by SharedKey, SharedKeyLite, a shared access signature (SAS), or a token.
+"""Authorization of storage requests: by SharedKey, SharedKeyLite, a shared access signature (SAS), or a token.
 
 https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key
 """

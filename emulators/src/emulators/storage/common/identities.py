@@ -1,4 +1,4 @@
-"""Which identities the account admits by their token, and what their roles let them do with blobs, queues and tables.
+"""The identities that the account admits by token, and the permissions of their roles for blobs, queues and tables.
 
 https://learn.microsoft.com/rest/api/storageservices/authorize-with-azure-active-directory
 """
