@@ -29,8 +29,8 @@ _OWNER_AT = _HEADER.size + 4 + _ENDS.size + len(_ANY) + 3 * 4
 
 
 def is_ours(peer: Address, here: Address) -> bool:
-    """Whether the other end of a connection belongs to this user or to root. Where Linux does not tell it counts as
-    ours; where it does, a connection whose client has gone already does not."""
+    """Return whether the other end of a connection belongs to this user or to root. A connection of unknown owner
+    counts as ours; a connection whose client has already closed it does not."""
     try:
         owner = _asked(peer, here)
     except (OSError, AttributeError):  # no such question in this sandbox, or on this system

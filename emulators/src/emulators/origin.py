@@ -13,7 +13,8 @@ LOCAL_NAMES = {"127.0.0.1", "localhost", "::1"}
 
 
 def refusal(host: str, scheme: str, origin: str | None, site: str | None) -> str | None:
-    """Why a request with these headers (Host, Origin, Sec-Fetch-Site) is refused, or None if it may pass.
+    """Return the reason why a request with these headers (Host, Origin, Sec-Fetch-Site) is refused, or None if it
+    may pass.
 
     Programs send neither Origin nor Sec-Fetch-Site. A page sends its Origin with every request that can change
     something, and current browsers send Sec-Fetch-Site with all others.
@@ -30,7 +31,8 @@ def refusal(host: str, scheme: str, origin: str | None, site: str | None) -> str
 async def only_from_here(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """403 for a Host that is not this machine, and for what a page of another origin sends. Must come first."""
+    """Answer 403 to a request for a Host that is not this machine, or from a page of another origin. This
+    middleware must come first."""
     headers = request.headers
     why = refusal(headers.get("Host", ""), request.scheme, headers.get("Origin"), headers.get("Sec-Fetch-Site"))
     return web.Response(status=403, text=why) if why else await handler(request)

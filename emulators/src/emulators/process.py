@@ -1,4 +1,4 @@
-"""How the parts of the local cloud start, say that they are ready, and stop.
+"""The start, the ready line and the stop of the local cloud's parts.
 
 A part is a child process that prints one line of JSON, `{"ready": true, ...}`, once it serves, and ends on
 SIGTERM. It also ends when whoever started it is gone, so that a killed parent leaves nothing behind.
@@ -114,7 +114,7 @@ def _drain(process: subprocess.Popen[str], log: Path) -> None:
 
 
 def tail(path: Path, size: int = 4000) -> str:
-    """The last `size` bytes of a text file."""
+    """Return the last `size` bytes of a text file."""
     with path.open("rb") as f:
         f.seek(max(0, path.stat().st_size - size))
         return f.read().decode("utf-8", "replace")
@@ -126,7 +126,7 @@ async def serve_until_stopped(**info: Any) -> None:
 
 
 async def serve_until(ended: asyncio.Event, /, **info: Any) -> None:
-    """The same, and return when `ended` is set.
+    """Print the ready line, and return when `ended` is set, or as `serve_until_stopped` does.
 
     The signal handlers stand before the line is out: whoever has read it may stop us at once.
     """
@@ -142,7 +142,7 @@ async def serve_until(ended: asyncio.Event, /, **info: Any) -> None:
 
 
 def _stop_signal() -> asyncio.Event:
-    """An event that SIGTERM and Ctrl-C set."""
+    """Return an event that SIGTERM and Ctrl-C set."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sig in (signal.SIGTERM, signal.SIGINT):
@@ -159,7 +159,7 @@ def _is_parent(pid: int) -> bool:
 
 
 def heed_ctrl_c() -> None:
-    """For `preexec_fn`: SIGINT ends the child, also where this process was started to ignore it (`nohup ... &`)."""
+    """As `preexec_fn`, make SIGINT end the child even if this process was started to ignore it (`nohup ... &`)."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

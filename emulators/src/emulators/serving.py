@@ -108,7 +108,7 @@ class Doors:
 
 
 def _is_idle(connection: RequestHandler) -> bool:
-    """Whether a connection waits for its next request, or for the rest of that request's headers."""
+    """Return whether a connection waits for its next request, or for the rest of that request's headers."""
     return connection._waiter is not None and not connection._waiter.done()
 
 

@@ -16,14 +16,15 @@ ALGORITHM = "HS256"
 
 
 def issue(key: str, principal: str, audience: str) -> str:
-    """A token for the identity with this object id, good for `audience` alone."""
+    """Return a token for the identity with this object id, valid for `audience` only."""
     now = int(time.time())
     claims = {"aud": audience, "iss": f"https://sts.windows.net/{TENANT}/", "tid": TENANT, "oid": principal}
     return jwt.encode({**claims, "iat": now, "nbf": now, "exp": now + LIFETIME_SECONDS}, key, ALGORITHM)
 
 
 def principal_of(token: str, key: str, audience: str) -> str:
-    """The object id of a token for `audience`. Raises ValueError with the reason for any that is not to be believed."""
+    """Return the object id of a token for `audience`. Raises ValueError, with the reason, for a token that is not
+    valid."""
     audiences = [audience, f"{audience}/"]
     try:
         claims = jwt.decode(token, key, [ALGORITHM], {"require": ["aud", "exp", "oid"]}, audience=audiences, leeway=60)

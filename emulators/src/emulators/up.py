@@ -32,7 +32,8 @@ RECORD = "emulators.json"  # under the folder, while they run: addresses, and th
 
 @dataclass(frozen=True)
 class Options:
-    """What there is. `clusters` are names with their most nodes; `more` is laid over the parts' configurations."""
+    """The settings of the emulators. `clusters` maps names to maximum nodes; `more` is merged into the parts'
+    configurations."""
 
     subscription_id: str = SUBSCRIPTION
     resource_group: str = "local"
@@ -183,7 +184,7 @@ def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, t
 
 
 def _topics(options: Options, key: str) -> list[Json]:
-    """The topics of TOPICS, each with whose events it has."""
+    """Return the topics of TOPICS, each with the source of its events."""
     group = f"/subscriptions/{options.subscription_id}/resourceGroups/{options.resource_group}/providers"
     account = f"{group}/Microsoft.Storage/storageAccounts/{keys.ACCOUNT}"
     workspace = f"{group}/Microsoft.MachineLearningServices/workspaces/{options.workspace}"
@@ -200,7 +201,7 @@ def _connection_string(key: str, blobs: str, queues: str, tables: str) -> str:
 
 
 def _ports(home: Path) -> dict[str, int]:
-    """A free port for each, known before anything starts: those of the last start where they are free still."""
+    """Return a free port for each part, known before any part starts: those of the last start if they are free."""
     file = home / "ports.json"
     saved = json.loads(file.read_text()) if file.exists() else {}
     with contextlib.ExitStack() as stack:

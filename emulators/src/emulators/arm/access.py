@@ -28,7 +28,7 @@ class Role:
     data_actions: tuple[str, ...] = ()
 
     def allows(self, action: str) -> bool:
-        """Whether the role allows this action. Data actions and others never have the same name."""
+        """Return whether the role allows this action. A data action never has the same name as another action."""
         granted = matches(self.actions, action) and not matches(self.not_actions, action)
         return granted or matches(self.data_actions, action)
 
@@ -46,7 +46,8 @@ def matches(patterns: Iterable[str], action: str) -> bool:
 
 @cache
 def _pattern(pattern: str) -> re.Pattern[str]:
-    """`/*/` reaches over no level too: the Data Scientist's `computes/*/write` is what forbids `computes/write`."""
+    """Compile an action pattern. As in Azure, `/*/` also matches no level: the Data Scientist's `computes/*/write`
+    is what forbids `computes/write`."""
     regex = re.escape(pattern).replace(re.escape("/*/"), "/(?:.*/)?").replace(re.escape("*"), ".*")
     return re.compile(regex, re.IGNORECASE)
 
@@ -65,7 +66,7 @@ class Access:
         return any(grant.role.allows(action) for grant in self.reaching(principal, resource_id))
 
     def reaching(self, principal: str, resource_id: str) -> Iterator[Grant]:
-        """Return the principal's grants on the resource or on one of its parents."""
+        """Yield the principal's grants on the resource or on one of its parents."""
         scopes = {scope.lower() for scope in parents(resource_id)}
         return (g for g in self.grants if g.principal == principal and g.scope.lower() in scopes)
 

@@ -44,7 +44,7 @@ def intersection(*values: Any) -> Any:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two values are the same: true is not 1, and the case of strings counts."""
+    """Return whether two values are equal in Bicep: true does not equal 1, and strings are case-sensitive."""
     return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
 
 

@@ -1,4 +1,5 @@
-"""The declarations of a deployment, in the form that the other emulators take."""
+"""The declarations of a deployment, in the form that the other emulators take, and the check that its events can be
+delivered."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def storage(deployment: Deployment) -> Storage:
 
 
 def cors(deployment: Deployment) -> list[Json]:
-    """The rules by which pages may use the account's blobs, as ARM has them."""
+    """Return the rules by which pages may use the account's blobs, as ARM has them."""
     services = deployment.of(f"{ACCOUNT}/blobServices")
     return [rule for service in services for rule in service.properties.get("cors", {}).get("corsRules", [])]
 
@@ -54,7 +55,7 @@ def app_settings(deployment: Deployment) -> dict[str, str]:
 
 
 def clusters(deployment: Deployment) -> list[Json]:
-    """Clusters as the Azure ML emulator's configuration has them."""
+    """Return the clusters in the form of the Azure ML emulator's configuration."""
     found = []
     for compute in deployment.of(f"{WORKSPACES}/computes"):
         settings = compute.properties["properties"]
@@ -73,13 +74,14 @@ def clusters(deployment: Deployment) -> list[Json]:
 
 
 def datastores(deployment: Deployment) -> dict[str, str]:
-    """Name to container."""
+    """Return the container of each datastore, by name."""
     found = deployment.of(f"{WORKSPACES}/datastores")
     return {store.last_name: store.properties["containerName"] for store in found}
 
 
 def topics(deployment: Deployment) -> list[Json]:
-    """Topics as the Event Grid emulator's configuration has them: the storage account's is fed by its log."""
+    """Return the topics in the form of the Event Grid emulator's configuration. The storage account's topic gets
+    its events from the account's log."""
     account, found = deployment.one(ACCOUNT), []
     for topic in deployment.of(SYSTEM_TOPICS):
         source = topic.properties["source"]
@@ -128,7 +130,7 @@ def _faults(deployment: Deployment, access: Access, found: Resource) -> list[str
 
 
 def seconds(duration: str) -> float:
-    """An ISO 8601 duration of hours, minutes and seconds."""
+    """Return the seconds of an ISO 8601 duration of hours, minutes and seconds."""
     match = DURATION.fullmatch(duration)
     if not match:
         raise BicepError(f"{duration!r} is no duration such as PT2M")
@@ -137,7 +139,7 @@ def seconds(duration: str) -> float:
 
 
 def identity(deployment: Deployment, name_begins: str) -> Resource:
-    """The user-assigned identity whose name begins so."""
+    """Return the user-assigned identity whose name begins with `name_begins`."""
     kind = "Microsoft.ManagedIdentity/userAssignedIdentities"
     found = [one for one in deployment.of(kind) if one.name.startswith(name_begins)]
     if len(found) != 1:

@@ -124,7 +124,7 @@ class Template:
         return {name: evaluate(node, self.scope) for name, node in self.file.outputs.items()}
 
     def value(self, name: str) -> Any:
-        """A symbol's value, worked out when it is first needed."""
+        """Return a symbol's value, which is evaluated at its first use."""
         if name in self._values:
             return self._values[name]
         if name in self._open:
@@ -172,7 +172,8 @@ class Template:
             raise BicepError(f"{what}; it must be {_between(bounds, 'minValue', 'maxValue')}")
 
     def _each(self, item: Any, make: Callable[[Any, Scope], Any]) -> Any:
-        """The one value of a declaration, or the list of a loop's. None where its condition says no."""
+        """Return the value of a declaration, the list of values for a loop, or None if the declaration's condition
+        is false."""
         if item.repeat is not None:
             return [self._if(item, make, scope) for scope in loop(item.repeat, self.scope)]
         return self._if(item, make, self.scope)

@@ -19,7 +19,7 @@ ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\", r"\'": "'"}
 
 @dataclass(frozen=True)
 class Scope:
-    """Where names are looked up: the variables of loops and lambdas first, then the file's symbols."""
+    """The names that an expression can use: variables of loops and lambdas first, then the file's symbols."""
 
     path: Path
     symbol: Callable[[str], Any]
@@ -31,7 +31,7 @@ class Scope:
 
 
 def evaluate(node: Node, scope: Scope) -> Any:
-    """The value of an expression. Raises BicepError with file and line."""
+    """Return the value of an expression. Raises BicepError with file and line."""
     handler = HANDLERS.get(node.type)
     if handler is None:
         raise error(scope.path, node, f"{node.type} is not taken here: {text(node)[:60]!r}")
@@ -153,7 +153,7 @@ def _call(node: Node, scope: Scope) -> Any:
 
 
 def _method(node: Node, scope: Scope) -> Any:
-    """A list function of a resource, such as `settings.list()`."""
+    """Evaluate a list function of a resource, such as `settings.list()`."""
     on, name = evaluate(part(node, "object"), scope), text(part(node, "property"))
     if not hasattr(on, "call"):
         raise error(scope.path, node, f"{text(node)}: only a resource has functions")

@@ -24,7 +24,7 @@ def to_int(value: Any) -> int:
 
 
 def to_bool(value: Any) -> bool:
-    """Of a text true or false in any case, or of a number."""
+    """Convert the text true or false, in any case, or a number."""
     if isinstance(value, str):
         return {"true": True, "false": False}[value.lower()]
     return bool(value)

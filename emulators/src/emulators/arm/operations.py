@@ -1,4 +1,4 @@
-"""Which permission a request needs: requests of Azure Storage and of an Azure ML workspace as RBAC actions.
+"""The permissions that requests need: requests to Azure Storage and to an Azure ML workspace as RBAC actions.
 
 Source: learn.microsoft.com/rest/api/storageservices/authorize-with-azure-active-directory, the tables of permissions.
 For the control plane, the rule of all of ARM: the action is the resource type with read, write, delete or NAME/action.
@@ -43,7 +43,7 @@ class UnknownOperation(ValueError):
 
 
 def needs(request: Request) -> list[Need]:
-    """The permissions that a storage request needs. Raises UnknownOperation."""
+    """Return the permissions that a storage request needs. Raises UnknownOperation."""
     url = urlsplit(request.path)
     names = [unquote(name) for name in url.path.strip("/").split("/") if name]
     query = {key.lower(): values[0].lower() for key, values in parse_qs(url.query, keep_blank_values=True).items()}
@@ -52,7 +52,7 @@ def needs(request: Request) -> list[Need]:
 
 
 def workspace_action(method: str, path: str) -> tuple[str, str]:
-    """The action of a request to the control plane, and the id of the resource that it is about."""
+    """Return the action of a request to the control plane, and the id of the resource that it is about."""
     resource = path.rstrip("/")
     below = re.split("/providers/", resource, maxsplit=1, flags=re.IGNORECASE)[-1].split("/")
     provider, rest = below[0], below[1:]

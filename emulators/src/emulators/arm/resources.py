@@ -32,7 +32,7 @@ class Resource:
 
 
 def resource_id(base: str, kind: str, name: str) -> str:
-    """The id of a resource: types and names by turns."""
+    """Return the id of a resource, in which types and names alternate."""
     if kind.lower() == "microsoft.resources/resourcegroups":
         return f"{base}/resourceGroups/{name}"
     provider, *types = kind.split("/")

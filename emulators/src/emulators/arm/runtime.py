@@ -40,9 +40,9 @@ def value_of(resource: Resource, path: tuple[str, ...]) -> Any:
 
 
 def listed(name: str, resource: Resource, before: Resource | None) -> Any:
-    """What a list function of Azure answers: here that of a site's application settings alone.
+    """Return the answer of one of Azure's list functions. Only a site's application settings are supported.
 
-    Azure answers with a collection, which is empty where nobody has set anything. Raises BicepError for others.
+    The settings are empty if nobody has set any. Raises BicepError for other functions and resources.
     """
     if (resource.kind.lower(), resource.last_name, name) != ("microsoft.web/sites/config", "appsettings", "list"):
         raise BicepError(f"{resource.kind} {resource.last_name}: the function {name} is not taken here")

@@ -12,7 +12,7 @@ NUMBER = re.compile(r"([NDX])(\d*)|(0+)")
 
 
 def shown(value: Any) -> str:
-    """A value as a string: True, a number, compact JSON; nothing for null."""
+    """Format a value as a string: True, a number, compact JSON; '' for null."""
     if value is None:
         return ""
     if isinstance(value, dict | list):
@@ -21,7 +21,7 @@ def shown(value: Any) -> str:
 
 
 def upper(value: str) -> str:
-    """Letter by letter, as .NET's invariant culture has it: the German ß has no upper case of one letter."""
+    """Convert letter by letter, as .NET's invariant culture does: the German ß has no upper case of one letter."""
     return "".join(letter.upper() if len(letter.upper()) == 1 else letter for letter in value)
 
 
@@ -30,7 +30,7 @@ def lower(value: str) -> str:
 
 
 def formatted(template: str, *values: Any) -> str:
-    """.NET's composite format, with alignment; of numbers the formats N, D, X and zeros."""
+    """Format as .NET's composite format does, with alignment, and for numbers the formats N, D, X and zeros."""
 
     def fill(match: re.Match[str]) -> str:
         if match[1] is None:

@@ -1,4 +1,4 @@
-"""Which sizes of machines Azure ML's clusters take.
+"""The VM sizes that Azure ML's clusters accept.
 
 The series are those of Microsoft's table ("Supported VM series and sizes",
 https://learn.microsoft.com/azure/machine-learning/concept-compute-target), with those newer GPU series that
@@ -53,7 +53,7 @@ DEDICATED_ONLY = re.compile(r"_h[12]00_")
 
 
 def refused_size(size: str, priority: str) -> str:
-    """Why a cluster of these machines is refused, or nothing."""
+    """Return the reason why Azure ML refuses a cluster of this VM size, or ''."""
     short = size.lower().removeprefix("standard_")
     for series, pattern in RETIRED.items():
         if re.fullmatch(pattern, short):

@@ -61,7 +61,8 @@ async def serve(config: Config) -> None:
 
 
 async def way_to_the_web(stack: contextlib.AsyncExitStack, config: Config, bundle: Path) -> dict[str, str]:
-    """The variables by which jobs reach the web: as this machine does, but through the web folder if there is one."""
+    """Return the variables with which jobs reach the web: this machine's own, or those of the web folder's proxy if
+    there is one."""
     machine = dict(os.environ)
     if not config.web_folder.is_dir():
         return certificates.of_jobs(config.state, bundle, machine)
@@ -73,7 +74,8 @@ async def way_to_the_web(stack: contextlib.AsyncExitStack, config: Config, bundl
 
 
 def client_environment(config: Config, base: str, bundle: Path) -> dict[str, str]:
-    """What makes the unmodified MLClient, DefaultAzureCredential and storage clients reach this control plane.
+    """Return the environment variables with which the unmodified MLClient, DefaultAzureCredential and storage
+    clients reach this control plane.
 
     The cloud's name holds the port: the SDK keeps what it learnt about a cloud for the life of the process.
     """

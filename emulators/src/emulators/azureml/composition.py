@@ -94,7 +94,7 @@ async def assembled(
 
 
 def own_routes(parts: Parts, nodes: identity.NodeTokens) -> list[web.RouteDef]:
-    """Routes of what the workspace itself holds, and of tokens."""
+    """Return the routes of everything that the workspace itself stores, and of tokens."""
     return [
         web.get("/msi/token", identity.give_token),
         web.get(identity.NODES_PATH, nodes.give),
@@ -109,7 +109,7 @@ def own_routes(parts: Parts, nodes: identity.NodeTokens) -> list[web.RouteDef]:
 def kept_routes(
     stack: contextlib.AsyncExitStack, parts: Parts, registries: RegistryFolder, tracking: Tracking
 ) -> list[web.RouteDef]:
-    """Routes of what starts something by itself, which ends with the stack; and of registries."""
+    """Return the routes of services that start processes, which end with the stack, and of registries."""
     evictions = Evictions(parts.workspace, parts.scheduler)
     stack.push_async_callback(evictions.stop)
     return [

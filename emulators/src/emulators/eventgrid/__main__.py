@@ -77,7 +77,7 @@ async def _made(settings: Config, storage: Storage) -> None:
 
 
 async def _answered(ask: Callable[[], Awaitable[int]]) -> int:
-    """The status of the answer. Raises TimeoutError if the account does not answer within STORAGE_SECONDS."""
+    """Return the status of the answer. Raises TimeoutError if the account does not answer within STORAGE_SECONDS."""
     async with asyncio.timeout(STORAGE_SECONDS):
         while True:
             try:

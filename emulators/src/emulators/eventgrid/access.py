@@ -27,7 +27,7 @@ def new_key() -> str:
 
 
 def refusal(topic: Topic, headers: Mapping[str, str], path: str, now: datetime) -> str | None:
-    """Why a request to `path` may not publish, or None if it may. Any bearer token is accepted."""
+    """Return the reason why a request to `path` may not publish, or None if it may. Any bearer token is accepted."""
     if headers.get("Authorization", "").startswith("Bearer "):
         return None
     key, token = headers.get("aeg-sas-key", ""), headers.get("aeg-sas-token", "")
@@ -63,7 +63,7 @@ def _sent(text: str) -> bytes:
 
 
 def _time(text: str) -> datetime | None:
-    """A time, in UTC where it does not say another zone."""
+    """Parse a time, in UTC unless it names another zone."""
     found = None
     try:
         found = datetime.fromisoformat(text)

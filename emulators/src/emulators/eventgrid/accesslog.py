@@ -87,7 +87,8 @@ class Write:
 
 
 def parse(line: Line) -> Write | None:
-    """What a line tells of a blob; None for every request without an event, a failed one too."""
+    """Parse a log line. Returns the change of a blob, or None for a request without an event, such as a failed
+    request."""
     match = LINE.match(line.text)
     if match is None:
         return None
@@ -111,7 +112,8 @@ def _facts(match: re.Match[bytes]) -> BlobFacts | None:
 
 
 def _names(path: str) -> tuple[str, str, str]:
-    """Account, container and blob of a path. A blob directly under the account is in the container $root."""
+    """Return the account, container and blob of a path. A blob directly under the account is in the container
+    $root."""
     account, _, rest = path.removeprefix("/").partition("/")
     container, slash, blob = rest.partition("/")
     if not slash:
@@ -127,7 +129,8 @@ class Tail:
         self.position = position
 
     def read(self, now: float) -> list[Line]:
-        """The complete lines since the last call, some CHUNK of bytes at most. `now` (Unix seconds) dates a new log."""
+        """Return the complete lines since the last call, from at most about CHUNK bytes. `now` (Unix seconds) dates
+        a new log."""
         try:
             with self.path.open("rb") as log:
                 if self.path.stat().st_size < self.position.offset:
@@ -151,5 +154,5 @@ class Tail:
 
 
 def end_of(path: Path, now: float) -> Position:
-    """The position after everything that is in the log now: events begin with the subscription, not with history."""
+    """Return the position at the end of the log, because a subscription gets no events from before its creation."""
     return Position(int(now), path.stat().st_size if path.exists() else 0)

@@ -59,7 +59,8 @@ class Broker:
             self._store.remove(self._ended_ids)
 
     def wants(self, topic: str, event_type: str, subject: str) -> bool:
-        """Whether some subscription to `topic` could want such an event; if not, it need not be made."""
+        """Return whether a subscription to `topic` could want such an event. Otherwise the event need not be
+        created."""
         return any(
             lane.subscription.topic == topic and lane.subscription.filter.may_match(event_type, subject)
             for lane in self.lanes.values()

@@ -23,7 +23,8 @@ OUTCOMES = {408: "TimedOut", 413: "PayloadTooLarge", 503: "Busy", NO_ANSWER: "So
 
 @dataclass(frozen=True)
 class Rules:
-    """What statuses mean at a kind of endpoint: never tried again, or tried again after at least so many seconds."""
+    """The retry rules for statuses of a kind of endpoint: statuses that are never retried, and the minimum delay in
+    seconds for others."""
 
     never: frozenset[int]
     at_least: dict[int, int]
@@ -61,7 +62,7 @@ class Delivery:
 
 
 def outcome_name(status: int) -> str:
-    """The word that Event Grid writes for an HTTP status (0: no answer) into lastDeliveryOutcome."""
+    """Return Event Grid's word for an HTTP status (0: no answer) in lastDeliveryOutcome."""
     if status in OUTCOMES:
         return OUTCOMES[status]
     if status >= 500 or status not in set(HTTPStatus):
@@ -70,12 +71,13 @@ def outcome_name(status: int) -> str:
 
 
 def expired(delivery: Delivery, policy: Policy, now: float) -> bool:
-    """Whether the time to live is over. It is looked at before an attempt only, and never before the first."""
+    """Return whether the time to live is over. It is checked only before an attempt, and never before the first."""
     return delivery.attempts > 0 and now - delivery.published > policy.ttl_seconds * policy.scale
 
 
 def after_attempt(delivery: Delivery, status: int, policy: Policy, now: float) -> Delivery | None:
-    """What to do after an attempt was answered with `status`: nothing (None), a later try, or giving up."""
+    """Return the delivery after an attempt with this `status`: None if it succeeded, otherwise with its next
+    attempt or abandoned."""
     if status in SUCCESS:
         return None
     tried = replace(delivery, attempts=delivery.attempts + 1, last_attempt=now, outcome=outcome_name(status))
@@ -89,14 +91,15 @@ def after_attempt(delivery: Delivery, status: int, policy: Policy, now: float) -
 
 
 def give_up(delivery: Delivery, reason: str, policy: Policy, now: float) -> Delivery | None:
-    """The delivery as it waits to be dead-lettered; None where the subscription has no place for dead letters."""
+    """Return the delivery as one to dead-letter, or None if the subscription has no destination for dead letters."""
     if not policy.dead_letters:
         return None
     return replace(delivery, reason=reason, due=now + DEAD_LETTER_DELAY_SECONDS * policy.scale)
 
 
 def after_dead_letter(delivery: Delivery, status: int, policy: Policy, now: float) -> Delivery | None:
-    """The delivery to dead-letter later; None once it is written, or after four hours of failures."""
+    """Return the delivery for a later attempt to dead-letter it; None once it is written, or after four hours of
+    failures."""
     patience = (DEAD_LETTER_DELAY_SECONDS + DEAD_LETTER_PATIENCE_SECONDS) * policy.scale
     if status in SUCCESS or now - delivery.last_attempt > patience:
         return None

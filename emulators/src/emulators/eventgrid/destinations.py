@@ -1,4 +1,5 @@
-"""Where events go: a storage queue or a webhook, each answering with an HTTP status; and the dead-letter container."""
+"""Destinations of events: a storage queue or a webhook, each answering with an HTTP status; and the dead-letter
+container."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Destination(Protocol):
 
 
 class Queue:
-    """One message an event: the event's JSON in base64, as Azure writes it. Over 64 KiB storage answers 413."""
+    """Sends each event as one queue message: its JSON in base64, as Azure does. Storage answers 413 above 64 KiB."""
 
     def __init__(self, target: QueueTarget, storage: Storage) -> None:
         self._target = target

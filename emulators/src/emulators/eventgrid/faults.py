@@ -31,7 +31,7 @@ class Faults:
     _random: random.Random = field(default_factory=random.Random, repr=False, compare=False)
 
     def delays(self, event_type: str) -> list[float]:
-        """After how many seconds each copy of an event goes out. Empty: the event is lost."""
+        """Return the delay of each copy of an event, in seconds. An empty list means that the event is lost."""
         if self.event_types is not None and event_type not in self.event_types:
             return [0.0]
         if self._random.random() < self.lose:

@@ -1,4 +1,4 @@
-"""Which events a subscription wants: its `filter`, with the operators of the 2025-02-15 API. Pure.
+"""The `filter` of an event subscription, with the operators of the 2025-02-15 API. Pure.
 
 All conditions must hold; one value of a condition is enough. Strings compare without regard to case. A key that is
 absent, null or of another type matches no condition, except the negative ones (NumberNotIn, StringNotContains, ...),
@@ -89,7 +89,7 @@ NULL_OPERATORS = ("IsNullOrUndefined", "IsNotNull")
 
 @dataclass(frozen=True)
 class Condition:
-    """One advanced filter."""
+    """An advanced filter."""
 
     operator: str
     key: str
@@ -115,7 +115,7 @@ class Filter:
     conditions: tuple[Condition, ...] = ()
 
     def may_match(self, event_type: str, subject: str) -> bool:
-        """Whether type and subject pass: all that can be said before the event's data is known."""
+        """Return whether type and subject pass the filter, which is all that is known before the event's data."""
         if self.types and event_type not in self.types:
             return False
         begins, ends = self.begins, self.ends

@@ -42,7 +42,7 @@ class Event:
 
 
 def timestamp(moment: datetime) -> str:
-    """RFC 3339 in UTC with seven decimals, as Azure writes it."""
+    """Format a time in RFC 3339, in UTC with seven decimals, as Azure does."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f") + "0Z"
 
 
@@ -51,8 +51,9 @@ def blob_subject(write: Write) -> str:
 
 
 def blob_event(write: Write, facts: BlobFacts | None, topic: str, endpoint: str) -> Event:
-    """The event of one operation. Without `facts` (the blob was gone when we looked) the keys that only the blob could
-    tell are absent. The access log has no request ids: those here are invented, but the same for the same line."""
+    """Return the event of one operation. Without `facts` (the blob was gone when we looked) the keys that only the
+    blob could tell are absent. The access log has no request ids: those here are invented, but the same for the
+    same line."""
     event_id = str(uuid.uuid5(NAMESPACE, f"{write.began} {write.offset} {write.path} {write.time.timestamp()}"))
     data = {
         "api": write.api,
@@ -67,7 +68,7 @@ def blob_event(write: Write, facts: BlobFacts | None, topic: str, endpoint: str)
 
 
 def _facts(facts: BlobFacts | None, event: str) -> dict[str, Any]:
-    """What Azure tells of the blob in an event of this type."""
+    """Return the facts about the blob that Azure includes in an event of this type."""
     if facts is None:
         return {}
     etag = {"eTag": facts.etag} if event == CREATED else {}
@@ -126,8 +127,8 @@ def _from_cloud(item: dict[str, Any], topic: str) -> Event:
 
 
 def render(event: Event, schema: str) -> dict[str, Any]:
-    """The event as a subscriber gets it. An event in the other schema is converted; Azure converts from the Event
-    Grid schema to CloudEvents only, we do both."""
+    """Return the event as a subscriber gets it. An event in the other schema is converted; Azure converts from the
+    Event Grid schema to CloudEvents only, we do both."""
     return _cloud(event) if schema == CLOUD else _event_grid(event)
 
 

@@ -43,8 +43,9 @@ def account(connection_string: str) -> Account:
 
 
 def signature(account: Account) -> str:
-    """A shared access signature for blobs and queues, to read, write, add and create, that never ends in practice.
-    The text to sign is that of Microsoft's "Create an account SAS": empty lines are start, IP range and scope."""
+    """Return a shared access signature for blobs and queues, to read, write, add and create, that never ends in
+    practice. The text to sign is that of Microsoft's "Create an account SAS": empty lines are start, IP range
+    and scope."""
     version, services, types, permissions, end = "2022-11-02", "bq", "sco", "rwac", "2099-01-01T00:00:00Z"
     lines = [account.name, permissions, services, types, "", end, "", "", version, "", ""]
     digest = hmac.new(base64.b64decode(account.key), "\n".join(lines).encode(), hashlib.sha256).digest()
@@ -65,7 +66,7 @@ class Storage:
         await self._session.close()
 
     async def blob_facts(self, path: str) -> BlobFacts | None:
-        """The properties of the blob at `path` (encoded, with the account), or None if storage won't tell."""
+        """Return the properties of the blob at `path` (encoded, with the account), or None if storage won't tell."""
         url = self.account.blob.removesuffix("/" + self.account.name) + path
         async with self._session.head(self._signed(url)) as answer:
             if answer.status != 200:

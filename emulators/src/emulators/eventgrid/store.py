@@ -1,4 +1,4 @@
-"""What must survive a restart: deliveries not yet made, and how far the access log is read. One SQLite file.
+"""The state that survives a restart: pending deliveries, and the position in the access log. One SQLite file.
 
 An event and the position behind its log line are written in one transaction, so a restart neither loses a write nor
 reads it again. A delivery is removed shortly after it is made; one made in the last moment before a crash is made
@@ -47,7 +47,7 @@ class Store:
             self._db.executemany("DELETE FROM deliveries WHERE id = ?", [(number,) for number in ids])
 
     def deliveries(self) -> list[Delivery]:
-        """What was not delivered when the last process ended, oldest first."""
+        """Return the deliveries that were pending when the last process ended, oldest first."""
         return [Delivery(*row) for row in self._db.execute("SELECT * FROM deliveries ORDER BY id")]
 
     def position(self) -> Position | None:

@@ -1,4 +1,4 @@
-"""What the host is told: its own configuration file, the app's host.json, and settings."""
+"""The host's configuration: its own configuration file, the app's host.json, and settings."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Config:
 
     @classmethod
     def read(cls, path: Path) -> Config:
-        """Raises Refused, naming key and value, for a file that cannot be used."""
+        """Read the host's configuration file. Raises Refused, naming key and value, for a file that can't be used."""
         values = _json_object(path)
         unknown = sorted(set(values) - set(cls.__dataclass_fields__))
         if unknown or "app" not in values:
@@ -80,7 +80,8 @@ class Config:
 
     @classmethod
     def of_app(cls, app: Path, port: int) -> Config:
-        """The defaults for an app; the host's id is where Azure's host looks. Raises Refused."""
+        """Return the default configuration for an app. The host's id is read from where Azure's host reads it.
+        Raises Refused."""
         config = cls(app.resolve(), port=port, host_id=os.environ.get(HOST_ID) or cls.host_id)
         config._check()
         return config

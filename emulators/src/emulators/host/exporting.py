@@ -101,12 +101,13 @@ class Exporter:
             self._trace(f"Function.{function}", level, text, function)
 
     def record(self, function: str, level: int, message: str) -> None:
-        """Export a record that the app logged in an invocation; in the classic mode alone, as decision 79 says."""
+        """Queue the telemetry of a record that the app logged in an invocation. Only the classic mode exports such
+        records, as decision 79 says."""
         if not self._rules.open_telemetry:
             self._trace(f"Function.{function}.User", level, message, function)
 
     def storage_request(self, name: str) -> None:
-        """Export one of the host's own requests to storage: a poll, or the renewal of a lock."""
+        """Queue the telemetry of one of the host's own requests to storage: a poll, or the renewal of a lock."""
         if self._rules.open_telemetry or self._rules.tracks_dependencies:
             for _ in range(2 if self._rules.open_telemetry and self._traces_sdk else 1):
                 data = {"id": "0" * 16, "name": name, "duration": "00:00:00.001", "success": True, "type": "HTTP"}

@@ -105,7 +105,8 @@ def connection_string(name: str | None, settings: Mapping[str, str]) -> str:
 
 
 def _in_group(function: Function, settings: Mapping[str, str]) -> bool:
-    """In Flex Consumption a host runs what is called by HTTP, or one function of another kind."""
+    """Return whether this host runs the function. In Flex Consumption, a host runs either all functions called by
+    HTTP, or one function of another kind."""
     group = settings.get("FUNCTIONS_TARGET_GROUP", "")
     if settings.get("WEBSITE_SKU") != "FlexConsumption" or not group:
         return True

@@ -37,7 +37,8 @@ WORKER_SECONDS = 3.0  # for a worker in which nothing runs to end by itself
 
 
 class Host:
-    """One app, served: `load`, `start`, and at the end `stop`. `given_up` is set when the worker died too often."""
+    """A host of one app. Call `load`, `start`, and at the end `stop`. `given_up` is set when the worker has ended
+    too often."""
 
     def __init__(self, config: Config) -> None:
         self.functions: list[Function] = []

@@ -16,7 +16,7 @@ class Stop:
         return self._event.is_set()
 
     async def within(self, seconds: float) -> bool:
-        """Sleep; say whether the host is to stop. Returns early when it is."""
+        """Sleep until the host is to stop, at most for the given time. Returns whether the host is to stop."""
         try:
             await asyncio.wait_for(self._event.wait(), max(0.0, seconds))
         except TimeoutError:

@@ -144,7 +144,7 @@ class Azurite:
 
     @property
     def connection_string(self) -> str:
-        """Names the endpoints of the services that were started."""
+        """Return the connection string with the endpoints of the services that were started."""
         endpoints = "".join(
             f"{name.capitalize()}Endpoint={self._scheme}://127.0.0.1:{getattr(self.ports, name)}/{ACCOUNT};"
             for name in self._services
@@ -165,7 +165,7 @@ class Azurite:
         return self._process.poll() is None
 
     def let_in(self, origin: str) -> None:
-        """Let the pages of this origin (`http://host:port`) use signed addresses, also after a restart."""
+        """Allow pages of this origin (`http://host:port`) to use signed URLs, also after a restart."""
         self._origins.add(origin)
         self._tell(origin)
 
@@ -186,7 +186,7 @@ class Azurite:
             self._process.wait()
 
     def restart_if_dead(self) -> bool:
-        """Start Azurite again, on the same ports and data, if it has ended. Says whether it had."""
+        """Restart Azurite, on the same ports and data, if it has ended. Returns whether it had ended."""
         if self.alive():
             return False
         assert self._process.stdin is not None
@@ -255,7 +255,7 @@ def start(
 
 
 def default_node_home() -> Path:
-    """The npm prefix that holds Azurite: $EMULATORS_NODE_HOME, else ~/.azure-emulators/node."""
+    """Return the npm prefix that holds Azurite: $EMULATORS_NODE_HOME, else ~/.azure-emulators/node."""
     return Path(os.environ.get("EMULATORS_NODE_HOME") or Path.home() / ".azure-emulators" / "node")
 
 

@@ -28,7 +28,8 @@ INSTALL_SECONDS = 600
 
 
 def installed(python: str, venv: Path, requirements: Path | None = None) -> Path:
-    """The interpreter of an environment with the runtime and the app's requirements, made anew as these change."""
+    """Return the interpreter of an environment with the runtime and the app's requirements, made anew as these
+    change."""
     asked = (requirements.read_bytes() if requirements else b"") + repr(PACKAGES).encode()
     wanted = hashlib.sha256(asked).hexdigest()
     interpreter, stamp = venv / ("Scripts" if IS_WINDOWS else "bin") / "python", venv / "installed"
@@ -53,7 +54,7 @@ def _command(argv: list[str]) -> None:
 def run(
     python: str, app: Path, backend: str, table: list[dict[str, Any]], folder: Path, path: Sequence[Path] = ()
 ) -> dict[str, Any]:
-    """The index, the outcome of each row of the table, and what the functions recorded in $SAMPLE_RECORD.
+    """Return the index, the outcome of each row of the table, and what the functions recorded in $SAMPLE_RECORD.
 
     `path` holds further folders that the app imports from.
     """
@@ -71,10 +72,10 @@ def run(
 
 
 def http(**content: Any) -> dict[str, Any]:
-    """The input of an HTTP function."""
+    """Return the input of an HTTP function."""
     return {"req": {"kind": "http", "content": {"method": "GET", "url": "http://h/api/x", **content}}}
 
 
 def one(name: str, kind: str, content: Any) -> dict[str, Any]:
-    """A single input, as the host hands it over."""
+    """Return a single input, as the host hands it over."""
     return {name: {"kind": kind, "content": content}}

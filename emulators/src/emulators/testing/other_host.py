@@ -17,7 +17,7 @@ START_SECONDS = 180.0
 
 
 def start(command: str, app: Path, log: Path, settings: Mapping[str, str]) -> process.Part:
-    """The host that `command` starts in the app's folder; `{port}` in the command stands for its port.
+    """Start a host with `command` in the app's folder, and return it; `{port}` in the command stands for its port.
 
     The host inherits this process's environment without PYTHONPATH, whose folders would come before the app's own.
     Raises PartFailed, with the end of its log, if the host ends before it runs.

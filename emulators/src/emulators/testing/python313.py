@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def find() -> str | None:
-    """A Python 3.13 that runs here, from PATH or from pyenv; None if there is none."""
+    """Return the path of a Python 3.13 that runs here, from PATH or from pyenv; None if there is none."""
     return next(filter(_is_313, _candidates()), None)
 
 
@@ -23,7 +23,7 @@ def _candidates() -> Iterator[str]:
 
 
 def _is_313(python: str) -> bool:
-    """Whether it runs: a shim of pyenv is on PATH even where its version is not chosen."""
+    """Return whether this command runs Python 3.13. A pyenv shim is on PATH even if its version is not selected."""
     return _output([python, "--version"]).startswith("Python 3.13.")
 
 

@@ -47,7 +47,7 @@ def _migrate(database: Path, *, new: bool) -> None:
 
 
 def _revision(database: Path) -> str | None:
-    """The version of its tables; None for a file that is not there, or was left before it had one."""
+    """Return the version of the database's tables; None if the file does not exist, or has no version yet."""
     if not database.exists():
         return None
     with contextlib.closing(sqlite3.connect(database)) as connection:
@@ -68,7 +68,7 @@ def _holds_something(database: Path) -> bool:
 
 
 def _copy(database: Path, beside: Path) -> None:
-    """A copy of what was committed, whatever a kill left in the journal."""
+    """Copy the committed content of the database, whatever a kill left in the journal."""
     _remove(beside)
     with contextlib.closing(sqlite3.connect(database)) as source, contextlib.closing(sqlite3.connect(beside)) as target:
         source.backup(target)

@@ -38,7 +38,7 @@ class Runs(SqlAlchemyStore):
         return self.get_run(run.info.run_id)
 
     def put_jobs(self, jobs: Iterable[Json]) -> None:
-        """Make each job a run under its own name; one that is there gets the job's status and times alone."""
+        """Create a run for each job, under the job's name. An existing run only gets the job's status and times."""
         given = list(jobs)
         experiments = {name: self._experiment(name) for name in {job["experiment"] for job in given}}
         with Session(self.engine) as session, session.begin():
@@ -68,7 +68,7 @@ class Runs(SqlAlchemyStore):
 
 
 def put_models(engine: Engine, models: Iterable[Json]) -> None:
-    """Make each version that MLflow does not have. Those of one that it has stay as they are."""
+    """Create each model version that MLflow lacks. Existing versions are not changed."""
     with Session(engine) as session, session.begin():
         for model in models:
             name, workspace = model["name"], SqlRegisteredModel.__table__.c.workspace.default.arg

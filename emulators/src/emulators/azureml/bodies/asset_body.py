@@ -40,7 +40,7 @@ COMPONENTS = frozenset({"command", "pipeline"})
 
 
 def checked(kind: str, name: str, version: str, body: Json) -> Json:
-    """The `properties` of a version. Raises BadRequest saying what is wrong and what would do."""
+    """Return the checked `properties` of a version. Raises BadRequest with the wrong value and the allowed values."""
     for what, value in (("name", name), ("version", version)):
         if not NAME.fullmatch(value):
             raise BadRequest(

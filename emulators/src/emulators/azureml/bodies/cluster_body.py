@@ -34,7 +34,8 @@ SERVERLESS_BODY: Json = {
 
 
 def checked(name: str, body: Json) -> Json:
-    """The `properties` of a cluster's body. Raises BadRequest saying what is wrong and what would do."""
+    """Return the checked `properties` of a cluster's body. Raises BadRequest with the wrong value and the allowed
+    values."""
     properties = body.get("properties")
     if not isinstance(properties, dict) or properties.get("computeType") != "AmlCompute":
         kind = properties.get("computeType") if isinstance(properties, dict) else None
@@ -99,7 +100,7 @@ def _check_scale(name: str, settings: Json) -> None:
 
 
 def seed_body(seed: ClusterSeed, location: str) -> Json:
-    """The body that creates a cluster of the configuration."""
+    """Return the body that creates a cluster of the configuration."""
     scale = {
         "minNodeCount": seed.min_instances,
         "maxNodeCount": seed.max_instances,

@@ -1,5 +1,5 @@
-"""How the processes of a job are spread and what each is told: the launchers of PyTorch, TensorFlow, MPI
-and Ray. No I/O.
+"""The distribution of a job's processes over nodes, and the variables of each: the launchers of PyTorch,
+TensorFlow, MPI and Ray. No I/O.
 
 https://learn.microsoft.com/azure/machine-learning/how-to-train-distributed-gpu has what Azure ML's own launchers set.
 """
@@ -36,17 +36,20 @@ class Distribution:
         return self.workers + self.servers if self.kind == "TensorFlow" else self.nodes * self.processes
 
     def node_of(self, rank: int) -> int:
-        """The node on which a process runs: workers go round the nodes, and so do parameter servers."""
+        """Return the index of a process's node. Workers are distributed over the nodes in turn, and so are
+        parameter servers."""
         if self.kind == "TensorFlow":
             return (rank if rank < self.workers else rank - self.workers) % self.nodes
         return rank // self.processes
 
     def serves(self, rank: int) -> bool:
-        """Whether the process waits for others for ever: a parameter server, which ends with the last worker."""
+        """Return whether the process is a parameter server, which serves for ever and is ended after the last
+        worker."""
         return self.kind == "TensorFlow" and rank >= self.workers
 
     def variables(self, rank: int, ports: tuple[int, ...]) -> dict[str, str]:
-        """What the launcher tells this process. `ports` has one for each process; the first is the master's."""
+        """Return the variables that the launcher sets for this rank. `ports` has one port for each process; the
+        first is the master's."""
         if self.kind == "PyTorch":
             return self._pytorch(rank, ports[0])
         if self.kind == "Mpi":
@@ -90,7 +93,7 @@ class Distribution:
 
 
 def read(body: Json, nodes: int) -> Distribution:
-    """The `distribution` of a job's body, which may be absent or null. Raises BadRequest."""
+    """Return the `distribution` of a job's body, which may be absent or null. Raises BadRequest."""
     kind = body.get("distributionType") if body else None
     if kind is None:
         return Distribution("none", nodes)

@@ -1,4 +1,4 @@
-"""What a job's REST body asks for, checked: the value that everything after submission works with. No I/O."""
+"""Parsing of a command job's REST body into the checked value that everything after submission uses. No I/O."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _cluster(properties: Json) -> str:
 
 
 def outputs_of(name: str, properties: Json) -> tuple[Output, ...]:
-    """The outputs of a job of any kind."""
+    """Return the outputs of a job of any kind."""
     return tuple(_output(name, key, value) for key, value in mapping(properties, "outputs").items())
 
 
@@ -147,7 +147,7 @@ def check_facts(properties: Json) -> None:
 
 
 def version_of(value: Any, kind: str, key: str) -> AssetRef:
-    """The version of this kind that an id names: Resource Manager's, a short one, or a registry's."""
+    """Return the version of this kind that an id names: Resource Manager's, a short one, or a registry's."""
     found = asset(str(value), kind)
     if found and found.kind == kind:
         return found
@@ -158,7 +158,7 @@ def version_of(value: Any, kind: str, key: str) -> AssetRef:
 
 
 def resolve(command: str, values: Mapping[str, str]) -> str:
-    """The command with its placeholders replaced, as text, by `values` (`inputs.data` -> a path).
+    """Return the command with its placeholders replaced, as text, by `values` (`inputs.data` -> a path).
 
     A section in `$[[ ]]` is optional: it goes when one of its placeholders has no value.
     """
@@ -170,8 +170,8 @@ def resolve(command: str, values: Mapping[str, str]) -> str:
 
 
 def _with_options(replace: Callable[[re.Match[str]], str], command: str) -> str:
-    """The command with its optional sections replaced. What follows the last end of one is not searched: each beginning
-    without an end would take a search to the command's end."""
+    """Return the command with its optional sections replaced. What follows the last end of one is not searched:
+    each beginning without an end would take a search to the command's end."""
     end = command.rfind("]]") + 2
     return OPTIONAL.sub(replace, command[:end]) + command[end:] if end > 1 else command
 
@@ -210,7 +210,8 @@ def _output(job: str, name: str, body: Any) -> Output:
 
 
 def _filled(uri: str, job: str, output: str) -> str:
-    """The address of an output with its expressions replaced: ${{default_datastore}}, ${{name}}, ${{output_name}}.
+    """Return the address of an output with its expressions replaced: ${{default_datastore}}, ${{name}},
+    ${{output_name}}.
 
     https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-command#job-outputs
     """

@@ -101,7 +101,7 @@ def _flag(settings: Json, key: str) -> bool:
 
 
 def last_word(reference: Any) -> str | None:
-    """The name in an ARM id, or in azureml:NAME."""
+    """Return the name in an ARM id, or in azureml:NAME."""
     return str(reference).rpartition("/")[2].removeprefix("azureml:") if reference else None
 
 

@@ -17,12 +17,13 @@ SUCCEEDED = {"provisioningState": "Succeeded"}
 
 
 def tracking_path(workspace_id: str) -> str:
-    """Where the workspace's MLflow answers, below the control plane's address."""
+    """Return the path of the workspace's MLflow below the control plane's URL."""
     return f"{TRACKING}{workspace_id}"
 
 
 def metadata_address(service_url: str, node: str) -> str:
-    """Where a node asks about itself, in place of http://169.254.169.254: all nodes here have one address."""
+    """Return the URL of a node's metadata service. It replaces http://169.254.169.254, because all nodes here have
+    one IP address."""
     return f"{service_url}{NODES_PATH}/{node}"
 
 
@@ -39,7 +40,7 @@ class Wire:
     account: str
 
     def _resource(self, path: str, properties: Json, created: str, registry: str = "") -> Json:
-        """The envelope of a resource under the workspace, or in a registry, whose ids are short.
+        """Return the envelope of a resource under the workspace, or in a registry, whose ids are short.
 
         `path` is like `jobs/NAME` or `codes/NAME/versions/1`.
         """
@@ -134,7 +135,7 @@ class Wire:
         return self._resource(path, properties, asset.created, registry)
 
     def shelf(self, shelf: Shelf, newest: Asset | None, next_version: str, registry: str = "") -> Json:
-        """The container of an asset's versions."""
+        """Return the container of an asset's versions."""
         properties: Json = {
             **shelf.properties,
             "latestVersion": newest.version if newest else None,
@@ -240,7 +241,7 @@ class Wire:
         }
 
     def _output_asset(self, job: str, output: str, kind: str) -> Json:
-        """The id and type by which MLClient asks where an output lies.
+        """Return the id and type with which MLClient asks for the location of an output.
 
         A model is told as the folder that it is: MLClient 1.35.2 breaks on its own question for the addresses of models
         (BatchGetResolvedUrisDto knows no `values`), so that not even the logs of such a job could be downloaded.

@@ -18,8 +18,8 @@ Value = float | int | str | bool | None
 
 
 def value(parameter: Parameter, drawn: float) -> Value:
-    """The value of a parameter for what was drawn: the index of a choice; of the uniform kinds what lies between their
-    ends; of the normal kinds a probability.
+    """Return the value of a parameter for what was drawn: the index of a choice; of the uniform kinds what lies
+    between their ends; of the normal kinds a probability.
 
     https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-sweep#parameter-expressions
     """
@@ -44,8 +44,8 @@ def example(parameter: Parameter) -> Value:
 
 
 def trial(sweep: str, number: int, properties: Json, values: Mapping[str, Value]) -> Json:
-    """The `properties` of a trial's job. Values that the sweep's search space does not have stay placeholders, which
-    the job refuses."""
+    """Return the `properties` of a trial's job. Values that the sweep's search space does not have stay
+    placeholders, which the job refuses."""
     body = mapping(properties, "trial")
     literals = {key: {"jobInputType": "literal", "value": str(each)} for key, each in values.items()}
     told = json.dumps(dict(values))

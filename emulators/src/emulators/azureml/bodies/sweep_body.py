@@ -1,4 +1,4 @@
-"""What a sweep job's REST body asks for, checked: its search space, sampling, objective and limits. No I/O."""
+"""Parsing of a sweep job's REST body: its search space, sampling, objective and limits. No I/O."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Policy:
-    """When a trial that does badly is ended. Intervals count how often a trial told the primary metric."""
+    """The rule that stops poor trials early. Intervals count a trial's reports of the primary metric."""
 
     kind: str  # one of POLICIES
     interval: int = 1

@@ -102,7 +102,7 @@ class Environments:
             unwanted.set()
 
     async def is_made(self, recipe: Recipe) -> bool:
-        """Whether an environment with this content is there."""
+        """Return whether the recipe's environment is installed."""
         return await asyncio.to_thread(lambda: (self._folder / self._name(recipe) / COMPLETE).exists())
 
     async def check(self, recipe: Recipe) -> None:
@@ -154,8 +154,8 @@ class Environments:
         self._resolved.add(name)
 
     def _version(self, recipe: Recipe) -> str:
-        """The version of Python that the recipe gets, '' for the nodes' own. Raises DataError if none of those that do
-        is on this machine; uv fetches none."""
+        """Return the Python version for the recipe, '' for the nodes' own. Raises DataError if this machine has
+        none of the acceptable versions; uv downloads none."""
         if not recipe.python:
             return ""
         for version in (recipe.python, *recipe.or_python):
@@ -176,14 +176,14 @@ class Environments:
         return (*recipe.notes, f"In Azure this environment has Python {recipe.python}; here it is {version}.")
 
     def _versions(self) -> list[str]:
-        """The versions of Python that uv finds here, and the nodes' own."""
+        """Return the versions of Python that uv finds here, and the nodes' own."""
         command = [_uv_program(self._python), "python", "list", "--only-installed", "--no-python-downloads"]
         said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         found = {".".join(version.split(".")[:2]) for version in re.findall(r"-(3\.[0-9]+)", said)}
         return sorted({*found, self._installed.minor}, key=lambda version: int(version.partition(".")[2]))
 
     def _has(self, version: str) -> bool:
-        """Whether uv finds this version of Python here."""
+        """Return whether uv finds this version of Python on this machine."""
         command = [_uv_program(self._python), "python", "find", "--no-python-downloads", version]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
@@ -260,7 +260,7 @@ class Environments:
 
 
 def _uv_program(python: Path) -> str:
-    """uv, beside an interpreter or on the PATH."""
+    """Return the path of uv, beside an interpreter or on PATH."""
     beside = [str(python.parent), str(Path(sys.executable).parent)]
     found = shutil.which("uv", path=os.pathsep.join([*beside, os.environ.get("PATH", os.defpath)]))
     if found is None:
@@ -273,7 +273,7 @@ def _python_of(folder: Path) -> Path:
 
 
 def _site(folder: Path) -> Path:
-    """Where an environment's packages lie."""
+    """Return the folder of an environment's packages."""
     return folder / "Lib" / "site-packages" if IS_WINDOWS else next(folder.glob("lib/python3*/site-packages"))
 
 
@@ -286,7 +286,7 @@ def _remove(folder: Path) -> None:
 
 
 def _lay_over(base: Path, folder: Path) -> None:
-    """Let the environment in `folder` see the packages of `base`, and give it their scripts."""
+    """Make the packages and scripts of `base` available in the environment in `folder`."""
     added = _site(base)
     (_site(folder) / "_environment.pth").write_text(f"import site; site.addsitedir({str(added)!r})\n")
     python = _python_of(folder)

@@ -23,7 +23,8 @@ Read = Callable[[str], str]  # a file of the build context, as text
 
 
 def from_dockerfile(text: str, read: Read) -> Recipe:
-    """The recipe of a Dockerfile. Raises NotHere for an instruction whose work can't be done here, with its words."""
+    """Return the recipe of a Dockerfile. Raises NotHere, quoting the instruction, for an instruction that can't be
+    performed here."""
     base: Recipe | None = None
     wanted: list[str] = []
     python, variables = "", dict[str, str]()
@@ -53,7 +54,7 @@ def _instructions(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _steps(rest: str) -> Iterator[str]:
-    """The commands of a RUN."""
+    """Yield the commands of a RUN."""
     plain = re.sub(r"^(--\S+\s+)+", "", rest)
     for step in STEPS.findall(_of_list(plain) or plain):
         if step.strip():
@@ -61,7 +62,7 @@ def _steps(rest: str) -> Iterator[str]:
 
 
 def _of_list(text: str) -> str:
-    """The line that a JSON list of words stands for; empty for any other text, which is the shell's."""
+    """Return the command line that a JSON list of words means; '' for any other text, which is shell syntax."""
     try:
         words = json.loads(text) if text.startswith("[") else []
     except (ValueError, RecursionError):

@@ -67,7 +67,7 @@ class Installed:
         return {canonicalize_name(found.metadata["Name"]): found for found in distributions(path=[str(self.site)])}
 
     def _closure(self, wanted: Requirement) -> dict[str, Distribution] | None:
-        """The distributions that this requirement needs; None if one is missing, or has another version."""
+        """Return the distributions that this requirement needs; None if one is missing, or has another version."""
         found: dict[str, Distribution] = {}
         waiting = [(wanted, frozenset[str]())]
         seen: set[tuple[str, frozenset[str]]] = set()
@@ -101,7 +101,8 @@ class Installed:
                 _link(source, target)
 
     def _files(self, package: Distribution, site: Path) -> Iterator[tuple[Path, Path]]:
-        """Source and target of each file, with its compiled code. What lies outside both environments is left out."""
+        """Yield the source and target of each file, with its compiled code. Files outside both environments are
+        left out."""
         prefix = self.site.parents[2] if not IS_WINDOWS else self.site.parents[1]
         for path in package.files or ():
             name = str(path)

@@ -42,7 +42,7 @@ def prune(folder: Path, now: float) -> list[str]:
 
 
 def _used(folder: Path) -> dict[str, float]:
-    """When each was used last; of one whose making was cut off, when that began."""
+    """Return the time of each environment's last use; for an interrupted installation, the time at which it began."""
     found = {}
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.is_dir():

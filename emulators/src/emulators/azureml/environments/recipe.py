@@ -92,7 +92,7 @@ class Recipe:
         return bool(asked & set(packages))
 
     def digest(self, salt: str) -> str:
-        """A name for the content. `salt` is the interpreter's own version."""
+        """Return a hash of the content, which names the environment. `salt` is the interpreter's own version."""
         content = json.dumps([salt, self.python, sorted(self.requirements)])
         return hashlib.sha256(content.encode()).hexdigest()[:24]
 
@@ -112,7 +112,8 @@ def curated(name: str) -> Recipe:
 
 
 def registered(name: str, properties: dict[str, Any]) -> Recipe:
-    """The recipe of an environment version: its conda file, else its image. A build context is `dockerfile`'s."""
+    """Return the recipe of an environment version: that of its conda file, otherwise of its image. Build contexts
+    are handled by `dockerfile`."""
     what = "The job's environment" if properties.get("isAnonymous") else f"Environment {name!r}"
     conda, image = properties.get("condaFile"), str(properties.get("image") or "")
     if conda:
@@ -127,7 +128,7 @@ def registered(name: str, properties: dict[str, Any]) -> Recipe:
 
 
 def from_image(image: str) -> Recipe:
-    """The packages that an image is known for."""
+    """Return the packages that an image is known for."""
     language_problem(image)
     bare = image.removeprefix("docker://").partition("@")[0]
     path, _, tag = bare.rpartition(":") if ":" in bare.rpartition("/")[2] else (bare, "", "")
@@ -152,7 +153,7 @@ def language_problem(image: str) -> None:
 
 
 def from_conda(conda: Any, what: str) -> Recipe:
-    """The recipe of a conda file, given as text or as the mapping in it."""
+    """Return the recipe of a conda file, given as text or as the mapping in it."""
     try:
         document = yaml.safe_load(conda) if isinstance(conda, str) else conda
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, and nesting without an end
@@ -207,7 +208,7 @@ def _python(entry: Any) -> str:
 
 
 def _split(entry: str, what: str) -> tuple[str, str]:
-    """conda's way to write a package, as its name and pip's way to write the versions."""
+    """Split conda's spelling of a package into its name and its versions in pip's spelling."""
     found = _CONDA.fullmatch(entry.strip())
     if found is None:
         raise NotHere(f"{what}: the dependency {entry[:80]!r} can't be read.")

@@ -1,1 +1,1 @@
-"""What every part needs: configuration, errors, identities, addresses, and checks of values."""
+"""Parts that all others need: configuration, errors, identities, locations, and checks of values."""

@@ -13,7 +13,8 @@ LONGEST_SECONDS = 10_675_199 * 86_400  # days of the longest TimeSpan of .NET, w
 
 
 def int32(body: Json, key: str, default: int, least: int) -> int:
-    """A number of `format: int32`; the default where it is absent or null. A text, a float or a bool is none."""
+    """Return a number of `format: int32`, or the default if it is missing or null. Raises BadRequest for a text, a
+    float or a boolean."""
     value = body.get(key)
     value = default if value is None else value
     if type(value) is not int or not least <= value <= INT32:
@@ -22,7 +23,7 @@ def int32(body: Json, key: str, default: int, least: int) -> int:
 
 
 def duration(body: Json, key: str, section: str = "") -> float | None:
-    """Seconds of a text of `format: duration`, or None where it is absent or null."""
+    """Return the seconds of a text of `format: duration`, or None if it is missing or null."""
     value = body.get(key)
     if value is None:
         return None
@@ -51,7 +52,7 @@ def optional_text(body: Json, key: str) -> str | None:
 
 
 def mapping(body: Json, key: str) -> Json:
-    """An object, empty where it is absent or null."""
+    """Return an object, empty if it is missing or null. Raises BadRequest for any other value."""
     value = body.get(key)
     if value is None:
         return {}
@@ -61,7 +62,7 @@ def mapping(body: Json, key: str) -> Json:
 
 
 def texts(body: Json, key: str) -> dict[str, Any]:
-    """An object whose values are texts or null."""
+    """Return an object whose values are texts or null."""
     found = mapping(body, key)
     for name in found:
         optional_text(found, name)
@@ -69,7 +70,7 @@ def texts(body: Json, key: str) -> dict[str, Any]:
 
 
 def flag(body: Json, key: str) -> bool:
-    """A truth value, false where it is absent or null."""
+    """Return whether the value is true; False if it is missing or null. Raises BadRequest for any other value."""
     value = body.get(key)
     if value is not None and not isinstance(value, bool):
         raise BadRequest(f"{key} is {value!r:.80}; it must be true or false.")
@@ -77,7 +78,7 @@ def flag(body: Json, key: str) -> bool:
 
 
 def choice(value: str, key: str, choices: Iterable[str]) -> str:
-    """One of some names."""
+    """Return the value if it is one of the choices. Raises BadRequest for any other."""
     if value not in (known := list(choices)):
         raise BadRequest(f"{key} {value!r:.80}; choose {among(known)}.")
     return value

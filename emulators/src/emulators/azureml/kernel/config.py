@@ -48,7 +48,7 @@ class ClusterSeed:
 
 @dataclass(frozen=True)
 class EventTarget:
-    """Where status changes are published: a custom topic's endpoint, and the authority that signed its certificate."""
+    """The target of status events: the endpoint of a custom topic, and the authority that signed its certificate."""
 
     url: str
     ca: Path | None = None

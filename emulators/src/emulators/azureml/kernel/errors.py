@@ -47,5 +47,5 @@ class Refused(DataError):
 
 
 def among(names: Iterable[str]) -> str:
-    """The choices, for an error message."""
+    """Return the choices, for an error message."""
     return ", ".join(sorted(names)) or "none"

@@ -46,7 +46,7 @@ def claim(header: str, name: str) -> str:
 
 
 async def give_token(request: web.Request) -> web.Response:
-    """GET IDENTITY_ENDPOINT?resource=...&api-version=2019-08-01, the protocol of App Service and Functions."""
+    """Answer GET IDENTITY_ENDPOINT?resource=...&api-version=2019-08-01, the protocol of App Service and Functions."""
     if request.headers.get("X-IDENTITY-HEADER") != HEADER:
         raise ArmError(401, "Unauthorized", "The X-IDENTITY-HEADER header is not the value of IDENTITY_HEADER.")
     resource = request.query.get("resource", "")
@@ -85,7 +85,7 @@ class NodeTokens:
         }
 
     async def give(self, request: web.Request) -> web.Response:
-        """GET MSI_ENDPOINT?resource=...&clientid=...&api-version=2017-09-01 with the header `secret`."""
+        """Answer GET MSI_ENDPOINT?resource=...&clientid=...&api-version=2017-09-01 with the header `secret`."""
         nodes, resource = self._nodes, request.query.get("resource", "")
         if not nodes or not hmac.compare_digest(request.headers.get("secret", "").encode(), self._secret.encode()):
             raise ArmError(401, "Unauthorized", "The secret header is not the value of MSI_SECRET.")

@@ -15,7 +15,7 @@ KINDS = {"GET": "reads", "HEAD": "reads", "OPTIONS": "reads", "DELETE": "deletes
 
 @dataclass(frozen=True)
 class Bucket:
-    """How many requests at once, and how many more a second."""
+    """A token bucket: its size in requests, and its refill in requests per second."""
 
     size: float
     refill: float
@@ -32,7 +32,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a request may pass, the tokens left for its kind, and after how many seconds to come again."""
+    """Whether a request may pass, the remaining tokens for its kind, and the seconds until a retry."""
 
     allowed: bool
     kind: str

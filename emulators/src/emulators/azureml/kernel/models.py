@@ -1,4 +1,4 @@
-"""What the workspace knows: jobs, clusters and their nodes, datastores, code and environment versions. No I/O."""
+"""The records of the workspace: jobs, clusters and their nodes, datastores, code and environment versions. No I/O."""
 
 from __future__ import annotations
 
@@ -201,7 +201,8 @@ DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)
 
 
 def seconds(duration: str) -> float:
-    """Seconds of an ISO 8601 duration of days, hours, minutes and seconds. Raises ValueError for anything else."""
+    """Return the seconds of an ISO 8601 duration of days, hours, minutes and seconds. Raises ValueError for any
+    other text."""
     match = DURATION.fullmatch(duration)
     if not match or not any(match.groups()):
         raise ValueError(f"{duration!r} is not an ISO 8601 duration such as PT120S or PT1H30M")
@@ -210,5 +211,5 @@ def seconds(duration: str) -> float:
 
 
 def timestamp() -> str:
-    """Now, in UTC, as Azure Resource Manager writes times."""
+    """Return the current time in UTC, in Azure Resource Manager's format."""
     return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Where an input lies, in every way that Azure ML can write it. No I/O."""
+"""The locations of inputs, in every form that Azure ML accepts. No I/O."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class AssetRef:
 
 @dataclass(frozen=True)
 class JobOutput:
-    """What another job wrote: to a named output, or as `artifacts` its logs and ./outputs."""
+    """An output of another job: a named output, or with `artifacts` its logs and ./outputs."""
 
     job: str
     output: str
@@ -111,7 +111,8 @@ def source(uri: Any, what: str, kind: str = "uri_folder") -> Source:
 
 
 def asset(text: str, kind: str) -> AssetRef | None:
-    """The version that an id names in full, as azureml:NAME:VERSION, azureml:NAME@LABEL, or in a registry; else None.
+    """Return the version that an id names in full, as azureml:NAME:VERSION, azureml:NAME@LABEL, or in a registry;
+    else None.
 
     `kind` is that of the short forms, which don't tell it.
     """
@@ -139,7 +140,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Source]], ...] = 
 
 
 def _web(text: str, what: str, kind: str) -> Source:
-    """An https address: of a storage account's blob without a signature, or any other."""
+    """Return the source for an https URL: a blob of a storage account if the URL has no signature, otherwise a web
+    file."""
     try:
         parts = urlsplit(text)
     except ValueError as error:  # such as an unclosed bracket

@@ -1,4 +1,4 @@
-"""Which authorities a job believes: those of the public roots, this machine's own, and the control plane's."""
+"""The certificate authorities that a job trusts: the public roots, this machine's own, and the control plane's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HERE = "127.0.0.1,localhost"  # the control plane is reached without a proxy
 
 
 def of_jobs(folder: Path, ours: Path, machine: Mapping[str, str], added: bytes = b"") -> dict[str, str]:
-    """The variables by which a job reaches what this machine reaches, and the control plane.
+    """Return the variables by which a job reaches what this machine reaches, and the control plane.
 
     `ours` holds the public roots and the control plane's authority. What the machine names beside it, such as the
     authority of a proxy that reads TLS, is put behind it in a file under `folder`, and so is what is `added`.

@@ -20,7 +20,7 @@ from emulators.azureml.storage.blobs import Blobs, Place
 
 
 class Stop(Enum):
-    """Why an attempt was given up. A cancellation outweighs whatever else happens to the attempt."""
+    """The reason why an attempt was stopped. A cancellation takes precedence over all other reasons."""
 
     CANCELED = "canceled"
     TIMED_OUT = "timed out"
@@ -30,7 +30,8 @@ class Stop(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an attempt ended: stopped, or failed with `message`, or else completed."""
+    """The outcome of an attempt: stopped for the reason `stop`, failed with `message`, or completed if both are
+    None."""
 
     stop: Stop | None = None
     message: str | None = None
@@ -38,7 +39,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Site:
-    """What every attempt uses.
+    """The objects that all attempts use.
 
     `places` finds inputs and outputs in storage, `code_place` code versions, `recipe` what an environment is made of.
     `register` makes an asset of an output that names one. `own_mounts`: whether each node has its own view of

@@ -83,10 +83,10 @@ class Watched:
 
 
 class Finder(Protocol):
-    """Where the addresses of inputs and outputs lead."""
+    """Resolves the locations of inputs and outputs."""
 
     def place(self, wanted: Source) -> Place | Web:
-        """The blobs, or another address to fetch from. Raises DataError if there is no such thing."""
+        """Return the place of the blobs, or a URL to download from. Raises DataError if there is neither."""
 
     def address(self, wanted: Source) -> str:
         """Return the URI that a job gets if it reads its input by itself."""
@@ -124,7 +124,7 @@ class Folders:
         return self.run / "logs"
 
     def code(self, node: int) -> Path:
-        """A node's working folder, with its own copy of the code."""
+        """Return a node's working folder, with its own copy of the code."""
         return self.run / f"node-{node}"
 
 
@@ -170,7 +170,7 @@ class Mover:
         return target.as_posix()
 
     async def _is_one_file(self, given: Input, place: Place | Web) -> bool:
-        """Whether a model is a single file: its type does not say."""
+        """Return whether a model is a single file, which its type does not say."""
         single = given.kind.endswith("_model") and isinstance(place, Place) and not place.path.endswith("/")
         return single and isinstance(place, Place) and await self._blobs.exists(place)
 
@@ -211,7 +211,8 @@ class Mover:
 
 
 def is_text(name: str) -> bool:
-    """Whether a name is UTF-8, as a blob's must be. Python reads other bytes of a file's name as surrogates."""
+    """Return whether a file's name is UTF-8, which a blob's name must be. Python represents other bytes as
+    surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -220,7 +221,7 @@ def is_text(name: str) -> bool:
 
 
 def file_name(place: Place | Web) -> str:
-    """The name that a file has on a node. Raises DataError for the end of an address that is none."""
+    """Return the name that a file gets on a node. Raises DataError if the URL's last part can't be a file name."""
     path = urlsplit(place.uri).path if isinstance(place, Web) else place.path
     last = path.rstrip("/").rpartition("/")[2]
     name = unquote(last) if isinstance(place, Web) else last  # a blob's is not encoded

@@ -1,4 +1,5 @@
-"""What the launcher of a distribution needs of a job's environment, and makes of its command. No I/O."""
+"""The launchers of distributions: the packages that they need in a job's environment, and the command that they
+make. No I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ MOST_RAY_NODES = 8  # each takes some 300 MB of memory
 
 
 def with_launcher(made_of: Recipe, spread: Distribution) -> Recipe:
-    """The recipe, with Open MPI where the job's packages look for it. Raises DataError for Ray without Ray."""
+    """Return the recipe, with Open MPI where the job's packages look for it. Raises DataError for Ray without Ray."""
     if spread.kind == "Mpi" and made_of.names(NEEDS_MPI):
         return replace(made_of, requirements=(*made_of.requirements, OPEN_MPI))
     if spread.kind == "Ray":

@@ -23,7 +23,8 @@ DRAIN_SECONDS = 1.0  # to wait for a process that left its group and still holds
 
 @dataclass(frozen=True)
 class Launch:
-    """How a rank is started. Its standard output and error are added to `log`."""
+    """The command, folder and variables with which a rank is started. Its standard output and error are appended to
+    `log`."""
 
     command: str
     folder: Path
@@ -76,7 +77,8 @@ class RankProcess:
         return await asyncio.shield(self._ended)
 
     async def stop(self, grace: float) -> None:
-        """SIGTERM to the group, SIGKILL after `grace` seconds. Returns when all is gone; twice is once."""
+        """Stop the process group: SIGTERM, then SIGKILL after `grace` seconds. Returns when the group is gone. A
+        second call does nothing more."""
         if not self._ended.done():
             self._signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):

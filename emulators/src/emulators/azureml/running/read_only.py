@@ -18,7 +18,7 @@ _READ = 0o555
 
 
 def close(folder: Path) -> None:
-    """Let nobody write to the folder, or to anything in it. Windows has no such permission."""
+    """Make the folder and everything in it read-only. Does nothing on Windows, which has no such permission."""
     if IS_WINDOWS:
         return
     for path, _, names in os.walk(folder, topdown=False):

@@ -11,7 +11,8 @@ ERROR_LINES = 12  # of standard error that a failure's message quotes
 
 
 def log_names(spec: JobSpec) -> list[str]:
-    """A log file per rank. The only process of a job that isn't distributed has the plain name."""
+    """Return the name of each rank's log file. The only process of a job that is not distributed has the plain
+    name."""
     if not spec.distributed and spec.nodes == 1:
         return ["user_logs/std_log.txt"]
     width = len(str(spec.world_size - 1))
@@ -39,6 +40,6 @@ def failure(spec: JobSpec, rank: int, status: int, last_words: str) -> str:
 
 
 def _program(command: str) -> str:
-    """The command's first word that is no variable assignment."""
+    """Return the command's first word that is not a variable assignment."""
     words = (word for word in command.split() if "=" not in word)
     return Path(next(words, command)).name

@@ -23,14 +23,14 @@ class NoShell(OSError):
 
 
 def argv(command: str) -> list[str]:
-    """How to start this command. Raises NoShell where Windows has no bash of its own."""
+    """Return the arguments that run this command in a shell. Raises NoShell if Windows has no bash of its own."""
     if IS_WINDOWS:
         return [windows_bash(os.environ), "-c", command]
     return [shutil.which("bash") or "sh", "-c", command]
 
 
 def windows_bash(env: Mapping[str, str]) -> str:
-    """The path of the bash to take, by these variables. Raises NoShell."""
+    """Return the path of bash on Windows, found through these environment variables. Raises NoShell."""
     for place in _places(env):
         if place.is_file():
             return str(place)
@@ -39,7 +39,8 @@ def windows_bash(env: Mapping[str, str]) -> str:
 
 
 def _places(env: Mapping[str, str]) -> Iterator[Path]:
-    """Where a bash may be: with the Git that is on PATH, where Git installs itself, then anywhere on PATH."""
+    """Yield the paths where bash may be: beside the Git on PATH, in Git's installation folders, then anywhere on
+    PATH."""
     for folder in _path(env):
         if (folder / "git.exe").is_file():
             yield folder.parent / "bin" / "bash.exe"
@@ -58,7 +59,8 @@ def _wsl_on_path(env: Mapping[str, str]) -> bool:
 
 
 def _is_wsl(folder: Path, env: Mapping[str, str]) -> bool:
-    """Whether a bash.exe in this folder is WSL's: all of Windows' own folders, and that of the aliases of its Store."""
+    """Return whether a bash.exe in this folder belongs to WSL: the folder is one of Windows' own, or that of the
+    Store's aliases."""
     names = [part.lower() for part in folder.parts]
     windows = [part.lower() for part in Path(env.get("SystemRoot", "C:/Windows")).parts]
     return "windowsapps" in names or names[: len(windows)] == windows

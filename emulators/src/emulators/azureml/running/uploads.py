@@ -25,7 +25,8 @@ NO_TEXT = "the name of a blob must be UTF-8, and this file's is not."
 
 
 class Copies:
-    """What is copied, and how. A failed copy is tried again with the next round; the last rounds must succeed."""
+    """The copies of logs and folders to storage. A failed copy is retried in the next round; the last rounds must
+    succeed."""
 
     def __init__(self, blobs: Blobs, logs: Sequence[LogCopy], folders: Sequence[Watched]) -> None:
         self._blobs = blobs

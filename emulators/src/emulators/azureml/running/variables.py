@@ -22,7 +22,8 @@ INHERITED = frozenset((*SYSTEM, *WINDOWS, "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVIC
 
 @dataclass(frozen=True)
 class Gang:
-    """What the ranks of one attempt share. `paths` are the placeholders' values (`inputs.data` -> a path)."""
+    """The values that all ranks of one attempt share. `paths` holds the values of the placeholders (`inputs.data`
+    -> a path)."""
 
     node_ids: tuple[str, ...]
     ports: tuple[int, ...]  # free ones, one for each process; the first is the master's
@@ -56,7 +57,8 @@ def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) 
 
 
 def _together(spec: JobSpec) -> int:
-    """How many processes share this machine's cores: the job's, times the nodes that torchrun may meet from others."""
+    """Return the number of processes that share this machine's cores: the job's, times the nodes of other jobs that
+    torchrun may join."""
     most = spec.variables.get("PET_NNODES", "1").rpartition(":")[2]
     return spec.world_size * (int(most) if most.isdecimal() else 1)
 
@@ -81,7 +83,7 @@ def _run(config: Config, job: Job, service_url: str) -> dict[str, str]:
 
 
 def _tracking(config: Config, job: Job, service_url: str) -> dict[str, str]:
-    """What makes MLflow's client log to the job's own run.
+    """Return the variables with which MLflow's client logs to the job's own run.
 
     Azure ML's address has the scheme azureml, for which azureml-mlflow must be installed. This one serves whoever has
     MLflow, with that package or without it.
@@ -114,7 +116,7 @@ def _cluster(spec: JobSpec, gang: Gang, node: int, rank: int) -> dict[str, str]:
 
 
 def _paths(paths: Mapping[str, str]) -> dict[str, str]:
-    """Inputs and outputs under the names that jobs may use instead of placeholders."""
+    """Return the paths of inputs and outputs, under the variables that jobs may use instead of placeholders."""
     named = {}
     for key, value in paths.items():
         group, _, name = key.partition(".")

@@ -83,7 +83,7 @@ class View(Watched):
 
 
 def views(folder: Path, place: Place, nodes: int, variables: Mapping[str, str]) -> list[View]:
-    """A view for each node of a job with these variables."""
+    """Return a view for each node of a job with these variables."""
     again = variables.get(LOOKS_AGAIN, "") not in ("", "-1")
     return [View(folder / f"node-{node}", place, mirror=True, looks_again=again) for node in range(nodes)]
 

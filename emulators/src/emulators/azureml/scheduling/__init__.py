@@ -1,1 +1,1 @@
-"""Which job runs when and on which nodes."""
+"""Scheduling: the jobs that run next, and their nodes."""

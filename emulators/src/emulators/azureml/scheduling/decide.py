@@ -31,7 +31,8 @@ class Start:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do now. `reasons` says for each job that stays queued why; `wake_in` is when time alone brings more."""
+    """The next actions for a cluster. `reasons` says why each remaining job is queued; `wake_in` is the number of
+    seconds after which time alone allows more."""
 
     forget: tuple[Node, ...] = ()  # nodes that have left
     ready: tuple[Node, ...] = ()  # nodes that have been prepared, and are idle now
@@ -98,7 +99,8 @@ def _starts(queue: Sequence[Waiting], idle: Sequence[Node], maximum: int) -> lis
 def _leaving(
     idle: Sequence[Node], preparing: Sequence[Node], spare: int, excess: int, idle_before: float
 ) -> list[Node]:
-    """Nodes above the maximum leave at once, those being prepared first; spare ones once they were idle long enough."""
+    """Return the nodes to release. Nodes above the maximum leave at once, those being prepared first; unneeded
+    nodes leave after the idle time."""
     leave = [*preparing, *idle][: max(0, excess)]
     rested = [n for n in idle if n not in leave and n.since <= idle_before and n.state is NodeState.IDLE]
     return leave + sorted(rested, key=lambda n: n.since)[: max(0, spare - len(leave))]

@@ -1,4 +1,4 @@
-"""Which trials of a sweep are ended early, by the rules of Azure ML's three policies. No I/O.
+"""The early termination of a sweep's trials, by the rules of Azure ML's three policies. No I/O.
 
 A trial's interval is how often it has told the primary metric.
 https://learn.microsoft.com/azure/machine-learning/how-to-tune-hyperparameters#early-termination
@@ -15,7 +15,8 @@ Told = Mapping[int, Sequence[float]]  # by a trial's number, what it told of the
 
 
 def to_end(policy: Policy, maximize: bool, told: Told, running: set[int], looked: Mapping[int, int]) -> dict[int, str]:
-    """The running trials that end now, each with the reason. `looked` is the interval up to which each was judged."""
+    """Return the running trials to stop now, each with the reason. `looked` is the interval up to which each was
+    judged."""
     ends = {}
     for trial in sorted(running):
         for interval in _due(policy, looked.get(trial, 0), len(told.get(trial, ()))):
@@ -26,7 +27,7 @@ def to_end(policy: Policy, maximize: bool, told: Told, running: set[int], looked
 
 
 def _due(policy: Policy, looked: int, reached: int) -> list[int]:
-    """The intervals at which a trial is judged now."""
+    """Return the intervals at which a trial is judged now."""
     first = max(looked + 1, policy.delay, 1)
     return [each for each in range(first, reached + 1) if each % policy.interval == 0]
 

@@ -76,7 +76,7 @@ class Evictions:
         self._incarnation += 1
 
     async def stop(self) -> None:
-        """Nothing is taken any more."""
+        """Stop all evictions."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

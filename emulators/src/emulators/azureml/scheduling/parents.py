@@ -22,7 +22,7 @@ Metrics = Callable[[str, str], Awaitable[list[float]]]  # a job and a metric -> 
 
 @dataclass(frozen=True)
 class End:
-    """How a parent ends: canceled, or failed with an error, or else completed."""
+    """The end of a parent: its final status, and the error if it failed."""
 
     status: Status = Status.COMPLETED
     error: str = ""
@@ -30,7 +30,7 @@ class End:
 
 @dataclass(frozen=True)
 class Means:
-    """What the drivers of parents work with. `cancel` asks a job to end."""
+    """The objects that drivers of parents use. `cancel` asks a job to end."""
 
     workspace: Workspace
     site: Site
@@ -74,7 +74,7 @@ class Parents:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def tend(self) -> None:
-        """Attend to new parents, and have the others look again."""
+        """Start a task for each new parent, and make the others check again."""
         for job in self._means.workspace.on_cluster("", LIVE):
             if job.name in self._wakes:
                 self._wakes[job.name].set()
@@ -85,7 +85,7 @@ class Parents:
             task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Attend to none any more; the next start goes on with them."""
+        """Stop all tasks. The next start continues the parents."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -128,7 +128,7 @@ class PipelineDriver:
                 self._means.site.register(self._job, output)
 
     def _outputs(self) -> Json:
-        """The pipeline's outputs as they came to lie."""
+        """Return the pipeline's outputs with their actual locations."""
         said = self._spec.outputs
         return {
             name: {**(said.get(name) or {}), "uri": place["uri"], "jobOutputType": place["type"]}

@@ -53,13 +53,13 @@ class Sampling:
         return min(size, self._spec.most_trials)
 
     def draw(self) -> Drawn:
-        """The next trial."""
+        """Return the next trial."""
         trial = self._study.ask(self._space)
         self._trials.append(trial)
         return dict(trial.params)
 
     def tell(self, number: int, best: float | None) -> None:
-        """What came of a trial; None if nothing did. Only the bayesian sampling learns from it."""
+        """Report the best metric of a trial, or None if it has none. Only bayesian sampling learns from it."""
         from optuna.trial import TrialState
 
         if self._spec.sampling == "bayesian":

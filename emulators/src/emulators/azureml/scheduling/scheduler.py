@@ -108,7 +108,7 @@ class Scheduler:
         return {"node": node.id, "job": job}
 
     def find(self, cluster: str, which: int | str) -> Node:
-        """A node, given by its index in the cluster's list or by its id. Raises NotFound."""
+        """Return a node, given by its index in the cluster's list or by its id. Raises NotFound."""
         return _find(self._workspace.cluster(cluster).nodes, which)
 
     async def delete_cluster(self, name: str) -> None:
@@ -177,7 +177,7 @@ class Scheduler:
         return self._workspace.faults.allotted(cluster, self._workspace.every_cluster(), nodes)
 
     def _settle(self, cluster: Cluster) -> None:
-        """Note since when the cluster has been steady, or resizing."""
+        """Record since when the cluster has been steady, or resizing."""
         moving = any(node.state in (NodeState.PREPARING, NodeState.LEAVING) for node in cluster.nodes)
         if cluster.settled == moving:
             cluster.settled, cluster.settled_since = not moving, timestamp()

@@ -44,12 +44,12 @@ LITERAL = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|/[A-Za-z][\w.]*")
 
 
 def is_arm(request: web.Request) -> bool:
-    """Whether Resource Manager itself answers; run history and data have addresses and rules of their own."""
+    """Return whether Resource Manager answers this request. Run history and data have other paths and other rules."""
     return request.path.lower().startswith(("/subscriptions", "/providers/"))
 
 
 def insensitive(route: web.RouteDef) -> web.RouteDef:
-    """The route for its path in whatever case: ids of Resource Manager's are compared without it."""
+    """Return a route that matches its path case-insensitively, as Resource Manager compares ids."""
     if "/subscriptions/" not in route.path:
         return route
     numbers: Iterator[int] = iter(range(100))
@@ -88,15 +88,15 @@ def check_depth(document: Any) -> None:
 
 
 def tag(body: bytes) -> str:
-    """The entity tag of an answer with this body."""
+    """Return the entity tag of an answer with this body."""
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 @web.middleware
 async def preconditions(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """If-Match and If-None-Match: 412 for a change of something else than the client has seen, 304 for a repeat.
+    """Check If-Match and If-None-Match: 412 if the client has not seen the present version, 304 for a repeated read.
 
-    A resource's tag is that of its body, so it changes with its status too.
+    A resource's etag is a hash of its body, so it also changes with the resource's status.
     """
     wanted, unwanted = request.headers.get("If-Match"), request.headers.get("If-None-Match")
     if request.method in CHANGES and (wanted or unwanted):
@@ -130,7 +130,7 @@ async def _present(request: web.Request) -> str | None:
 
 
 def _among(present: str | None, listed: str) -> bool:
-    """Whether the tag is one of a header's; `*` is any."""
+    """Return whether a header's list contains the etag; `*` matches any."""
     wanted = {text.strip().removeprefix("W/") for text in listed.split(",")}
     return present is not None and ("*" in wanted or present in wanted)
 
@@ -146,7 +146,7 @@ def identify(request: web.Request, response: web.StreamResponse) -> None:
 
 
 def readable(document: bytes) -> Any:
-    """JSON of a recorded body, or None for what is none."""
+    """Return the JSON of a recorded body, or None if the body is not JSON."""
     try:
         return json.loads(document) if document else None
     except (ValueError, RecursionError):

@@ -40,7 +40,7 @@ class ArmRoutes:
         return web.json_response(self._parts.wire.workspace(self._created))
 
     async def get_group(self, _: web.Request) -> web.Response:
-        """The resource group, as Microsoft.Resources has it."""
+        """Answer with the resource group, as Microsoft.Resources has it."""
         config = self._parts.config
         answer = {
             "id": f"/subscriptions/{config.subscription_id}/resourceGroups/{config.resource_group}",
@@ -56,7 +56,7 @@ class ArmRoutes:
         return web.json_response({"value": [self._parts.wire.workspace(self._created)]})
 
     async def discovery(self, _: web.Request) -> web.Response:
-        """Addresses of the services beside ARM; run history and assets are served here too."""
+        """Answer with the addresses of the services beside ARM. Run history and assets are served here too."""
         names = ("api", "history", "experimentation", "catalog", "hyperdrive", "pipelines", "modelmanagement", "studio")
         own = "preflight"  # says whether a job could run here; Azure, which can make anything, has none
         return web.json_response(dict.fromkeys((*names, own), self._parts.wire.base))

@@ -56,7 +56,8 @@ class AssetRoutes:
         return web.Response(status=200 if self._assets.delete_shelf(*_name_of(request)) else 204)
 
     async def list_versions(self, request: web.Request) -> web.Response:
-        """Newest first, as Azure lists them without `$orderBy` too. With `hash`, code of that content alone."""
+        """Answer with the versions, newest first, as Azure does also without `$orderBy`. With `hash`, list only
+        code with that content."""
         if digest := request.query.get("hash"):
             found = self._library(request).with_hash(digest)
         else:
@@ -106,12 +107,12 @@ class AssetRoutes:
         return self._parts.wire.shelf(shelf, newest, following, _registry(request))
 
     def _library(self, request: web.Request) -> Assets:
-        """The workspace's assets, or those of the registry in the address."""
+        """Return the workspace's assets, or those of the registry in the address."""
         registry = _registry(request)
         return self._parts.workspace.registries.get(registry).assets if registry else self._assets
 
     def _page(self, request: web.Request, found: list[Json]) -> web.Response:
-        """A page of a list. `$skip` is the number of those that were on the pages before."""
+        """Answer with a page of a list. `$skip` is the number of entries on the pages before."""
         skip, top = number(request, "$skip") or 0, number(request, "$top")
         left = found[skip:] if top is None else found[skip : skip + top]
         answer: Json = {"value": left[:PAGE]}
@@ -130,7 +131,7 @@ def _view(request: web.Request) -> bool | None:
 
 
 def _registry(request: web.Request) -> str:
-    """The registry in the address, '' for the workspace."""
+    """Return the registry in the address, '' for the workspace."""
     return request.match_info.get("registry", "")
 
 

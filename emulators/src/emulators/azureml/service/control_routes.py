@@ -40,9 +40,10 @@ class ControlRoutes:
         return web.json_response(answer)
 
     async def preempt(self, request: web.Request) -> web.Response:
-        """Body `{"node": INDEX or ID, "job": "failed" (default) or "queued", "notice": SECONDS}`: what becomes of its
-        job, and how long before the node is told (0: not at all). Answers at once. The job has failed as preempted, or
-        is back in the queue, when its processes are gone."""
+        """Evict a node: `{"node": INDEX or ID, "job": "failed" (default) or "queued", "notice": SECONDS}`. `job` is
+        the fate of its job; `notice` is the time between the announcement to the node and the eviction (0: no
+        announcement). Answers at once. The job has failed as preempted, or is back in the queue, when its
+        processes are gone."""
         asked = await body(request)
         which, job = asked.get("node"), asked.get("job", "failed")
         if job not in ("failed", "queued"):
@@ -57,7 +58,7 @@ class ControlRoutes:
         )
 
     async def end_job(self, request: web.Request) -> web.Response:
-        """Body `{"status": "Completed" or "Failed"}`: ends a job of a simulated cluster now."""
+        """End a job of a simulated cluster now: `{"status": "Completed" or "Failed"}`."""
         job, status = self._parts.workspace.job(request.match_info["name"]), (await body(request)).get("status")
         if status not in (Status.COMPLETED, Status.FAILED):
             raise BadRequest(f"'status' is {status!r:.80}; choose Completed or Failed.")
@@ -67,15 +68,15 @@ class ControlRoutes:
         return web.json_response({"job": job.name, "status": job.status.value})
 
     async def put_faults(self, request: web.Request) -> web.Response:
-        """What goes wrong from now on, instead of what did: `{"requests": [{"method", "path", "status", "code",
-        "message", "seconds", "times"}], "allocations": {cluster: {"code", "message"}}, "quotas": {family: cores},
-        "mounts": "shared" or "own"}`."""
+        """Replace all injected faults: `{"requests": [{"method", "path", "status", "code", "message", "seconds",
+        "times"}], "allocations": {cluster: {"code", "message"}}, "quotas": {family: cores}, "mounts": "shared"
+        or "own"}`."""
         self._parts.workspace.faults.replace(await body(request))
         self._parts.scheduler.wake()
         return web.json_response({})
 
     async def list_requests(self, request: web.Request) -> web.Response:
-        """The latest requests, oldest first; with `?newest=N` the last N of them."""
+        """Answer with the latest requests, oldest first; with `?newest=N` the last N of them."""
         seen, newest = list(self._parts.recorder.seen), number(request, "newest")
         return web.json_response(seen[-newest:] if newest else seen)
 

@@ -41,7 +41,7 @@ class HistoryRoutes:
         return web.json_response(self._parts.wire.run(self._job(request)))
 
     async def children(self, request: web.Request) -> web.Response:
-        """The steps of a pipeline or the trials of a sweep, newest first."""
+        """Answer with the steps of a pipeline or the trials of a sweep, newest first."""
         job, top = self._job(request), number(request, "$top") or PAGE
         page = Listing(archived=None, before=number(request, "$skip"), of=job.name)
         found = self._parts.workspace.jobs.page(page, min(top, PAGE) + 1)
@@ -57,7 +57,7 @@ class HistoryRoutes:
         return web.json_response(self._parts.wire.run_details(job, urls))
 
     async def run_services(self, request: web.Request) -> web.Response:
-        """Services that a job offers on a node, such as a notebook; none does here."""
+        """Answer with the services that a job offers on a node, such as a notebook. There are none here."""
         self._job(request)
         return web.json_response({"instances": {}})
 
@@ -75,7 +75,7 @@ class HistoryRoutes:
         return web.json_response(self._parts.wire.run_data(job, places_of(job)))
 
     async def resolve_uris(self, request: web.Request) -> web.Response:
-        """Where data assets lie; the only ones here are the outputs of jobs."""
+        """Answer the URIs of data assets, which here are always outputs of jobs."""
         asked = (await body(request, "values"))["values"]
         if not isinstance(asked, list) or not all(isinstance(asset, str) for asset in asked):
             raise BadRequest("'values' must be a list of the ids of data assets.")

@@ -39,7 +39,8 @@ class JobRoutes:
         ]
 
     async def list_jobs(self, request: web.Request) -> web.Response:
-        """Newest first. The next page's link names the last job seen, so jobs that come meanwhile shift nothing."""
+        """Answer with jobs, newest first. The next page's link names the last listed job, so new jobs do not shift
+        the pages."""
         jobs = self._parts.workspace.jobs.page(_listing(request), PAGE + 1)
         answer: Json = {"value": [self._parts.wire.job(job) for job in jobs[:PAGE]]}
         if len(jobs) > PAGE:
@@ -62,9 +63,9 @@ class JobRoutes:
         return web.json_response(self._parts.wire.job(job), status=201 if fresh else 200)
 
     async def look_over(self, request: web.Request) -> web.Response:
-        """Whether a job, in the words of Azure ML's YAML schema, could run here: the reasons why not, at best none.
+        """Check whether a job in Azure ML's YAML schema could run here. Answers the reasons against it, or none.
 
-        Azure has no such service: it makes whatever environment it is asked for.
+        Azure has no such operation, because it builds any environment.
         """
         job = checks.mapping(await body(request, "job"), "job")
         try:
@@ -90,7 +91,7 @@ class JobRoutes:
         return web.Response(status=202, headers=self._cancel_poll(job))
 
     async def cancel_result(self, request: web.Request) -> web.Response:
-        """200 once the job has ended, or is deleted."""
+        """Answer 200 once the job has ended or is deleted."""
         job = self._parts.workspace.jobs.get(request.match_info["name"].removeprefix("jc:"))
         if job is None or job.status in TERMINAL:
             return web.Response(status=200)
@@ -110,7 +111,8 @@ class JobRoutes:
 
 
 def _listing(request: web.Request) -> Listing:
-    """The query of a listing: listViewType, `tag` as NAME or NAME=VALUE, `properties` as such a list with commas."""
+    """Return the filter of a listing: listViewType, `tag` as NAME or NAME=VALUE, and `properties` as such entries
+    separated by commas."""
     view = request.query.get("listViewType", "ActiveOnly")
     if view not in VIEWS:
         raise BadRequest(f"listViewType {view!r}; choose ActiveOnly, ArchivedOnly or All.")

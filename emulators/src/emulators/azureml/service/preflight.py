@@ -92,7 +92,7 @@ class Needs:
 
 
 def described(job: Json) -> Wanted:
-    """What a job in Azure ML's own YAML schema asks for, as far as it can be told before it is sent."""
+    """Return the needs of a job in Azure ML's YAML schema, as far as they are known before its upload."""
     nodes = mapping(job, "resources").get("instance_count")
     spread = mapping(job, "distribution")
     body = {**{_camel(key): value for key, value in spread.items()}, "distributionType": _type(spread.get("type"))}

@@ -36,7 +36,7 @@ class RegistryRoutes:
         ]
 
     def _reading(self, base: str, references: str) -> list[web.RouteDef]:
-        """What can be read of a registry, below this address."""
+        """Return the routes that read a registry below this path."""
         one = f"{base}/{KIND}/{{name}}"
         read = {
             f"{base}/{KIND}": self._assets.list_names,
@@ -48,7 +48,7 @@ class RegistryRoutes:
         return [*(web.get(path, self._fresh(handler)) for path, handler in read.items()), refer]
 
     def _fresh(self, handler: Handler) -> Handler:
-        """The handler, after what changed in the files is taken in."""
+        """Wrap a handler so that changes in the registries' files are read first."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
             await self._folder.refresh()
@@ -83,7 +83,7 @@ class RegistryRoutes:
         return self._parts.wire.registry(name, self._parts.workspace.created)
 
     async def reference(self, request: web.Request) -> web.Response:
-        """An address by which the files of a version can be read for a day."""
+        """Answer with a URL with which the files of a version can be read for a day."""
         self._parts.workspace.registries.get(request.match_info["registry"])
         uri = str((await body(request, "assetId", "blobUri"))["blobUri"])
         sas = self._parts.blobs.container_sas(CONTAINER, write=False)

@@ -133,7 +133,8 @@ def _check_bearer(request: web.Request) -> None:
 
 
 def _principal(request: web.Request) -> str:
-    """The token's object id, for whom Azure counts; another token counts as itself."""
+    """Return the token's object id, by which Azure counts requests. A token without one counts as a principal of
+    its own."""
     bearer = request.headers["Authorization"].removeprefix("Bearer ")
     try:
         claims = base64.urlsafe_b64decode(bearer.split(".")[1] + "==")
@@ -163,7 +164,7 @@ def _check_scope(config: Config, request: web.Request) -> None:
 
 
 async def body(request: web.Request, *needs: str) -> Json:
-    """The request's JSON object, which must have the keys of `needs`."""
+    """Return the request's JSON object, which must have the keys of `needs`."""
     text = await read_body(request) or b"{}"
     try:
         document: Any = parse_json(text)
@@ -183,7 +184,7 @@ async def body(request: web.Request, *needs: str) -> Json:
 
 
 async def properties(request: web.Request) -> Json:
-    """The `properties` object of a resource's body."""
+    """Return the `properties` object of a resource's body."""
     value = (await body(request, "properties"))["properties"]
     if not isinstance(value, dict):
         raise BadRequest("'properties' must be a JSON object.", "InvalidRequestContent")

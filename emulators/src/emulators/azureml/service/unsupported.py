@@ -1,4 +1,4 @@
-"""What Azure ML has and this stand-in doesn't: refused by name, with what to do instead. No I/O."""
+"""Features of Azure ML that this emulator lacks. They are refused by name, with an alternative. No I/O."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ _BY_LOWER = {name.lower(): said for name, said in REFUSED.items()}
 
 
 def why(path: str) -> str | None:
-    """Why a path is refused, by the first of its collections and actions that has a line here; None if none has."""
+    """Return the reason why a path is refused: that of the first of its collections and actions in the table. None
+    if none is."""
     parts = [part.lower() for part in path.split("/") if part]
     below = parts[parts.index("providers") + 2 :] if "providers" in parts[:-1] else []
     if parts[:1] == ["genericasset"]:

@@ -152,7 +152,8 @@ def _parsed(head: bytes) -> tuple[str, str, dict[str, str]]:
 
 
 def _forwarded(head: bytes, parts: SplitResult, upstream: SplitResult | None) -> bytes:
-    """The request as its next hop wants it: a proxy the whole address, a server the path. Our secret stays."""
+    """Return the request for its next hop: with the full URL for a proxy, with the path for a server. The proxy's
+    own secret is removed."""
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     method, target, version = first.split(" ", 2)
     path = target if upstream else (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -85,8 +85,8 @@ class Blobs:
             return
 
     def place_of(self, url: str) -> Place:
-        """Container and path of an address in this account, whatever host and port it was given out under. Raises
-        DataError for what is no such address."""
+        """Return the container and path of a URL in this account, whatever its host and port. Raises DataError for
+        any other URL."""
         with _as_data_error(f"{url.partition('?')[0][:200]!r}"):
             parts = urlsplit(url)
         path = unquote(parts.path).lstrip("/").removeprefix(f"{self.account}/")
@@ -167,14 +167,14 @@ class Blobs:
             await client.upload_blob(pieces, length=size, overwrite=True)
 
     async def read(self, place: Place) -> AsyncIterator[bytes]:
-        """A blob's bytes, in pieces."""
+        """Yield a blob's bytes, in pieces."""
         with _as_data_error(f"{place}"):
             client = self._service.get_blob_client(place.container, place.path)
             async for piece in (await client.download_blob()).chunks():
                 yield piece
 
     async def below(self, place: Place) -> AsyncIterator[tuple[str, int]]:
-        """Names and sizes of all blobs of a folder."""
+        """Yield the names and sizes of all blobs of a folder."""
         prefix = place.path and place.path.rstrip("/") + "/"
         with _as_data_error(f"{place}"):
             container = self._service.get_container_client(place.container)

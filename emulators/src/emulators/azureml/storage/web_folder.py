@@ -13,7 +13,7 @@ class WebFolder:
     folder: Path
 
     def has(self, host: str) -> bool:
-        """Whether the folder answers for this host."""
+        """Return whether the folder has content for this host."""
         name = host.lower()
         return "/" not in name and name.strip(".") != "" and (self.folder / name).is_dir()
 
@@ -26,7 +26,7 @@ class WebFolder:
         return found if is_there else None
 
     def file(self, uri: str) -> Path | None:
-        """The file that an address stands for; None where the folder does not answer for its host.
+        """Return the file for a URL, or None if the folder has no content for its host.
 
         Raises FileNotFoundError if it answers, and has no such file.
         """

@@ -31,7 +31,8 @@ async def reach(uri: str, what: str, web: WebFolder) -> None:
 
 
 async def reach_folder(uri: str, what: str, web: WebFolder) -> Path:
-    """The folder below the web's folder. Raises DataError without one: elsewhere no folder can be listed."""
+    """Return the folder in the web folder for a URL. Raises DataError if there is none, because folders elsewhere
+    on the web can't be listed."""
     if found := web.tree(uri):
         return found
     raise DataError(f"{what}: {_shown(uri)} lies elsewhere; from there only a single file (uri_file) can be fetched.")

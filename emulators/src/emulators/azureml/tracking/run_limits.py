@@ -41,7 +41,7 @@ class RunLimits:
             names[kind] = together
 
     async def _read(self, run: str) -> dict[str, set[str]]:
-        """The names that MLflow has of a run."""
+        """Return the names that MLflow has of a run."""
         if len(self._names) >= MOST_RUNS:
             self._names.clear()
         status, body, _ = await self._ask("GET", "/api/2.0/mlflow/runs/get", urlencode({"run_id": run}), b"")
@@ -51,7 +51,7 @@ class RunLimits:
 
 
 def _added(call: str, given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
-    """What a call adds, by kind: values by name."""
+    """Yield the values that a call adds to a run, by name, for each kind."""
     if call == "log-batch":
         yield from ((kind, _entries(given.get(kind))) for kind in ("metrics", "params", "tags"))
     elif call in ONE:

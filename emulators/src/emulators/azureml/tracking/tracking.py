@@ -58,7 +58,7 @@ class Tracking:
 
     @property
     def used(self) -> bool:
-        """Whether anybody has ever asked for it. What was never used holds nothing, and is not worth a start."""
+        """Return whether MLflow has ever been used. An unused MLflow has no data, so it is not started for reads."""
         return self._database.exists()
 
     async def close(self) -> None:
@@ -76,7 +76,8 @@ class Tracking:
             return response.status, await response.read(), response.content_type
 
     async def metric(self, job: str, key: str) -> list[float]:
-        """What a job logged of a metric, in order; nothing where nobody logged anything."""
+        """Return the logged values of a job's metric, in order of time; empty if there are none. Raises ArmError if
+        MLflow fails."""
         if not self.used:
             return []
         query = urlencode({"run_id": job, "metric_key": key})
@@ -147,7 +148,7 @@ class Tracking:
         self._models.add(asset.key)
 
     async def _source(self, source: str) -> str:
-        """A version's source as `DATASTORE/paths/PATH`."""
+        """Return a version's source as `DATASTORE/paths/PATH`."""
         below = source.partition("mlflow-artifacts:/")[2] or source.partition("/mlflow-artifacts/artifacts/")[2]
         below = below.lstrip("/")
         if below.startswith(f"{artifacts.DATASTORES}/"):

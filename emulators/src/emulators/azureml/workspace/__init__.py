@@ -1,1 +1,1 @@
-"""What the workspace knows, keeps and changes: jobs, clusters, assets, registries."""
+"""The workspace's records and their changes: jobs, clusters, assets, registries."""

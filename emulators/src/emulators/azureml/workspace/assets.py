@@ -31,7 +31,7 @@ class Assets:
             self._enter(Asset(**body))
 
     def get(self, kind: str, name: str, version: str) -> Asset:
-        """A version, or with `latest` the newest that is not archived. Raises NotFound."""
+        """Return a version, or with `latest` the newest that is not archived. Raises NotFound."""
         found = self._versions.get((kind, name), {}).get(version)
         if found is None and version in NEWEST:
             found = next(iter(self.versions(kind, name)), None)
@@ -46,7 +46,7 @@ class Assets:
             return False
 
     def names(self, kind: str) -> list[str]:
-        """`name:version` of all, for an error's choices."""
+        """Return all assets as `name:version`, for error messages."""
         return [f"{asset.name}:{asset.version}" for asset in self._all(kind)]
 
     def put(self, kind: str, name: str, version: str, properties: Json) -> tuple[Asset, bool]:

@@ -30,7 +30,7 @@ RUN_TYPE = "azureml.scriptrun"
 
 
 def status_events(config: Config, job: Job) -> list[Json]:
-    """The events that tell of the job's present status, in Event Grid's schema."""
+    """Return the events about the job's present status, in Event Grid's schema."""
     experiment_id = config.guid("experiments", job.experiment)
     run: Json = {
         "experimentId": experiment_id,
@@ -94,7 +94,8 @@ class Publisher:
             self._failures = 0
 
     async def _send(self, session: aiohttp.ClientSession, batch: list[tuple[int, Json]]) -> bool:
-        """Whether these events are done with: taken, or refused for good, which is said of one event alone."""
+        """Send events. Returns whether they are done: accepted, or refused for good, which is decided for each
+        event separately."""
         answer = await self._post(session, [event for _, event in batch])
         if answer is None:
             return False

@@ -59,7 +59,7 @@ class Families:
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Say of which step a refusal is."""
+    """Add the step's name to a BadRequest that the block raises."""
     try:
         yield
     except BadRequest as error:
@@ -81,7 +81,7 @@ def trial_name(sweep: str, number: int) -> str:
 
 
 def planned_output(pipeline: str, step: str, output: str, declared: object) -> Json:
-    """An input's body for an output that is not written yet."""
+    """Return an input's body for an output that is not written yet."""
     kinds = declared if isinstance(declared, dict) else {}
     if output not in kinds:
         raise BadRequest(f"Step {step!r} has no output {output!r}; it has: {among(kinds)}.")
@@ -92,8 +92,8 @@ def planned_output(pipeline: str, step: str, output: str, declared: object) -> J
 
 
 def written_output(job: Job, output: str) -> Json:
-    """An input's body for an output of a job that has ended. Without a place of its own, `artifacts` is what the job
-    wrote to ./outputs, and its logs."""
+    """Return an input's body for an output of a job that has ended. Without a place of its own, `artifacts` is what
+    the job wrote to ./outputs, and its logs."""
     if output == ARTIFACTS and not job.properties["outputs"][output].get("uri"):
         ran = job.properties["properties"].get("azureml.reusedrunid", job.name)
         return {"jobInputType": "uri_folder", "uri": str(JobOutput(ran, ARTIFACTS, ""))}

@@ -108,7 +108,7 @@ def _request_fault(said: Any) -> RequestFault:
 
 
 def _allocation(said: Json, name: str) -> Json:
-    """The error of a cluster's allocations, which is shown by its code and message."""
+    """Return the error of a cluster's failed allocations, from its code and message."""
     error = checks.mapping(said, name)
     for key in ("code", "message"):
         checks.text(error, key)

@@ -50,7 +50,7 @@ class Instance:
 
 
 class Instances:
-    """By name in lower case. They live in memory: a control plane that starts again has none."""
+    """Compute instances by name in lower case. They exist in memory only, so a restart removes them."""
 
     def __init__(self) -> None:
         self._all: dict[str, Instance] = {}

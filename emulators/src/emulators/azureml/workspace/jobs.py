@@ -31,7 +31,8 @@ class Label:
 
 @dataclass(frozen=True)
 class Listing:
-    """Which jobs a listing asks for: archived ones or not or both (None), with all these labels, before a number."""
+    """A filter for jobs: archived (True), other (False) or all jobs (None), with all of these labels, and with a
+    smaller number than `before`."""
 
     archived: bool | None = False
     labels: tuple[Label, ...] = ()
@@ -61,7 +62,7 @@ class Jobs:
         return iter(sorted(self._live.values(), key=lambda job: job.number))
 
     def on_cluster(self, cluster: str, statuses: Iterable[Status]) -> list[Job]:
-        """The live jobs of a cluster with these statuses, oldest first."""
+        """Return the live jobs of a cluster with these statuses, oldest first."""
         found = [job for status in statuses for job in self._places[cluster, status].values()]
         return sorted(found, key=lambda job: job.number)
 
@@ -92,7 +93,7 @@ class Jobs:
         self._store.delete_job(job.number)
 
     def page(self, wanted: Listing, limit: int) -> list[Job]:
-        """The newest jobs that a listing asks for."""
+        """Return the newest jobs that match a listing's filter."""
         labels = [(label.kind, label.name, label.value) for label in wanted.labels]
         if wanted.of:
             labels.insert(0, (PARENT, PARENT, wanted.of))
@@ -103,7 +104,7 @@ class Jobs:
         return self._store.jobs(wanted.archived, labels, wanted.before, limit, without, wanted.job_type)
 
     def children(self, name: str) -> list[Job]:
-        """The jobs that a pipeline or a sweep has run, oldest first."""
+        """Return the jobs that a pipeline or a sweep has run, oldest first."""
         rows = self._store.jobs(None, [(PARENT, PARENT, name)], None, MOST_CHILDREN)
         return [self._current(body) for body in reversed(rows)]
 

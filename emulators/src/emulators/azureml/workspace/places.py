@@ -1,4 +1,4 @@
-"""Where an input's bytes are: an address of `sources`, followed through data assets, models and outputs of jobs."""
+"""The place of an input's bytes: a location of `sources`, resolved through data assets, models and outputs of jobs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Places:
         self._account = account
 
     def place(self, wanted: Source) -> Place | Web:
-        """The blobs of an address, or another address to fetch from. Raises DataError if there is no such thing."""
+        """Return the place of the blobs at a location, or a URL to download from. Raises DataError if there is
+        neither."""
         try:
             return self._place(self.followed(wanted))
         except ArmError as error:
@@ -56,7 +57,7 @@ class Places:
         return str(found).replace("azureml://", f"azureml://{scope}/workspaces/{config.workspace}/", 1)
 
     def followed(self, wanted: Source) -> Location | JobOutput | AccountBlob | Web:
-        """The address behind assets and named outputs. Artifacts of a job stay what they are."""
+        """Return the location behind assets and named outputs. A job's artifacts are returned unchanged."""
         found = wanted
         for _ in range(MOST_STEPS):
             if isinstance(found, AssetRef):

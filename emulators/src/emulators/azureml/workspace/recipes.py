@@ -1,4 +1,5 @@
-"""Which recipe a job's environment has: a version of the workspace's, one of Microsoft's own, or one made here."""
+"""The recipe of a job's environment: a version of the workspace's, one of Microsoft's own, or one that the job
+defines."""
 
 from __future__ import annotations
 

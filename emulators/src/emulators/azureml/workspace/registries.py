@@ -55,7 +55,7 @@ class Registries:
         self.replace({}, {})
 
     def replace(self, content: Mapping[str, Iterable[Written]], problems: Mapping[str, dict[str, str]]) -> None:
-        """Let the registries be these from now on, beside Microsoft's own. What can't be taken becomes a problem."""
+        """Replace all registries except Microsoft's own. Assets that can't be added become problems."""
         made = {}
         for name in {MICROSOFT, *content, *problems}:
             registry = Registry(name, _empty(), dict(problems.get(name, {})))
@@ -69,7 +69,7 @@ class Registries:
         return sorted(registry.name for registry in self._all.values())
 
     def get(self, name: str) -> Registry:
-        """The registry of this name. Raises NotFound."""
+        """Return the registry of this name. Raises NotFound."""
         if found := self._all.get(name.lower()):
             return found
         raise NotFound(
@@ -78,7 +78,7 @@ class Registries:
         )
 
     def find(self, wanted: AssetRef) -> Asset:
-        """The version that is meant. Raises NotFound, with the files that could not be read."""
+        """Return the version that the reference names. Raises NotFound, listing the files that could not be read."""
         registry = self.get(wanted.registry)
         try:
             return registry.assets.get(wanted.kind, wanted.name, wanted.version)
@@ -109,7 +109,8 @@ def _curated(name: str, version: str = FIRST) -> Written:
 
 
 def of_microsoft(wanted: AssetRef) -> Asset:
-    """A curated environment, which every workspace has too. Raises NotFound for a framework that can't be made here."""
+    """Return a curated environment, which every workspace has too. Raises NotFound for a framework that can't be
+    made here."""
     try:
         recipe.curated(wanted.name)
     except NotHere as error:

@@ -36,7 +36,7 @@ _FACTS = ("description", "tags", "properties")
 
 @dataclass
 class Reading:
-    """One registry's folder as it was read. `sent` are files to send, by their place in the container."""
+    """The content of one registry's folder. `sent` are the files to upload, by their path in the container."""
 
     name: str
     address: Callable[[str], str]  # of a place in the container
@@ -105,7 +105,7 @@ class Reading:
         yield Written("components", name, version, {**facts, "componentSpec": spec})
 
     def _uri(self, file: Path, path: Any) -> str:
-        """The address of what a path names; what lies beside the YAML is to be sent."""
+        """Return the URI for a path in a YAML file. A local path is scheduled for upload."""
         if not isinstance(path, str) or not path:
             raise BadRequest("It needs a path.")
         if "://" in path or path.startswith("azureml:"):
@@ -124,7 +124,7 @@ class Reading:
 
 
 def stamps(folder: Path) -> dict[str, tuple[int, int]]:
-    """Times and sizes of all files, by which a change is seen."""
+    """Return the times and sizes of all files, from which changes are detected."""
     found = {}
     for path in folder.rglob("*"):
         try:
@@ -144,7 +144,7 @@ def _beside(file: Path, path: str) -> Path:
 
 
 def _digest(files: list[Path], root: Path) -> str:
-    """A name for these files: their paths below the root, and their bytes."""
+    """Return a hash of these files: of their relative paths and their bytes."""
     told = hashlib.sha256()
     for file in files:
         path = file.relative_to(root).as_posix()

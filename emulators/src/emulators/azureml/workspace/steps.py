@@ -37,7 +37,8 @@ class Steps:
         self._find = find
 
     def component(self, step: Step) -> Component:
-        """The component of a step. Raises BadRequest if it is not there, or of another kind than the step."""
+        """Return the component of a step. Raises BadRequest if it does not exist, or is of another kind than the
+        step."""
         try:
             found = component_body.parse(self._find(step.component).properties["componentSpec"])
         except ArmError as error:
@@ -51,7 +52,8 @@ class Steps:
         return found
 
     def body(self, pipeline: Pipeline, step: Step, output_of: OutputOf) -> Json:
-        """The `properties` of the step's job. Raises BadRequest for what its component does not have, or lacks."""
+        """Return the `properties` of the step's job. Raises BadRequest for values that its component does not have,
+        or needs but lacks."""
         component = self.component(step)
         inputs = dict(_inputs(pipeline.spec, step, component, output_of))
         outputs = dict(_outputs(pipeline.spec, step, component))
@@ -148,7 +150,7 @@ def _default_place(spec: PipelineSpec, kind: str) -> str | None:
 
 
 def _mode(mode: Any) -> str:
-    """Resource Manager's word for how data are brought; YAML's are in lower case."""
+    """Return Resource Manager's name of a data mode, which YAML writes in lower case."""
     words = {"ro_mount": "ReadOnlyMount", "rw_mount": "ReadWriteMount", "upload": "Upload", "download": "Download",
              "direct": "Direct", "mount": "ReadWriteMount"}  # fmt: skip
     return words.get(str(mode).lower(), str(mode))
@@ -164,7 +166,8 @@ def _command(spec: PipelineSpec, step: Step, component: Component) -> Json:
 
 
 def _trial(step: Step, component: Component) -> Json:
-    """What runs: of the component, where the step says nothing else."""
+    """Return the code, command and environment of a step: the step's own settings, otherwise those of its
+    component."""
     said = component.body
     spread = mapping(step.body, "distribution") or mapping(said, "distribution")
     resources = {**mapping(said, "resources"), **mapping(step.body, "resources")}
@@ -180,7 +183,7 @@ def _trial(step: Step, component: Component) -> Json:
 
 
 def _reference(said: Any) -> str | None:
-    """An asset as a component names it: an ARM id may have azureml: before it."""
+    """Return a component's reference to an asset. An ARM id may be prefixed with azureml:."""
     text = str(said) if said else ""
     return (
         text.removeprefix("azureml:")
@@ -203,7 +206,7 @@ def _limits(said: Any) -> Json | None:
 
 
 def _duration(value: Any) -> str | None:
-    """Seconds, as YAML has them, as ISO 8601."""
+    """Convert seconds, as YAML has them, to an ISO 8601 duration."""
     return f"PT{value}S" if type(value) in (int, float) else value
 
 
@@ -234,7 +237,7 @@ def _sweep(spec: PipelineSpec, step: Step, component: Component) -> Json:
 
 
 def _expression(said: Any) -> Any:
-    """An expression of a search space as Resource Manager has it: a kind, and its numbers in order."""
+    """Return a search space's expression in Resource Manager's form: its kind, then its numbers in order."""
     if not isinstance(said, dict):
         return said
     kind = str(said.get("type"))

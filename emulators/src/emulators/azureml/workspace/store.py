@@ -83,7 +83,7 @@ class Store:
         ]
 
     def newest_job(self) -> int:
-        """The highest number of a job, 0 without jobs."""
+        """Return the highest number of a job, 0 if there are none."""
         return int(self._db.execute("SELECT coalesce(max(number), 0) FROM jobs").fetchone()[0])
 
     def jobs(
@@ -95,9 +95,9 @@ class Store:
         without: str = "",
         job_type: str | None = None,
     ) -> list[Json]:
-        """Jobs, newest first, with all the labels (value None is any), and none of the kind `without`; of one
-        jobType. The first label's index leads, so a listing by a rare label reads few rows; without one the jobs' own
-        order does."""
+        """Return jobs, newest first, with all of the labels (value None matches any), none of the kind `without`,
+        and of one jobType. The first label's index is searched first, so a listing by a rare label reads few
+        rows; without labels, the jobs' own order is used."""
         source, order = ("labels CROSS JOIN jobs USING (number)", "labels") if labels else ("jobs", "jobs")
         where, values = [f"{order}.number < ?"], list[object]([2**62 if before is None else before])
         if labels:
@@ -123,7 +123,7 @@ class Store:
         return [json.loads(body) for (body,) in rows]
 
     def pending(self, limit: int) -> list[tuple[int, Json]]:
-        """The oldest events of the outbox, with the numbers that `delivered` takes."""
+        """Return the oldest events of the outbox, with the numbers that `delivered` takes."""
         rows = self._db.execute("SELECT number, body FROM outbox ORDER BY number LIMIT ?", (limit,))
         return [(number, json.loads(body)) for number, body in rows]
 

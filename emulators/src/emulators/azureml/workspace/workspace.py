@@ -144,7 +144,7 @@ class Workspace:
         return job, True
 
     def commands(self, name: str, properties: Json) -> list[tuple[str, JobSpec]]:
-        """The command jobs that a new job comes to, with the words that name their steps.
+        """Return the command jobs that a new job consists of, with the names of their steps.
 
         Raises BadRequest if one names what the workspace does not have.
         """
@@ -252,7 +252,7 @@ class Workspace:
             self._store.delete("clusters", cluster.name)
 
     def on_cluster(self, name: str, statuses: frozenset[Status]) -> list[Job]:
-        """A cluster's jobs with these statuses, oldest first."""
+        """Return a cluster's jobs with these statuses, oldest first."""
         return self.jobs.on_cluster(name.lower(), statuses)
 
     # Datastores
@@ -276,13 +276,14 @@ class Workspace:
     # Assets
 
     def find(self, ref: AssetRef) -> Asset:
-        """The version that is meant, of the workspace or of a registry. Raises NotFound."""
+        """Return the version that the reference names, of the workspace or of a registry. Raises NotFound."""
         if ref.registry:
             return self.registries.find(ref)
         return of_microsoft(ref) if self.is_curated(ref) else self.assets.get(ref.kind, ref.name, ref.version)
 
     def is_curated(self, ref: AssetRef) -> bool:
-        """Whether it is an environment of Microsoft's own, and none of the workspace has its name."""
+        """Return whether the reference is to a Microsoft environment that the workspace does not override with its
+        own."""
         own = ref.kind == "environments" and not ref.registry and ref.name.startswith(CURATED)
         return own and not self.assets.versions("environments", ref.name)
 

@@ -1,1 +1,1 @@
-"""What comes over HTTP: functions' routes, the host's own endpoints and Event Grid's webhook."""
+"""The HTTP endpoints: the functions' routes, the host's own endpoints, and Event Grid's webhook."""

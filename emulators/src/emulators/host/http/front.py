@@ -59,7 +59,7 @@ class HttpFront:
 
 
 def router_of(functions: Iterable[Function]) -> Router[tuple[Function, HttpTrigger]]:
-    """The routes in the order of their functions' names, whatever the case: the host takes the first that matches."""
+    """Return a router whose routes are sorted by function name, ignoring case. As in Azure, the first match wins."""
     return Router(
         Route(function.trigger.route, function.trigger.methods, (function, function.trigger))
         for function in sorted(functions, key=lambda function: function.name.lower())
@@ -68,8 +68,8 @@ def router_of(functions: Iterable[Function]) -> Router[tuple[Function, HttpTrigg
 
 
 async def read_request(request: web.Request, params: Mapping[str, str]) -> HttpRequestData:
-    """The request as the host passes it on: empty query values dropped, repeated ones joined, a body only if its
-    length was announced."""
+    """Return the request as the host passes it on: empty query values dropped, repeated ones joined, a body only if
+    its length was announced."""
     query = {name: ",".join(request.query.getall(name)) for name in request.query}
     return HttpRequestData(
         method=request.method,
@@ -82,7 +82,7 @@ async def read_request(request: web.Request, params: Mapping[str, str]) -> HttpR
 
 
 def to_response(returned: Value | None) -> Response:
-    """The response for a function's return value, an HttpResponse or text."""
+    """Return the response for a function's return value, an HttpResponse or text."""
     if returned is None:
         return Response(status=204)
     if isinstance(returned.content, HttpResponseData):

@@ -1,4 +1,4 @@
-"""Who may call what: the host's keys. Off by default, as with the Core Tools on a developer's machine."""
+"""Authorization by the host's keys. Off by default, as with the Core Tools on a developer's machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Gate:
         self._required = required
 
     def refusal(self, request: web.Request, auth_level: str) -> int | None:
-        """The master key opens every level; a system key does not open `function`."""
+        """Return the status with which a request is refused, or None. The master key opens every level; a system
+        key does not open `function`."""
         if auth_level == "anonymous":
             return None
         return self._refusal(request, {"master", auth_level})

@@ -42,7 +42,8 @@ class Template:
     shape: str
 
     def match(self, path: str) -> dict[str, str] | None:
-        """The parameters of a URL's raw path, decoded except for %2F, or None. Absent optional ones are left out."""
+        """Return the parameters of a URL's raw path, decoded except for %2F, or None. Absent optional ones are left
+        out."""
         found = self.pattern.fullmatch(unquote(path.replace("%2F", "%252F").replace("%2f", "%252f")))
         if not found:
             return None
@@ -139,7 +140,7 @@ class Router(Generic[T]):
         self._routes = list(routes)
 
     def find(self, method: str, path: str) -> tuple[T, dict[str, str]] | None:
-        """The target and the route's parameters. The method is a constraint: a wrong one is no match."""
+        """Return the target and the route's parameters. The method is a constraint: a wrong one is no match."""
         for route in self._routes:
             if (not route.methods or method in route.methods) and (params := route.template.match(path)) is not None:
                 return route.target, params

@@ -74,7 +74,7 @@ class EventGridWebhook:
 
 
 def validation_code(content: Any) -> str:
-    """The code of a handshake: of the first event of an array, or of a CloudEvent with its data as JSON in text."""
+    """Return the validation code of the first event of an array, or of a CloudEvent whose data is JSON in text."""
     data = content[0]["data"] if isinstance(content, list) else content["data"]
     return str((json.loads(data) if isinstance(data, str) else data)["validationCode"])
 

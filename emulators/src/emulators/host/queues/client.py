@@ -54,7 +54,7 @@ class Connections:
 
 
 class LightQueueClient:
-    """One queue of an account whose connection string has a key and the queues' endpoint."""
+    """A client of one queue, for a connection string with an account key and the queue endpoint."""
 
     def __init__(self, parts: dict[str, str], queue: str, connections: Connections) -> None:
         self._url = f"{parts['QueueEndpoint'].rstrip('/')}/{queue}"
@@ -87,7 +87,7 @@ class LightQueueClient:
         await self._send("PUT", "", {})
 
     async def close(self) -> None:
-        """As the SDK's client has it; the connections are the host's."""
+        """Do nothing, because the host closes its connections. The method exists because the SDK's client has it."""
 
     async def _send(self, method: str, path: str, query: dict[str, Any], body: str | None = None) -> tuple[str, Any]:
         self._connections.requested(f"{method} {self._url.rpartition('/')[2]}{path}")
@@ -108,7 +108,7 @@ class LightQueueClient:
 
 
 def key_parts(connection: str) -> dict[str, str] | None:
-    """What a connection string says, or None if it lacks the key or the endpoint."""
+    """Return the parts of a connection string, or None if it lacks the account, the key or the queue endpoint."""
     parts = dict(part.split("=", 1) for part in connection.split(";") if "=" in part)
     return parts if {"AccountName", "AccountKey", "QueueEndpoint"} <= parts.keys() else None
 
@@ -135,7 +135,8 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _signature(account: str, key: str) -> str:
-    """An account's signature for its queues that never ends in practice; see Microsoft's "Create an account SAS"."""
+    """Return an account's signature for its queues that never ends in practice; see Microsoft's "Create an account
+    SAS"."""
     version, permissions, end = "2022-11-02", "rwdlacup", "2099-01-01T00:00:00Z"
     lines = [account, permissions, "q", "sco", "", end, "", "", version, "", ""]
     digest = hmac.new(base64.b64decode(key), "\n".join(lines).encode(), hashlib.sha256).digest()

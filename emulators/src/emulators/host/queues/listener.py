@@ -29,7 +29,7 @@ LONGEST_QUEUE_NAME = 63
 
 
 class Backoff:
-    """How long to wait when a queue is empty: twice as long each time, give or take a fifth."""
+    """The waiting times for an empty queue: each is twice the one before, varied by up to a fifth."""
 
     def __init__(self, longest: float) -> None:
         self._longest = longest
@@ -53,7 +53,8 @@ def poison_name(queue: str) -> str | None:
 
 @dataclass(frozen=True)
 class QueueServices:
-    """What every queue listener of a host shares. `invisibility` in seconds; it is renewed at half time."""
+    """The objects that all queue listeners of a host share. `invisibility` is in seconds, and is renewed at half
+    time."""
 
     options: QueueOptions
     invoker: Invoker

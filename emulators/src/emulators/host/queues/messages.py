@@ -14,7 +14,7 @@ from emulators.host.worker.backend import Value
 
 
 def decode(content: str, *, base64: bool) -> bytes:
-    """The body's bytes. Raises ValueError for text that is not base64 where it must be."""
+    """Return the body's bytes. Raises ValueError for text that is not base64 where it must be."""
     if not base64:
         return content.encode()
     try:
@@ -24,7 +24,7 @@ def decode(content: str, *, base64: bool) -> bytes:
 
 
 def body_value(body: bytes) -> Value:
-    """Text where the bytes are text."""
+    """Return the body as text if its bytes are text, otherwise as bytes."""
     try:
         return Value("string", body.decode("utf-8"))
     except UnicodeDecodeError:
@@ -32,7 +32,7 @@ def body_value(body: bytes) -> Value:
 
 
 def metadata(message: QueueMessage, body: Value) -> dict[str, Value]:
-    """The trigger's metadata.
+    """Return the trigger's metadata.
 
     Top-level members of a JSON body replace metadata of the same name, whatever its case, as in Azure: a body with an
     "id" changes what the function reads in `msg.id`. Scalars become text; arrays and nulls are passed over.

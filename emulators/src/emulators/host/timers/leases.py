@@ -44,7 +44,7 @@ class Lease:
         return False
 
     async def renew(self) -> None:
-        """Renew for ever. Returns when that fails, since somebody else may then have the lease."""
+        """Renew the lease repeatedly. Returns when a renewal fails, because another host may then have the lease."""
         assert self._lease is not None
         while True:
             await asyncio.sleep(self._seconds / 3)

@@ -25,7 +25,8 @@ LONGEST_SLEEP_SECONDS = 60.0  # a clock that is set, or a laptop that slept, is 
 
 @dataclass(frozen=True)
 class TimerServices:
-    """What every timer of a host shares. Hosts with the same storage account and `host_id` share the timers too."""
+    """The objects that all timers of a host share. Hosts with the same storage account and `host_id` share the
+    timers."""
 
     invoker: Invoker
     container: ContainerClient
@@ -70,7 +71,7 @@ class TimerListener:
                 raise error
 
     async def release(self) -> None:
-        """Let another host fire this timer."""
+        """Release the lease, so that another host can fire this timer."""
         await self._lease.release()
 
     async def _fire(self) -> None:

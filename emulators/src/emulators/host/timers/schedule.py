@@ -29,7 +29,7 @@ class Field:
     names: tuple[str, ...] = ()
 
     def parse(self, text: str) -> tuple[int, ...]:
-        """The values that `text` stands for, ascending. Raises ValueError naming the field and the part."""
+        """Return the values that `text` stands for, ascending. Raises ValueError naming the field and the part."""
         return tuple(sorted({value for part in text.split(",") for value in self._part(part)}))
 
     def _part(self, part: str) -> range:

@@ -24,7 +24,7 @@ class Status:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Status:
-        """Raises ValueError for anything but a status."""
+        """Parse a status. Raises ValueError for any other text."""
         values = json.loads(text)
         try:
             return cls(*(_time(values[name]) for name in ("Last", "Next", "LastUpdated")))
@@ -34,7 +34,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Start:
-    """What to do when a timer starts. `changed`: the status is to be written before anything runs."""
+    """The decision when a timer starts. `changed`: the status must be written before anything runs."""
 
     status: Status
     past_due: bool = False
@@ -42,7 +42,8 @@ class Start:
 
 
 def at_start(schedule: Schedule, saved: Status | None, now: datetime) -> Start:
-    """A firing missed while no host ran is past due, unless the schedule has changed meanwhile."""
+    """Return the decision when a timer starts. A firing that was missed while no host ran is past due, unless the
+    schedule has changed."""
     if saved is None:
         return Start(Status(NEVER, schedule.next(now), now), changed=True)
     since = saved.updated if saved.last == NEVER else saved.last
@@ -55,7 +56,7 @@ def at_start(schedule: Schedule, saved: Status | None, now: datetime) -> Start:
 
 
 def after_run(schedule: Schedule, status: Status, began: datetime, *, scheduled: bool) -> Status:
-    """The status after a run that began at `began`.
+    """Return the status after a run that began at `began`.
 
     A clock that fires a little early must not fire twice, so a scheduled run counts from its due time at least. After
     an overrun the next firing lies in the past and comes at once; the others that were missed are skipped.

@@ -49,7 +49,7 @@ class Worker:
         self._ended = asyncio.Event()
 
     async def serve(self) -> int:
-        """Until the host is gone. Returns how many invocations were still running then."""
+        """Serve until the host is gone. Returns the number of invocations that were still running then."""
         threading.Thread(target=self._read, args=(asyncio.get_running_loop(),), daemon=True).start()
         await self._ended.wait()
         return len(self._running)

@@ -46,7 +46,8 @@ class HttpResponseData:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """What `@app.retry` asks for. `max_count` -1 retries for ever; times in seconds, the worker's defaults."""
+    """The retry policy of `@app.retry`. `max_count` -1 retries for ever. Times are in seconds; the defaults are the
+    worker's."""
 
     strategy: str
     max_count: int
@@ -66,7 +67,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Invocation:
-    """One call. `inputs` are by parameter name; `metadata` is the trigger's."""
+    """One invocation of a function. `inputs` are by parameter name; `metadata` is the trigger's metadata."""
 
     id: str
     function: str
@@ -78,7 +79,8 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a call ended. `error` is `Type: message` and None after success; `trace` is its traceback."""
+    """The outcome of an invocation. `error` is `Type: message`, and None after success; `trace` is the error's
+    traceback."""
 
     error: str | None = None
     trace: str = ""

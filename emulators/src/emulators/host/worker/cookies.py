@@ -1,4 +1,4 @@
-"""One spelling for Set-Cookie, whichever backend took the cookie apart."""
+"""The Set-Cookie header in one spelling, whichever backend parsed the cookie."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class RetryContext:
 
 @dataclass(frozen=True)
 class Context:
-    """What a parameter named `context` receives; the worker's is a plain class of this shape too."""
+    """The value of a parameter named `context`, with the same attributes as the plain class of Azure's worker."""
 
     invocation_id: str
     function_name: str

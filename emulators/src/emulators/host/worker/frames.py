@@ -1,4 +1,4 @@
-"""What goes over the pipes between host and worker: pickled values, each after its length."""
+"""Frames on the pipes between host and worker: pickled values, each preceded by its length."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def length(head: bytes) -> int:
 
 
 def value(body: bytes) -> Any:
-    """Both ends are ours: the pipe is nobody else's."""
+    """Decode a value. The pipe has no other users, so its content is trusted."""
     return pickle.loads(body)  # noqa: S301
 
 
 def read(source: BinaryIO) -> Any:
-    """The next value. Raises EOFError at the end."""
+    """Return the next value. Raises EOFError at the end."""
     head = source.read(HEAD)
     if len(head) < HEAD:
         raise EOFError

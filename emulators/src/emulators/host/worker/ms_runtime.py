@@ -83,7 +83,7 @@ class RuntimeBackend:
         return Outcome(returned=_value(response.return_value), outputs={k: v for k, v in outputs.items() if v})
 
     def close(self) -> None:
-        """Nothing to do: the runtime's own stop waits for every thread, and ours must not."""
+        """Do nothing. The runtime's own stop waits for every thread, which this host must not do."""
 
 
 def _request(kind: str, content: SimpleNamespace, **properties: Any) -> SimpleNamespace:

@@ -123,7 +123,7 @@ class _Channel:
         self.indexed = answer
 
     async def call(self, invocation: Invocation | None) -> Any:
-        """Raises Died if there is no answer because the process ended."""
+        """Send a call, and return its answer. Raises Died if the process ends before it answers."""
         if self._process.returncode is not None:
             raise Died(f"the worker ended with status {self._process.returncode}")
         assert self._process.stdin is not None

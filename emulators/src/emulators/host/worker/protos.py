@@ -23,7 +23,7 @@ class Message:
             setattr(self, name, values.get(name))
 
     def WhichOneof(self, _group: str) -> str | None:
-        """The first field that is set. Only TypedData, which is one group, and ParameterBinding are asked."""
+        """Return the first field that is set. Only TypedData, which is one group, and ParameterBinding are asked."""
         return next((name for name in self.fields if getattr(self, name) is not None), None)
 
 

@@ -1,4 +1,4 @@
-"""How a function's Python parameters meet its bindings, by the rules of Microsoft's Python worker."""
+"""Matching of a function's Python parameters and its bindings, by the rules of Microsoft's Python worker."""
 
 from __future__ import annotations
 

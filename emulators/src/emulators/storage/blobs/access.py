@@ -25,7 +25,7 @@ OVERRIDES = {
 
 
 def split(resource: str) -> tuple[str, str]:
-    """Container and blob. A blob directly under the account is in the container $root."""
+    """Return the container and blob of a path. A blob directly under the account is in the container $root."""
     container, slash, name = resource.partition("/")
     return (container, name) if slash else ("$root", container)
 

@@ -40,7 +40,7 @@ class BlockOperations(Operations):
         return Answer(201, headers={**headers.hashes(call, upload), "x-ms-request-server-encrypted": "true"})
 
     def check_block(self, call: Call, block: str) -> int:
-        """The container, if the blob can take such a block."""
+        """Return the container's id if the blob can take such a block. Raises StorageError."""
         permitted = self._requests.admit(call, "w", "c")
         target = self._requests.target(call)
         if target.blob is not None and "w" not in permitted:

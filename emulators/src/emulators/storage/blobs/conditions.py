@@ -22,7 +22,7 @@ NO_TAGS: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class Conditions:
-    """What must be true of a blob or container. Etags are without quotes, times are whole seconds since 1970."""
+    """The conditions of a request on a blob or container. Etags are without quotes; times are whole Unix seconds."""
 
     match: str | None = None
     none_match: str | None = None

@@ -52,7 +52,7 @@ class ContainerOperations(Operations):
         return self._changed(replace(self._writable(call, "w"), metadata=metadata(call.headers)))
 
     def policies(self, call: Call) -> Answer:
-        """The stored access policies, for the holder of the key."""
+        """Answer with the stored access policies, for the holder of the key."""
         self._requests.admit(call, kind="c", action="containers/getAcl/action")  # no signature allows it
         container = self._blobs.container(checked_container(call.resource))
         text = container.policies or NONE
@@ -66,7 +66,7 @@ class ContainerOperations(Operations):
         return self._changed(replace(container, policies=text_of(call.body)))
 
     def listed(self, call: Call, endpoint: str) -> Answer:
-        """A page of the blobs."""
+        """Answer with a page of the blobs."""
         container = self._readable(call, "l")
         limit, start = page_of(call)
         includes = included(call)
@@ -79,7 +79,7 @@ class ContainerOperations(Operations):
         return Answer(200, xml.blobs(page, container.name, found[:limit]), XML)
 
     def all_listed(self, call: Call, endpoint: str) -> Answer:
-        """A page of the containers."""
+        """Answer with a page of the containers."""
         self._requests.admit(call, "l", kind="s")
         limit, start = page_of(call)
         found = self._blobs.containers(call.text("prefix"), start, limit + 1)
@@ -120,7 +120,8 @@ def _start_of(entry: Listed) -> str:
 
 
 def page_of(call: Call) -> tuple[int, str]:
-    """How many entries are asked for, and from which name on."""
+    """Return the maximum number of entries and the name from which to start. Raises StorageError, 400, for an
+    invalid marker."""
     limit = min(call.number("maxresults", MOST, 1, UNTIL), MOST)
     text = call.text("marker")
     try:
@@ -130,7 +131,8 @@ def page_of(call: Call) -> tuple[int, str]:
 
 
 def included(call: Call) -> frozenset[str]:
-    """What a list is to tell beside names and properties. Raises StorageError, 400."""
+    """Return the parts that a list includes beside names and properties. Raises StorageError, 400, for an unknown
+    part."""
     wanted = frozenset(filter(None, call.text("include").split(",")))
     if unknown := wanted - INCLUDES:
         raise bad_parameter("include", ",".join(sorted(unknown)), f"It is of {', '.join(sorted(INCLUDES))}.")

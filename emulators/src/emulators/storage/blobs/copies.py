@@ -100,7 +100,7 @@ class CopyOperations(Operations):
         raise StorageError(409, "NoPendingCopyOperation", "There is currently no pending copy operation.")
 
     def _range(self, call: Call) -> list[Piece]:
-        """The bytes of the source that the request names."""
+        """Return the bytes of the source that the request names."""
         source = self._source(call)
         headers.check_online(source.there)
         asked = {"x-ms-range": call.headers.get("x-ms-source-range", "")}
@@ -108,7 +108,8 @@ class CopyOperations(Operations):
         return part_of(self._requests.content(source).pieces, *(span or (0, source.there.size)))
 
     async def _checked(self, call: Call, pieces: list[Piece]) -> dict[str, str]:
-        """The hash of the source's bytes, if the request says one, which must be that. Raises StorageError, 400."""
+        """Return the hash header of the source's bytes, if the request has one. Raises StorageError, 400, if it
+        differs."""
         if "x-ms-source-content-md5" not in call.headers:
             return {}
         source = self._blobs.extents.read(pieces)
@@ -118,7 +119,7 @@ class CopyOperations(Operations):
         return headers.hashes(call, upload)
 
     def _source(self, call: Call, own_signature: bool = True) -> Target:
-        """The blob that is to be copied. Raises StorageError, 400, 401, 403, 404 or 412."""
+        """Return the blob that is to be copied. Raises StorageError, 400, 401, 403, 404 or 412."""
         path, own = self._address(call)
         # Copy Blob may read the account's own blobs with the signature of the request itself, if that is for it too.
         query = own if "sig" in own or own_signature else {**call.query, **own}
@@ -147,7 +148,7 @@ class CopyOperations(Operations):
         return source
 
     def _address(self, call: Call) -> tuple[str, dict[str, str]]:
-        """The path and query of the source. Raises StorageError, 400, and 404 if it is not of this account."""
+        """Return the path and query of the source. Raises StorageError, 400, and 404 if it is not of this account."""
         address, host = call.headers[SOURCE], call.headers.get("Host", "")
         account = self._requests.account.name
         try:
@@ -167,7 +168,7 @@ class CopyOperations(Operations):
 
 
 def _tags(call: Call, of_source: dict[str, str]) -> dict[str, str]:
-    """The request's, or with the option COPY the source's. Raises StorageError, 400, for both."""
+    """Return the request's tags, or with the option COPY the source's tags. Raises StorageError, 400, for both."""
     option, own = call.headers.get(TAGS, "REPLACE").upper(), call.headers.get("x-ms-tags")
     if option not in ("COPY", "REPLACE") or (option == "COPY" and own):
         raise invalid_header(TAGS, option)

@@ -34,5 +34,5 @@ class Crc64:
 
     @property
     def text(self) -> str:
-        """As it is sent: eight bytes, the lowest first, in base64."""
+        """Return the checksum as headers have it: eight bytes, the lowest first, in base64."""
         return base64.b64encode((self._value ^ ALL_ONES).to_bytes(8, "little")).decode()

@@ -1,4 +1,4 @@
-"""Where the bytes of blobs lie: in extents, which are written once, and shared by blobs that were copied.
+"""The storage of blobs' bytes in extents, which are written once, and shared by copies of a blob.
 
 A small extent is in the SQLite file, so that a small blob is one transaction; a larger one is a file of its own. How
 many blobs and blocks hold an extent is counted beside it, and `purge` removes those that nothing holds: whatever was
@@ -124,7 +124,8 @@ class Extents:
         return b"".join(found)
 
     async def read(self, pieces: list[Piece]) -> AsyncGenerator[bytes, None]:
-        """The bytes, in parts of at most AT_ONCE. Close it, or the extents stay pinned."""
+        """Yield the bytes in parts of at most AT_ONCE. The generator must be closed; the extents stay pinned until
+        then."""
         with self.pinned([piece[0] for piece in pieces]):
             waiting = bytearray()  # of small extents, which go together
             for number, (extent, offset, length) in enumerate(pieces, 1):
@@ -195,7 +196,7 @@ def _write(file: BinaryIO, data: bytes, digests: Iterable[Digest]) -> None:
 
 
 def part_of(pieces: Iterable[Piece], offset: int, length: int) -> list[Piece]:
-    """The pieces of a range of bytes."""
+    """Return the pieces of a range of bytes."""
     found = []
     for extent, begin, size in pieces:
         skipped = min(offset, size)

@@ -44,7 +44,7 @@ def tags(text: str | None) -> dict[str, str]:
 
 
 def checked_tags(found: dict[str, str]) -> dict[str, str]:
-    """Raises StorageError, 400, for too many or too long ones."""
+    """Return the tags. Raises StorageError, 400, for too many tags, or for an invalid name or value."""
     if len(found) > MOST_TAGS or not all(TAG_NAME.fullmatch(k) and TAG_VALUE.fullmatch(v) for k, v in found.items()):
         sentence = f"A blob has at most {MOST_TAGS} tags, of 128 and 256 letters, digits, spaces, and + - . / : = _."
         raise StorageError(400, "InvalidTag", sentence)
@@ -79,8 +79,8 @@ def check_md5(call: Call, upload: Upload, name: str) -> None:
 
 
 def hashes(call: Call, upload: Upload) -> dict[str, str]:
-    """What an answer tells of the bytes that came: the CRC-64 that the client sent, else MD5. Of a few bytes the CRC-64
-    too, which Azure tells of all, and which is slow here."""
+    """Return the hash headers for received bytes: the CRC-64 if the client sent one, otherwise the MD5, with the
+    CRC-64 for few bytes. Azure always returns the CRC-64, which is slow to compute here."""
     if given := call.headers.get(CRC64):
         return {CRC64: given}
     found = {"Content-MD5": as_md5(upload.md5)}
@@ -92,7 +92,7 @@ def hashes(call: Call, upload: Upload) -> dict[str, str]:
 
 
 def checked_crc64(call: Call) -> str | None:
-    """The CRC-64 of the request. Raises StorageError, 400, for one that is not eight bytes in base64."""
+    """Return the CRC-64 of the request. Raises StorageError, 400, for one that is not eight bytes in base64."""
     given = call.headers.get(CRC64)
     if given is not None and len(_decoded(given)) != 8:
         raise invalid_header(CRC64, given)
@@ -111,7 +111,7 @@ def _decoded(text: str) -> bytes:
 
 
 def tier(call: Call) -> str:
-    """The access tier that a request sets, or nothing."""
+    """Return the access tier that a request sets, or ''."""
     wanted = call.headers.get("x-ms-access-tier", "")
     if wanted and wanted not in TIERS:
         sentence = "The access tier is not supported for this blob type."
@@ -120,7 +120,8 @@ def tier(call: Call) -> str:
 
 
 def byte_range(call: Call, size: int) -> tuple[int, int] | None:
-    """Offset and length of the bytes that are asked for; None for all. Raises StorageError, 416, beyond the end."""
+    """Return the offset and length of the requested bytes; None for all. Raises StorageError, 416, for a range
+    beyond the end."""
     text = call.headers.get("x-ms-range") or call.headers.get("Range")
     match = RANGE.fullmatch(text.strip()) if text else None
     if match is None or (match[2] and int(match[2]) < int(match[1])):
@@ -134,7 +135,7 @@ def byte_range(call: Call, size: int) -> tuple[int, int] | None:
 
 
 def whole_number(call: Call, name: str) -> int | None:
-    """A header's whole number. Raises StorageError, 400, for anything else."""
+    """Return a header's whole number. Raises StorageError, 400, for anything else."""
     text = call.headers.get(name)
     if text is None:
         return None
@@ -144,7 +145,7 @@ def whole_number(call: Call, name: str) -> int | None:
 
 
 def version(of: Blob | Container) -> dict[str, str]:
-    """Etag and date, as after each change."""
+    """Return the headers with the blob's etag and time of modification."""
     return {"ETag": f'"{of.etag}"', "Last-Modified": http_date(of.modified)}
 
 
@@ -204,7 +205,7 @@ def retiered(blob: Blob, wanted: str, priority: str, now: float) -> Blob:
 
 
 def check_online(blob: Blob) -> None:
-    """Raises StorageError, 409, for a blob whose bytes are archived."""
+    """Raise StorageError, 409, if the blob's content is archived."""
     if blob.tier == ARCHIVE:
         code = "BlobBeingRehydrated" if blob.rehydrating else "BlobArchived"
         raise StorageError(409, code, "This operation is not permitted on an archived blob.")

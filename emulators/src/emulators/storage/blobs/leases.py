@@ -23,7 +23,7 @@ class Lease:
     broken: bool = False
 
     def state(self, now: float) -> str:
-        """available, leased, expired, breaking or broken."""
+        """Return the state: available, leased, expired, breaking or broken."""
         if not self.id:
             return "available"
         if self.broken:

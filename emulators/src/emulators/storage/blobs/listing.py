@@ -1,4 +1,4 @@
-"""Which blobs a page of a list has: in the order of names, each blob behind its snapshots, which go by their times."""
+"""The blobs on a page of a list, sorted by name. Each blob follows its snapshots, which are sorted by time."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ REHYDRATION_SECONDS = 60.0  # from Archive to another tier; Azure takes hours
 
 
 def settled(blob: Blob, now: float) -> Blob:
-    """The blob as it is by now: what was archived comes back after a while."""
+    """Return the blob as it is now. A blob that is being rehydrated leaves the archive after a while."""
     if blob.rehydrating and now >= blob.tier_set + REHYDRATION_SECONDS:
         return replace(blob, tier=blob.rehydrating, rehydrating="", priority="")
     return blob

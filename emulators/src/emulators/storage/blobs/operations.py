@@ -28,7 +28,7 @@ class BlobOperations(Operations):
     # Writing
 
     async def put(self, call: Call) -> Answer:
-        """A block blob of these bytes, or an append blob without any."""
+        """Create a block blob of the request's bytes, or an empty append blob."""
         kind = call.headers.get("x-ms-blob-type")
         self._requests.writable(call, "w", "c")
         if kind is None:
@@ -210,7 +210,7 @@ def _overrides(call: Call) -> dict[str, str]:
 
 
 def _snapshots_to_delete(call: Call) -> str:
-    """include, only, or nothing. Raises StorageError, 400."""
+    """Return `include`, `only` or ''. Raises StorageError, 400."""
     which = call.headers.get(DELETE_SNAPSHOTS, "").lower()
     if which not in ("", "include", "only") or (which and "snapshot" in call.query):
         raise invalid_header(DELETE_SNAPSHOTS, which)

@@ -57,7 +57,7 @@ class Requests:
         return self.account.admit(call, Right(kind, any_of, call.resource.partition("/")[0], action)).permissions
 
     def target(self, call: Call) -> Target:
-        """The blob that a request names, which was admitted. Raises StorageError, 400 and 404."""
+        """Return the blob that an admitted request names. Raises StorageError, 400 and 404."""
         if "snapshot" in call.query:
             raise bad_parameter("snapshot", call.query["snapshot"], "A snapshot can be read, copied and deleted alone.")
         return self.place(call)
@@ -90,7 +90,8 @@ class Requests:
         return target
 
     def writable(self, call: Call, *any_of: str) -> Target:
-        """A blob that is there, or not yet, and may be written under the request's lease and conditions."""
+        """Return an existing or new blob that may be written under the request's lease and conditions. Raises
+        StorageError."""
         permitted = self.admit(call, *any_of)
         target = self.target(call)
         self.check_write(call, target)
@@ -164,7 +165,7 @@ def checked_blob(name: str) -> str:
 
 
 def checked_snapshot(call: Call) -> str:
-    """The time of the snapshot that is asked for, or nothing. Raises StorageError, 400."""
+    """Return the time of the requested snapshot, or ''. Raises StorageError, 400."""
     text = call.query.get("snapshot")
     if text is not None and not TIME.fullmatch(text):
         raise bad_parameter("snapshot", text, "It is a time such as 2024-01-31T12:00:00.0000000Z.")
@@ -172,7 +173,7 @@ def checked_snapshot(call: Call) -> str:
 
 
 def lease_id(call: Call, name: str = "x-ms-lease-id") -> str:
-    """A lease's id of the request, or nothing. Raises StorageError, 400, for one that is no GUID."""
+    """Return the request's lease id, or ''. Raises StorageError, 400, for an id that is not a GUID."""
     text = call.headers.get(name, "")
     if text and not GUID.fullmatch(text):
         raise invalid_header(name, text)
@@ -188,5 +189,5 @@ def invalid_type() -> StorageError:
 
 
 def not_here(what: str) -> StorageError:
-    """For what Azure can do and this emulator does not."""
+    """Return the error for a feature of Azure that this emulator lacks."""
     return StorageError(501, "FeatureNotSupported", f"This emulator has no {what}; Microsoft's Azurite may.")

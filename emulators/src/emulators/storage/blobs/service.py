@@ -79,7 +79,8 @@ def _wrapped(operation: Callable[[Call], Any]) -> Operation:
 
 
 def _table(*rows: tuple[str, Callable[[Call], Any], frozenset[str]]) -> Table:
-    """By method and `comp`. What can be got can be asked for without its body too."""
+    """Return the table of operations, by method and `comp`. HEAD is added for each GET that can be answered without
+    a body."""
     found = {key: (_wrapped(operation), conditions) for key, operation, conditions in rows}
     heads = {key.replace("GET ", "HEAD ", 1): row for key, row in found.items() if key in WITHOUT_BODY}
     return {**heads, **found}

@@ -68,6 +68,6 @@ class Snapshots:
 
 
 def time_of(tick: int) -> str:
-    """A tick, a ten millionth of a second since 1970, as Azure writes it."""
+    """Format a tick, a ten millionth of a second since 1970, as Azure does."""
     seconds, rest = divmod(tick, TICKS)
     return f"{EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}.{rest:07d}Z"

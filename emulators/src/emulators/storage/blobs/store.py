@@ -92,7 +92,7 @@ class Blobs(Store):
             self._dropped.add(container.id)
 
     def containers(self, prefix: str, start: str, limit: int) -> list[Container]:
-        """Those whose names have this prefix, from `start` on, in order."""
+        """Return up to `limit` containers whose names have this prefix, from the name `start` on, sorted by name."""
         found = self._db.execute(
             "SELECT id, name, facts FROM containers WHERE name >= ? AND substr(name, 1, ?) = ? ORDER BY name LIMIT ?",
             (max(prefix, start), len(prefix), prefix, limit),
@@ -198,14 +198,14 @@ class Blobs(Store):
             self._db.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def staged(self, container: int, name: str) -> dict[str, Block]:
-        """By their ids, in the order of these."""
+        """Return the blob's uncommitted blocks by id, sorted by id."""
         rows = self._db.execute(
             "SELECT id, size, pieces FROM blocks WHERE container = ? AND name = ? ORDER BY id", (container, name)
         )
         return {row[0]: Block(row[0], row[1], pieces_of(json.loads(row[2]))) for row in rows}
 
     def length_of_ids(self, container: int, name: str) -> int | None:
-        """How long the ids of its waiting blocks are; None if none waits."""
+        """Return the length of the ids of the blob's uncommitted blocks; None if it has none."""
         row = self._db.execute(
             "SELECT length(id) FROM blocks WHERE container = ? AND name = ? LIMIT 1", (container, name)
         ).fetchone()
@@ -229,7 +229,7 @@ class Blobs(Store):
             return self.extents.purge() | more
 
     def _remove(self, container: int) -> int:
-        """Some of the blobs of a container that is gone; says how many."""
+        """Remove some of the blobs of a deleted container. Returns the number of removed blobs."""
         names = self._db.execute(
             "SELECT name FROM blobs WHERE container = ?1 UNION SELECT name FROM blocks WHERE container = ?1"
             " UNION SELECT name FROM snapshots WHERE container = ?1 LIMIT ?2",

@@ -26,7 +26,7 @@ class TagIndex:
         self._db = db
 
     def put(self, container: int, name: str, tags: Mapping[str, str]) -> None:
-        """These are the blob's from now on. Part of the transaction that writes the blob."""
+        """Replace the blob's tags. Must run in the transaction that writes the blob."""
         self._db.execute("DELETE FROM blob_tags WHERE container = ? AND name = ?", (container, name))
         rows = [(key, value, container, name) for key, value in tags.items()]
         self._db.executemany("INSERT INTO blob_tags VALUES (?, ?, ?, ?)", rows)

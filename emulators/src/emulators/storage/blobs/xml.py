@@ -144,7 +144,8 @@ def _block(name: str, size: int) -> str:
 
 
 def read_block_list(body: bytes) -> list[tuple[str, str]]:
-    """What a blob is to consist of: where to look for each block (Committed, Uncommitted, Latest), and its id."""
+    """Parse a block list into (where to look for the block: Committed, Uncommitted or Latest; block id) pairs.
+    Raises StorageError."""
     root = parsed(body)
     found = [(one.tag, (one.text or "").strip()) for one in root]
     if root.tag != "BlockList" or any(kind not in ("Committed", "Uncommitted", "Latest") for kind, _ in found):

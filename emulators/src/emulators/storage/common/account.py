@@ -1,4 +1,4 @@
-"""Who may do what with the storage account: by SharedKey, SharedKeyLite, a shared access signature (SAS), or a token.
+"""Authorization of storage requests: by SharedKey, SharedKeyLite, a shared access signature (SAS), or a token.
 
 https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key
 """
@@ -80,7 +80,7 @@ class Account:
             self.admit(call, Right("s", ("r",)))
 
     def admit_identity(self, call: Call, right: Right) -> str:
-        """The object id of a request's token, if its roles allow this. A key or signature is refused."""
+        """Return the object id of a request's token, if its roles allow this. A key or signature is refused."""
         scheme, _, token = self._authorization(call).partition(" ")
         if scheme != "Bearer":
             raise unauthenticated("Only authentication scheme Bearer is supported.")
@@ -131,7 +131,7 @@ class Account:
             raise unauthenticated(f"Request date header too old: {text!r}.")
 
     def _text(self, call: Call, scheme: str) -> str:
-        """What a request to blobs or queues signs."""
+        """Return the text that a request to blobs or queues signs."""
         names = SIGNED_HEADERS if scheme == "SharedKey" else ("content-md5", "content-type", "date")
         values = [call.headers.get(name, "") for name in names]
         if scheme == "SharedKey" and values[2] == "0":
@@ -189,7 +189,7 @@ class Account:
         return terms
 
     def _delegated(self, call: Call) -> bytes:
-        """The user delegation key that signed. Raises StorageError, 403, for one whose time is over."""
+        """Return the user delegation key that signed the request. Raises StorageError, 403, for an expired key."""
         grant = sas.Delegation.of(call.query)
         self._check_time(grant.start, grant.expiry)
         if user := call.text("sduoid"):
@@ -213,11 +213,11 @@ class Account:
         return sas.completed(own, kept)
 
     def _resource_of_sas(self, call: Call) -> str:
-        """The queue or table of a service SAS: the name in the SAS for tables, in the path for queues."""
+        """Return the queue or table of a service SAS: the name in the SAS for tables, in the path for queues."""
         return call.text("tn").lower() if self.service == "table" else call.resource.partition("/")[0]
 
     def _is_for(self, call: Call, right: Right) -> bool:
-        """Whether a service SAS is for what the request names."""
+        """Return whether a service SAS is for the resource that the request names."""
         return bool(right.name) and right.name.lower() == self._resource_of_sas(call)
 
     def _check_time(self, start: str | None, end: str | None) -> None:

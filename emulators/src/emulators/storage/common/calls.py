@@ -52,7 +52,7 @@ class Call:
 
     @property
     def resource(self) -> str:
-        """What follows the account in the path, decoded: `queue/messages`, `Tables`, or nothing."""
+        """Return the decoded path after the account: `queue/messages`, `Tables`, or ''."""
         found = unquote(self.path[1:].partition("/")[2])
         return found if self.backslashes else found.replace("\\", "/")
 
@@ -60,7 +60,8 @@ class Call:
         return self.query.get(name, "")
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """A whole number of the query. Raises StorageError for anything else, and outside of its range."""
+        """Return a whole number from the query. Raises StorageError for other text, and for a number outside the
+        range."""
         value = self.query.get(name)
         if value is None:
             return default
@@ -75,7 +76,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """With `stream` the body comes from there, and Content-Length is among the headers."""
+    """The answer to a request. With `stream`, the body comes from the stream, and `headers` has Content-Length."""
 
     status: int
     body: bytes = b""
@@ -84,7 +85,8 @@ class Answer:
 
 
 def checked_version(headers: Mapping[str, str], now: float) -> None:
-    """Raises StorageError, 400, for a version of the protocol that is none: no date, or far from every other."""
+    """Raise StorageError, 400, for an x-ms-version that is not a date, or not between OLDEST and today plus
+    AHEAD_SECONDS."""
     text = headers.get("x-ms-version")
     latest = time.strftime("%Y-%m-%d", time.gmtime(now + AHEAD_SECONDS))
     if text is not None and not (re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) and OLDEST <= text <= latest):
@@ -92,7 +94,7 @@ def checked_version(headers: Mapping[str, str], now: float) -> None:
 
 
 def parse_query(text: str) -> dict[str, str]:
-    """The parameters of a URL, decoded, the last of each name."""
+    """Return the decoded parameters of a URL. The last value of each name counts."""
     try:
         return dict(parse_qsl(text, keep_blank_values=True))
     except ValueError:
@@ -100,7 +102,7 @@ def parse_query(text: str) -> dict[str, str]:
 
 
 def moment(text: str) -> datetime:
-    """A time as in ISO 8601, of UTC unless it says otherwise. Raises ValueError."""
+    """Parse a time in ISO 8601, in UTC unless it names another zone. Raises ValueError."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 

@@ -36,7 +36,7 @@ class Rule:
 
 
 def rules(properties: str) -> list[Rule]:
-    """The rules of the service's properties, a StorageServiceProperties document. Raises StorageError, 400."""
+    """Return the rules of the service's properties, a StorageServiceProperties document. Raises StorageError, 400."""
     if not properties:
         return []
     found = parsed(properties.encode()).findall("./Cors/CorsRule")
@@ -59,12 +59,13 @@ def _rule(one: Element) -> Rule:
 
 
 def names(found: list[Rule], origin: str) -> bool:
-    """Whether a rule names this origin. One for all (`*`) is no reason to let foreign pages into this machine."""
+    """Return whether a rule names this origin. A rule for all origins (`*`) does not let foreign pages into this
+    machine."""
     return any(origin in rule.origins for rule in found)
 
 
 def preflight(found: list[Rule], headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of the answer to a browser's question. Raises StorageError, 400 and 403."""
+    """Return the headers of the answer to a browser's preflight request. Raises StorageError, 400 and 403."""
     origin, method = headers.get("Origin"), headers.get("Access-Control-Request-Method")
     if not origin or not method:
         sentence = "A required CORS header is not present: Origin, Access-Control-Request-Method."
@@ -84,7 +85,7 @@ def preflight(found: list[Rule], headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def answered(found: list[Rule], method: str, headers: Mapping[str, str]) -> dict[str, str]:
-    """What an answer tells the browser: nothing to a page that no rule lets in."""
+    """Return the CORS headers of an answer; empty for a page that no rule allows."""
     origin = headers.get("Origin")
     rule = next((rule for rule in found if origin and rule.fits(origin, method)), None)
     if origin is None or rule is None:

@@ -50,7 +50,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 class Store:
-    """What the stores of blobs, queues and tables have in common: a file, settings, and what was deleted."""
+    """Base class of the stores of blobs, queues and tables: a database file, settings, and the deleted owners of
+    data."""
 
     def __init__(self, path: Path, schema: str, clock: Callable[[], float]) -> None:
         self._db = open_database(path, f"{Settings.SCHEMA}{Dropped.SCHEMA}{schema}")
@@ -91,7 +92,7 @@ class Dropped:
         self._db = connection
 
     def add(self, owner: int) -> None:
-        """Part of a transaction."""
+        """Record a deleted owner. Must run in a transaction."""
         self._db.execute("INSERT INTO dropped VALUES (?)", (owner,))
 
     def purge(self, remove: Callable[[int], int]) -> bool:

@@ -21,7 +21,7 @@ RIGHT = Right("s", (), action="generateUserDelegationKey/action")
 
 
 def delegation_key(account: Account, call: Call) -> bytes:
-    """The key that the request asks for, as XML. Raises StorageError, 400, 401 and 403."""
+    """Return the key that the request asks for, as XML. Raises StorageError, 400, 401 and 403."""
     principal = account.admit_identity(call, RIGHT)
     root = parsed(call.body)
     start, expiry = root.findtext("Start", ""), root.findtext("Expiry", "")

@@ -28,7 +28,7 @@ class StorageError(Exception):
 
 
 def unauthenticated(reason: str) -> StorageError:
-    """The signature is absent, wrong or out of date; `reason` goes into AuthenticationErrorDetail."""
+    """Return the error for an absent, wrong or expired signature. `reason` becomes AuthenticationErrorDetail."""
     message = (
         "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly "
         "including the signature."
@@ -37,7 +37,8 @@ def unauthenticated(reason: str) -> StorageError:
 
 
 def mismatch(what: str, sentence: str) -> StorageError:
-    """A valid shared access signature that doesn't allow this: its Service, ResourceType, Permission or Protocol."""
+    """Return the error for a valid shared access signature that does not allow the request, because of its Service,
+    ResourceType, Permission or Protocol."""
     code = f"Authorization{what}Mismatch"
     return StorageError(403, code, f"This request is not authorized to perform this operation using this {sentence}.")
 

@@ -1,4 +1,4 @@
-"""Which identities the account admits by their token, and what their roles let them do with blobs, queues and tables.
+"""The identities that the account admits by token, and the permissions of their roles for blobs, queues and tables.
 
 https://learn.microsoft.com/rest/api/storageservices/authorize-with-azure-active-directory
 """
@@ -90,13 +90,13 @@ class Identities:
         return cls(source["key"], tuple(map(_grant, source.get("grants", ()))))
 
     def admit(self, token: str, service: str, right: Right) -> str:
-        """The token's identity, if its roles allow this. Raises StorageError, 401 or 403."""
+        """Return the token's identity, if its roles allow this. Raises StorageError, 401 or 403."""
         principal = self.principal(token)
         self.check(principal, service, right)
         return principal
 
     def principal(self, token: str) -> str:
-        """Raises StorageError, 401, for a token that is none of ours."""
+        """Return the principal of a token. Raises StorageError, 401, for a token that `key` did not sign."""
         try:
             return principal_of(token, self.key, AUDIENCE)
         except ValueError as error:

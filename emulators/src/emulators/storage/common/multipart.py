@@ -29,9 +29,9 @@ def parts(body: bytes, content_type: str) -> list[bytes]:
 
 
 def _pieces(body: bytes, mark: bytes) -> list[bytes]:
-    """What stands between the lines that are nothing but the mark, or the mark and `--`.
+    """Return the parts between the lines that consist of the mark, or of the mark and `--`.
 
-    Each body has marks of its own, so a regular expression would be compiled for each: more than all else here.
+    Each body has its own mark, and compiling a regular expression for each would take longer than everything else here.
     """
     first, *rest = body.split(mark)
     pieces = [first]
@@ -46,7 +46,7 @@ def _pieces(body: bytes, mark: bytes) -> list[bytes]:
 
 
 def split_part(part: bytes) -> tuple[bytes, bytes]:
-    """Head and body of a part. A part without a body may lack the empty line behind its head."""
+    """Split a part into head and body. A part without a body may lack the empty line after its head."""
     pieces = BLANK_LINE.split(part.lstrip(b"\r\n"), maxsplit=1)
     return pieces[0], pieces[1] if len(pieces) > 1 else b""
 
@@ -59,7 +59,7 @@ def answered(one: Answer, headers: Mapping[str, str], head: str = PART_HEAD) -> 
 
 
 def operation(request: bytes, outer: Call) -> Call:
-    """The request in a part of `outer`, at the same account."""
+    """Return the request in a part of `outer`, at the same account."""
     head, body = split_part(request)
     line, _, rest = head.partition(b"\n")
     try:

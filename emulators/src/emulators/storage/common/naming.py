@@ -16,7 +16,7 @@ METADATA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def checked_name(name: str, pattern: re.Pattern[str]) -> str:
-    """The name, if it has 3 to 63 characters and is of the pattern. Raises StorageError, 400."""
+    """Return the name if it has 3 to 63 characters and matches the pattern. Raises StorageError, 400."""
     if not 3 <= len(name) <= 63:
         raise bad_length()
     if not pattern.fullmatch(name):
@@ -25,7 +25,7 @@ def checked_name(name: str, pattern: re.Pattern[str]) -> str:
 
 
 def metadata(headers: Mapping[str, str]) -> dict[str, str]:
-    """That of a request, by name. Raises StorageError, 400, for a name or value that can be none."""
+    """Return a request's metadata by name. Raises StorageError, 400, for an invalid name or value."""
     found = {key[len(PREFIX) :]: value for key, value in headers.items() if key.lower().startswith(PREFIX)}
     if len({name.lower() for name in found}) < len(found) or sum(map(len, (*found, *found.values()))) > MOST_METADATA:
         sentence = f"The metadata is at most {MOST_METADATA} characters, and each name is there once."

@@ -16,7 +16,7 @@ NONE = f"{HEAD}<SignedIdentifiers/>"
 
 
 def policies_of(body: bytes) -> dict[str, Terms]:
-    """Stored access policies by their ids. Raises StorageError, 400."""
+    """Parse stored access policies, by their ids. Raises StorageError, 400."""
     if not body.strip():
         return {}
     root = parsed(body)
@@ -36,7 +36,7 @@ def policies_of(body: bytes) -> dict[str, Terms]:
 
 
 def text_of(body: bytes) -> str:
-    """The policies of a request as they are kept and given back: without what is empty. Raises StorageError, 400."""
+    """Return a request's policies in their stored form, without empty elements. Raises StorageError, 400."""
     return f"{HEAD}<SignedIdentifiers>{''.join(map(_text, policies_of(body).items()))}</SignedIdentifiers>"
 
 

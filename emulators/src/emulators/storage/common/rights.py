@@ -9,10 +9,10 @@ ALL = "racwdxltmeopuf"  # what the account's key allows, in the letters of a SAS
 
 @dataclass(frozen=True)
 class Right:
-    """What a request needs of a SAS: a resource type (s, c, o) and any of some sets of permissions.
+    """The right that a request needs from a SAS: a resource type (s, c, o) and any one of some sets of permissions.
 
-    `name` is the queue or table, empty for the service itself: a service SAS is for one of them alone. `action` is what
-    a role must allow, where permissions don't say it.
+    `name` is the queue or table, and empty for the service itself, because a service SAS is for one of them only.
+    `action` is the action that a role must allow, if the permissions do not determine it.
     """
 
     kind: str
@@ -23,7 +23,8 @@ class Right:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a SAS allows, and from when to when, in ISO 8601. `first` and `last` bound the keys of a table's SAS."""
+    """The terms of a SAS: its permissions, and its start and end in ISO 8601. `first` and `last` bound the keys of
+    a table's SAS."""
 
     permissions: str
     start: str | None = None
@@ -32,7 +33,7 @@ class Terms:
     last: tuple[str, str | None] | None = None
 
     def reaches(self, partition: str, row: str) -> bool:
-        """Whether an entity with these keys is in the range."""
+        """Return whether an entity with these keys is in the range."""
         after = self.first is None or (partition, row) >= (self.first[0], self.first[1] or "")
         if self.last is None or partition < self.last[0]:
             return after

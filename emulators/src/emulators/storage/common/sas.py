@@ -24,7 +24,7 @@ DELEGATED_USER = ("skdutid", "sduoid")  # of later versions; empty if the signat
 
 @dataclass(frozen=True)
 class Delegation:
-    """Who may sign with a user delegation key, from when to when, for which service."""
+    """The terms of a user delegation key: its principal, its period and its service."""
 
     principal: str
     tenant: str
@@ -44,7 +44,7 @@ class Delegation:
 
 
 def terms(call: Call) -> Terms:
-    """What the signature itself says, which may leave some to a stored access policy."""
+    """Return the terms in the signature itself. A stored access policy may have the others."""
     first, last = (
         (call.query[partition], call.query.get(row)) if partition in call.query else None
         for partition, row in (("spk", "srk"), ("epk", "erk"))
@@ -59,7 +59,8 @@ def account_text(call: Call, name: str) -> str:
 
 
 def service_texts(call: Call, resource: str, middle: list[str], tail: list[str]) -> list[str]:
-    """Of a container, blob, queue or table. With a user delegation key each version signs more than the one before."""
+    """Return the strings that a SAS of a container, blob, queue or table may sign. With a user delegation key there
+    are several, because each version signs more than the one before."""
     head = [*texts(call, "sp", "st", "se"), resource]
     if "skoid" not in call.query:
         return ["\n".join([*head, call.text("si"), *middle, *tail])]
@@ -83,7 +84,7 @@ def _signed_parameters(call: Call) -> str:
 
 
 def check_address(call: Call) -> None:
-    """Raises StorageError, 403, if the signature is for other addresses (`sip`) than that of the client."""
+    """Raise StorageError, 403, if the client's address is not among the addresses of the signature (`sip`)."""
     if not (allowed := call.text("sip")):
         return
     first, _, last = allowed.partition("-")

@@ -40,7 +40,7 @@ BETWEEN_PURGES = 0.002  # for requests, while there is much to remove
 
 
 def server(service: AnyService, access_log: TextIO | None = None) -> web.Server:
-    """An HTTP server for the service; its body limit is the service's."""
+    """Return an HTTP server for the service; its body limit is the service's."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         request_id = str(uuid.uuid4())
@@ -200,7 +200,7 @@ async def _call(service: AnyService, request: web.BaseRequest) -> Call:
 
 
 async def _body(request: web.BaseRequest) -> AsyncIterator[bytes]:
-    """The parts of a body. Raises HTTPRequestTimeout if the next one does not come within BODY_SECONDS."""
+    """Yield the parts of a body. Raises HTTPRequestTimeout if the next one does not come within BODY_SECONDS."""
     while True:
         try:
             async with asyncio.timeout(BODY_SECONDS):

@@ -62,14 +62,14 @@ class Service(ABC, Generic[Admitting]):
 
     @abstractmethod
     async def _answered(self, call: Call) -> Answer:
-        """The answer, without what is for a web page."""
+        """Return the answer without CORS headers."""
 
     @abstractmethod
     def _policies_text(self, name: str) -> str:
-        """The stored access policies of the container, queue or table, as XML. Raises StorageError, 404."""
+        """Return the stored access policies of the container, queue or table, as XML. Raises StorageError, 404."""
 
     def failure(self, error: StorageError, note: str) -> Answer:
-        """The answer to a request that was refused; `note` goes behind the sentence."""
+        """Return the answer to a refused request. `note` is appended to the message."""
         body = b"" if error.status == 304 else service_xml.failure(error, note)
         return Answer(error.status, body, {**XML, **error.headers})
 
@@ -78,7 +78,7 @@ class Service(ABC, Generic[Admitting]):
         """Remove some of the deleted data. Returns whether there may be more."""
 
     def streams(self, method: str, query: Mapping[str, str]) -> bool:  # noqa: ARG002
-        """Whether the body of such a request may be longer than memory should hold."""
+        """Return whether the body of such a request may be too large for memory."""
         return False
 
     def lets_in(self, method: str, headers: Mapping[str, str], signed: bool) -> bool:
@@ -100,7 +100,7 @@ class Service(ABC, Generic[Admitting]):
     # What is asked of the service itself
 
     def _of_service(self, call: Call) -> Answer:
-        """Properties, statistics, and keys for user delegation."""
+        """Answer a request about the service: its properties, its statistics, or a user delegation key."""
         match call.method, call.text("restype"), call.text("comp"):
             case "GET", "service", "properties":
                 self.account.admit(call, Right("s", ("r",)))
@@ -122,7 +122,7 @@ class Service(ABC, Generic[Admitting]):
         raise not_served(call.method, call.path)
 
     def _of_policies(self, call: Call, name: str, change: Callable[[str, str], None]) -> Answer:
-        """The stored access policies of a queue or table, for the holder of the key or of a role."""
+        """Answer with the stored access policies of a queue or table, for the holder of the key or of a role."""
         verb = "set" if call.method == "PUT" else "get"
         self.account.admit(call, Right("c", (), name, f"{self.account.service}s/{verb}Acl/action"))
         if call.method == "PUT":

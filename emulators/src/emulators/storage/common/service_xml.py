@@ -32,7 +32,7 @@ DEFAULT_PROPERTIES = (
 
 
 def parsed(body: bytes) -> ET.Element:
-    """The document in a body, which is UTF-8 whatever it says of itself. Raises StorageError, 400."""
+    """Parse the XML document in a body, as UTF-8 whatever encoding it declares. Raises StorageError, 400."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -66,7 +66,7 @@ def merged(before: str, body: bytes) -> str:
 
 
 def listing(endpoint: str, asked: Mapping[str, str], entries: str, following: str, attributes: str = "") -> bytes:
-    """A page of a list, with the parameters that it was asked for, and where the next begins."""
+    """Return a page of a list as XML, with the parameters of its request and the marker of the next page."""
     echoed = "".join(f"<{name}>{text_of(asked[key])}</{name}>" for key, name in ECHOED if key in asked)
     where = f"ServiceEndpoint={quoteattr(endpoint)}{attributes}"
     inner = f"{echoed}{entries}<NextMarker>{following}</NextMarker>"
@@ -89,7 +89,7 @@ def statistics(now: float) -> bytes:
 
 
 def failure(error: StorageError, note: str) -> bytes:
-    """`note` follows the message: the request's id and the time."""
+    """Return the XML of an error. `note` follows the message: the request's id and the time."""
     details = "".join(f"<{key}>{escape(printable(value))}</{key}>" for key, value in error.details.items())
     message = escape(printable(f"{error.message}\n{note}"))
     return f"{HEAD}<Error><Code>{error.code}</Code><Message>{message}</Message>{details}</Error>".encode()

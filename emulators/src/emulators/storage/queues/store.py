@@ -110,7 +110,7 @@ class Queues(Store):
         return self._counts[self._id(name)]
 
     def listed(self, prefix: str, start: str, limit: int) -> list[tuple[str, dict[str, str]]]:
-        """Names with this prefix from `start` on, in order, with metadata."""
+        """Return the names with this prefix, from `start` on, in order, with their metadata."""
         found = self._db.execute(
             "SELECT name, metadata FROM queues WHERE name >= ? AND substr(name, 1, ?) = ? ORDER BY name LIMIT ?",
             (max(prefix, start), len(prefix), prefix, limit),
@@ -155,7 +155,7 @@ class Queues(Store):
         return list(self._visible(self._id(name), self.clock(), limit))
 
     def update(self, name: str, message: str, receipt: str, seconds: float, text: str | None) -> Message:
-        """Hide a message for `seconds` from now, under a new receipt; with `text` it says something else."""
+        """Hide a message for `seconds` from now, under a new pop receipt. `text`, if given, replaces its text."""
         found, now = self._held(name, message, receipt), self.clock()
         new = replace(found, receipt=_receipt(), visible=now + seconds, text=found.text if text is None else text)
         self._db.execute(
@@ -215,7 +215,7 @@ class Queues(Store):
         return found
 
     def _remove(self, queue: int) -> int:
-        """Some of the messages of a queue that is gone; says how many."""
+        """Remove some of the messages of a deleted queue. Returns the number of removed messages."""
         text = "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE queue = ? LIMIT ?)"
         gone = self._db.execute(text, (queue, PURGED_AT_ONCE)).rowcount
         if not gone:

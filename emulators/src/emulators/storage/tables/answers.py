@@ -33,7 +33,7 @@ class Format:
         )
 
     def created(self, body: str, headers: Mapping[str, str]) -> Answer:
-        """The answer to a creation: with what was made, unless the client prefers it without."""
+        """Return the answer to a creation, with the created resource unless the client prefers no content."""
         if self.prefers in PREFERENCES:
             headers = {**headers, "Preference-Applied": self.prefers}
         if self.prefers == "return-no-content":
@@ -101,7 +101,7 @@ class Format:
         return {name: value for name, value in found.items() if name.removesuffix(TYPE) in selected}
 
     def name(self, table: str, entity: Entity) -> str:
-        """The entity's, as it stands in an address."""
+        """Return the entity's name as it stands in a URL."""
         keys = (key.replace("'", "''") for key in (entity.partition, entity.row))
         return "{}(PartitionKey='{}',RowKey='{}')".format(table, *map(quote, keys))
 

@@ -15,8 +15,8 @@ CONTENT_TYPE = {"Content-Type": "multipart/mixed; boundary=batchresponse_1"}
 
 
 def operations(call: Call) -> Call | list[Call]:
-    """The one query of a batch, or the requests of its change set. Raises StorageError, 400 InvalidInput, for a body
-    that is neither."""
+    """Return the one query of a batch, or the requests of its change set. Raises StorageError, 400 InvalidInput,
+    for a body that is neither."""
     outer = parts(call.body, call.headers.get("Content-Type", ""))
     if len(outer) != 1:
         raise invalid_input("A batch is one change set, or one query.")

@@ -80,7 +80,7 @@ def entity_too_large() -> StorageError:
 
 
 def size_of(properties: Mapping[str, Any], partition: str, row: str) -> int:
-    """The size of a stored entity by Azure's formula."""
+    """Return the size of a stored entity by Azure's formula."""
     size = 4 + _utf16(partition) + _utf16(row)
     for name, value in properties.items():
         if not name.endswith(TYPE):
@@ -94,7 +94,7 @@ def utf16(*texts: str) -> int:
 
 
 def ticks_of(text: str) -> int:
-    """An Edm.DateTime as ticks since 1970. Raises ValueError."""
+    """Convert an Edm.DateTime to ticks since 1970. Raises ValueError."""
     match = MOMENT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a time as in ISO 8601")
@@ -106,7 +106,7 @@ def ticks_of(text: str) -> int:
 
 
 def moment_of(ticks: int, digits: int = 7) -> str:
-    """Ticks as ISO 8601. The service's own times always have seven digits."""
+    """Format ticks as ISO 8601. The service's own times always have seven digits."""
     seconds, fraction = divmod(ticks, TICKS)
     text = _to_the_second(seconds)
     tail = f".{fraction:07d}" if digits else f".{fraction:07d}".rstrip("0").rstrip(".")

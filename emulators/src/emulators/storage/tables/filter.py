@@ -82,7 +82,8 @@ class Bounds:
     below: bool = False
 
     def narrowed(self, name: str, value: str) -> Bounds:
-        """The part of the range for which key `name` value holds; `name` is any operator but ne."""
+        """Return the part of the range in which keys compare with `value` as the operator `name` says; `name` is
+        any operator but ne."""
         bounds = self
         if name in ("eq", "ge", "gt") and (value, name == "gt") > (bounds.low, bounds.above):
             bounds = replace(bounds, low=value, above=name == "gt")
@@ -165,7 +166,7 @@ def _comparison(name: str, compare: Callable[[Any, Any], bool], literal: Literal
 
 
 def typed(type_name: str | None, value: Any) -> Literal:
-    """A stored property as something that can be compared."""
+    """Return a stored property as a value that can be compared."""
     match type_name, value:
         case None, bool():
             return Literal("boolean", value)

@@ -132,7 +132,8 @@ class TableService(Service[Account]):
     async def _search(
         self, table: str, asked: Plan, start: tuple[str, str] | None, top: int
     ) -> tuple[list[Entity], Entity | None]:
-        """At most `top` entities, and the first that was not looked at, None at the end."""
+        """Return at most `top` entities, and the first entity that was not examined, None at the end. Stops early
+        after SEARCH_SECONDS."""
         found, until = list[Entity](), time.monotonic() + SEARCH_SECONDS
         size = top + 1 if asked.test is None else self.read_at_once
         while True:
@@ -174,7 +175,7 @@ class TableService(Service[Account]):
         return batch.answer(zip(operations, answers, strict=True))
 
     def _batched_query(self, call: Call, query: Call) -> Answer:
-        """A batch may be one query of one entity, whose keys may be too long for an address."""
+        """Answer a batch that is one query of one entity, whose keys may be too long for a URL."""
         match = writes.ENTITY.fullmatch(query.resource)
         if match is None:
             raise invalid_input("The query of a batch is of one entity: TABLE(PartitionKey='...',RowKey='...').")
@@ -202,7 +203,7 @@ def _written(form: Format, write: Write, entity: Entity) -> Answer:
 
 
 def _check_range(terms: Terms, partition: str, row: str) -> None:
-    """Raises StorageError, 403, for an entity that the signature does not reach."""
+    """Raise StorageError, 403, for an entity outside the signature's range of keys."""
     if not terms.reaches(partition, row):
         sentence = "This request is not authorized to perform this operation."
         raise StorageError(403, "AuthorizationFailure", sentence)

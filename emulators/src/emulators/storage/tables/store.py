@@ -100,7 +100,7 @@ class Tables(Store):
         del self._ids[name.lower()]
 
     def names(self, start: str = "") -> list[str]:
-        """The names of all tables from `start` on, in order."""
+        """Return the names of all tables from `start` on, in order."""
         found = self._db.execute("SELECT name FROM tables WHERE name >= ? ORDER BY name", (start,))
         return [name for (name,) in found]
 
@@ -133,7 +133,7 @@ class Tables(Store):
     # Entities
 
     def get(self, table: str, partition: str, row: str) -> Entity:
-        """Raises StorageError, 404, if the table or the entity is not there."""
+        """Return the entity. Raises StorageError, 404, if the table or the entity does not exist."""
         found = self._find(self._id(table), partition, row)
         if found is None:
             raise not_found()
@@ -151,7 +151,7 @@ class Tables(Store):
         return done
 
     def scan(self, table: str, plan: Plan, start: tuple[str, str] | None, limit: int) -> list[Entity]:
-        """Entities in the plan's ranges of keys, in order, from the key `start` on."""
+        """Return the entities in the plan's ranges of keys, in order, from the key `start` on."""
         where, values = ["tbl = ?"], list[Any]([self._id(table)])
         row = plan.row
         if start and plan.partition.low == plan.partition.high:
@@ -215,7 +215,8 @@ class Tables(Store):
         return Entity(write.partition, write.row, ticks, body)
 
     def _ticks(self, old: int) -> int:
-        """Now, and later than any version that this process gave out and than the entity's last, whatever the clock."""
+        """Return a timestamp that is later than all earlier ones of this process and than the entity's last one,
+        even if the clock goes back."""
         self._last = max(int(self.clock() * TICKS), self._last + 1, old + 1)
         return self._last
 
@@ -225,7 +226,7 @@ def not_found() -> StorageError:
 
 
 def _merged(write: Write, found: Entity | None) -> Json:
-    """The old properties under the new ones. A new one takes the place of the old one's type too."""
+    """Return the old properties updated with the new ones. A new property also replaces the old one's type."""
     old = found.properties() if found else {}
     for name in write.properties:
         old.pop(f"{name}@odata.type", None)

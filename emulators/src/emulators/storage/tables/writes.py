@@ -38,12 +38,12 @@ class Aim:
 
 
 def letters(change: Aim | Write) -> str:
-    """The permissions of a signature that the change needs."""
+    """Return the permissions of a signature that the change needs."""
     return {"insert": "a", "delete": "d"}.get(change.kind) or ("u" if change.etag else "au")
 
 
 def aim(call: Call) -> Aim:
-    """Raises StorageError, 400 and 405."""
+    """Return the kind and target of the change that a request asks for. Raises StorageError, 400 and 405."""
     method = call.headers.get("X-HTTP-Method", call.method) if call.method == "POST" else call.method
     resource, etag = call.resource, call.headers.get("If-Match")
     if method == "POST":
@@ -113,7 +113,7 @@ def check_group(writes: list[Write]) -> None:
 
 
 def document(call: Call) -> Json:
-    """The body. Raises StorageError, 400, unless it is a JSON object."""
+    """Return the body. Raises StorageError, 400, unless it is a JSON object."""
     try:
         found = parse_json(call.body)
     except ValueError:
