@@ -20,7 +20,7 @@ BROUGHT = {"aiohttp", "azure", "certifi", "cryptography", "jwt", "multidict", "t
 BROUGHT |= {"flask", "mlflow", "sqlalchemy", "werkzeug"}  # of the extra "mlflow"
 BROUGHT |= {"filelock", "optuna", "packaging", "requests", "trustme", "yaml", "yarl"}
 # What the tests import beside that, by the extra "test", and from the folders that they put on the path themselves.
-TESTS = {"hypothesis", "jsonschema", "pytest", "emulator_tests", "devtools_testutils", "events"}
+TESTS = {"hypothesis", "jsonschema", "pytest", "emulator_tests", "devtools_testutils", "events", "sklearn"}
 TEXT = {".py", ".md", ".toml", ".json", ".yaml", ".yml", ".txt"}
 CACHES = {"__pycache__", "build", "node_modules", ".mypy_cache", ".ruff_cache", ".hypothesis", ".pytest_cache"}
 
