@@ -269,7 +269,7 @@ import json, sys
 from shared.adapters.azureml import clusters, jobs
 from shared.adapters.outgoing import eventgrid
 from shared.adapters.storage import account, blobs, queues
-from shared.adapters.tables import asset_table, drop_table, run_table, sweep_table
+from shared.adapters.tables import asset_table, decision_table, drop_table, run_table
 print(json.dumps(sorted(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
