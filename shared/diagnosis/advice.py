@@ -95,7 +95,7 @@ SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
         "The job lost its nodes to preemption",
         ("Retry: the run continues from its last checkpoint.", "Use dedicated nodes."),
     ),
-    Cause.TIME_LIMIT: ("The time limit was reached", ("Raise the time limit: retry RUN --timeout ...",)),
+    Cause.TIME_LIMIT: ("The time limit was reached", ("Submit the job again with a longer --timeout.",)),
     Cause.DATALOADER_WORKER: (
         "A data loader worker died",
         ("Use fewer workers; with 0 workers the error itself shows.", "Check the node's memory."),

@@ -36,6 +36,19 @@ def test_a_tier_is_set(blob: BlobClient) -> None:
     assert refusal(blob.set_standard_blob_tier, "Lukewarm")[0] == 400
 
 
+def test_an_archived_blob_is_not_overwritten(blob: BlobClient) -> None:
+    """Neither whole nor by blocks (Azure/azure-storage-azcopy#993); once it is deleted, its name is free."""
+    blob.set_standard_blob_tier("Archive")
+    for write in (
+        lambda: blob.upload_blob(b"new", overwrite=True),
+        lambda: blob.stage_block("YQ==", b"new"),
+        lambda: blob.commit_block_list([]),
+    ):
+        assert refusal(write) == (409, "BlobArchived")
+    blob.delete_blob()
+    blob.upload_blob(b"new")
+
+
 @pytest.mark.parametrize("tags", [
     {f"key{number}": "v" for number in range(11)},
     {"k" * 129: "v"},

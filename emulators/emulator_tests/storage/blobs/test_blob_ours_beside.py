@@ -16,20 +16,30 @@ from emulator_tests.storage.raw import BLOCK_BLOB, Raw, Reply, account_sas, comm
 LEASES = ("11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222")
 UNFIT = (304, 400, 409, 412, 416)  # type, lease, condition, range
 TOLD = (
-    "Content-Length", "Content-Type", "Content-Range", "x-ms-blob-type", "x-ms-lease-state", "x-ms-lease-status",
-    "x-ms-lease-duration", "x-ms-meta-a", "x-ms-tag-count", "x-ms-copy-status", "x-ms-blob-committed-block-count",
-    "x-ms-access-tier", "x-ms-blob-append-offset",
-)  # fmt: skip
+    "Content-Length",
+    "Content-Type",
+    "Content-Range",
+    "x-ms-blob-type",
+    "x-ms-lease-state",
+    "x-ms-lease-status",
+    "x-ms-lease-duration",
+    "x-ms-meta-a",
+    "x-ms-tag-count",
+    "x-ms-copy-status",
+    "x-ms-blob-committed-block-count",
+    "x-ms-blob-append-offset",
+)  # fmt: skip; without the tier, which Azurite's Get Blob does not give, but Azure's does (azure-storage-blob 12.31)
 
 
 @dataclass
 class Place:
-    """A container of one side, and what a client knows of it: etags of what is there, and where blocks wait."""
+    """A container of one side, and what a client knows of it: etags, where blocks wait, and what is archived."""
 
     raw: Raw
     container: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:16]}")
     etags: dict[str, str] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
+    archived: set[str] = field(default_factory=set)
 
     def ask(self, method: str, name: str, query: str, headers: dict[str, str], body: bytes = b"") -> Reply:
         reply = self.raw.ask(method, f"{self.container}/{name}", query, headers, body)
@@ -37,6 +47,7 @@ class Place:
             self.etags[name] = etag
         if method == "DELETE" and reply.status == 202:
             del self.etags[name]
+            self.archived.discard(name)
         return reply
 
     def holding(self, name: str, lease: str) -> dict[str, str]:
@@ -103,7 +114,9 @@ class Place:
         return self.ask("PUT", name, "comp=metadata", headers)
 
     def tier(self, name: str, value: str) -> Reply:
-        return self.ask("PUT", name, "comp=tier", {"x-ms-access-tier": value})
+        reply = self.ask("PUT", name, "comp=tier", {"x-ms-access-tier": value})
+        self.archived |= {name} if reply.status == 200 and value == "Archive" else set()
+        return reply
 
     def lease(self, name: str, action: str, lease: str) -> Reply:
         headers = {"x-ms-lease-action": action}
@@ -168,8 +181,7 @@ def told(reply: Reply, method: str) -> dict[str, object]:
     return {"status": reply.status, **found, "body": reply.body}
 
 
-# The same examples each time, because Azurite itself differs from Azure in some that chance would find.
-@settings(max_examples=12, derandomize=True, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=12, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(steps=st.lists(STEPS, min_size=1, max_size=15))
 def test_both_sides_do_the_same(sides: dict[str, Side], steps: list[tuple[str, tuple[object, ...]]]) -> None:
     """Any requests to three blobs: writes, blocks, pieces, copies, leases, conditions, reads and lists."""
@@ -179,6 +191,8 @@ def test_both_sides_do_the_same(sides: dict[str, Side], steps: list[tuple[str, t
     for method, arguments in steps:
         if method in ("put", "delete", "copy", "create_log") and arguments[0] in places[0].waiting:
             continue  # Azurite keeps the blocks that wait
+        if method in ("stage", "commit") and arguments[0] in places[0].archived:
+            continue  # Azurite takes blocks for an archived blob; Azure and ours answer 409
         if method == "copy" and arguments[1] not in places[0].etags:
             continue  # Azure and ours say CannotVerifyCopySource
         if method == "lease" and arguments[0] not in places[0].etags:

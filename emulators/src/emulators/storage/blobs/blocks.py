@@ -45,8 +45,7 @@ class BlockOperations(Operations):
         target = self._requests.target(call)
         if target.blob is not None and "w" not in permitted:
             raise mismatch("Permission", "permission")
-        if target.blob is not None and target.blob.kind != "BlockBlob":
-            raise invalid_type()
+        check_target(target)
         lease = target.blob.lease if target.blob else Lease()
         lease.admit(self._blobs.clock(), lease_id(call), "Blob")
         if self._blobs.length_of_ids(target.container.id, target.name) not in (None, len(block)):
@@ -57,8 +56,7 @@ class BlockOperations(Operations):
         """Commit the blocks of the block list, in its order, as the blob."""
         target = self._requests.writable(call, "w", "c")
         wanted = xml.read_block_list(call.body)
-        if target.blob is not None and target.blob.kind != "BlockBlob":
-            raise invalid_type()
+        check_target(target)
         facts = self._operations.new(call, "BlockBlob")
         committed = self._committed(target.container.id, target.name) if target.blob else {}
         staged = self._blobs.staged(target.container.id, target.name)
@@ -153,3 +151,11 @@ def _chosen(kind: str, name: str, committed: dict[str, Block], staged: dict[str,
         if name in place:
             return place[name]
     raise StorageError(400, "InvalidBlockList", "The specified block list is invalid.")
+
+
+def check_target(target: Target) -> None:
+    """Raise StorageError, 409, unless the place is free or holds a block blob that is not archived."""
+    if target.blob is not None and target.blob.kind != "BlockBlob":
+        raise invalid_type()
+    if target.blob is not None:
+        headers.check_online(target.blob)

@@ -205,7 +205,10 @@ def retiered(blob: Blob, wanted: str, priority: str, now: float) -> Blob:
 
 
 def check_online(blob: Blob) -> None:
-    """Raise StorageError, 409, if the blob's content is archived."""
+    """Raise StorageError, 409, if the blob's content is archived: it can neither be read nor overwritten.
+
+    Azure refuses even blocks for an archived blob: Azure/azure-storage-azcopy#993.
+    """
     if blob.tier == ARCHIVE:
         code = "BlobBeingRehydrated" if blob.rehydrating else "BlobArchived"
         raise StorageError(409, code, "This operation is not permitted on an archived blob.")

@@ -30,7 +30,9 @@ class BlobOperations(Operations):
     async def put(self, call: Call) -> Answer:
         """Create a block blob of the request's bytes, or an empty append blob."""
         kind = call.headers.get("x-ms-blob-type")
-        self._requests.writable(call, "w", "c")
+        target = self._requests.writable(call, "w", "c")
+        if target.blob is not None:
+            headers.check_online(target.blob)
         if kind is None:
             raise missing_header("x-ms-blob-type")
         if kind == "PageBlob":
