@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PureWindowsPath
+
 from shared.diagnosis.causes import Cause
 
 SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
@@ -112,11 +114,9 @@ def advice(cause: Cause) -> tuple[str, ...]:
     return SAID[cause][1]
 
 
-def summary(cause: Cause, line: str, rank: int | None, where: str | None) -> str:
-    """One sentence: the cause, the rank, the place in the user's own code, and the line that shows it."""
-    parts = [SAID[cause][0]]
-    if rank is not None:
-        parts.append(f" on rank {rank}")
-    if where:
-        parts.append(f" at {where}")
-    return "".join(parts) + (f": {line[:200]}" if line else ".")
+def summary(cause: Cause, rank: int | None = None, where: str | None = None) -> str:
+    """One sentence: the cause, the rank, and the place in the user's own code by the name of its file."""
+    on_rank = "" if rank is None else f" on rank {rank}"
+    file = PureWindowsPath(where or "").name  # it splits at slashes, too
+    at_place = f", at {file}" if file else ""
+    return f"{SAID[cause][0]}{on_rank}{at_place}."

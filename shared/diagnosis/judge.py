@@ -58,8 +58,14 @@ def diagnose_ranks(logs: Mapping[int, str], said: str = "", exit_code: int | Non
     rank, best = min(found, key=lambda pair: (_order(pair[1].cause), pair[0]))
     if best.cause is Cause.HEALTHY:
         return replace(platform, cause=Cause.NOT_KNOWN) if platform.cause is Cause.HEALTHY else platform
-    quotes = tuple(replace(quote, rank=rank if quote.rank is None else quote.rank) for quote in best.evidence)
-    return replace(best, evidence=quotes, rank=best.rank if best.rank is not None or len(found) == 1 else rank)
+    return best if len(found) == 1 else _on_rank(best, rank)
+
+
+def _on_rank(found: Diagnosis, rank: int) -> Diagnosis:
+    """The diagnosis of this rank's log; a rank that the log itself names stays."""
+    quotes = tuple(replace(quote, rank=rank if quote.rank is None else quote.rank) for quote in found.evidence)
+    first = rank if found.rank is None else found.rank
+    return replace(found, summary=summary(found.cause, first, found.where), evidence=quotes, rank=first)
 
 
 def _order(cause: Cause) -> int:
@@ -98,7 +104,7 @@ def _diagnosis(first: Sign, signs: Sequence[Sign]) -> Diagnosis:
     return Diagnosis(
         first.cause,
         Certainty.CERTAIN if first.certain else Certainty.LIKELY,
-        summary(first.cause, first.line.text.strip(), first.rank, where),
+        summary(first.cause, first.rank, where),
         quotes,
         where,
         first.rank,
@@ -117,4 +123,4 @@ def _none(lines: Sequence[LogLine], raised: Sequence[Raised], reports: StepRepor
     quotes = (
         () if well else tuple(QuotedLine(line.number, line.text.strip()[:LONGEST_QUOTE], line.rank) for line in to_read)
     )
-    return Diagnosis(cause, Certainty.NONE, summary(cause, "", None, None), quotes, advice=advice(cause))
+    return Diagnosis(cause, Certainty.NONE, summary(cause), quotes, advice=advice(cause))
