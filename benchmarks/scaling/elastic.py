@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, running
 from shared.elastic.decide import begin
+from shared.elastic.model import KIND
 from shared.jobs.command import LAUNCHER, Command
 from shared.jobs.spec import JobSpec
 from shared.runs.decide import first_moment
@@ -75,5 +76,6 @@ def _run(members: int) -> Run:
         nodes=members,
         created_at=now,
         request=job,
+        kind=KIND,
     )
     return changed(run, history=first_moment(run)).having(begin(job, (1, members), now))
