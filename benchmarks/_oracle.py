@@ -219,7 +219,9 @@ class Oracle:
     def _runs(self) -> list[dict[str, Any]]:
         found, more = [], ""
         while True:
-            page = self._get(f"runs?limit=200&continue={quote(more)}" if more else "runs?limit=200") or {"runs": []}
+            page = self._get(
+                f"runs?limit=200&details=true&continue={quote(more)}" if more else "runs?limit=200&details=true"
+            ) or {"runs": []}
             found += page["runs"]
             more = page.get("continue") or ""
             if not more:

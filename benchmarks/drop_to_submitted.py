@@ -41,7 +41,7 @@ def get(url: str) -> Any:
 
 def submitted_run(api: str, drop: str) -> Any:
     """The run of the drop once its job is at Azure ML, else None."""
-    runs = (run for run in get(f"{api}/runs?limit=5")["runs"] if run["drop"] == drop)
+    runs = (run for run in get(f"{api}/runs?limit=5&details=true")["runs"] if run["drop"] == drop)
     return next((run for run in runs if any(m["state"] != "received" for m in run["history"])), None)
 
 
