@@ -219,9 +219,8 @@ class Oracle:
     def _runs(self) -> list[dict[str, Any]]:
         found, more = [], ""
         while True:
-            page = self._get(
-                f"runs?limit=200&details=true&continue={quote(more)}" if more else "runs?limit=200&details=true"
-            ) or {"runs": []}
+            going_on = f"&continue={quote(more)}" if more else ""
+            page = self._get(f"runs?limit=200&details=true{going_on}") or {"runs": []}
             found += page["runs"]
             more = page.get("continue") or ""
             if not more:
