@@ -82,7 +82,7 @@ def _order(cause: Cause) -> int:
 def _went_on(sign: Sign, reports: StepReports) -> bool:
     """Whether the training reported further steps, or its end, after the sign, so that the sign ended nothing."""
     ends_job = sign.weight is Weight.PLATFORM and sign.cause in ENDS_THE_JOB
-    if ends_job or sign.cause in OF_METRICS or sign.line.told or sign.weight is Weight.WORDS:
+    if ends_job or sign.cause in OF_METRICS or sign.line.prose or sign.weight is Weight.WORDS:
         return False
     return reports.ended_well_after(sign.line, sign.last) or reports.after(sign.line, sign.last) >= GOES_ON
 

@@ -46,14 +46,14 @@ class LogLine:
     - `text`: its text without prefixes
     - `rank`: the rank that a prefix names
     - `part`: the number of the part of the text; a plain log is one part, an issue has one for each block of code
-    - `told`: the line is not of a log, but of a person beside it
+    - `prose`: the line is not of a log, but of a person beside it
     """
 
     number: int
     text: str
     rank: int | None = None
     part: int = 0
-    told: bool = False
+    prose: bool = False
 
     @property
     def blank(self) -> bool:
@@ -68,7 +68,7 @@ def lines_of(text: str) -> list[LogLine]:
         rows = rows[: MOST_LINES // 10] + rows[-MOST_LINES * 9 // 10 :]
     parts = parts_of([row for _, row in rows])
     return [
-        _line(number, row, part.number, part.told)
+        _line(number, row, part.number, part.prose)
         for (number, row), part in zip(rows, parts, strict=True)
         if not part.source
     ]
@@ -84,7 +84,7 @@ def _numbered(text: str) -> Iterator[tuple[int, str]]:
     yield from enumerate(text[begin:].split("\n"), text.count("\n", 0, begin) + 1)
 
 
-def _line(number: int, row: str, part: int, told: bool) -> LogLine:
+def _line(number: int, row: str, part: int, prose: bool) -> LogLine:
     last = row.rstrip("\r").rpartition("\r")[2]  # a progress bar overwrites its line; its last state counts
     text, rank = ESCAPES.sub("", last)[:LONGEST].rstrip(), None
     for _ in range(4):
@@ -93,7 +93,7 @@ def _line(number: int, row: str, part: int, told: bool) -> LogLine:
             break
         rank = int(found["rank"]) if "rank" in found.re.groupindex and rank is None else rank
         text = text[found.end() :]
-    return LogLine(number, LEVEL.sub("", text, count=1), rank, part, told)
+    return LogLine(number, LEVEL.sub("", text, count=1), rank, part, prose)
 
 
 def _may(text: str) -> bool:

@@ -22,7 +22,7 @@ class Part:
     """The part of a text that a line belongs to: its number, whether a person tells it, whether it is a program."""
 
     number: int
-    told: bool = False
+    prose: bool = False
     source: bool = False
 
 
@@ -33,20 +33,20 @@ def parts_of(rows: Sequence[str]) -> list[Part]:
     number, begin, inside = 0, 0, False
     for index in [*fences, len(rows)]:
         block = rows[begin:index]
-        told = bool(fences) and not inside
+        prose = bool(fences) and not inside
         source = inside and _is_program(block)
-        parts += _of_block(block, number, told, source)
+        parts += _of_block(block, number, prose, source)
         if index < len(rows):
             number += 1
-            parts.append(Part(number, told=True))
+            parts.append(Part(number, prose=True))
         begin, inside = index + 1, not inside
     return parts
 
 
-def _of_block(block: Sequence[str], number: int, told: bool, source: bool) -> Iterator[Part]:
-    plain, prose = Part(number, told, source), Part(number, told=True)
+def _of_block(block: Sequence[str], number: int, prose: bool, source: bool) -> Iterator[Part]:
+    plain, person_line = Part(number, prose, source), Part(number, prose=True)
     for row in block:
-        yield prose if not source and (TITLE.match(row) or SPEAKER.match(row)) else plain
+        yield person_line if not source and (TITLE.match(row) or SPEAKER.match(row)) else plain
 
 
 def _is_program(block: Sequence[str]) -> bool:

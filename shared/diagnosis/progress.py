@@ -60,7 +60,7 @@ def progress_of(lines: Sequence[LogLine], covered: frozenset[int]) -> StepReport
     """The training's reports, lines of exceptions excluded."""
     reports = StepReports({}, {})
     for line in lines:
-        if line.number in covered or line.told:
+        if line.number in covered or line.prose:
             continue
         if reports_step(line.text):
             reports.steps.setdefault(line.part, []).append(line)

@@ -73,12 +73,12 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
             yield from _interrupted(one)
         else:
             weight = Weight.CONSEQUENCE if cause in CONSEQUENCES else Weight.CAUSE
-            yield _told(Sign(cause, weight, one.line, chain[-1].last, raised=one))
+            yield _as_prose(Sign(cause, weight, one.line, chain[-1].last, raised=one))
 
 
-def _told(sign: Sign) -> Sign:
+def _as_prose(sign: Sign) -> Sign:
     """The sign, less heavy and less certain if a person tells it beside the log."""
-    return replace(sign, weight=min(sign.weight, Weight.TOLD), certain=False) if sign.line.told else sign
+    return replace(sign, weight=min(sign.weight, Weight.PROSE), certain=False) if sign.line.prose else sign
 
 
 def _interrupted(one: Raised) -> Iterator[Sign]:
@@ -104,7 +104,7 @@ def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign
         else:
             found = _of_line(line, covered)
         if found:
-            yield _told(Sign(found[0], found[1], line, line.number))
+            yield _as_prose(Sign(found[0], found[1], line, line.number))
 
 
 def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | None:

@@ -18,7 +18,7 @@ STEP = re.compile(
     rf"|^.{{0,60}}?\[ *\d+(?:/\d+)?\].*{METRIC}"
     rf"|^\W*{METRIC}\W*$"
 )
-PROSE = re.compile(r"\bI\b(?!/)|\bI'|\?\s*$|\b(?:my|please|thanks|because)\b")
+SENTENCE = re.compile(r"\bI\b(?!/)|\bI'|\?\s*$|\b(?:my|please|thanks|because)\b")
 SOURCE = re.compile(
     r'^\s*(?:[│|]\s*)?File "[^"]+", line \d+|^\s*(?:#|//|import |from \w+ import|def |class |parser\.|--\w)'
 )
@@ -27,4 +27,4 @@ LONGEST = 400
 
 def reports_step(text: str) -> bool:
     """Return whether the line reports a step; a person's sentence, a frame and source code do not."""
-    return bool(STEP.search(text[:LONGEST])) and not PROSE.search(text) and not SOURCE.match(text)
+    return bool(STEP.search(text[:LONGEST])) and not SENTENCE.search(text) and not SOURCE.match(text)

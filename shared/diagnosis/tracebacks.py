@@ -161,7 +161,7 @@ def _ends(line: LogLine, named: LogLine) -> bool:
         or bool(HEAD.search(line.text))
         or bool(CHAINED.search(line.text))
         or bool(IGNORED.search(line.text))
-        or line.told
+        or line.prose
         or reports_step(line.text)
         or bool(re.match(r"^(?:E|I|W)\d{4} |^\[|^\d{4}-\d\d-\d\d|^[A-Z]{4,}:", line.text))
     )

@@ -29,7 +29,7 @@ class Weight(IntEnum):
     - `ASSERTION`: CUDA's own assertion, which may stand before or after the exceptions that it causes
     - `CAUSE`: an exception, a guard or a kill with a cause of its own
     - `CONSEQUENCE`: what other ranks say when one rank is gone, and exceptions of the user's own code
-    - `TOLD`: an exception or a line of a platform that a person quotes beside the log
+    - `PROSE`: an exception or a line of a platform that a person quotes beside the log
     - `SUMMARY`: a launcher's summary without the exception itself
     - `WORDS`: a person's words
     - `CUT`: a traceback whose last line is missing
@@ -38,7 +38,7 @@ class Weight(IntEnum):
     CUT = 5
     WORDS = 10
     SUMMARY = 20
-    TOLD = 25
+    PROSE = 25
     CONSEQUENCE = 30
     CAUSE = 40
     ASSERTION = 50
