@@ -17,8 +17,10 @@ from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, Layer
 
 DAY = 86_400
-# Azure ML ends a job after so many days: https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
+# Azure ML ends a job after so many days, and "data for runs not completed within the maximum lifetime is not
+# accessible": https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
 JOB_DAYS, LOW_PRIORITY_JOB_DAYS = 21, 7
+_SECONDS_TO_SAVE = 3600  # by which a job's own time limit ends the job earlier, so that its data is accessible
 # What Azure ML stores of a job: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity
 MOST_ENTRIES, RESERVED = 50, 10  # tags, and properties, of a job; and how many Trainyard may add of each
 KEY_LENGTH, VALUE_LENGTH, DESCRIPTION_LENGTH = 100, 1000, 5000  # characters
@@ -62,6 +64,11 @@ class Limits:
     @property
     def max_workers(self) -> int:
         return self.max_nodes * self.max_processes
+
+
+def lifetime_seconds(days: int) -> int:
+    """The longest useful time limit, in seconds, of a job that Azure ML ends after so many days."""
+    return days * DAY - _SECONDS_TO_SAVE
 
 
 def over_limits(merged: Layer, written: JobSpec, limits: Limits) -> Iterator[Problem]:
