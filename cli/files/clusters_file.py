@@ -14,7 +14,7 @@ from ..results import ClusterStep
 
 Json = dict[str, Any]
 
-NAME = re.compile(r"[a-zA-Z](?!.*--)[a-zA-Z0-9-]{0,30}[a-zA-Z0-9]")  # as Azure ML takes them
+NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{1,22}[a-zA-Z0-9]")  # as in shared/kernel/names.py
 SIZE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,60}")
 TIERS = {"low_priority": "LowPriority", "dedicated": "Dedicated"}
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -77,7 +77,7 @@ def read(text: str, what: str) -> list[Declared]:
 
 def _declared(name: str, entry: Any, where: str) -> Declared:
     if not NAME.fullmatch(name):
-        raise CliError(f"{where}: use 2 to 32 letters, digits and single dashes, a letter first and no dash last.")
+        raise CliError(f"{where}: use 3 to 24 letters, digits and dashes, a letter first and no dash last.")
     keys = {"size", "tier", "min", "max", "idle", "project", "pin"}
     if not isinstance(entry, dict) or not {"size", "max"} <= set(entry) <= keys:
         raise CliError(f"{where} must be a mapping with size and max, and at most {', '.join(sorted(keys))}.")

@@ -15,6 +15,7 @@ from shared.jobs.location import Asset
 from shared.jobs.problem import Problem
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, Layer
+from shared.kernel.names import COMPUTE, COMPUTE_RULE
 
 DAY = 86_400
 # Azure ML ends a job after so many days, and "data for runs not completed within the maximum lifetime is not
@@ -114,6 +115,8 @@ def _numbers(merged: Layer, limits: Limits) -> Iterator[Problem]:
 
 
 def _cluster(job: JobSpec, limits: Limits) -> Iterator[Problem]:
-    if limits.clusters is not None and job.cluster and job.cluster not in limits.clusters:
+    if job.cluster and not COMPUTE.fullmatch(job.cluster):
+        yield Problem("cluster", f"is {job.cluster[:80]!r}; {COMPUTE_RULE}.", "bad_name")
+    elif limits.clusters is not None and job.cluster and job.cluster not in limits.clusters:
         choices = ", ".join(sorted(limits.clusters)) or "none"
         yield Problem("cluster", f"is {job.cluster[:80]!r}; choose one of {choices}.", "cluster_not_allowed")

@@ -15,6 +15,7 @@ import pytest
 from shared.clusters.model import Cluster
 from shared.jobs.limits import DAY
 from shared.jobs.location import Asset
+from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Unavailable
 from shared.runs.intake import create, retry_and_continue
@@ -86,8 +87,8 @@ def test_a_drop_is_capped(world: World) -> None:
 def on_the_other_tier(world: World) -> Run:
     """A run with 503 h on dedicated nodes, which has failed, and whose cluster has low-priority nodes from now on."""
     run = create.create_run(world.system, RunRequest(template="mnist", data=DATA, cluster=SURE))
-    path = run.asked.request.outputs["checkpoints"].path
-    world.blobs.put("azureml-blobstore", f"{path.path}000001/marker", b"")
+    path = place_text(run.asked.request.outputs["checkpoints"].path).partition("/paths/")[2]
+    world.blobs.put("azureml-blobstore", f"{path}000001/marker", b"")
     run = ends(world, run, "Failed")
     world.clusters.clusters[SURE] = replace(world.clusters.clusters[SURE], tier="low_priority")
     return run
