@@ -19,6 +19,8 @@ from cli.files.clusters_file import Declared
         ("clusters: [", "no YAML"),
         ("routes: {}", "the one key `clusters`"),
         ("clusters: {'-a': {size: S_D2, max: 1}}", "a letter first"),
+        ("clusters: {ab: {size: S_D2, max: 1}}", "'ab': use 3 to 24 letters"),
+        (f"clusters: {{{'a' * 25}: {{size: S_D2, max: 1}}}}", "use 3 to 24 letters"),
         ("clusters: {gpu: {max: 1}}", "with size and max"),
         ("clusters: {gpu: {size: S_D2, max: 1, disk: 2}}", "at most"),
         ("clusters: {gpu: {size: '../x', max: 1}}", "size is '../x'"),
