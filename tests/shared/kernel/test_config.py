@@ -190,7 +190,13 @@ def test_a_folder_is_a_trainer(tmp_path: Path) -> None:
     trainers = own_trainer(tmp_path, FOLDER)
     text = "{limits: {cluster: cpu, max_nodes: 3}, routes: {m: {trainer: mnist, cluster: cpu, max_nodes: 2}}}"
     route = load(tmp_path, text)["line"]
-    assert (route.trainer, route.cluster, route.nodes, route.max_nodes, route.experiment) == ("line", "cpu", 1, 3, "line")
+    assert (route.trainer, route.cluster, route.nodes, route.max_nodes, route.experiment) == (
+        "line",
+        "cpu",
+        1,
+        3,
+        "line",
+    )
     assert route.template.command == read_command(
         "python line/train.py --data ${{inputs.data}} --epochs ${{inputs.epochs}} --start-at ${{inputs.start_at}} "
         "--model-dir ${{outputs.models}} --metrics-dir ${{outputs.metrics}}"
@@ -209,7 +215,9 @@ def test_a_folder_has_a_route_only_where_one_is_meant(tmp_path: Path) -> None:
     own_trainer(tmp_path, FOLDER)
     routes = load(tmp_path, "{limits: {cluster: cpu}, routes: {line: {trainer: mnist, cluster: cpu}}}")
     assert {name: route.trainer for name, route in routes.items()} == {"line": "mnist"}
-    (tmp_path / "routes.yaml").write_text("{limits: {cluster: cpu}, routes: {x: {trainer: line, cluster: cpu, nodes: 2}}}")
+    (tmp_path / "routes.yaml").write_text(
+        "{limits: {cluster: cpu}, routes: {x: {trainer: line, cluster: cpu, nodes: 2}}}"
+    )
     assert sorted(routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers").routes) == ["mnist", "x"]
     (tmp_path / "routes.yaml").write_text("{routes: {x: {trainer: line, cluster: cpu, nodes: 2}}}")
     assert sorted(routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers").routes) == ["x"]
