@@ -15,6 +15,7 @@ from shared.jobs.location import Asset
 from shared.jobs.problem import Problem
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, Layer
+from shared.jobs.vm_size import why_retired
 from shared.kernel.names import COMPUTE, COMPUTE_RULE
 
 DAY = 86_400
@@ -88,7 +89,9 @@ def over_limits(merged: Layer, written: JobSpec, limits: Limits) -> Iterator[Pro
 
 
 def over_azures_limits(job: JobSpec) -> Iterator[Problem]:
-    """Problems of a description, tags or properties that Azure ML would not store."""
+    """Problems of a description, tags or properties that Azure ML would not store, and a retired size."""
+    if why := why_retired(job.machine):
+        yield Problem("resources.instance_type", f"{why}.")
     if (length := len(job.description)) > DESCRIPTION_LENGTH:
         yield Problem("description", f"has {length:,} characters; Azure ML takes at most {DESCRIPTION_LENGTH:,}.")
     for field, entries in (("tags", job.tags), ("properties", job.properties)):

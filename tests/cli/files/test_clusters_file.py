@@ -39,8 +39,8 @@ def test_a_file_that_can_not_be_is_refused(text: str, words: str) -> None:
 
 def test_a_cluster_needs_size_and_max_alone() -> None:
     """The defaults are Spot machines, none when idle for 120 s, and nobody's budget."""
-    (found,) = clusters_file.read("clusters: {gpu: {size: Standard_NC6s_v3, max: 2}}", "f")
-    assert found == Declared("gpu", "Standard_NC6s_v3", 2, 0, "low_priority", 120, "", "")
+    (found,) = clusters_file.read("clusters: {gpu: {size: Standard_NC4as_T4_v3, max: 2}}", "f")
+    assert found == Declared("gpu", "Standard_NC4as_T4_v3", 2, 0, "low_priority", 120, "", "")
     assert [c.idle for c in clusters_file.read("clusters: {a12: {size: S_D2, max: 1, idle: 2h}}", "f")] == [7200]
 
 

@@ -343,7 +343,7 @@ def test_a_serverless_job_in_a_drop_runs_on_the_routes_cluster() -> None:
         template, defaults = JobSpec(command=read_command("y")), Values("e", "of-the-route")
         return build(JobOrder("r", "t", template, limits, written=read_layer(written), defaults=defaults))
 
-    settings = {"queue_settings": {"job_tier": "spot"}, "resources": {"instance_type": "Standard_NC6"}}
+    settings = {"queue_settings": {"job_tier": "spot"}, "resources": {"instance_type": "Standard_NC4as_T4_v3"}}
     whole = {"command": "x", "environment": "azureml:e:1", **settings}
     built = of_a_drop(whole, Limits())
     assert built.job

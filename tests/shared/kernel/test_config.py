@@ -245,7 +245,7 @@ def test_a_bad_trainer_is_explained(tmp_path: Path, job: str, requirements: str,
     ("keys", "processes"),
     [
         ("vm_size: Standard_NC96ads_A100_v4", 4),
-        ("vm_size: STANDARD_NC6S_V3", 1),
+        ("vm_size: STANDARD_NC4AS_T4_V3", 1),
         ("vm_size: Standard_D4_v3", 1),
         ("vm_size: Standard_NC999_v9, gpus: 16", 16),
         ("gpus: 2", 2),

@@ -15,6 +15,7 @@ from emulator_tests.azureml.clouds import PROBE, TERMINAL, Cloud, cluster_body, 
 from emulators.azureml.running.uploads import NO_TEXT
 from emulators.azureml.running.views import LOOKS_AGAIN
 from emulators.process import wait_for
+from emulators.storage import services
 from emulators.storage.keys import ACCOUNT
 from emulators.storage.services import Services
 
@@ -230,20 +231,21 @@ def test_timeout_cancels_the_job(cloud: Cloud, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("tier", "days"), [("low_priority", 7), ("dedicated", 21)])
-def test_no_job_lives_longer_than_azure_ml_lets_it(tmp_path: Path, account: Services, tier: str, days: int) -> None:
+def test_no_job_lives_longer_than_azure_ml_lets_it(tmp_path: Path, tier: str, days: int) -> None:
     """Azure ML ends a job after 7 days on low-priority nodes and 21 on others, whatever limit the job has itself
     (https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas). Here a day lasts a tenth of a second."""
     seed = {"name": "cpu-cluster", "max_instances": 1, "tier": tier}
-    config = configuration(tmp_path, account, clusters=[seed], job_day_seconds=0.1)
-    cloud = Cloud(launch(config), config)
-    try:
-        limits = {"jobLimitsType": "Command", "timeout": "P30D"}
-        cloud.submit("old", "cpu-cluster", f"{RUN} --gate {tmp_path}/never", limits=limits)
-        assert cloud.wait("old")["status"] == "Canceled"
-        message = cloud.details("old")["error"]["error"]["message"]
-        assert f"maximum lifetime of a job on {tier.replace('_', '-')} nodes, {days} days" in message
-    finally:
-        cloud.part.stop()
+    with services.start(tmp_path / "account") as account:
+        config = configuration(tmp_path, account, clusters=[seed], job_day_seconds=0.1)
+        cloud = Cloud(launch(config), config)
+        try:
+            limits = {"jobLimitsType": "Command", "timeout": "P30D"}
+            cloud.submit("old", "cpu-cluster", f"{RUN} --gate {tmp_path}/never", limits=limits)
+            assert cloud.wait("old")["status"] == "Canceled"
+            message = cloud.details("old")["error"]["error"]["message"]
+            assert f"maximum lifetime of a job on {tier.replace('_', '-')} nodes, {days} days" in message
+        finally:
+            cloud.part.stop()
 
 
 def test_a_job_too_big_for_its_cluster_waits_with_the_reason(cloud: Cloud) -> None:
