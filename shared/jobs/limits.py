@@ -91,7 +91,7 @@ def over_limits(merged: Layer, written: JobSpec, limits: Limits) -> Iterator[Pro
 def over_azures_limits(job: JobSpec) -> Iterator[Problem]:
     """Problems of a description, tags or properties that Azure ML would not store, and a retired size."""
     if why := why_retired(job.machine):
-        yield Problem("resources.instance_type", f"{why}.")
+        yield Problem("machine", f"{why}.")
     if (length := len(job.description)) > DESCRIPTION_LENGTH:
         yield Problem("description", f"has {length:,} characters; Azure ML takes at most {DESCRIPTION_LENGTH:,}.")
     for field, entries in (("tags", job.tags), ("properties", job.properties)):
