@@ -167,6 +167,8 @@ def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
     table."""
     archived = run.get("archived_at")
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
+    if found := run.get("diagnosis"):
+        why = f"{found['cause']}: {why}"
     why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
     took, cost, values = run.get("duration_seconds"), run_list.cost_of(run), run.get("parameters") or {}
     return [
