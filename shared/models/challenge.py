@@ -103,7 +103,7 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
         except OtherChampion:
             continue
         return
-    raise Unavailable(f"{rule.name}@{rule.alias} moved each time that run {run.name} was judged.")
+    raise Unavailable(f"{rule.name}@{rule.alias} moved during each attempt to judge run {run.name}.")
 
 
 def _rule(routes: Routes, run: Run) -> RouteModel | None:

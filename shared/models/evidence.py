@@ -128,7 +128,7 @@ def _data(ports: DropPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str
     """Return the drop's blobs with their SHA-256, and why hashes are missing."""
     blobs = listing_of(ports, run)
     if blobs is None:
-        return (), "No list of the drop's files was kept." if run.asked.drop else "The run was made from no drop."
+        return (), "No list of the drop's files was kept." if run.asked.drop else "The run was not started by a drop."
     size = sum(blob.size for blob in blobs)
     if len(blobs) > MOST_DATA_FILES or size > MOST_DATA_BYTES:
         return tuple((blob, "") for blob in blobs), f"{len(blobs):,} files of {size:,} bytes: too much to be hashed."

@@ -97,7 +97,7 @@ def _document(file: Path) -> dict[str, Any]:
     except (OSError, yaml.YAMLError, BadInput) as exc:
         raise BadSetting(f"{file} can't be read: {exc}") from exc
     if not isinstance(document, dict):
-        raise BadSetting(f"{file} must hold a mapping, it holds a {type(document).__name__}.")
+        raise BadSetting(f"{file} must contain a mapping, but it contains a {type(document).__name__}.")
     return document
 
 

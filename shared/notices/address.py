@@ -70,7 +70,10 @@ def _host_of(text: str, plain_http: bool) -> str:
     if len(text) > ADDRESS_LIMIT or port == 0 or not text.isascii():
         raise Impossible(f"{masked(text)} is longer than {ADDRESS_LIMIT} characters, or not ASCII.", "bad_address")
     if not plain_http and (host == "localhost" or ("." not in host and ":" not in host)):
-        raise Impossible(f"{masked(text)} leads to a machine inside; notices go to public addresses.", "bad_address")
+        raise Impossible(
+            f"{masked(text)} points to a machine inside the network; notices are sent to public addresses only.",
+            "bad_address",
+        )
     return host
 
 

@@ -98,7 +98,7 @@ def test_a_drop_without_the_files_of_a_mount_is_rejected_with_what_to_do(world: 
     close(world)
 
     refused = world.system.drops.get(DropKey("mnist", "a")).value  # type: ignore[union-attr]
-    assert (refused.state, "/scripts holds nothing: copy its files to" in refused.why) == (DropState.REJECTED, True)
+    assert (refused.state, "/scripts is empty: copy its files to" in refused.why) == (DropState.REJECTED, True)
     other = world.system.drops.get(DropKey("mnist", "b")).value  # type: ignore[union-attr]
     assert "Batch AI" not in other.why
 

@@ -123,7 +123,7 @@ def test_a_forgotten_minimum_is_found_and_what_refuses_stops_no_other(office: Of
     office.until(lambda: [office.cluster(name)["idle_nodes"] for name in ("spare", "stuck")] == [1, 1], "their nodes")
     office.sweep_in(0)
     assert office.cluster("spare")["decision"]["findings"] == [
-        "Its minimum is 1; no lease and no pin explains it; it goes once nothing runs."
+        "Its minimum is 1; no lease and no pin explains it; it is removed when no job runs."
     ]
     fault = {"method": "PATCH", "path": "computes/stuck", "status": 403, "code": "AuthorizationFailed"}
     office.azure("PUT", "/control/faults", {"requests": [{**fault, "message": "No right to do that."}]})

@@ -170,7 +170,9 @@ def test_what_is_deleted_during_a_fetch_is_said(server: Any, run: Run, capsys: C
     archive(server)
     del server.answers["/output/e/r/models/model.pt?sig=secret"]
     assert run("fetch", "r", "--url", server.url) == 3
-    assert "models/model.pt of r is gone: it was deleted since the archive was listed." in capsys.readouterr().err
+    assert (
+        "models/model.pt of r no longer exists: it was deleted after the archive was listed." in capsys.readouterr().err
+    )
 
 
 def test_a_file_is_no_folder_to_fetch_into(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ YAML = {
     "a: !!binary eA==\n": r"line 1: eA== is read as a bytes",
     "a: !!python/object:os.system x\n": r"could not determine a constructor",
     "? [a]\n: 1\n": r"line 1: the key",
-    f"a: {'[' * (DEEPEST + 5)}{']' * (DEEPEST + 5)}\n": r"line 1: it nests deeper than",
+    f"a: {'[' * (DEEPEST + 5)}{']' * (DEEPEST + 5)}\n": r"line 1: it is nested deeper than",
     "- a\n": r"holds no job",
     "": r"holds no job",
     "a: [\n": r"is no job file",

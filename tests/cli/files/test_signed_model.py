@@ -141,7 +141,7 @@ def test_an_identity_that_did_not_sign_is_named(folder: Path, tmp_path: Path) ->
     roots.write_text(json.dumps({"mediaType": "application/vnd.dev.sigstore.clienttrustconfig.v0.1+json", **parts}))
     for content in ((folder / SIGNATURE).read_bytes(), b"{}"):
         place(folder).write_bytes(content)
-        assert why_not(folder, ada, roots).startswith("ada@example.org did not sign this: ")
+        assert why_not(folder, ada, roots).startswith("ada@example.org did not sign this model: ")
     roots.write_text("{}")
     with pytest.raises(CliError, match="roots of trust can't be read"):
         why_not(folder, ada, roots)

@@ -33,7 +33,7 @@ def test_a_link_to_a_file_of_the_folder_is_that_file(folder: Path) -> None:
         ("../secret", "leads out of it"),
         ("../../secret", "leads to ../../secret, which is not there"),
         ("..", "leads out of it"),
-        ("sub", "leads to a folder"),
+        ("sub", "points to a folder"),
         ("nothing", "leads to nothing, which is not there"),
         ("link", "leads to link, which is not there"),
     ],

@@ -37,7 +37,7 @@ def test_a_run_past_its_limit_is_canceled(world: World) -> None:
     name = running(world)
     world.clock.advance(600 + 299)
     assert scaling.scale_clusters(world.system)[0].findings == (
-        "Its minimum is 1; no lease and no pin explains it; it goes once nothing runs.",
+        "Its minimum is 1; no lease and no pin explains it; it is removed when no job runs.",
     )
     world.clock.advance(2)
     words = "It has run for 0.3 h, past its time limit of 600 s."

@@ -111,7 +111,7 @@ def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
     assert "waits for another" in elastic_of(found).members[0].why
     go(world, f"{run}-m0-1", "Running")
     assert (again := world.only_run().feature(Elastic))
-    assert again.members[0].why == "It lost its node, and has another."
+    assert again.members[0].why == "It lost its node, and has a new one."
 
 
 def test_evictions_use_no_resubmission(world: World) -> None:

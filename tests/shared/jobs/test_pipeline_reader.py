@@ -149,7 +149,7 @@ EVIL: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (changed(jobs={}), "jobs is no mapping of steps by their names; a pipeline has at least one."),
+        (changed(jobs={}), "jobs must be a mapping from names to steps; a pipeline has at least one step."),
         (changed("evaluate", without="environment"), "jobs.evaluate.environment is missing; each step, or its"),
         (changed("tune", type="parallel"), "jobs.tune.type is 'parallel'; a step is a command, a sweep or a pipeline"),
         (changed("tune", type="spark"), "jobs.tune.type is 'spark'; a step is a command, a sweep or a pipeline; make"),

@@ -156,7 +156,7 @@ def _plain(value: Any) -> Any:
         ),
         (
             {"trial": "trial.yml"},
-            "trial is 'trial.yml', which did not come with the job: write it here, or send its file.",
+            "trial is 'trial.yml', which was not sent with the job: write it here, or send its file.",
         ),
         (
             {"trial": {"type": "command", "command": "x", "inputs": {"n": {"type": "integer"}}}},

@@ -232,9 +232,9 @@ def test_a_drop_brings_the_files_of_its_environment(world: World, said: str, env
     [
         ("{image: i, conda_file: conda.yml}", "line 2: environment.conda_file: the drop has no file 'conda.yml'."),
         ("{image: i, conda_file: ../other/conda.yml}", "conda_file: The name '../other/conda.yml' can't be a file"),
-        ("{image: i, conda_file: 1.bin}", "environment.conda_file: 1.bin holds no mapping."),
+        ("{image: i, conda_file: 1.bin}", "environment.conda_file: 1.bin does not contain a mapping."),
         ("file:/etc/passwd", "environment: the drop has no file 'etc/passwd'."),
-        ("{build: {path: docker}}", "environment.build: There are no files to send."),
+        ("{build: {path: docker}}", "environment.build: There are no files to upload."),
         ("{build: {path: .}}", "environment.build: a drop can't bring its own build context on this route"),
     ],
 )

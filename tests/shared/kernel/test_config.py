@@ -151,7 +151,7 @@ SWEPT = "routes: {m: {trainer: mnist, cluster: c, sweep: %s}}"
         ("routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 3, max: 2}}}", "nodes.min is 3"),
         ("routes: {e: {template: elastic.yaml, cluster: c, nodes: {least: 3}}}", "or {min: ..., max: ...}"),
         ("routes: {m: {trainer: mnist, cluster: c, job_file: maybe}}", "choose allowed, forbidden or"),
-        (SWEPT % "{trials: 3}", r"route 'm': sweep has nothing to search: give a parameter a range, 0.001\.\.0.1"),
+        (SWEPT % "{trials: 3}", r"route 'm': sweep has no search space: give a parameter a range, 0.001\.\.0.1"),
         (SWEPT % "{search_space: {lr: 1..2}}", "route 'm': sweep.metric is missing"),
         (SWEPT % "{metric: loss, search_space: {lrr: 1..2}}", "sweep.search_space.lrr is not a parameter"),
         (SWEPT % "{metric: loss, trials: 0, search_space: {lr: 1..2}}", "sweep.trials is 0; use a whole number from 1"),

@@ -240,7 +240,7 @@ class Watched:
 @pytest.mark.parametrize(
     ("sweep", "parameters", "words"),
     [
-        ({}, {"lr": 0.1}, "sweep has nothing to search: give a parameter a range, 0.001..0.1, or values, 32,64,128."),
+        ({}, {"lr": 0.1}, "sweep has no search space: give a parameter a range, 0.001..0.1, or values, 32,64,128."),
         ({}, {"lr": "0.001..0.1", "sz": "1,2"}, "sweep.sz is not a parameter. Did you mean 'size'?"),
         ({}, {"lr": "a,b"}, "sweep.lr is 'a'; use a number."),
         ({"sampling": "grid"}, {"lr": "0.001..0.1"}, "search_space.lr is a range, which has no grid: give values"),
