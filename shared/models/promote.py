@@ -133,7 +133,7 @@ def _promotable(runs: Runs, name: str) -> Run:
     if run.archive.at is None:
         raise Conflict(f"Run {name} is not archived yet. Try again in a moment.", "not_archived")
     if run.removed.at is not None:
-        raise Conflict(f"What run {name} left was removed at {run.removed.at:%Y-%m-%d %H:%M} UTC.", "removed")
+        raise Conflict(f"The files of run {name} were removed at {run.removed.at:%Y-%m-%d %H:%M} UTC.", "removed")
     return run
 
 

@@ -12,7 +12,7 @@ GROUP = OperationGroup(
         Operation(
             "remove_run", "POST", "runs/{run}/remove", ANSWERS,
             "Remove the files of a run",
-            "[All that it left](operations.md#what-takes-the-space) is deleted; its record stays and gets "
+            "[All that it left](operations.md#show-what-uses-the-storage) is deleted; its record stays and gets "
             "`removed_at`, "
             "`removed_by`, `removed_by_id`. 409 while it, or a run that continues it, has not ended",
             status=202, problems=(404, 409),

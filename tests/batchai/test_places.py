@@ -109,6 +109,6 @@ def test_a_secret_in_a_drops_job_file_is_told(world: World) -> None:
     described["properties"]["secrets"] = [{"name": "TOKEN", "value": "hunter2"}]
     folder = Place("drops", "mnist/a/")
     told = adopt(world.system, Order(described, folder=folder)).summary
-    assert "Whoever may read the drop reads it" in told
+    assert "Everybody who may read the drop can read it" in told
     assert "hunter2" not in told
-    assert "Whoever may read" not in adopt(world.system, Order(practitioner(), folder=folder)).summary
+    assert "Everybody who may read" not in adopt(world.system, Order(practitioner(), folder=folder)).summary

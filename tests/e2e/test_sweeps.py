@@ -96,7 +96,7 @@ def test_the_file_is_made_true_once(office: Office) -> None:
     (step,) = office.ask("clusters", "plan")["steps"]
     assert step["changes"] == {"min": {"from": 1, "to": 0}}
     (office.folder / "wrong.yaml").write_text("clusters: {spare: {size: Standard_D2s_v3, max: 1, min: 1}}")
-    assert "Say why in `pin`" in office.type("clusters", "plan", "--file", "wrong.yaml", expect=1).stderr
+    assert "Give the reason in `pin`" in office.type("clusters", "plan", "--file", "wrong.yaml", expect=1).stderr
 
 
 def test_a_lease_keeps_nodes_and_its_end_takes_them(office: Office) -> None:

@@ -57,7 +57,7 @@ def _array(path: Path, item: tuple[int, ...]) -> torch.Tensor:
             shape = (_count(path, file.read(8 + 4 * len(item)), item), *item)
             content = bytearray(file.read(math.prod(shape) + 1))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: expected a whole gzip file, found a broken one: {error}") from error
+        raise DataError(f"{path}: expected a complete gzip file, found a damaged one: {error}") from error
     if len(content) != math.prod(shape):
         found = f"{len(content):,}" if len(content) < math.prod(shape) else "more"
         sizes = " x ".join(f"{size:,}" for size in shape)

@@ -16,15 +16,15 @@ from cli.files.clusters_file import Declared
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("clusters: [", "no YAML"),
-        ("routes: {}", "the one key `clusters`"),
+        ("clusters: [", "not valid YAML"),
+        ("routes: {}", "one key, `clusters`"),
         ("clusters: {'-a': {size: S_D2, max: 1}}", "a letter first"),
         ("clusters: {gpu: {max: 1}}", "with size and max"),
         ("clusters: {gpu: {size: S_D2, max: 1, disk: 2}}", "at most"),
         ("clusters: {gpu: {size: '../x', max: 1}}", "size is '../x'"),
         ("clusters: {gpu: {size: S_D2, max: 1, tier: spot}}", "choose low_priority or dedicated"),
         ("clusters: {gpu: {size: S_D2, max: 1, min: 2, pin: x}}", "from 0 to 1"),
-        ("clusters: {gpu: {size: S_D2, max: 1, min: 1}}", "Say why in `pin`"),
+        ("clusters: {gpu: {size: S_D2, max: 1, min: 1}}", "Give the reason in `pin`"),
         ("clusters: {gpu: {size: S_D2, max: 1, idle: soon}}", "auto, or from 60 s"),
         ("clusters: {gpu: {size: S_D2, max: 1, project: [a]}}", "printable"),
     ],

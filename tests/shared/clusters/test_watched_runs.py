@@ -111,7 +111,7 @@ def test_a_run_that_keeps_losing_its_nodes_moves_once(tmp_path: Path) -> None:
     world.job_goes(run.name, "Canceled")
     world.deliver_all()
     world.run_until_idle()
-    why = f"It lost its nodes 2 times within 1 h. It goes on as run {moved.name} on steady."
+    why = f"It lost its nodes 2 times within 1 h. It continues as run {moved.name} on steady."
     assert world.runs.get(run.name).value.progress.reason == why
 
 

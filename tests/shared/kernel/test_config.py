@@ -137,11 +137,14 @@ SWEPT = "routes: {m: {trainer: mnist, cluster: c, sweep: %s}}"
         ("x: 1", "at least one route"),
         ("routes: {m: 3}", "must be a mapping with the keys allow, cluster"),
         ("routes: {m: {trainer: mnist, cluster: c, node: 2}}", "unknown keys node; choose from allow, cluster"),
-        ("routes: {m: {trainer: mnist}}", "names no cluster"),
+        ("routes: {m: {trainer: mnist}}", "does not name a cluster"),
         ("routes: {m: {trainer: mnist, cluster: a/b}}", "cluster is 'a/b'"),
         ("routes: {m: {trainer: mnist, cluster: c, experiment: ../x}}", r"experiment is '\.\./x'"),
-        ("routes: {m: {trainer: mnist, cluster: c, vm_size: large}}", "vm_size is 'large'; write a size of Azure's"),
-        ("routes: {m: {trainer: mnist, cluster: c, vm_size: Standard_NC999_v9}}", "say it beside it, as gpus: 4"),
+        ("routes: {m: {trainer: mnist, cluster: c, vm_size: large}}", "vm_size is 'large'; write a VM size of Azure"),
+        (
+            "routes: {m: {trainer: mnist, cluster: c, vm_size: Standard_NC999_v9}}",
+            "state it beside vm_size, as gpus: 4",
+        ),
         ("routes: {m: {trainer: nope, cluster: c}}", "names trainer 'nope'; there are mnist"),
         ("routes: {m: {cluster: c}}", "one of trainer and template"),
         ("routes: {m: {template: no.yaml, cluster: c}}", "no.yaml can't be read"),
@@ -157,7 +160,7 @@ SWEPT = "routes: {m: {trainer: mnist, cluster: c, sweep: %s}}"
         (SWEPT % "{metric: loss, trials: 0, search_space: {lr: 1..2}}", "sweep.trials is 0; use a whole number from 1"),
         (SWEPT % "{metric: a, stops: asha}", "sweep.stops is not known; there are at_once, budget"),
         (SWEPT % "20", "sweep must be a mapping, such as {trials: 20"),
-        ("routes: [", "is no YAML"),
+        ("routes: [", "is not valid YAML"),
     ],
 )
 def test_a_bad_routes_file_is_explained(tmp_path: Path, text: str, why: str) -> None:
@@ -220,7 +223,7 @@ def test_a_folder_has_a_route_only_where_one_is_meant(tmp_path: Path) -> None:
     [
         ("inputs: {lr: {type: number}}", "", "line/job.yaml: inputs.lr has no default"),
         ("inputs: {lr: {type: number, default: fast}}", "", "the default of lr is 'fast'; use a number"),
-        ("inputs: {lr: {type: number, default: 1, low: 0}}", "", "keywords out of default"),
+        ("inputs: {lr: {type: number, default: 1, low: 0}}", "", "keywords from default"),
         ("compute: azureml:other", "", "compute is 'other'; the routes file allows c"),
         ("experiment_name: a b", "", "experiment_name is 'a b'"),
         ("description: x", "-r ../requirements.txt", "names a file, .* list the packages themselves"),

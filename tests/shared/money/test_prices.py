@@ -57,7 +57,7 @@ def test_one_s_own_prices_go_over_the_others(tmp_path: Path) -> None:
         ("budgets: {a/b: {month: 5}}", "'a/b' is no name"),
         ("budgets: {a: {month: 5, warn: 90, refuse: 80}}", "warn comes first"),
         ("prices: [{vm_size: A, dollars: 1, tier: spot}]", "choose from dedicated, low_priority"),
-        ("[1]", "must hold a mapping"),
+        ("[1]", "must contain a mapping"),
         ("a: [", "can't be read"),
     ],
 )
