@@ -150,7 +150,7 @@ def _judge(ports: ModelPorts, rule: RouteModel, run: Run) -> None:
             asked = ChangeRequest(ports.clock(), BY, verdict.why)
             promote.promote_run(ports, run.name, rule.name, rule.alias, asked, judged=judged)
         except (Conflict, Impossible, NotFound) as exc:
-            verdict = ChallengeResult(False, f"It won, and can't be promoted. {exc}")
+            verdict = ChallengeResult(False, f"It won, but can't be promoted. {exc}")
     if not verdict.wins:
         if model:
             promote.keep(ports, rule.name, rule.alias, judged, run.name, ChangeRequest(ports.clock(), BY, verdict.why))

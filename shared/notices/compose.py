@@ -60,14 +60,14 @@ def _late(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
     run = _run(runs, data)
     if run is None:
         return None
-    hint = "Let it go on, cancel it, or continue it on more nodes."
+    hint = "Let it continue, cancel it, or continue it on more nodes."
     return _of_run(
         notice, run, NoticeKind.LATE, f"Run {run.name} will be late: {data.get('why', '')}", {"what to do": hint}
     )
 
 
 def _idle(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
-    title = f"Cluster {data.get('cluster')} has {_nodes(data.get('nodes'))} and had nothing to do for an hour."
+    title = f"Cluster {data.get('cluster')} has {_nodes(data.get('nodes'))} and has been idle for an hour."
     return _plain(notice, NoticeKind.IDLE, title, data)
 
 

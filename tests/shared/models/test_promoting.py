@@ -241,7 +241,7 @@ def test_names_obey_one_grammar(world: World, name: str) -> None:
     for check in (check_name, check_alias):
         with pytest.raises(Impossible, match=r"use a small letter"):
             check(name)
-    with pytest.raises(Impossible, match="mean runs"):
+    with pytest.raises(Impossible, match="are reserved for runs"):
         check_alias("latest")
     with pytest.raises(Impossible, match="is not valid; write @latest"):
         find(world.system, "churn@production")
@@ -366,7 +366,7 @@ def test_the_chain_names_the_link_that_broke(world: World) -> None:
     world.blobs.put("output", f"digits/{run.name}/models/model.safetensors", b"other")
     world.blobs.put("output", f"{version.proof}/bom.json", b"{}")
     assert bad().keys() == {"data", "weights", "signature"}
-    assert "bom.json is not what was signed" in bad()["signature"]
+    assert "bom.json does not match the signature" in bad()["signature"]
 
 
 def test_an_archive_that_was_altered_is_not_promoted(world: World) -> None:

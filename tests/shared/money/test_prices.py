@@ -55,7 +55,7 @@ def test_one_s_own_prices_go_over_the_others(tmp_path: Path) -> None:
         ("budgets: {a: {mont: 5}}", "mapping with month or run"),
         ("budgets: {a: {month: -5}}", "month is -5; it must be a number from 0"),
         ("budgets: {a/b: {month: 5}}", "'a/b' is no name"),
-        ("budgets: {a: {month: 5, warn: 90, refuse: 80}}", "warn comes first"),
+        ("budgets: {a: {month: 5, warn: 90, refuse: 80}}", "warn must not be above refuse"),
         ("prices: [{vm_size: A, dollars: 1, tier: spot}]", "choose from dedicated, low_priority"),
         ("[1]", "must contain a mapping"),
         ("a: [", "can't be read"),

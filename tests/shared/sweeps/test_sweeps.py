@@ -268,5 +268,5 @@ def test_trials_are_told_with_what_mattered(world: World) -> None:
         assert row["parameters"] == {name: runs[row["run"]].asked.parameters[name] for name in ("lr", "size")}
         assert row["told"] == runs[row["run"]].archive.best_metrics["accuracy"]
     assert told["importance"]["lr"] > 0.8
-    with pytest.raises(Impossible, match="is no sweep"):
+    with pytest.raises(Impossible, match="is not a sweep"):
         list_trials(world.system, told["trials"][0]["run"])
