@@ -54,7 +54,7 @@ def check_complete(stores: Stores, job: JobSpec) -> None:
             why = "there" if files else "not there"
             raise Impossible(
                 f"{path_of(place)}: the files of {upload.path(name)} are {why}, and do not match the announcement. "
-                "Send them again.",
+                "Upload them again.",
                 "upload_incomplete",
             )
         if place.endswith(upload.CONTEXT):

@@ -355,7 +355,7 @@ def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: Wo
             r"package torch==2.13.0 of its environment is no longer available",
         ),
         ("ERROR: No matching distribution found for numpy==99.0", "package numpy==99.0 of its environment is"),
-        ("Because line-kit was not found in the package registry and you", "package line-kit of its environment can't"),
+        ("Because line-kit was not found in the package registry and you", "package line-kit of its environment is"),
         ("exited with status code 1", r"is failed. .*exited with status code 1 Send the request again to retry\."),
     ],
 )
