@@ -1,0 +1,9 @@
+"""Usage: each run says how its nodes were used, from what Azure Monitor measures of every job."""
+
+from __future__ import annotations
+
+from shared.kernel.parts import FeaturePart
+from shared.runs.features import Feature
+from shared.usage.model import UsageSummary
+
+FEATURE = Feature(parts=(FeaturePart("usage", UsageSummary),))
