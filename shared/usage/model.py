@@ -44,7 +44,7 @@ OF_GPUS = frozenset({Metric.GPU, Metric.GPU_MEMORY, Metric.GPU_MEMORY_IN_ALL, Me
 
 
 @dataclass(frozen=True)
-class Point:
+class Measurement:
     """One sample: the interval's begin, its amount (of a flow) or average (of a level), and its highest value."""
 
     at: datetime
@@ -53,25 +53,25 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Series:
+class NodeSeries:
     """The points of one metric of one node, oldest first; of one of its GPUs if `device` is not empty."""
 
     metric: Metric
     node: str
     device: str = ""
-    points: tuple[Point, ...] = ()
+    points: tuple[Measurement, ...] = ()
 
 
 @dataclass(frozen=True)
 class Usage:
     """What the nodes of a run used. Without series, nothing is known: the run was too short, or has not begun."""
 
-    series: tuple[Series, ...] = ()
+    series: tuple[NodeSeries, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.series)
 
-    def of(self, metric: Metric) -> list[Series]:
+    def of(self, metric: Metric) -> list[NodeSeries]:
         """Return the series of one metric."""
         return [each for each in self.series if each.metric is metric]
 
@@ -79,9 +79,9 @@ class Usage:
         """Return the nodes' names, in the order in which Azure Monitor named them."""
         return list(dict.fromkeys(each.node for each in self.series))
 
-    def by_node(self, metric: Metric) -> dict[str, list[Point]]:
+    def by_node(self, metric: Metric) -> dict[str, list[Measurement]]:
         """Return the points of a metric by node. GPUs of one node are averaged; their amounts are added."""
-        found: dict[str, dict[datetime, list[Point]]] = {}
+        found: dict[str, dict[datetime, list[Measurement]]] = {}
         for each in self.of(metric):
             of_node = found.setdefault(each.node, {})
             for point in each.points:
@@ -111,17 +111,17 @@ class Usage:
     def since(self, begin: datetime) -> Usage:
         """Return the samples from `begin` on."""
         kept = (
-            Series(each.metric, each.node, each.device, tuple(point for point in each.points if point.at >= begin))
+            NodeSeries(each.metric, each.node, each.device, tuple(point for point in each.points if point.at >= begin))
             for each in self.series
         )
         return Usage(tuple(each for each in kept if each.points))
 
 
-def _together(metric: Metric, points: list[Point]) -> Point:
+def _together(metric: Metric, points: list[Measurement]) -> Measurement:
     if len(points) == 1:
         return points[0]
     value = sum(point.value for point in points) if metric in FLOWS else fmean(point.value for point in points)
-    return Point(points[0].at, value, max(point.peak for point in points))
+    return Measurement(points[0].at, value, max(point.peak for point in points))
 
 
 @dataclass(frozen=True)
@@ -190,26 +190,26 @@ def of_rows(listed: Iterable[Mapping[str, Any]]) -> Usage:
     Raises KeyError, TypeError or ValueError for anything else.
     """
     names = set(Metric)
-    found: dict[tuple[Metric, str, str], list[Point]] = {}
+    found: dict[tuple[Metric, str, str], list[Measurement]] = {}
     for row in listed:
         at = datetime.fromtimestamp(float(row["time"]), UTC)
         for name in names & row.keys():
             value, peak = row[name]
             key = (Metric(name), str(row["node"]), str(row["device"]))
-            found.setdefault(key, []).append(Point(at, float(value), float(peak)))
-    return Usage(tuple(Series(*key, tuple(points)) for key, points in sorted(found.items(), key=_place)))
+            found.setdefault(key, []).append(Measurement(at, float(value), float(peak)))
+    return Usage(tuple(NodeSeries(*key, tuple(points)) for key, points in sorted(found.items(), key=_place)))
 
 
-def _place(item: tuple[tuple[Metric, str, str], list[Point]]) -> tuple[int, str, str]:
+def _place(item: tuple[tuple[Metric, str, str], list[Measurement]]) -> tuple[int, str, str]:
     (metric, node, device), _ = item
     return list(Metric).index(metric), node, device
 
 
 def together(usages: Iterable[Usage]) -> Usage:
     """Return the usage of several jobs as one: nodes that two jobs used after each other have one series."""
-    found: dict[tuple[Metric, str, str], list[Point]] = {}
+    found: dict[tuple[Metric, str, str], list[Measurement]] = {}
     for usage in usages:
         for each in usage.series:
             found.setdefault((each.metric, each.node, each.device), []).extend(each.points)
-    series = (Series(*key, tuple(sorted(points, key=lambda point: point.at))) for key, points in found.items())
+    series = (NodeSeries(*key, tuple(sorted(points, key=lambda point: point.at))) for key, points in found.items())
     return Usage(tuple(series))

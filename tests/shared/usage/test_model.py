@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.usage.model import Metric, Point, Series, Usage, of_rows, rows, summary, together
+from shared.usage.model import Metric, Measurement, NodeSeries, Usage, of_rows, rows, summary, together
 
 BEGIN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
-def series(metric: Metric, node: str, *values: float, device: str = "") -> Series:
+def series(metric: Metric, node: str, *values: float, device: str = "") -> NodeSeries:
     """One value a minute; each peak is 1 above the value."""
-    points = (Point(BEGIN + timedelta(minutes=n), value, value + 1) for n, value in enumerate(values))
-    return Series(metric, node, device, tuple(points))
+    points = (Measurement(BEGIN + timedelta(minutes=n), value, value + 1) for n, value in enumerate(values))
+    return NodeSeries(metric, node, device, tuple(points))
 
 
 TWO_NODES = Usage(
@@ -64,21 +64,21 @@ def test_usage_since_a_moment_drops_what_was_before() -> None:
 
 def test_jobs_of_one_run_are_put_together_by_node() -> None:
     """A node that two jobs used has one series, in the order of time."""
-    later = Usage((Series(Metric.CPU, "a", "", (Point(BEGIN + timedelta(minutes=5), 7, 8),)),))
+    later = Usage((NodeSeries(Metric.CPU, "a", "", (Measurement(BEGIN + timedelta(minutes=5), 7, 8),)),))
     (found,) = together([later, Usage((series(Metric.CPU, "a", 10, 20),))]).series
     assert [point.value for point in found.points] == [10, 20, 7]
 
 
 NUMBERS = st.integers(0, 10**9).map(lambda n: n / 1000)
-POINTS = st.builds(Point, st.integers(0, 10**5).map(lambda n: BEGIN + timedelta(minutes=n)), NUMBERS, NUMBERS)
+POINTS = st.builds(Measurement, st.integers(0, 10**5).map(lambda n: BEGIN + timedelta(minutes=n)), NUMBERS, NUMBERS)
 KEYS = st.tuples(st.sampled_from(list(Metric)), st.sampled_from("ab"), st.sampled_from(["", "0"]))
 
 
 @given(st.dictionaries(KEYS, st.lists(POINTS, min_size=1, max_size=5, unique_by=lambda point: point.at), max_size=8))
-def test_rows_hold_all_that_is_known(found: dict[tuple[Metric, str, str], list[Point]]) -> None:
+def test_rows_hold_all_that_is_known(found: dict[tuple[Metric, str, str], list[Measurement]]) -> None:
     """Whatever was measured is the same after it was written as rows and read again."""
     order = sorted(found, key=lambda key: (list(Metric).index(key[0]), key[1:]))
-    usage = Usage(tuple(Series(*key, tuple(sorted(found[key], key=lambda point: point.at))) for key in order))
+    usage = Usage(tuple(NodeSeries(*key, tuple(sorted(found[key], key=lambda point: point.at))) for key in order))
     assert of_rows(rows(usage)) == usage
 
 
