@@ -1,6 +1,6 @@
 """What the nodes of a run used, minute by minute: samples by metric, node and device. Pure.
 
-`Usage` is the one value that the rest of Trainyard works with; shared/adapters/usage reads it from Azure Monitor.
+`NodeUsage` is the one value that the rest of Trainyard works with; shared/adapters/usage reads it from Azure Monitor.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class NodeSeries:
 
 
 @dataclass(frozen=True)
-class Usage:
+class NodeUsage:
     """What the nodes of a run used. Without series, nothing is known: the run was too short, or has not begun."""
 
     series: tuple[NodeSeries, ...] = ()
@@ -108,13 +108,13 @@ class Usage:
         """Return the begin of the newest sample; None without samples."""
         return max((each.points[-1].at for each in self.series if each.points), default=None)
 
-    def since(self, begin: datetime) -> Usage:
+    def since(self, begin: datetime) -> NodeUsage:
         """Return the samples from `begin` on."""
         kept = (
             NodeSeries(each.metric, each.node, each.device, tuple(point for point in each.points if point.at >= begin))
             for each in self.series
         )
-        return Usage(tuple(each for each in kept if each.points))
+        return NodeUsage(tuple(each for each in kept if each.points))
 
 
 def _together(metric: Metric, points: list[Measurement]) -> Measurement:
@@ -146,7 +146,7 @@ class UsageSummary:
     until: datetime | None = None
 
 
-def summary(usage: Usage) -> UsageSummary | None:
+def summary(usage: NodeUsage) -> UsageSummary | None:
     """Return the usage in a few numbers; None if nothing was measured."""
     if not usage:
         return None
@@ -172,7 +172,7 @@ def summary(usage: Usage) -> UsageSummary | None:
 Row = dict[str, Any]
 
 
-def rows(usage: Usage) -> list[Row]:
+def rows(usage: NodeUsage) -> list[Row]:
     """Return the usage as rows, oldest first: the time in Unix seconds, the node, the device ('' for the node itself),
     and [value, highest value] of each metric. `of_rows` reads them."""
     found: dict[tuple[float, str, str], Row] = {}
@@ -184,7 +184,7 @@ def rows(usage: Usage) -> list[Row]:
     return [row for _, row in sorted(found.items(), key=lambda item: item[0])]
 
 
-def of_rows(listed: Iterable[Mapping[str, Any]]) -> Usage:
+def of_rows(listed: Iterable[Mapping[str, Any]]) -> NodeUsage:
     """Return the usage of rows that `rows` made. Metrics that this version does not know are left out.
 
     Raises KeyError, TypeError or ValueError for anything else.
@@ -197,7 +197,7 @@ def of_rows(listed: Iterable[Mapping[str, Any]]) -> Usage:
             value, peak = row[name]
             key = (Metric(name), str(row["node"]), str(row["device"]))
             found.setdefault(key, []).append(Measurement(at, float(value), float(peak)))
-    return Usage(tuple(NodeSeries(*key, tuple(points)) for key, points in sorted(found.items(), key=_place)))
+    return NodeUsage(tuple(NodeSeries(*key, tuple(points)) for key, points in sorted(found.items(), key=_place)))
 
 
 def _place(item: tuple[tuple[Metric, str, str], list[Measurement]]) -> tuple[int, str, str]:
@@ -205,11 +205,11 @@ def _place(item: tuple[tuple[Metric, str, str], list[Measurement]]) -> tuple[int
     return list(Metric).index(metric), node, device
 
 
-def together(usages: Iterable[Usage]) -> Usage:
+def together(usages: Iterable[NodeUsage]) -> NodeUsage:
     """Return the usage of several jobs as one: nodes that two jobs used after each other have one series."""
     found: dict[tuple[Metric, str, str], list[Measurement]] = {}
     for usage in usages:
         for each in usage.series:
             found.setdefault((each.metric, each.node, each.device), []).extend(each.points)
     series = (NodeSeries(*key, tuple(sorted(points, key=lambda point: point.at))) for key, points in found.items())
-    return Usage(tuple(series))
+    return NodeUsage(tuple(series))

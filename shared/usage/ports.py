@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from shared.kernel.parts import FeatureStore
-from shared.usage.model import Usage
+from shared.usage.model import NodeUsage
 
 MOST_JOBS = 40  # per request, because their names are in its URL
 
@@ -19,10 +19,10 @@ class NodeMetrics(Protocol):
     answer. Each method sends one request for at most MOST_JOBS jobs, and raises Unavailable if nothing answers.
     """
 
-    def nodes(self, jobs: Sequence[str], since: datetime, until: datetime) -> dict[str, Usage]:
+    def nodes(self, jobs: Sequence[str], since: datetime, until: datetime) -> dict[str, NodeUsage]:
         """Return what the nodes of these jobs used from `since` to `until`, by job, without their GPUs."""
 
-    def gpus(self, jobs: Sequence[str], since: datetime, until: datetime) -> dict[str, Usage]:
+    def gpus(self, jobs: Sequence[str], since: datetime, until: datetime) -> dict[str, NodeUsage]:
         """Return what the GPUs of these jobs did, by job."""
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.usage.model import Metric, Measurement, NodeSeries, Usage, of_rows, rows, summary, together
+from shared.usage.model import Measurement, Metric, NodeSeries, NodeUsage, of_rows, rows, summary, together
 
 BEGIN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
@@ -19,7 +19,7 @@ def series(metric: Metric, node: str, *values: float, device: str = "") -> NodeS
     return NodeSeries(metric, node, device, tuple(points))
 
 
-TWO_NODES = Usage(
+TWO_NODES = NodeUsage(
     (
         series(Metric.CPU, "a", 10, 20),
         series(Metric.CPU, "b", 90, 100),
@@ -52,8 +52,8 @@ def test_a_summary_has_means_peaks_and_sums() -> None:
 
 def test_nothing_measured_is_no_summary() -> None:
     """A run that was too short to be measured has no numbers, rather than zeros."""
-    assert summary(Usage()) is None
-    assert Usage().average(Metric.CPU) is None
+    assert summary(NodeUsage()) is None
+    assert NodeUsage().average(Metric.CPU) is None
 
 
 def test_usage_since_a_moment_drops_what_was_before() -> None:
@@ -64,8 +64,8 @@ def test_usage_since_a_moment_drops_what_was_before() -> None:
 
 def test_jobs_of_one_run_are_put_together_by_node() -> None:
     """A node that two jobs used has one series, in the order of time."""
-    later = Usage((NodeSeries(Metric.CPU, "a", "", (Measurement(BEGIN + timedelta(minutes=5), 7, 8),)),))
-    (found,) = together([later, Usage((series(Metric.CPU, "a", 10, 20),))]).series
+    later = NodeUsage((NodeSeries(Metric.CPU, "a", "", (Measurement(BEGIN + timedelta(minutes=5), 7, 8),)),))
+    (found,) = together([later, NodeUsage((series(Metric.CPU, "a", 10, 20),))]).series
     assert [point.value for point in found.points] == [10, 20, 7]
 
 
@@ -78,7 +78,7 @@ KEYS = st.tuples(st.sampled_from(list(Metric)), st.sampled_from("ab"), st.sample
 def test_rows_hold_all_that_is_known(found: dict[tuple[Metric, str, str], list[Measurement]]) -> None:
     """Whatever was measured is the same after it was written as rows and read again."""
     order = sorted(found, key=lambda key: (list(Metric).index(key[0]), key[1:]))
-    usage = Usage(tuple(NodeSeries(*key, tuple(sorted(found[key], key=lambda point: point.at))) for key in order))
+    usage = NodeUsage(tuple(NodeSeries(*key, tuple(sorted(found[key], key=lambda point: point.at))) for key in order))
     assert of_rows(rows(usage)) == usage
 
 
