@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from shared.kernel.parts import FeaturePart
+from shared.runs import facts as runs
 from shared.runs.features import Feature
+from shared.usage.look import with_usage
 from shared.usage.model import UsageSummary
 
-FEATURE = Feature(parts=(FeaturePart("usage", UsageSummary),))
+FEATURE = Feature(
+    parts=(FeaturePart("usage", UsageSummary),),
+    in_the_same_write={runs.RunBeingArchived: (with_usage,)},
+)

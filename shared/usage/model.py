@@ -108,10 +108,10 @@ class NodeUsage:
         """Return the begin of the newest sample; None without samples."""
         return max((each.points[-1].at for each in self.series if each.points), default=None)
 
-    def since(self, begin: datetime) -> NodeUsage:
-        """Return the samples from `begin` on."""
+    def between(self, begin: datetime, end: datetime) -> NodeUsage:
+        """Return the samples whose intervals begin from `begin` on and before `end`."""
         kept = (
-            NodeSeries(each.metric, each.node, each.device, tuple(point for point in each.points if point.at >= begin))
+            NodeSeries(each.metric, each.node, each.device, tuple(p for p in each.points if begin <= p.at < end))
             for each in self.series
         )
         return NodeUsage(tuple(each for each in kept if each.points))

@@ -56,10 +56,10 @@ def test_nothing_measured_is_no_summary() -> None:
     assert NodeUsage().average(Metric.CPU) is None
 
 
-def test_usage_since_a_moment_drops_what_was_before() -> None:
-    later = TWO_NODES.since(BEGIN + timedelta(minutes=1))
+def test_usage_between_two_moments_has_only_their_samples() -> None:
+    later = TWO_NODES.between(BEGIN + timedelta(minutes=1), BEGIN + timedelta(hours=1))
     assert [point.value for each in later.of(Metric.CPU) for point in each.points] == [20, 100]
-    assert not TWO_NODES.since(BEGIN + timedelta(hours=1))
+    assert not TWO_NODES.between(BEGIN + timedelta(hours=1), BEGIN + timedelta(hours=2))
 
 
 def test_jobs_of_one_run_are_put_together_by_node() -> None:
