@@ -40,7 +40,7 @@ class UsageAnswer(Struct):
     ]
 
 
-def get_usage(ports: MoneyPorts, run: RunName) -> Annotated[Json, UsageAnswer]:
+def get_run_usage(ports: MoneyPorts, run: RunName) -> Annotated[Json, UsageAnswer]:
     """Return how the nodes of a run were used. Raises NotFound, and Unavailable if Azure Monitor does not answer."""
     record = ports.runs.get(run).value
     usage = usage_of(ports, record)

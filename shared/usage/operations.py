@@ -8,7 +8,7 @@ GROUP = OperationGroup(
     "[Usage of nodes](usage.md)",
     (
         Operation(
-            "get_usage", "GET", "runs/{run}/usage", "shared.usage.api",
+            "get_run_usage", "GET", "runs/{run}/usage", "shared.usage.api",
             "How a run's nodes were used",
             "Samples by node and time, their summary, a sentence, and advice where the measurements allow it",
             problems=(404,),

@@ -13,7 +13,7 @@ from shared.kernel.errors import Unavailable
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
-from shared.usage.api import get_usage
+from shared.usage.api import get_run_usage
 from shared.usage.look import FILE, KEPT, archived, usage_of
 from shared.usage.model import Measurement, Metric, NodeSeries, NodeUsage, UsageSummary
 from tests.fakes.usage import FakeNodeMetrics
@@ -155,7 +155,7 @@ def test_the_answer_says_it_in_words(world: World) -> None:
     text = "\n".join(json.dumps(row) for row in rows).encode()
     world.blobs.put("azureml-blobstore", f"runs/{name}/metrics/metrics.jsonl", text)
     world.clock.advance(1800)
-    answer = get_usage(world.system, name)
+    answer = get_run_usage(world.system, name)
     assert answer["sentence"].startswith("1 node, processors 40 %, memory 3.0 of 56 GB")
     assert answer["summary"]["nodes"] == 1
     assert len(answer["samples"]) == 30
