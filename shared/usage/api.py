@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 WAITED = "data_wait_share"  # written by Trainyard's trainers: the share of the time that went by until data were there
 
 
-class UsageAnswer(Struct):
+class NodeUsageAnswer(Struct):
     run: str
     sentence: Annotated[str, Meta(description="How the nodes were used, in words; '' if nothing was measured.")]
     summary: Annotated[UsageSummary | None, Meta(description="Null if nothing was measured.")]
@@ -40,7 +40,7 @@ class UsageAnswer(Struct):
     ]
 
 
-def get_run_usage(ports: MoneyPorts, run: RunName) -> Annotated[Json, UsageAnswer]:
+def get_run_usage(ports: MoneyPorts, run: RunName) -> Annotated[Json, NodeUsageAnswer]:
     """Return how the nodes of a run were used. Raises NotFound, and Unavailable if Azure Monitor does not answer."""
     record = ports.runs.get(run).value
     usage = usage_of(ports, record)
