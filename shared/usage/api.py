@@ -18,8 +18,8 @@ from shared.runs.model import Run
 from shared.runs.ports import RunPorts
 from shared.runs.views.metrics import series
 from shared.usage.advice import Advice, advice
-from shared.usage.look import usage_of
 from shared.usage.model import NodeUsage, UsageSummary, rows, summary
+from shared.usage.reading import usage_of
 from shared.usage.words import sentence
 
 log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from shared.kernel.parts import FeaturePart
 from shared.runs import facts as runs
 from shared.runs.features import Feature
-from shared.usage.look import with_usage
 from shared.usage.model import UsageSummary
+from shared.usage.reading import with_usage
 
 FEATURE = Feature(
     parts=(FeaturePart("usage", UsageSummary),),

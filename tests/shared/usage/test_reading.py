@@ -14,8 +14,8 @@ from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
 from shared.usage.api import get_run_usage
-from shared.usage.look import FILE, KEPT, archived, usage_of
 from shared.usage.model import Measurement, Metric, NodeSeries, NodeUsage, UsageSummary
+from shared.usage.reading import FILE, KEPT, archived, usage_of
 from tests.fakes.usage import FakeNodeMetrics
 from tests.fakes.world import World, trainers_folder
 
