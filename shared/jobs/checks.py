@@ -144,4 +144,5 @@ def _unfit_kind(job: JobSpec) -> Iterator[Problem]:
     """A problem for an unsupported kind of job."""
     if job.kind not in KINDS:
         instead = _OTHER_KINDS.get(job.kind, "")
-        yield Problem("kind", f"is {job.kind[:40]!r}; command jobs, sweeps and pipelines are run. {instead}".rstrip())
+        supported = ", ".join(sorted([*KINDS, "sweep"]))
+        yield Problem("kind", f"is {job.kind[:40]!r}; supported kinds are {supported}. {instead}".rstrip())

@@ -89,7 +89,7 @@ def test_an_unknown_route_is_told_which_routes_there_are(world: World) -> None:
         ("- 1\n", "job.yaml line 1: expected the keys of an Azure ML command job, found list."),
         ("a: &x 1\nb: *x\n", "job.yaml line 2: YAML aliases (*x)"),
         ("\xff\xfe", "job.yaml is not UTF-8 text: byte 0"),
-        ("type: automl\n", "job.yaml line 1: type: is 'automl'; command jobs, sweeps and pipelines are run."),
+        ("type: automl\n", "job.yaml line 1: type: is 'automl'; supported kinds are command, pipeline, sweep."),
         ("code: ./src\n", "job.yaml line 1: code: a drop can't bring its own on this route"),
         ("experiment_name: ../x\n", "job.yaml line 1: experiment_name: is '../x'"),
         ("compute: azureml:../x\n", "job.yaml line 1: compute: is '../x'"),

@@ -303,7 +303,10 @@ def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | Non
     ("written", "why"),
     [
         ({"type": "sweep"}, "is empty: name at least one parameter"),
-        ({"type": "automl"}, "'automl'; command jobs, sweeps and pipelines are run. Submit a command job that trains"),
+        (
+            {"type": "automl"},
+            "'automl'; supported kinds are command, pipeline, sweep. Submit a command job that trains",
+        ),
         ({"jobs": {}}, "is no mapping of steps by their names"),
         ({"search_space": {}}, "is empty: name at least one parameter"),
     ],
