@@ -93,5 +93,7 @@ def test_a_type_of_job_is_declared_in_one_table_of_the_emulator() -> None:
 def test_one_module_builds_the_adapters_of_azure_ml() -> None:
     """A second backend is built in the same place. Outside the adapters, nothing else imports Azure ML's."""
     imports = r"shared\.adapters\.azureml|from shared\.adapters import azureml"
-    found = {path for path in naming(rf"(?m)^\s*(?:from|import) .*(?:{imports})") if not path.startswith("shared/adapters/")}
+    found = {
+        path for path in naming(rf"(?m)^\s*(?:from|import) .*(?:{imports})") if not path.startswith("shared/adapters/")
+    }
     assert found == {"shared/wiring.py"}
