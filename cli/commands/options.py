@@ -31,7 +31,7 @@ Runs = Annotated[
     Argument(metavar="RUN", help="Names of two or more runs, or of one sweep.", autocompletion=tab_completion.runs),
 ]
 Where = Annotated[
-    str, Option(metavar="CONDITION", help="Only runs that fulfil this condition, such as 'lr<0.1 and accuracy>0.9'.")
+    str, Option(metavar="CONDITION", help="Only runs that match this condition, such as 'lr<0.1 and accuracy>0.9'.")
 ]
 Sort = Annotated[
     str, Option(metavar="NAME", help="Order by this parameter, metric or field; -NAME lists the greatest first.")
@@ -64,7 +64,9 @@ Env = Annotated[
     str,
     Option(
         metavar="PACKAGES",
-        help=f"What the folder's code needs: pandas,scikit-learn; requirements.txt; a conda file; {ASSET_FORM}.",
+        help=(
+            f"Packages that the folder's code needs: pandas,scikit-learn; requirements.txt; a conda file; {ASSET_FORM}."
+        ),
     ),
 ]
 Distribution = Annotated[
@@ -182,7 +184,11 @@ Key = Annotated[
     ),
 ]
 DryRun = Annotated[
-    bool, Option("--dry-run", help="Only show the job, its cost, and what would keep it from starting now.")
+    bool,
+    Option(
+        "--dry-run",
+        help="Only show what would run, its cost, and what keeps it from starting now. --json: the job.",
+    ),
 ]
 OfExperiment = Annotated[str, Option("--experiment", metavar="NAME", help="Only runs of this experiment.")]
 OfCluster = Annotated[
@@ -210,6 +216,7 @@ RunOrDrop = Annotated[
 Metrics = Annotated[
     list[str] | None, Option("--name", "-n", metavar="NAME", help="Only this metric. Repeat it for more.")
 ]
+WithPlots = Annotated[bool, Option("--plot", help="Also plot the curves of the first metrics.")]
 KeepWarm = Annotated[
     str,
     Option("--keep-warm", metavar="TIME", help="Keep the nodes up for this long after the end of the run: 30m, 2h."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import uuid
@@ -164,7 +163,9 @@ def sweep(words: dict[str, Any]) -> dict[str, Any]:
     names = ("trials", "metric", "goal", "stop", "budget", "at_once", "sampling")
     told = {name: words[name] for name in names if words.get(name) not in (None, "")}
     if told and not {"trials", "metric"} <= set(told):
-        raise typer.BadParameter("A sweep needs --trials and --metric: how many, and which metric says what is best.")
+        raise typer.BadParameter(
+            "A sweep needs --trials (how many) and --metric (which metric decides the best trial)."
+        )
     return told
 
 
@@ -200,16 +201,20 @@ def runs(
     if page.hint:
         session.remark(page.hint, "yellow")
     if page.gave_up:
-        session.remark(f"These are of the newest {page.looked_at:,} runs; --experiment, --owner or --since find older.")
+        session.remark(
+            f"These are among the newest {page.looked_at:,} runs; --experiment, --owner or --since find older."
+        )
 
 
 @command
 @prints("GET compare")
-def compare(session: Session, runs: options.Runs, name: options.Metrics = None) -> None:
-    """Show the differences between runs, with their curves in one plot.
+def compare(
+    session: Session, runs: options.Runs, name: options.Metrics = None, plot: options.WithPlots = False
+) -> None:
+    """Show the differences between runs, and with --plot or --name their curves.
 
     The differences are parameters, data, code, cluster, duration and cost; below them is the best value of each
-    metric. For a single sweep, its best trials are compared.
+    metric in the training. For a single sweep, its best trials are compared.
 
     Example: trainyard compare mnist@latest mnist@best:accuracy
     """
@@ -219,7 +224,8 @@ def compare(session: Session, runs: options.Runs, name: options.Metrics = None) 
         return
     names = [run["run"] for run in answer["runs"]]
     curves = session.api.get("curves", runs=",".join(names), name=",".join(name) if name else None)["runs"]
-    session.out.print(comparison.picture(answer, curves, name or [], min(session.out.width, comparison.WIDEST)))
+    session.out.print(comparison.differences(answer))
+    session.out.print(comparison.curves(names, curves, name or [], plot, min(session.out.width, comparison.WIDEST)))
 
 
 @command
@@ -248,7 +254,7 @@ def cancel(session: Session, run: options.Run) -> None:
     """
     answer = session.api.post("runs", run, "cancel")
     ended = answer["state"] in ("completed", "failed", "canceled")
-    words = f"It is {answer['state']}." if ended else "It is asked to end; `show` tells when it has."
+    words = f"It is {answer['state']}." if ended else "Trainyard asked it to end. `show` says when it has ended."
     session.print_result(answer, f"{answer['run']}: {words}")
 
 
@@ -317,32 +323,27 @@ def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def print_new_run(session: Session, answer: dict[str, Any], following: bool) -> None:
+    """Print the name of a new run, its cost, and the address of its page; or follow the run."""
     name = answer["run"]
+    if session.as_json and not following:
+        session.print_json(answer)
+        return
+    if not following:
+        session.out.print(name, soft_wrap=True)
+    if answer.get("date"):
+        session.remark(answer["date"]["why"], "dim")
+    elif answer.get("greatest_cost") is not None:
+        session.remark(f"Cost: {before(answer['estimated_cost'], answer['greatest_cost'])}.", "dim")
+    session.remark(f"Page: {session.profile.url}/page#/run/{name}", "dim")
     if following:
         end_with(follow(session, name))
-    elif session.as_json:
-        session.print_json(answer)
     else:
-        session.out.print(name, soft_wrap=True)
-        if answer.get("date"):
-            session.remark(answer["date"]["why"], "dim")
-        elif answer.get("greatest_cost") is not None:
-            session.remark(f"It costs {before(answer['estimated_cost'], answer['greatest_cost'])}.", "dim")
         session.remark(f"Watch it: {session.program} logs -f {name}", "dim")
 
 
-def _print_plan(session: Session, plan: dict[str, Any]) -> None:
-    cost = plan["cost"]
-    reasons = [f"not now: {reason['message']}" for reason in plan["reasons"]] or ["It could start now."]
-    session.print_result(plan, json.dumps(plan["job"], indent=2) + "\n")
-    if not session.as_json:
-        of = f" of project {cost['project']}" if cost["project"] else ""
-        session.remark(f"cost{of}: {before(cost['estimated'], cost['greatest'], cost['price_from'])}", "dim")
-        if date := plan.get("date"):
-            session.remark(date["why"], "dim")
-        for reason in reasons:
-            session.remark(reason, "yellow" if plan["reasons"] else "green")
-    if plan["reasons"]:
+def _print_plan(session: Session, answer: dict[str, Any]) -> None:
+    session.print_result(answer, show.plan.plan(answer))
+    if answer["reasons"]:
         raise typer.Exit(ERROR)
 
 
@@ -358,7 +359,9 @@ def _date(text: str) -> str | None:
             return (at if at > now else at + timedelta(days=1)).isoformat()
         return datetime.fromisoformat(text).astimezone().isoformat()
     except ValueError:
-        words = f"--done-by is {text!r}; write a time of day such as 18:00, or a moment such as 2026-01-31T18:00."
+        words = (
+            f"--done-by is {text!r}; write a time of day such as 18:00, or a date and time such as 2026-01-31T18:00."
+        )
         raise typer.BadParameter(words) from None
 
 
@@ -378,7 +381,7 @@ def seconds(text: str) -> int:
     """Parse a duration such as `90`, `90s`, `15m`, `2h` or `1d` into seconds. Raises BadParameter for other text."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     if not number.isascii() or not number.isdigit():
-        raise typer.BadParameter(f"{text!r} is no time: seconds, or 90m, 2h, 1d.")
+        raise typer.BadParameter(f"{text!r} is not a duration: write seconds, or 90m, 2h, 1d.")
     return int(number) * UNITS[unit]
 
 
@@ -390,4 +393,4 @@ def moment(text: str) -> str:
     try:
         return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="seconds")
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no moment: 90m, 2h, 7d, or 2026-01-31T12:00.") from None
+        raise typer.BadParameter(f"{text!r} is not a time: write 90m, 2h or 7d ago, or 2026-01-31T12:00.") from None

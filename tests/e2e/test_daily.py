@@ -115,7 +115,7 @@ def test_a_run_begins_with_a_model(first: dict[str, Any], desk: Desk) -> None:
 def test_runs_are_compared(first: dict[str, Any], desk: Desk) -> None:
     """compare shows what is different, the best of each metric and the curves; runs filters, sorts and names."""
     slow = desk.ask("retry", first["run"], "-p", "lr=0.001", "--follow")
-    said = desk.type("compare", first["run"], slow["run"]).stdout
+    said = desk.type("compare", first["run"], slow["run"], "--plot").stdout
     listed = desk.ask("runs", "--where", "lr<=0.05 and epochs=1", "--sort", "accuracy")
     told = {row["name"]: row["values"] for row in desk.ask("compare", first["run"], slow["run"])["different"]}
 
@@ -242,7 +242,10 @@ def test_a_model_is_promoted_proved_and_trained_again(first: dict[str, Any], des
     kept = desk.folder / "config" / "models" / "digits-1"
     (kept / "models" / "other.py").write_text("added")
     refused = desk.type("predict", "digits@production", "one.png", expect=1).stderr
-    assert "digits/1 is not what was signed, so it is not used: models/other.py was added after the signing" in refused
+    assert (
+        "digits/1 does not match its signature, so predict does not use it: models/other.py was added after signing"
+        in refused
+    )
     (kept / "models" / "other.py").unlink()
     (kept / "models" / "model.safetensors").write_bytes(b"damaged")
     assert desk.ask("predict", "digits@production", "one.png"), "what is damaged is fetched again"
