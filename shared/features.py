@@ -18,6 +18,7 @@ FEATURES = (
     "shared.deadlines",
     "shared.sweeps",
     "shared.diagnosis",
+    "shared.data_checks",
 )
 
 

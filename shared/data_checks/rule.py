@@ -1,0 +1,47 @@
+"""How the drops of a route are checked: the kind of their data, the bounds, and what a result means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from shared.data_checks.model import DataCheck, DataVerdict, shortened
+from shared.jobs.data_rule import CheckMode, DataRule
+from shared.jobs.route import Route
+from trainers.data_checks.check import Result
+from trainers.data_checks.data import Settings
+from trainers.data_checks.findings import Severity
+from trainers.data_checks.kinds import declared_by, problem
+
+Json = dict[str, Any]
+SETTINGS = {  # a job file with any other key brings a job of its own
+    "$schema", "type", "name", "display_name", "description", "tags", "experiment_name", "inputs", "outputs", "compute",
+    "resources", "limits", "environment", "environment_variables", "distribution", "queue_settings", "sweep",
+}  # fmt: skip
+
+
+def declared_for(route: Route, trainers: Path, job_file: Mapping[str, Any]) -> Json:
+    """Return the declaration of a drop's data: the route's, or else its trainer's, unless the drop has its own job."""
+    if route.data.declared or not SETTINGS.issuperset(job_file) or not route.trainer:
+        return dict(route.data.declared)
+    declared = declared_by(trainers / route.trainer)
+    return {} if problem(declared) else declared
+
+
+def settings_of(rule: DataRule) -> Settings:
+    whole = {key: int(value) for key, value in rule.bounds.items() if key in ("sample", "few")}
+    return replace(Settings(), **{**rule.bounds, **whole})
+
+
+def judged(result: Result, mode: CheckMode) -> DataCheck:
+    """Return what the result means on a route of this mode."""
+    refusals, warnings, notes = (
+        shortened([str(finding) for finding in result.of(severity)])
+        for severity in (Severity.REFUSE, Severity.WARN, Severity.NOTE)
+    )
+    verdict = DataVerdict.WARNED if refusals or warnings else DataVerdict.FINE
+    if refusals and mode is CheckMode.REFUSE:
+        verdict = DataVerdict.REFUSED
+    return DataCheck(verdict, refusals, warnings, notes, asdict(result.card))
