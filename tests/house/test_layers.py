@@ -40,6 +40,7 @@ ORDER = (
         "deadlines",
         "elastic",
         "sweeps",
+        "usage",
         "diagnosis",
         "data_checks",
     ),
