@@ -186,7 +186,7 @@ def measured(files: int) -> dict[str, Any]:
     ports = SimpleNamespace(blobs=blobs, clock=lambda: datetime.now(UTC), trainers=Path())
     closing = Closing(DropKey("images", "many"), route, "images/many-1", files, listing.data(), {})  # type: ignore[arg-type]
     began = time.perf_counter()
-    opinion = before_sealing(ports, closing)  # type: ignore[arg-type]
+    opinion = before_sealing(ports, closing)
     seconds = time.perf_counter() - began
     assert not opinion.later
     assert not opinion.refused, opinion.refused
