@@ -91,6 +91,7 @@ class Feature:
     - `instead_of`: the runs to compare if a request names this run alone
     - `before_sealing`: looks at a complete drop before it is sealed
     - `check_files`: answers what a drop of this route with these files would be told, {} for nothing
+    - `notice_facts`: facts that the feature adds to a notice of a run
     - `mend`: completes a run whose row the previous version wrote
     """
 
@@ -105,6 +106,7 @@ class Feature:
     instead_of: Callable[[Any, str], list[str]] | None = None
     before_sealing: Callable[[Any, Closing], Opinion] | None = None
     check_files: Callable[[Any, Route, Any], Json] | None = None
+    notice_facts: Callable[[Run], dict[str, str]] | None = None
     mend: Callable[[Run], Run] | None = None
 
 
