@@ -184,7 +184,7 @@ def measured(files: int) -> dict[str, Any]:
     route = SimpleNamespace(data=DataRule(declared={"kind": "image_folder"}), trainer="")
     blobs = MadeUp()
     ports = SimpleNamespace(blobs=blobs, clock=lambda: datetime.now(UTC), trainers=Path())
-    closing = Closing(DropKey("images", "many"), route, "images/many-1", files, listing.data(), {})  # type: ignore[arg-type]
+    closing = Closing(DropKey("images", "many"), route, "images/many-1", files, listing.data(), False)  # type: ignore[arg-type]
     began = time.perf_counter()
     opinion = before_sealing(ports, closing)
     seconds = time.perf_counter() - began

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shared.api.requests import RouteCheck
-from shared.drops.seal import route_problems
+from shared.drops.seal import brings_job, route_problems
 from shared.jobs.parameters import Parameters, Schema
 from shared.jobs.ports import WorkspacePorts
 from shared.jobs.readers.azureml import path_of
@@ -83,5 +83,5 @@ def check(ports: WorkspacePorts, name: str, asked: RouteCheck) -> Json:
         words = "\n".join(": ".join(filter(None, (path_of(p.path), p.message))) for p in problems)
         raise Impossible(words, problems[0].code)
     shown = ports.jobs.document(without_values(job)) if route.trains else {}
-    data = check_files(ports, route, asked).get("data", {})
+    data = check_files(ports, route, brings_job(ports, route, asked.job), asked.files).get("data", {})
     return {"route": name, "trains": route.trains, "job": shown, "data": data}

@@ -10,7 +10,7 @@ from itertools import islice
 
 import msgspec
 
-from shared.data_checks.model import DataCheck, DataVerdict
+from shared.data_checks.model import CheckVerdict, DataCheck
 from shared.data_checks.rule import declared_for, judged, settings_of
 from shared.jobs.data_rule import CheckMode
 from shared.jobs.ports import WorkspacePorts
@@ -32,7 +32,7 @@ CARD_LIMIT = 4 << 20  # bytes of a card, or of the pictures of a check that goes
 
 
 @dataclass(frozen=True)
-class DropFiles:
+class BlobSource:
     """A drop as a source of a check (trainers/data_checks/source.py): ranges of its blobs."""
 
     blobs: Blobs
@@ -53,7 +53,7 @@ def before_sealing(ports: WorkspacePorts, closing: Closing) -> Opinion:
     place = f"{closing.folder}/{CARD}"
     until = ports.clock() + BUDGET
     task = Task(
-        declared_for(closing.route, ports.trainers, closing.job_file),
+        declared_for(closing.route, ports.trainers, closing.own_job),
         settings_of(rule),
         partial=closing.listing is None,
         late=lambda: ports.clock() > until,
@@ -61,11 +61,11 @@ def before_sealing(ports: WorkspacePorts, closing: Closing) -> Opinion:
         seed=closing.folder,
     )
     try:
-        said = judged(check(DropFiles(ports.blobs, closing.drop, _files(ports.blobs, closing)), task), rule.mode)
+        said = judged(check(BlobSource(ports.blobs, closing.drop, _files(ports.blobs, closing)), task), rule.mode)
     except Unfinished as unfinished:
         ports.blobs.write(OUTPUT_CONTAINER, place, _packed(unfinished.read), "application/json")
         return Opinion(later=True)
-    if said.verdict is DataVerdict.REFUSED:
+    if said.verdict is CheckVerdict.REFUSED:
         if task.known:
             ports.blobs.remove(OUTPUT_CONTAINER, [place])
         return Opinion(refused=" ".join(said.refusals))

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from shared.data_checks.at_sealing import kept
-from shared.data_checks.model import DataCheck, DataVerdict
+from shared.data_checks.model import CheckVerdict, DataCheck
 from shared.drops.diff import read_ref
 from shared.drops.ports import DropPorts
 from shared.drops.versions import generations
@@ -34,7 +34,7 @@ class CardsQuery(Struct):
 
 class CardAnswer(Struct):
     of: str
-    verdict: DataVerdict
+    verdict: CheckVerdict
     refusals: list[str]
     warnings: list[str]
     notes: list[str]

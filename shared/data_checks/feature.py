@@ -27,10 +27,10 @@ def with_check(ports: Any, run: Run, origin: Origin) -> Run:
     return run.having(said) if said else run
 
 
-def check_files(ports: Any, route: Route, asked: Any) -> dict[str, Any]:
+def check_files(ports: Any, route: Route, own_job: bool, files: Any) -> dict[str, Any]:
     from shared.data_checks.listing import check_files
 
-    return {"data": check_files(ports, route, asked)}
+    return {"data": check_files(ports, route, own_job, files)}
 
 
 FEATURE = Feature(

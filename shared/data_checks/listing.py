@@ -29,13 +29,13 @@ class Listed:
         raise AssertionError(f"{path} was to be read, of which only the name is known")
 
 
-def check_files(ports: WorkspacePorts, route: Route, asked: Any) -> Json:
+def check_files(ports: WorkspacePorts, route: Route, own_job: bool, checked: Sequence[Any] | None) -> Json:
     """Return how drops of the route are checked, and the result for the files of the request, if it has any."""
     rule = route.data
-    declared = declared_for(route, ports.trainers, asked.job or {})
+    declared = declared_for(route, ports.trainers, own_job)
     told: Json = {"mode": str(rule.mode), "declared": declared, "bounds": dict(rule.bounds)}
-    if asked.files is None or rule.mode is CheckMode.OFF:
+    if checked is None or rule.mode is CheckMode.OFF:
         return told
-    files = [File(file.name, int(file.size), file.md5) for file in asked.files]
+    files = [File(file.name, int(file.size), file.md5) for file in checked]
     said = judged(check(Listed(files), Task(declared, settings_of(rule), only_list=True)), rule.mode)
     return {**told, **msgspec.to_builtins(said)}

@@ -10,7 +10,7 @@ MOST_SENTENCES = 20
 LONGEST = 600  # characters of a sentence
 
 
-class DataVerdict(StrEnum):
+class CheckVerdict(StrEnum):
     FINE = "fine"
     WARNED = "warned"
     REFUSED = "refused"
@@ -23,7 +23,7 @@ class DataCheck:
     A route that only warns has refusals and the verdict `warned`.
     """
 
-    verdict: DataVerdict
+    verdict: CheckVerdict
     refusals: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from shared.data_checks.model import DataCheck, DataVerdict, shortened
+from shared.data_checks.model import CheckVerdict, DataCheck, shortened
 from shared.jobs.data_rule import CheckMode, DataRule
 from shared.jobs.route import Route
 from trainers.data_checks.check import Result
@@ -16,15 +15,11 @@ from trainers.data_checks.findings import Severity
 from trainers.data_checks.kinds import declared_by, problem
 
 Json = dict[str, Any]
-SETTINGS = {  # a job file with any other key brings a job of its own
-    "$schema", "type", "name", "display_name", "description", "tags", "experiment_name", "inputs", "outputs", "compute",
-    "resources", "limits", "environment", "environment_variables", "distribution", "queue_settings", "sweep",
-}  # fmt: skip
 
 
-def declared_for(route: Route, trainers: Path, job_file: Mapping[str, Any]) -> Json:
+def declared_for(route: Route, trainers: Path, own_job: bool) -> Json:
     """Return the declaration of a drop's data: the route's, or else its trainer's, unless the drop has its own job."""
-    if route.data.declared or not SETTINGS.issuperset(job_file) or not route.trainer:
+    if route.data.declared or own_job or not route.trainer:
         return dict(route.data.declared)
     declared = declared_by(trainers / route.trainer)
     return {} if problem(declared) else declared
@@ -41,7 +36,7 @@ def judged(result: Result, mode: CheckMode) -> DataCheck:
         shortened([str(finding) for finding in result.of(severity)])
         for severity in (Severity.REFUSE, Severity.WARN, Severity.NOTE)
     )
-    verdict = DataVerdict.WARNED if refusals or warnings else DataVerdict.FINE
+    verdict = CheckVerdict.WARNED if refusals or warnings else CheckVerdict.FINE
     if refusals and mode is CheckMode.REFUSE:
-        verdict = DataVerdict.REFUSED
+        verdict = CheckVerdict.REFUSED
     return DataCheck(verdict, refusals, warnings, notes, asdict(result.card))

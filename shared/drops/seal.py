@@ -70,9 +70,8 @@ def prepare(ports: DropPorts, drop: Drop, complete: Complete) -> Prepared:
         return Prepared(code=code, why=(job_file or JobFile("The job", {}, {})).explain(problems))
     sealing = _sealing(drop, complete, built.job, ports.clock())
     sealing = replace(sealing, run=name if route.trains else "")
-    document = job_file.document if job_file else {}
     folder, listing = generation_of(sealing).folder, complete.listing.data()
-    opinion = before_sealing(ports, Closing(drop.key, route, folder, seen.blobs, listing, document))
+    opinion = before_sealing(ports, Closing(drop.key, route, folder, seen.blobs, listing, _has_job(written)))
     if opinion.refused:
         return Prepared(code="bad_data", why=opinion.refused)
     why = " ".join(filter(None, (sealing.why, written.summary if written else "", opinion.note)))
@@ -147,6 +146,15 @@ def _written(ports: WorkspacePorts, route: Route, job_file: JobFile | None, fold
         return Written(Layer(problems=(Problem("", why),)))
     limits = replace(route.limits, max_upload_mib=ports.limits.max_upload_mib)
     return ports.reader.of_drop(job_file, Around(ports, limits, folder))
+
+
+def brings_job(ports: WorkspacePorts, route: Route, content: dict[str, Any] | None) -> bool:
+    """Whether a job file with this content has a job of its own, which is not the route's."""
+    return content is not None and _has_job(_written(ports, route, JobFile("job.yaml", content, {}), None))
+
+
+def _has_job(written: Written | None) -> bool:
+    return bool(written and (written.template or written.layer.job.command))
 
 
 def route_problems(

@@ -53,7 +53,7 @@ class Closing:
     """A complete drop that is about to be sealed.
 
     `folder` will have the generation's list of blobs; `listing` is this list, packed (shared/runs/data.py), None for a
-    drop of too many blobs. `job_file` is the drop's job file, {} if there is none.
+    drop of too many blobs. `own_job`: the drop's job file has a job of its own, which is not the route's.
     """
 
     drop: DropKey
@@ -61,7 +61,7 @@ class Closing:
     folder: str
     blobs: int
     listing: bytes | None
-    job_file: Json
+    own_job: bool
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Feature:
     price_on: Callable[[Run, str], float | None] | None = None
     instead_of: Callable[[Any, str], list[str]] | None = None
     before_sealing: Callable[[Any, Closing], Opinion] | None = None
-    check_files: Callable[[Any, Route, Any], Json] | None = None
+    check_files: Callable[[Any, Route, bool, Any], Json] | None = None
     notice_facts: Callable[[Run], dict[str, str]] | None = None
     mend: Callable[[Run], Run] | None = None
 
@@ -162,9 +162,9 @@ def before_sealing(ports: Any, closing: Closing) -> Opinion:
     return Opinion(note=" ".join(filter(None, notes)))
 
 
-def check_files(ports: Any, route: Route, files: Any) -> Json:
+def check_files(ports: Any, route: Route, own_job: bool, files: Any) -> Json:
     """What the features say about a drop of this route with these files; None for a drop whose files are unknown."""
-    answers = (feature.check_files(ports, route, files) for feature in features() if feature.check_files)
+    answers = (feature.check_files(ports, route, own_job, files) for feature in features() if feature.check_files)
     return {key: value for answer in answers for key, value in answer.items()}
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 from shared.api import catalogue
 from shared.api.requests import CheckedFile, RouteCheck
 from shared.data_checks import at_sealing
-from shared.data_checks.model import DataCheck, DataVerdict
+from shared.data_checks.model import CheckVerdict, DataCheck
 from shared.drops.model import DropState
 from shared.jobs.data_rule import CheckMode, DataRule, read_rule
 from shared.jobs.route import Route
@@ -72,7 +72,7 @@ def test_good_data_makes_a_run_with_a_card(tmp_path: Path) -> None:
     close(world)
     assert drop(world).state is DropState.SEALED
     said = check_of(world)
-    assert (said.verdict, said.refusals, said.warnings) == (DataVerdict.FINE, (), ())
+    assert (said.verdict, said.refusals, said.warnings) == (CheckVerdict.FINE, (), ())
     assert said.card["splits"] == {"train": {"ant": 12, "bee": 12}, "val": {"ant": 12, "bee": 12}}
     assert said.card["read"] == "All 48 were read."
 
@@ -116,7 +116,7 @@ def test_a_route_may_only_warn_or_not_check(tmp_path: Path, mode: CheckMode) -> 
     if mode is CheckMode.OFF:
         assert run.feature(DataCheck) is None
         return
-    assert check_of(world).verdict is DataVerdict.WARNED
+    assert check_of(world).verdict is CheckVerdict.WARNED
     assert "val/wasp" in check_of(world).refusals[0]
     assert drop(world).why.endswith("A check of its data has 2 warnings.")
 
@@ -181,13 +181,15 @@ def test_the_dry_run_checks_a_list(tmp_path: Path) -> None:
 
 def test_a_job_of_its_own_is_not_checked_as_the_trainers(tmp_path: Path) -> None:
     """A drop with a command of its own is checked as the route's trainer would read it only if the route says so."""
-    from shared.data_checks.rule import declared_for
-
-    trainer = tmp_path / "mnist"
-    trainer.mkdir()
-    (trainer / "data.json").write_text('{"kind": "idx"}')
-    assert declared_for(ROUTE, tmp_path, {"inputs": {"epochs": 1}}) == {"kind": "idx"}
-    assert declared_for(ROUTE, tmp_path, {"command": "python mine.py"}) == {}
+    world = World(trainers_folder(tmp_path), [ROUTE])
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "mnist" / "data.json").write_text('{"kind": "idx"}')
+    for job, declared in (
+        (None, {"kind": "idx"}),
+        ({"inputs": {"epochs": 1}}, {"kind": "idx"}),
+        ({"command": "python mine.py"}, {}),
+    ):
+        assert catalogue.check(world.system, "mnist", RouteCheck(job=job))["data"]["declared"] == declared
 
 
 def test_rules_are_read_or_refused() -> None:
