@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from shared.diagnosis.causes import Cause
 from shared.diagnosis.lines import LogLine
-from shared.diagnosis.tracebacks import Raised
+from shared.diagnosis.raised import Raised
+from shared.diagnosis.steps import reports_step
 from shared.diagnosis.words import Weight, cause_of, in_shared_memory, of_log_lines, of_people
 
 
@@ -35,12 +36,16 @@ FIRST_FAILED = re.compile(
     r"failed \(exitcode: (?P<exit1>-?\d+)\) local_rank: (?P<rank>\d+)|exitcode +: (?P<exit2>-?\d+)"
     r"|exited with (?:exit )?code (?P<exit3>\d+)|Process (?P<rank4>\d+) terminated with"
     r"|The first process to do so was.{0,20}|terminated with signal (?P<signal>SIG\w+)"
+    r"|Horovod has been shut down.{0,60}exception on one of the ranks"
 )
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
 WARNING = re.compile(
     r"[Ww]arning\b|\bWARN(?:ING)?\b|\bINFO\b|^W[ :]|: [WI] tensorflow|huggingface/tokenizers|DEPRECAT"
     r"|Ignore above|\bDEBUG\b"
 )
+DIGITS = re.compile(r"\d+")
+HEDGED = re.compile(r"(?i)\b(?:can|could|may|might|would|to avoid|avoids?|prevents?|potential(?:ly)?|if not|in case)\b")
+RESOLVED = re.compile(r"(?i)\b(?:resolved|resuming normal|recovered|retry succeeded)\b")
 FATAL_WARNING = re.compile(
     r"CUDA initialization|too old|not compatible with the current PyTorch"
     r"|NCCL WARN|Cannot dlopen some GPU|[Ll]oss is nan|Minimum loss scale|NaN|nan"
@@ -54,16 +59,26 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
     """
     chains: dict[int, list[Raised]] = {}
     for one in raised:
-        if not one.ignored and not one.by_launcher:
+        if not one.ignored and not one.by_launcher and not FIRST_FAILED.search(one.text):
             chains.setdefault(one.chain if one.full else -one.line.number, []).append(one)
     for chain in chains.values():
+        if all(one.cut for one in chain):
+            yield Sign(
+                Cause.USER_EXCEPTION, Weight.CUT, chain[-1].line, chain[-1].last, certain=False, raised=chain[-1]
+            )
+            continue
         known = [(one, cause) for one in chain if (cause := cause_of(one)) is not Cause.USER_EXCEPTION]
         one, cause = known[0] if known else (chain[0], Cause.USER_EXCEPTION)
         if one.short_type == "KeyboardInterrupt":
             yield from _interrupted(one)
         else:
             weight = Weight.CONSEQUENCE if cause in CONSEQUENCES else Weight.CAUSE
-            yield Sign(cause, weight, one.line, chain[-1].last, raised=one)
+            yield _as_prose(Sign(cause, weight, one.line, chain[-1].last, raised=one))
+
+
+def _as_prose(sign: Sign) -> Sign:
+    """The sign, less heavy and less certain if a person tells it beside the log."""
+    return replace(sign, weight=min(sign.weight, Weight.PROSE), certain=False) if sign.line.prose else sign
 
 
 def _interrupted(one: Raised) -> Iterator[Sign]:
@@ -75,18 +90,30 @@ def _interrupted(one: Raised) -> Iterator[Sign]:
 
 
 def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
-    """Signs in lines that belong to no exception. `covered`: the numbers of the lines of exceptions."""
+    """Signs in lines that belong to no exception. `covered`: the numbers of the lines of exceptions.
+
+    A log has many reports of steps that differ only in their figures; each such line is looked at once.
+    """
+    seen: dict[str, tuple[Cause, Weight] | None] = {}
     for line in lines:
-        if line.blank:
+        if line.blank or RESOLVED.search(line.text):
             continue
-        plain = WARNING.search(line.text) is None or FATAL_WARNING.search(line.text) is not None
-        for cause, weight, pattern in of_log_lines():
-            if line.number in covered and weight < Weight.ASSERTION:
-                continue
-            if (plain or weight >= Weight.ASSERTION) and pattern.search(line.text):
-                cause = in_shared_memory(cause, line.text)
-                yield Sign(cause, weight, line, line.number)
-                break
+        if reports_step(line.text):
+            key = DIGITS.sub("0", line.text)
+            found = seen[key] if key in seen else seen.setdefault(key, _of_line(line, covered))
+        else:
+            found = _of_line(line, covered)
+        if found:
+            yield _as_prose(Sign(found[0], found[1], line, line.number))
+
+
+def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | None:
+    plain = WARNING.search(line.text) is None or FATAL_WARNING.search(line.text) is not None
+    inside = line.number in covered
+    for cause, weight, pattern in of_log_lines():
+        if (weight >= Weight.ASSERTION or (plain and not inside)) and pattern.search(line.text):
+            return in_shared_memory(cause, line.text), weight
+    return None
 
 
 def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
@@ -118,7 +145,7 @@ def _of_code(line: LogLine, code: int) -> Iterator[Sign]:
 def of_words(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
     """What a person wrote beside the log."""
     for line in lines:
-        if line.number not in covered and WARNING.search(line.text) is None:
+        if line.number not in covered and not reports_step(line.text) and WARNING.search(line.text) is None:
             for cause, pattern in of_people():
-                if pattern.search(line.text):
+                if pattern.search(line.text) and not HEDGED.search(line.text):
                     yield Sign(cause, Weight.WORDS, line, line.number, certain=False)
