@@ -8,7 +8,6 @@ copied once per tag: for these the run's own row is read.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
 from shared.adapters.tables import keys, table
@@ -27,14 +26,16 @@ _LONGEST_COPY = 32_000  # characters; a run has at most 20 copies, and a transac
 
 _COPIED = [each for each in columns(Run).values() if each.name != "request"]
 
-Entry = tuple[str, str]  # a field, and the value by which a run is found
 
-
-@cache
-def selected(which: RunFields) -> list[str]:
+def _selected(which: RunFields) -> list[str]:
     """Return the columns of the table that a page with these fields reads."""
     skipped = tuple(columns(Run).keys() - read_columns(which))
     return ["RowKey", *column_names(Run, skipped, () if which is RunFields.ROW else PARTS)]
+
+
+SELECTED = {which: _selected(which) for which in RunFields}  # the columns that a page of these fields reads
+
+Entry = tuple[str, str]  # a field, and the value by which a run is found
 
 
 def made(run: Run) -> list[Operation]:

@@ -128,7 +128,7 @@ class TableRuns:
         limit = min(limit, _PAGE)
         entry, enough = index.best_entry(run_filter), index.is_enough(run_filter)
         low, high = index.key_range(*entry) if entry else table.kind("t")
-        columns = [*index.selected(fields), _TIME, *(index.COLUMNS if entry else [])]
+        columns = [*index.SELECTED[fields], _TIME, *(index.COLUMNS if entry else [])]
         ask = _ask(low, _since(high, low, run_filter), columns)
         page, times = RunPage([], token), list[datetime]()
         for _ in range(1 if enough and not entry else _REQUESTS):
@@ -144,7 +144,7 @@ class TableRuns:
 
     def changed(self, run_filter: RunFilter, mark: str) -> RunChanges | None:
         oldest, since = _read_mark(mark)
-        columns = index.selected(RunFields.ALL if run_filter.holds else RunFields.ROW)
+        columns = index.SELECTED[RunFields.ALL if run_filter.holds else RunFields.ROW]
         ask = _ask(table.kind("t")[0], f"{oldest}\x20", [*columns, _TIME], f"{_TIME} ge @since")
         ask.parameters["since"] = since - _OVERLAP
         rows, token = self._table.page(ask, _PAGE, "")
@@ -219,7 +219,7 @@ class TableRuns:
         high = f"t!{keys.newest_first(start)}~"  # ~ sorts after every name
         if before is not None:
             low = f"t!{keys.newest_first(before.created_at, before.name)}\x20"
-        ask = _ask(low, high, index.selected(RunFields.ALL), "archived_at eq ''")
+        ask = _ask(low, high, index.SELECTED[RunFields.ALL], "archived_at eq ''")
         rows = islice(self._table.all(ask), limit)
         return [Stored(_run(row), table.etag(row)) for row in rows]
 
@@ -227,7 +227,7 @@ class TableRuns:
         """Return the run of an index row; None if the run no longer exists."""
         if _has_copy(index_row):
             return _run(index_row)
-        row = self._table.get(self._PARTITION, f"t!{index_row['time_key']}", index.selected(RunFields.ALL))
+        row = self._table.get(self._PARTITION, f"t!{index_row['time_key']}", index.SELECTED[RunFields.ALL])
         return _run(row) if row else None
 
     def _key(self, kind: str, rest: str) -> Row:
