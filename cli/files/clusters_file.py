@@ -14,8 +14,11 @@ from ..results import ClusterStep
 
 Json = dict[str, Any]
 
-NAME = re.compile(r"[a-zA-Z](?!.*--)[a-zA-Z0-9-]{0,30}[a-zA-Z0-9]")  # as Azure ML takes them
+NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{1,22}[a-zA-Z0-9]")  # as in shared/kernel/names.py
 SIZE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,60}")
+RETIRED = re.compile(  # as in shared/jobs/vm_size.py
+    r"standard_(nc\d+r?(_promo)?|nc\d+r?s_v[23]|nd\d+r?s|nv\d+|nv\d+s_v3|hb\d+(-\d+)?rs)", re.IGNORECASE
+)
 TIERS = {"low_priority": "LowPriority", "dedicated": "Dedicated"}
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 PROJECT, PIN, IDLE = "trainyard.project", "trainyard.pin", "trainyard.idle"  # tags, which the app reads
@@ -77,12 +80,14 @@ def read(text: str, what: str) -> list[Declared]:
 
 def _declared(name: str, entry: Any, where: str) -> Declared:
     if not NAME.fullmatch(name):
-        raise CliError(f"{where}: use 2 to 32 letters, digits and single dashes, a letter first and no dash last.")
+        raise CliError(f"{where}: use 3 to 24 letters, digits and dashes, a letter first and no dash last.")
     keys = {"size", "tier", "min", "max", "idle", "project", "pin"}
     if not isinstance(entry, dict) or not {"size", "max"} <= set(entry) <= keys:
         raise CliError(f"{where} must be a mapping with size and max, and at most {', '.join(sorted(keys))}.")
     if not SIZE.fullmatch(str(entry["size"])):
         raise CliError(f"{where}: size is {entry['size']!r}; use a size of machines such as Standard_D2s_v3.")
+    if RETIRED.fullmatch(entry["size"]):
+        raise CliError(f"{where}: size is {entry['size']!r}, which Azure has retired; use a newer size.")
     if (tier := entry.get("tier", "low_priority")) not in TIERS:
         raise CliError(f"{where}: tier is {tier!r}; choose {' or '.join(TIERS)}.")
     most = _number(entry["max"], "max", 0, 1000, where)

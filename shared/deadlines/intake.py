@@ -15,7 +15,7 @@ from shared.deadlines.model import Date, DeadlineTerms, Pace, span
 from shared.deadlines.outlook import Outlook, outlook, terms_of
 from shared.deadlines.requested_date import RequestedDate, date_of_request, date_of_route, date_of_tags
 from shared.deadlines.tiers import tiers_of
-from shared.jobs.limits import DAY, LOW_PRIORITY_JOB_DAYS
+from shared.jobs.limits import LOW_PRIORITY_JOB_DAYS, lifetime_seconds
 from shared.kernel.errors import Impossible
 from shared.money.admission import seconds_before
 from shared.money.ports import MoneyPorts
@@ -95,7 +95,7 @@ def _work(ports: RunPorts, run: Run, requested: RequestedDate) -> float:
 def _check_promise(run: Run, work: float, expected: Outlook, done_by: datetime) -> None:
     if (done_by - run.created_at).total_seconds() < expected.seconds:
         raise Impossible(_too_soon(run, work, expected, done_by), "too_soon")
-    if work > LOW_PRIORITY_JOB_DAYS * DAY:
+    if work > lifetime_seconds(LOW_PRIORITY_JOB_DAYS):
         words = (
             f"It takes {span(work)}, and Azure ML ends a job on low-priority nodes after {LOW_PRIORITY_JOB_DAYS} days. "
             "Use more nodes, or submit it without a date to a cluster with dedicated nodes."

@@ -76,9 +76,9 @@ def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
     """Problems of the job as it would be submitted."""
     if not job.cluster:
         yield Problem("cluster", "is missing: say where to train, nothing else names a cluster.", "cluster_missing")
-    for field_name, name in (("cluster", job.cluster), ("experiment", job.experiment)):
-        if name and not NAME.fullmatch(name):
-            yield Problem(field_name, f"is {name[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
+    if job.experiment and not NAME.fullmatch(job.experiment):
+        words = f"is {job.experiment[:80]!r}; use letters, digits, dashes and underscores."
+        yield Problem("experiment", words, "bad_name")
     if "data" in job.data and order.data is None and not order.written:
         yield Problem("data", "is missing: say which data to train on.", "data_missing")
     for name, value in job.data.items():

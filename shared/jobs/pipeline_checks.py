@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from shared.jobs.command import LAUNCHER
-from shared.jobs.limits import Limits, over_limits
+from shared.jobs.limits import Limits, over_azures_limits, over_limits
 from shared.jobs.location import Asset, is_of_this_machine, is_relative
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
@@ -57,6 +57,7 @@ def _of_step(step: WrittenStep, limits: Limits) -> Iterator[Problem]:
     yield from _of_component(step, limits)
     yield from unfit_code(step.job.code, limits.allows_code)
     yield from over_limits(Layer(step.job), step.job, limits)
+    yield from over_azures_limits(step.job)
     if step.job.is_elastic:
         yield Problem("command", f"starts {LAUNCHER}, which a step can't; submit that training as a run of its own.")
     for name, value in step.job.data.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from shared.jobs.route_sweep import read_sweep
 from shared.jobs.spec import JobSpec
 from shared.jobs.vm_size import gpus_of_entry
 from shared.kernel.errors import BadSetting
-from shared.kernel.names import NAME
+from shared.kernel.names import COMPUTE, COMPUTE_RULE, NAME
 from shared.kernel.suggest import did_you_mean
 
 NUMBERS = {  # key: (default, least, most)
@@ -124,7 +125,7 @@ def _limits(section: Any, routes: Routes, where: str) -> Limits:
     }
     clusters, cluster = section.get("clusters"), str(section.get("cluster", ""))
     allowed = None if clusters == "any" else _names(clusters, "clusters", where) or widest.clusters
-    if cluster and (not NAME.fullmatch(cluster) or (allowed is not None and cluster not in allowed)):
+    if cluster and (not COMPUTE.fullmatch(cluster) or (allowed is not None and cluster not in allowed)):
         raise BadSetting(f"{where}: cluster is {cluster!r}; choose one of {_list(allowed or ())}.")
     return Limits(
         clusters=allowed,
@@ -150,9 +151,17 @@ def widest_limits(routes: Routes) -> Limits:
     )
 
 
+def _form_of(key: str) -> tuple[re.Pattern[str], str]:
+    """The form of the names under this key, and the rule in words."""
+    if key in ("cluster", "clusters", "move_to"):
+        return COMPUTE, COMPUTE_RULE
+    return NAME, "use letters, digits, dashes and underscores"
+
+
 def _names(value: Any, key: str, where: str) -> frozenset[str]:
-    if not isinstance(value or [], list) or not all(NAME.fullmatch(str(name)) for name in value or []):
-        raise BadSetting(f"{where}: {key} is {value!r}; give a list of names, of letters, digits, dashes, underscores.")
+    form, rule = _form_of(key)
+    if not isinstance(value or [], list) or not all(form.fullmatch(str(name)) for name in value or []):
+        raise BadSetting(f"{where}: {key} is {value!r}; give a list of names: {rule}.")
     return frozenset(map(str, value or []))
 
 
@@ -215,8 +224,9 @@ def _check_names(entry: dict[str, Any], route: str, where: str) -> None:
         raise BadSetting(f"{where} names no cluster.")
     values = {"experiment": route, **entry}
     for key in ("cluster", "experiment", "move_to", "project"):
-        if key in values and not NAME.fullmatch(str(values[key])):
-            raise BadSetting(f"{where}: {key} is {values[key]!r}; use letters, digits, dashes and underscores.")
+        form, rule = _form_of(key)
+        if key in values and not form.fullmatch(str(values[key])):
+            raise BadSetting(f"{where}: {key} is {values[key]!r}; {rule}.")
 
 
 def _data_route(name: str, entry: dict[str, Any], where: str) -> Route:

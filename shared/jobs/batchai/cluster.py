@@ -8,7 +8,7 @@ from shared.jobs.batchai.fields import Fields
 from shared.jobs.batchai.mounts import CLUSTER_ROOT, Mounts
 from shared.jobs.batchai.report import TranslationReport
 from shared.jobs.vm_size import gpus_of, is_size, known
-from shared.kernel.names import NAME
+from shared.kernel.names import COMPUTE, COMPUTE_RULE
 
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/amlCompute.schema.json"
 IDLE_SECONDS = 120  # until idle nodes are removed; Batch AI removed nodes immediately, Azure ML needs a value
@@ -57,8 +57,8 @@ def _properties(content: dict[str, Any], report: TranslationReport, prefix: str 
 
 def _name(outer: Fields, properties: Fields, name: str) -> str:
     cluster_name = name or outer.text("name", "name") or properties.text("name", "name")
-    if cluster_name and not NAME.fullmatch(cluster_name):
-        outer.report.refuse("name", f"is {cluster_name[:80]!r}; use letters, digits, dashes and underscores.")
+    if cluster_name and not COMPUTE.fullmatch(cluster_name):
+        outer.report.refuse("name", f"is {cluster_name[:80]!r}; {COMPUTE_RULE}.")
     return cluster_name or "batchai-cluster"
 
 

@@ -27,6 +27,7 @@ from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import name_with_route, record
+from shared.runs.intake.job_lifetime import within_lifetime
 from shared.runs.intake.parse_request import content_of
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState
@@ -128,6 +129,7 @@ def _final(runs: Runs, name: str) -> Run:
 
 def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
     now = ports.clock()
+    request, shorter = within_lifetime(ports.capacity, request)
     fingerprint, generation = content_of(ports.datasets, DropKey.of(old.asked.drop)) if old.asked.drop else ("", 0)
     run = run_of(request.name, request, workload(old).bounds(old), now)
     return replace(
@@ -142,7 +144,7 @@ def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
             from_run=old.asked.from_run,
             generation=generation,
         ),
-        progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, why),)),
+        progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, f"{why} {shorter}".strip()),)),
         money=replace(run.money, project=ports.admission.project_of(old.asked.request.tags, old.asked.route)),
         people=replace(run.people, tags=old.people.tags),
     )

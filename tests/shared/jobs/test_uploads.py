@@ -290,7 +290,7 @@ def test_an_environment_of_a_drop_can_be_checked_before_it_is_uploaded(world: Wo
 )
 def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | None) -> None:
     """In a datastore, with the run's name in it, but neither among drops nor where other runs have theirs."""
-    body = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:c", "outputs": {"model": output}}
+    body = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:cpu", "outputs": {"model": output}}
     built = build(JobOrder("run-0", "t", JobSpec(), Limits(), written=read_layer(body), defaults=Values("e")))
     assert [problem.message for problem in built.problems if fault is None or fault not in problem.message] == []
     if fault is None:
@@ -343,7 +343,7 @@ def test_a_serverless_job_in_a_drop_runs_on_the_routes_cluster() -> None:
         template, defaults = JobSpec(command=read_command("y")), Values("e", "of-the-route")
         return build(JobOrder("r", "t", template, limits, written=read_layer(written), defaults=defaults))
 
-    settings = {"queue_settings": {"job_tier": "spot"}, "resources": {"instance_type": "Standard_NC6"}}
+    settings = {"queue_settings": {"job_tier": "spot"}, "resources": {"instance_type": "Standard_NC4as_T4_v3"}}
     whole = {"command": "x", "environment": "azureml:e:1", **settings}
     built = of_a_drop(whole, Limits())
     assert built.job
